@@ -1,0 +1,48 @@
+//! The one shape in which every call answers. Eight fields never change meaning; the rest is open.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What came of a call. Every field is written by the server from what it saw.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CallResult {
+    /// `pass`: the goal is reached; `fail`: the discipline says no; `error`: there is no answer.
+    pub status: Status,
+    /// One sentence for the reader.
+    pub message: String,
+    /// The phase of the skill that this result speaks of.
+    pub phase: String,
+    /// The skill that was called.
+    pub skill: String,
+    /// Absolute path of the file that was made or changed; empty if none.
+    pub file_path: String,
+    /// What the project's own test runner printed, head and tail.
+    pub runner_output: String,
+    /// True only if the server's own checks held.
+    pub verified: bool,
+    /// The model whose work this is; empty if none was asked.
+    pub model_used: String,
+    /// What goes beyond the eight fields. Empty parts are left out.
+    #[serde(flatten)]
+    #[schemars(skip)]
+    pub more: More,
+}
+
+/// The open part of a result.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct More {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_ms: Option<u64>,
+    /// Per tool.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub details: Value,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    Pass,
+    Fail,
+    Error,
+}

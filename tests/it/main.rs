@@ -1,0 +1,4 @@
+//! One integration binary. Each file is about one promise; `map` keeps the house in order.
+#![allow(clippy::unwrap_used, reason = "a test that unwraps says where it failed")]
+
+mod map;

@@ -1,6 +1,10 @@
 //! `just bench [SUITE…]`: figures as ratios to a floor measured in the same run. Nothing here can fail a build.
 //! One file per suite, one line in the table.
-#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a bench talks to the terminal and may stop where it stands")]
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a bench talks to the terminal and may stop where it stands"
+)]
 
 type Suite = (&'static str, fn());
 

@@ -1,3 +1,9 @@
 //! What happens next in a call. Knows tiers, verdicts and results; does not know that MCP exists.
 
+pub mod attempt;
+pub mod entry;
 pub mod result;
+
+pub use attempt::{Attempt, Cause, Verdict};
+pub use entry::Entry;
+pub use result::{CallResult, Gate, More, Status};

@@ -1,0 +1,163 @@
+//! One model asked once: what came of it and why. The same type goes into the result and into the log,
+//! so what a reader of either sees is what happened.
+
+use serde::{Deserialize, Serialize};
+
+use crate::routing::TierKind;
+
+/// One model asked once. Field names are part of the log's format: they are added to, never renamed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// Counted from 1 over the whole call.
+    pub attempt: u32,
+    pub model: String,
+    pub tier: TierKind,
+    /// Everything this attempt took, the verifier included.
+    pub duration_ms: u64,
+    #[serde(default)]
+    pub generate_ms: u64,
+    #[serde(default)]
+    pub verify_ms: u64,
+    /// Was the model loaded already? `null` is unknown.
+    #[serde(default)]
+    pub warm_start: Option<bool>,
+    /// True only if the server's own gates held.
+    #[serde(default)]
+    pub verified: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub feedback: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub output_summary: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub runner_output: String,
+    /// `null` is unknown, which is not zero.
+    #[serde(default)]
+    pub tokens_in: Option<u64>,
+    #[serde(default)]
+    pub tokens_out: Option<u64>,
+    #[serde(default)]
+    pub cost_usd: Option<f64>,
+}
+
+/// The three values a log reader counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    Accept,
+    Escalate,
+    Error,
+}
+
+/// Why. Only `rejected` is evidence about a model's quality.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    Accepted,
+    /// A gate or the verifier said no.
+    Rejected,
+    /// A sealed file, configuration, a link, or something outside the root was touched.
+    Tampered,
+    /// The worker says that spec and test disagree.
+    Contradiction,
+    /// The verifier spoke garbage, or the tests are flaky.
+    CannotVerify,
+    /// Refused, 5xx, timed out, malformed, crashed.
+    Infra,
+    /// 429, or the provider's budget.
+    Quota,
+    /// Context too long, no tools, truncated prompt or answer.
+    Incapable,
+    /// The model declines.
+    Refused,
+    /// No login, binary or key missing, unknown model.
+    Setup,
+    /// Breaker open or gateway known dead: not asked at all.
+    Skipped,
+    /// Our own cap would be crossed.
+    Budget,
+    Cancelled,
+}
+
+impl Cause {
+    pub fn verdict(self) -> Verdict {
+        match self {
+            Self::Accepted => Verdict::Accept,
+            Self::Rejected | Self::Tampered | Self::Contradiction | Self::CannotVerify => Verdict::Escalate,
+            Self::Infra
+            | Self::Quota
+            | Self::Incapable
+            | Self::Refused
+            | Self::Setup
+            | Self::Skipped
+            | Self::Budget
+            | Self::Cancelled => Verdict::Error,
+        }
+    }
+
+    /// What the walk does after an attempt that ended so.
+    pub fn next(self) -> Next {
+        match self {
+            Self::Accepted => Next::Done,
+            Self::Budget | Self::Cancelled => Next::Stop,
+            Self::Rejected
+            | Self::Tampered
+            | Self::Contradiction
+            | Self::CannotVerify
+            | Self::Infra
+            | Self::Quota
+            | Self::Incapable
+            | Self::Refused
+            | Self::Setup
+            | Self::Skipped => Next::NextTier,
+        }
+    }
+}
+
+/// What follows an attempt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    Done,
+    NextTier,
+    Stop,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attempt_survives_the_trip_through_json() {
+        let attempt = Attempt {
+            attempt: 2,
+            model: "ollama/x".into(),
+            tier: TierKind::Local,
+            duration_ms: 12,
+            generate_ms: 7,
+            verify_ms: 5,
+            warm_start: None,
+            verified: false,
+            verdict: Some(Verdict::Escalate),
+            cause: Some(Cause::CannotVerify),
+            feedback: "verifier error: no JSON".into(),
+            output_summary: String::new(),
+            runner_output: "1 failed".into(),
+            tokens_in: Some(3),
+            tokens_out: None,
+            cost_usd: Some(0.0),
+        };
+        let line = serde_json::to_string(&attempt).expect("plain data");
+        assert!(line.contains(r#""cause":"cannot_verify""#) && line.contains(r#""warm_start":null"#), "{line}");
+        assert_eq!(serde_json::from_str::<Attempt>(&line).expect("own line"), attempt);
+    }
+
+    #[test]
+    fn a_line_from_before_causes_and_costs_still_reads() {
+        let old = r#"{"attempt":1,"model":"m","tier":"local","duration_ms":5,"warm_start":true,"verdict":"accept"}"#;
+        let attempt: Attempt = serde_json::from_str(old).expect("old lines parse");
+        assert_eq!((attempt.verdict, attempt.cause, attempt.cost_usd), (Some(Verdict::Accept), None, None));
+    }
+}

@@ -2,6 +2,7 @@
 
 pub mod attempt;
 pub mod entry;
+pub mod event;
 pub mod result;
 
 pub use attempt::{Attempt, Cause, Verdict};

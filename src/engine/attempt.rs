@@ -98,6 +98,25 @@ impl Cause {
         }
     }
 
+    /// The word for it in the log and on the screen.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::Rejected => "rejected",
+            Self::Tampered => "tampered",
+            Self::Contradiction => "contradiction",
+            Self::CannotVerify => "cannot_verify",
+            Self::Infra => "infra",
+            Self::Quota => "quota",
+            Self::Incapable => "incapable",
+            Self::Refused => "refused",
+            Self::Setup => "setup",
+            Self::Skipped => "skipped",
+            Self::Budget => "budget",
+            Self::Cancelled => "cancelled",
+        }
+    }
+
     /// What the walk does after an attempt that ended so.
     pub fn next(self) -> Next {
         match self {

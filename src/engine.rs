@@ -3,6 +3,7 @@
 pub mod attempt;
 pub mod entry;
 pub mod event;
+pub mod evidence;
 pub mod result;
 
 pub use attempt::{Attempt, Cause, Verdict};

@@ -2,6 +2,17 @@
 //! built-in `models.toml` < the user's file < environment < this call. Past that line nothing is checked twice.
 //! Knows figment and the environment. Does not know how a model is asked.
 
+mod check;
+mod error;
+mod file;
+mod keys;
+mod load;
+mod raw;
+mod resolve;
 mod types;
+mod variables;
 
+pub use error::{Fault, Origin, Problem, RoutingError, Warning};
+pub use load::{Loaded, Sources, default_prompts_dir, load};
+pub use resolve::{By, Choices, Chosen};
 pub use types::*;

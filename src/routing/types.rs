@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -45,14 +46,18 @@ pub struct Backend {
     pub base_url: Option<String>,
     /// Name of the variable that holds the key; the key itself is never part of the routing.
     pub api_key_env: Option<String>,
-    /// `claude-cli`: the program; `replay`: the file with recorded answers.
+    /// `claude-cli`: the program, a bare name or absolute; `replay`: the absolute path of the recorded answers.
     pub program: Option<String>,
     /// `claude-cli`: never `bypassPermissions` unless the user wrote it.
     pub permission_mode: Option<String>,
+    /// `claude-cli`: turns after which a run is given up; never 0, which would mean no limit there.
+    pub max_turns: Option<u32>,
     /// Variables handed on to the agent by name.
     pub env_pass: Vec<String>,
     /// Model names served here; `*` at the end matches the rest.
     pub models: Vec<String>,
+    /// Other backends that run dry together with this one.
+    pub shares_quota_with: Vec<String>,
 }
 
 /// What is known about one model.
@@ -67,6 +72,8 @@ pub struct Model {
     pub price_out: Option<f64>,
     pub limit: Option<Duration>,
     pub edit_format: Option<String>,
+    /// The backend that serves it, where patterns should not decide.
+    pub backend: Option<String>,
 }
 
 /// One step of a chain: a model and the backend that serves it.
@@ -117,7 +124,8 @@ pub enum WarmKind {
 }
 
 /// What may be protected, and what is left out by name.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct WorkspaceSettings {
     pub max_files: u64,
     pub max_file_bytes: u64,
@@ -126,12 +134,51 @@ pub struct WorkspaceSettings {
     pub exclude: Vec<String>,
 }
 
-/// One skill's own settings.
+/// One skill's own settings; what is `None` comes from its family, then from the general settings.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Skill {
     pub chain: Option<Vec<ModelName>>,
+    pub verifier: Option<Judge>,
     pub max_attempts: Option<u32>,
+    pub attempts_per_tier: Option<u32>,
+    /// How long one ask may take, whichever the tier.
     pub limit: Option<Duration>,
+    /// How long one test run may take.
+    pub tests: Option<Duration>,
+    pub budget_usd: Option<f64>,
+}
+
+/// Who gives the opinion after the gates have passed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Judge {
+    /// Written `"none"`: gates alone decide.
+    Nobody,
+    Model(ModelName),
+}
+
+/// What may be spent; `None` is no cap.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Budget {
+    pub usd: Option<f64>,
+    pub tokens: Option<u64>,
+    pub time: Option<Duration>,
+}
+
+/// What one call and one session may spend.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Budgets {
+    pub call: Budget,
+    pub session: Budget,
+}
+
+/// When an endpoint or a model that keeps failing is left alone, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Breaker {
+    /// Failures in a row before it opens.
+    pub failures: u32,
+    /// The first pause; it doubles with each failed probe.
+    pub cooldown: Duration,
+    pub max_cooldown: Duration,
 }
 
 /// What one call asked for itself.
@@ -139,6 +186,7 @@ pub struct Skill {
 pub struct CallOverrides {
     /// Collapses the chain to this one model: no escalation, no verifier.
     pub model: Option<String>,
+    /// How long one ask may take, in place of every configured limit for asks.
     pub timeout: Option<Duration>,
     pub max_attempts: Option<u32>,
     pub budget_usd: Option<f64>,
@@ -157,6 +205,8 @@ pub struct Route {
     pub attempts_per_tier: u32,
     pub limits: Limits,
     pub budget_usd: Option<f64>,
+    /// Everything this call may spend; `usd` is the same figure as `budget_usd`.
+    pub budget: Budget,
 }
 
 /// Everything that can be set.
@@ -174,4 +224,10 @@ pub struct Routing {
     pub warm: Option<Warm>,
     pub workspace: WorkspaceSettings,
     pub skills: BTreeMap<String, Skill>,
+    pub budgets: Budgets,
+    pub breaker: Breaker,
+    /// Tokens a model is believed to take in when nothing says otherwise.
+    pub default_context: u32,
+    /// The user's own prompts; `None`: the platform's config directory is looked at.
+    pub prompts_dir: Option<PathBuf>,
 }

@@ -2,3 +2,5 @@
 #![allow(clippy::unwrap_used, reason = "a test that unwraps says where it failed")]
 
 mod map;
+mod routing_bench;
+mod routing_chain;

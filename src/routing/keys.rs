@@ -1,0 +1,211 @@
+//! Every key there is, what it takes, and the variable that sets it. One line per key.
+//! Files, variables, messages and `docs/configuration.md` are all held against this table.
+
+/// What a key takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Kind {
+    /// A word or two.
+    Text,
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+    /// An `http` or `https` address without credentials.
+    Url,
+    /// An absolute path, or nothing.
+    Path,
+    /// A program: a bare name or an absolute path.
+    Program,
+    /// The name of a variable, never its content.
+    Variable,
+    Variables,
+    /// Exact model names.
+    Models,
+    /// Model names, `*` allowed at the end.
+    Patterns,
+    Texts,
+    /// A whole number within these bounds.
+    Count(u64, u64),
+    /// Seconds, at least this many (`0` forbids zero only where the bound is above it).
+    Seconds(f64),
+    /// USD, 0 or more.
+    Money,
+}
+
+/// One key; `*` stands for a name chosen by the user.
+#[derive(Debug)]
+pub(crate) struct Key {
+    pub(crate) path: &'static [&'static str],
+    pub(crate) kind: Kind,
+}
+
+pub(crate) const KEYS: &[Key] = &[
+    key(&["verifier"], Kind::Text),
+    key(&["default_chain"], Kind::Models),
+    key(&["max_attempts"], Kind::Count(1, 100)),
+    key(&["attempts_per_tier"], Kind::Count(1, 100)),
+    key(&["max_workers"], Kind::Count(1, 256)),
+    key(&["default_context"], Kind::Count(256, 100_000_000)),
+    key(&["env_pass"], Kind::Variables),
+    key(&["prompts_dir"], Kind::Path),
+    key(&["limits", "local_s"], Kind::Seconds(SOON)),
+    key(&["limits", "agent_s"], Kind::Seconds(SOON)),
+    key(&["limits", "tests_s"], Kind::Seconds(SOON)),
+    key(&["limits", "verifier_s"], Kind::Seconds(SOON)),
+    key(&["limits", "lock_wait_s"], Kind::Seconds(0.0)),
+    key(&["budgets", "call_usd"], Kind::Money),
+    key(&["budgets", "call_tokens"], Kind::Count(0, MANY)),
+    key(&["budgets", "call_s"], Kind::Seconds(0.0)),
+    key(&["budgets", "session_usd"], Kind::Money),
+    key(&["budgets", "session_tokens"], Kind::Count(0, MANY)),
+    key(&["budgets", "session_s"], Kind::Seconds(0.0)),
+    key(&["breaker", "failures"], Kind::Count(1, 1000)),
+    key(&["breaker", "cooldown_s"], Kind::Seconds(SOON)),
+    key(&["breaker", "max_cooldown_s"], Kind::Seconds(SOON)),
+    key(&["workspace", "max_files"], Kind::Count(1, MANY)),
+    key(&["workspace", "max_file_bytes"], Kind::Count(1, MANY)),
+    key(&["workspace", "max_total_bytes"], Kind::Count(1, MANY)),
+    key(&["workspace", "max_ignored_file_bytes"], Kind::Count(0, MANY)),
+    key(&["workspace", "exclude"], Kind::Texts),
+    key(&["warm", "kind"], Kind::OneOf(&["llama-swap", "ollama", "none"])),
+    key(&["warm", "url"], Kind::Url),
+    key(&["backends", "*", "kind"], Kind::OneOf(&["openai", "claude-cli", "replay"])),
+    key(&["backends", "*", "tier"], Kind::OneOf(&["local", "subagent", "managed"])),
+    key(&["backends", "*", "base_url"], Kind::Url),
+    key(&["backends", "*", "api_key_env"], Kind::Variable),
+    key(&["backends", "*", "program"], Kind::Program),
+    key(&["backends", "*", "file"], Kind::Path),
+    key(&["backends", "*", "permission_mode"], Kind::OneOf(PERMISSION_MODES)),
+    key(&["backends", "*", "max_turns"], Kind::Count(1, 10_000)),
+    key(&["backends", "*", "env_pass"], Kind::Variables),
+    key(&["backends", "*", "models"], Kind::Patterns),
+    key(&["backends", "*", "shares_quota_with"], Kind::Texts),
+    key(&["models", "*", "id"], Kind::Text),
+    key(&["models", "*", "backend"], Kind::Text),
+    key(&["models", "*", "context"], Kind::Count(256, 100_000_000)),
+    key(&["models", "*", "price_in"], Kind::Money),
+    key(&["models", "*", "price_out"], Kind::Money),
+    key(&["models", "*", "limit_s"], Kind::Seconds(SOON)),
+    key(&["models", "*", "edit_format"], Kind::OneOf(&["whole", "search-replace"])),
+    key(&["skills", "*", "chain"], Kind::Models),
+    key(&["skills", "*", "verifier"], Kind::Text),
+    key(&["skills", "*", "max_attempts"], Kind::Count(1, 100)),
+    key(&["skills", "*", "attempts_per_tier"], Kind::Count(1, 100)),
+    key(&["skills", "*", "limit_s"], Kind::Seconds(SOON)),
+    key(&["skills", "*", "tests_s"], Kind::Seconds(SOON)),
+    key(&["skills", "*", "budget_usd"], Kind::Money),
+];
+
+/// Skills that settings may name: what there is and what is planned, each with the family it takes settings from.
+pub(crate) const SKILLS: &[(&str, Option<&str>)] = &[
+    ("tdd", None),
+    ("tdd_red", Some("tdd")),
+    ("tdd_green", Some("tdd")),
+    ("tdd_refactor", Some("tdd")),
+    ("review", None),
+    ("debug", None),
+    ("spec", None),
+    ("retrospective", None),
+    ("trainer", None),
+];
+
+/// The prefix of our own variables.
+pub(crate) const PREFIX: &str = "SUPERVISOR_";
+
+/// Names the user's file when `--config` does not.
+pub(crate) const FILE_VAR: &str = "SUPERVISOR_MODELS_FILE";
+
+/// Variables with a name of their own, and the key they set.
+pub(crate) const ALIASES: &[(&str, &[&str])] =
+    &[("LITELLM_BASE_URL", &["backends", "litellm", "base_url"]), ("LLAMA_SWAP_URL", &["warm", "url"])];
+
+/// Variables with our prefix that other parts of the program read.
+pub(crate) const ELSEWHERE: &[&str] = &[
+    FILE_VAR,
+    "SUPERVISOR_STATE_DIR",
+    "SUPERVISOR_LOG",
+    "SUPERVISOR_TEST_NO_SKIP",
+    "SUPERVISOR_TREE",
+    "SUPERVISOR_FAULT",
+];
+
+const PERMISSION_MODES: &[&str] = &["acceptEdits", "default", "plan", "dontAsk", "auto", "bypassPermissions"];
+
+/// The shortest limit that is a limit: a tenth of a second.
+const SOON: f64 = 0.1;
+
+/// As many as a signed 64-bit number holds, because that is what TOML has.
+const MANY: u64 = i64::MAX as u64;
+
+const fn key(path: &'static [&'static str], kind: Kind) -> Key {
+    Key { path, kind }
+}
+
+/// What stands at a path.
+pub(crate) enum Place {
+    Leaf(&'static Key),
+    Table,
+    Nothing,
+}
+
+pub(crate) fn place(path: &[&str]) -> Place {
+    let mut table = false;
+    for key in KEYS {
+        let fits = path.iter().zip(key.path).all(|(a, b)| a == b || *b == "*");
+        if fits && path.len() == key.path.len() {
+            return Place::Leaf(key);
+        }
+        table |= fits && path.len() < key.path.len();
+    }
+    if table { Place::Table } else { Place::Nothing }
+}
+
+/// The names that may stand inside this table.
+pub(crate) fn children(table: &[&str]) -> Vec<&'static str> {
+    let mut names: Vec<&str> = KEYS
+        .iter()
+        .filter(|k| k.path.len() > table.len() && table.iter().zip(k.path).all(|(a, b)| a == b || *b == "*"))
+        .map(|k| k.path[table.len()])
+        .collect();
+    names.dedup();
+    names
+}
+
+/// A path as it is written in TOML: `models."ollama/x".context`.
+pub(crate) fn shown<S: AsRef<str>>(path: &[S]) -> String {
+    let bare = |s: &str| !s.is_empty() && s.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    let quoted = |s: &str| if bare(s) { s.to_owned() } else { format!("\"{}\"", crate::words::plain(s)) };
+    path.iter().map(|s| quoted(s.as_ref())).collect::<Vec<_>>().join(".")
+}
+
+/// A name as it stands inside a variable: capitals, every other character as `_`.
+pub(crate) fn slug(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
+}
+
+/// The variable that sets a key: `limits.local_s` is `SUPERVISOR_LIMITS__LOCAL_S`.
+pub(crate) fn variable<S: AsRef<str>>(path: &[S]) -> String {
+    let levels: Vec<String> = path.iter().map(|s| slug(s.as_ref())).collect();
+    format!("{PREFIX}{}", levels.join("__"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_written_as_toml_and_as_a_variable() {
+        let path = ["models", "ollama/Qwen3.5:30B", "context"];
+        assert_eq!(shown(&path), r#"models."ollama/Qwen3.5:30B".context"#);
+        assert_eq!(variable(&path), "SUPERVISOR_MODELS__OLLAMA_QWEN3_5_30B__CONTEXT");
+        assert_eq!(variable(&["default_chain"]), "SUPERVISOR_DEFAULT_CHAIN");
+    }
+
+    #[test]
+    fn a_path_is_a_key_a_table_or_nothing() {
+        assert!(matches!(place(&["limits", "local_s"]), Place::Leaf(_)));
+        assert!(matches!(place(&["backends", "mine", "kind"]), Place::Leaf(_)));
+        assert!(matches!(place(&["backends", "mine"]), Place::Table));
+        assert!(matches!(place(&["limits", "locl_s"]), Place::Nothing));
+        assert!(matches!(place(&["verifier", "deeper"]), Place::Nothing));
+        assert_eq!(children(&["warm"]), ["kind", "url"]);
+    }
+}

@@ -1,0 +1,253 @@
+//! Puts the layers together: built-in `models.toml` < the user's file < environment. The call comes last, in `resolve`.
+//! Keeps where each value came from. Nothing is read from the project or the current directory.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy as _;
+use figment::value::{Dict, Map, Value};
+use figment::{Figment, Metadata, Profile, Provider, Source};
+
+use super::check;
+use super::error::{Fault, Origin, Problem, RoutingError, Warning};
+use super::file::{self, Document};
+use super::keys::{self, FILE_VAR};
+use super::raw::Raw;
+use super::types::Routing;
+use super::variables::{self, Named, Setting};
+
+/// Where settings may come from, beside what is built in. The default is nothing else.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    /// `--config`: must exist.
+    pub user_file: Option<PathBuf>,
+    /// All variables; those that are not ours are not looked at.
+    pub env: BTreeMap<OsString, OsString>,
+    /// The platform's config directory: `supervisor/models.toml` is read there if it exists and no file was named.
+    pub config_dir: Option<PathBuf>,
+}
+
+impl Sources {
+    /// This process: its variables and the user's config directory.
+    pub fn of_process(user_file: Option<PathBuf>) -> Self {
+        let config_dir = etcetera::choose_base_strategy().ok().map(|base| base.config_dir());
+        Self { user_file, env: std::env::vars_os().collect(), config_dir }
+    }
+
+    /// The file to read, who named it, and whether it must exist.
+    fn file(&self) -> Option<(PathBuf, Origin, Presence)> {
+        let variable = self.env.get(OsStr::new(FILE_VAR)).filter(|v| !v.is_empty());
+        match (&self.user_file, variable, &self.config_dir) {
+            (Some(path), ..) => Some((path.clone(), Origin::File(path.clone(), None), Presence::Required)),
+            (None, Some(path), _) => Some((path.into(), Origin::Variable(FILE_VAR.to_owned()), Presence::Required)),
+            (None, None, Some(dir)) => {
+                let path = dir.join("supervisor").join("models.toml");
+                Some((path.clone(), Origin::File(path, None), Presence::Optional))
+            }
+            (None, None, None) => None,
+        }
+    }
+}
+
+/// The settings, where each came from, and what looked odd.
+#[derive(Debug, Clone)]
+pub struct Loaded {
+    pub routing: Routing,
+    /// By key as written in TOML: `limits.local_s`, `models."ollama/x".context`.
+    pub origins: BTreeMap<String, Origin>,
+    pub warnings: Vec<Warning>,
+    /// The user's file that was read, if any.
+    pub file: Option<PathBuf>,
+}
+
+impl Loaded {
+    /// Where the value of a key came from; `None` when the key is not set.
+    pub fn origin(&self, key: &str) -> Option<&Origin> {
+        self.origins.get(key)
+    }
+}
+
+/// Reads all layers and checks them as one. Reports every problem it finds, not only the first.
+pub fn load(sources: &Sources) -> Result<Loaded, RoutingError> {
+    let built_in = file::parse(BUILT_IN).expect("the built-in models.toml is TOML; a test reads it");
+    let (user, file) = read_user_file(sources)?;
+
+    let mut problems = misfits(&built_in, |_| Origin::BuiltIn);
+    if let Some(path) = &file {
+        problems.extend(misfits(&user, |line| Origin::File(path.clone(), line)));
+    }
+
+    let mut figment = Figment::new().merge(Layer::new("built-in", None, built_in.values));
+    if let Some(path) = &file {
+        figment = figment.merge(Layer::new("file", Some(Source::File(path.clone())), user.values));
+    }
+    let general = variables::general(&sources.env, &named(&figment));
+    problems.extend(general.problems);
+    let mut warnings = general.warnings;
+    figment = merge_settings(figment, general.settings, &mut warnings);
+    let models = variables::models(&sources.env, &named(&figment));
+    problems.extend(models.problems);
+    warnings.extend(models.warnings);
+    figment = merge_settings(figment, models.settings, &mut warnings);
+    if !problems.is_empty() {
+        return Err(RoutingError::Invalid(problems));
+    }
+
+    let origins = origins(&figment, &user.lines);
+    let raw: Raw = figment.extract().map_err(|e| unfit(&e, &origins))?;
+    let routing = raw.check(&origins).map_err(RoutingError::Invalid)?;
+    warnings.extend(routing.never_reached());
+    Ok(Loaded { routing, origins, warnings, file })
+}
+
+/// Every default, and the text a user may copy.
+pub(crate) const BUILT_IN: &str = include_str!("../../models.toml");
+
+enum Presence {
+    Required,
+    Optional,
+}
+
+fn read_user_file(sources: &Sources) -> Result<(Document, Option<PathBuf>), RoutingError> {
+    let Some((path, named_by, presence)) = sources.file() else { return Ok((Document::default(), None)) };
+    let problem = |origin, key, fault, hint: Option<&str>| {
+        RoutingError::Invalid(vec![Problem { origin, key, fault, hint: hint.map(str::to_owned) }])
+    };
+    if matches!(named_by, Origin::Variable(_)) && !path.is_absolute() {
+        // The current directory is the project, and nothing in the project may configure us.
+        let hint = "write the whole path, from `/` on";
+        return Err(problem(named_by, Some(path.display().to_string()), Fault::RelativeFile, Some(hint)));
+    }
+    match (file::read(&path), presence) {
+        (Ok(document), _) => Ok((document, Some(path))),
+        (Err(fault), Presence::Optional) if fault.missing => Ok((Document::default(), None)),
+        (Err(fault), _) => {
+            let hint = match (&named_by, fault.missing) {
+                (Origin::Variable(_), true) => Some("create it, or unset the variable to use the built-in settings"),
+                (_, true) => Some("create it, or leave `--config` out to use the built-in settings"),
+                _ => None,
+            };
+            match named_by {
+                Origin::Variable(_) => {
+                    let place = Origin::File(path, fault.line).to_string();
+                    Err(problem(named_by, Some(place), fault.fault, hint))
+                }
+                _ => Err(problem(Origin::File(path, fault.line), None, fault.fault, hint)),
+            }
+        }
+    }
+}
+
+fn misfits(document: &Document, origin: impl Fn(Option<usize>) -> Origin) -> Vec<Problem> {
+    check::misfits(&document.values)
+        .into_iter()
+        .map(|misfit| {
+            let key = keys::shown(&misfit.path);
+            let line = document.lines.get(&key).copied();
+            Problem { origin: origin(line), key: Some(key), fault: misfit.fault, hint: misfit.hint }
+        })
+        .collect()
+}
+
+fn merge_settings(mut figment: Figment, settings: Vec<Setting>, warnings: &mut Vec<Warning>) -> Figment {
+    for setting in settings {
+        let kind = figment.find_value("warm.kind").ok().and_then(Value::into_string);
+        if setting.variable == "LLAMA_SWAP_URL" && kind.as_deref() != Some("llama-swap") {
+            let why = "`warm.kind` is not \"llama-swap\"";
+            warnings.push(Warning::Unused { variable: setting.variable, why });
+            continue;
+        }
+        let layer = setting.layer();
+        figment = figment.merge(Layer::new("variable", Some(Source::Custom(setting.variable)), layer));
+    }
+    figment
+}
+
+/// One layer, named by its source, so that figment keeps the source with each value.
+struct Layer {
+    metadata: Metadata,
+    values: Dict,
+}
+
+impl Layer {
+    fn new(name: &'static str, source: Option<Source>, values: Dict) -> Self {
+        let metadata = Metadata::named(name);
+        Self { metadata: source.into_iter().fold(metadata, Metadata::source), values }
+    }
+}
+
+impl Provider for Layer {
+    fn metadata(&self) -> Metadata {
+        self.metadata.clone()
+    }
+
+    fn data(&self) -> figment::Result<Map<Profile, Dict>> {
+        Ok(Profile::Default.collect(self.values.clone()))
+    }
+}
+
+/// Backends and models that have been named so far, in tables, chains and patterns.
+fn named(figment: &Figment) -> Named {
+    let table = |name: &str| figment.find_value(name).ok().and_then(Value::into_dict).unwrap_or_default();
+    let texts = |value: &Value| -> Vec<String> {
+        let list = value.as_array().unwrap_or_default();
+        value.as_str().into_iter().chain(list.iter().filter_map(Value::as_str)).map(str::to_owned).collect()
+    };
+    let inside = |table: &Dict, key: &str| -> Vec<String> {
+        table.values().filter_map(|v| v.as_dict()?.get(key)).flat_map(texts).collect()
+    };
+    let (backends, skills) = (table("backends"), table("skills"));
+    let mut models: BTreeSet<String> = table("models").into_keys().collect();
+    models.extend(inside(&backends, "models").into_iter().filter(|pattern| !pattern.ends_with('*')));
+    models.extend(inside(&skills, "chain"));
+    models.extend(inside(&skills, "verifier"));
+    for key in ["verifier", "default_chain"] {
+        models.extend(figment.find_value(key).iter().flat_map(texts));
+    }
+    models.remove("none");
+    Named { backends: backends.into_keys().collect(), models }
+}
+
+fn origins(figment: &Figment, lines: &BTreeMap<String, usize>) -> BTreeMap<String, Origin> {
+    let mut found = BTreeMap::new();
+    if let Ok(Value::Dict(_, all)) = figment.find_value("") {
+        note_origins(figment, lines, &mut Vec::new(), &all, &mut found);
+    }
+    found
+}
+
+fn note_origins(
+    figment: &Figment,
+    lines: &BTreeMap<String, usize>,
+    path: &mut Vec<String>,
+    table: &Dict,
+    found: &mut BTreeMap<String, Origin>,
+) {
+    for (name, value) in table {
+        path.push(name.clone());
+        let key = keys::shown(path);
+        let origin = match figment.get_metadata(value.tag()).and_then(|m| m.source.as_ref()) {
+            Some(Source::File(file)) => Origin::File(file.clone(), lines.get(&key).copied()),
+            Some(Source::Custom(variable)) => Origin::Variable(variable.clone()),
+            _ => Origin::BuiltIn,
+        };
+        found.insert(key, origin);
+        if let Value::Dict(_, inner) = value {
+            note_origins(figment, lines, path, inner, found);
+        }
+        path.pop();
+    }
+}
+
+/// What the table of keys let through and the types did not. Never figment's own text: it quotes values.
+fn unfit(error: &figment::Error, origins: &BTreeMap<String, Origin>) -> RoutingError {
+    let key = keys::shown(&error.path);
+    let origin = origins.get(&key).cloned().unwrap_or(Origin::BuiltIn);
+    RoutingError::Invalid(vec![Problem { origin, key: Some(key), fault: Fault::Unfit, hint: None }])
+}
+
+/// The user's prompts, where nothing else is configured.
+pub fn default_prompts_dir(config_dir: &Path) -> PathBuf {
+    config_dir.join("supervisor").join("prompts")
+}

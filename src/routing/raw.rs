@@ -1,0 +1,394 @@
+//! The settings as they are written, and the one step that makes [`Routing`] of them.
+//! What a single key takes has been checked before; here it is checked that all of it fits together.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::error::{Fault, Origin, Problem};
+use super::keys;
+use super::types::*;
+use crate::words;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Raw {
+    verifier: String,
+    default_chain: Vec<ModelName>,
+    max_attempts: u32,
+    attempts_per_tier: u32,
+    max_workers: u32,
+    default_context: u32,
+    env_pass: Vec<String>,
+    prompts_dir: String,
+    limits: RawLimits,
+    budgets: RawBudgets,
+    breaker: RawBreaker,
+    workspace: WorkspaceSettings,
+    warm: RawWarm,
+    backends: BTreeMap<String, RawBackend>,
+    models: BTreeMap<ModelName, RawModel>,
+    skills: BTreeMap<String, RawSkill>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawLimits {
+    local_s: f64,
+    agent_s: f64,
+    tests_s: f64,
+    verifier_s: f64,
+    lock_wait_s: f64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawBudgets {
+    call_usd: f64,
+    call_tokens: u64,
+    call_s: f64,
+    session_usd: f64,
+    session_tokens: u64,
+    session_s: f64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawBreaker {
+    failures: u32,
+    cooldown_s: f64,
+    max_cooldown_s: f64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawWarm {
+    kind: RawWarmKind,
+    url: String,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum RawWarmKind {
+    LlamaSwap,
+    Ollama,
+    None,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawBackend {
+    kind: Option<BackendKind>,
+    tier: Option<TierKind>,
+    base_url: Option<String>,
+    api_key_env: Option<String>,
+    program: Option<String>,
+    file: Option<String>,
+    permission_mode: Option<String>,
+    max_turns: Option<u32>,
+    #[serde(default)]
+    env_pass: Vec<String>,
+    #[serde(default)]
+    models: Vec<String>,
+    #[serde(default)]
+    shares_quota_with: Vec<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawModel {
+    id: Option<String>,
+    backend: Option<String>,
+    context: Option<u32>,
+    price_in: Option<f64>,
+    price_out: Option<f64>,
+    limit_s: Option<f64>,
+    edit_format: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawSkill {
+    chain: Option<Vec<ModelName>>,
+    verifier: Option<String>,
+    max_attempts: Option<u32>,
+    attempts_per_tier: Option<u32>,
+    limit_s: Option<f64>,
+    tests_s: Option<f64>,
+    budget_usd: Option<f64>,
+}
+
+impl Raw {
+    /// The settings in types that cannot be wrong, or everything that does not fit together.
+    pub(crate) fn check(self, origins: &BTreeMap<String, Origin>) -> Result<Routing, Vec<Problem>> {
+        let mut found = Found { origins, problems: Vec::new() };
+        let mut backends = BTreeMap::new();
+        for (name, raw) in self.backends {
+            if let Some(backend) = raw.check(&name, &mut found) {
+                backends.insert(name, backend);
+            }
+        }
+        check_patterns(&backends, &mut found);
+        let default_context = self.default_context;
+        let models = self.models.into_iter().map(|(name, raw)| {
+            let model = raw.complete(&name, default_context);
+            (name, model)
+        });
+        let routing = Routing {
+            verifier: named_model(self.verifier),
+            default_chain: self.default_chain,
+            max_attempts: self.max_attempts,
+            attempts_per_tier: self.attempts_per_tier,
+            max_workers: self.max_workers,
+            env_pass: self.env_pass,
+            limits: self.limits.into(),
+            backends,
+            models: models.collect(),
+            warm: self.warm.into(),
+            workspace: self.workspace,
+            skills: self.skills.into_iter().map(|(name, raw)| (name, raw.into())).collect(),
+            budgets: self.budgets.into(),
+            breaker: self.breaker.into(),
+            default_context,
+            prompts_dir: Some(self.prompts_dir).filter(|p| !p.is_empty()).map(PathBuf::from),
+        };
+        // A backend that could not be made would only make its models look unserved.
+        if found.problems.is_empty() {
+            check_names(&routing, &mut found);
+        }
+        if found.problems.is_empty() { Ok(routing) } else { Err(found.problems) }
+    }
+}
+
+impl RawBackend {
+    fn check(self, name: &str, found: &mut Found<'_>) -> Option<Backend> {
+        let table = ["backends", name];
+        let mut missing = |key: &str, hint: &str| found.add(&[&table[..], &[key]].concat(), Fault::Missing, Some(hint));
+        if self.models.is_empty() {
+            missing("models", r#"say which model names it serves: models = ["mine/*"]"#);
+        }
+        if self.tier.is_none() {
+            missing("tier", "say where it ranks: `local`, `subagent` or `managed`");
+        }
+        let Some(kind) = self.kind else {
+            missing("kind", "say how it is spoken to: `openai`, `claude-cli` or `replay`");
+            return None;
+        };
+        let program = match kind {
+            BackendKind::Openai | BackendKind::ClaudeCli => self.program,
+            BackendKind::Replay => self.file.or(self.program),
+        };
+        match kind {
+            BackendKind::Openai if self.base_url.is_none() => {
+                missing("base_url", r#"say where it listens: base_url = "http://localhost:4000""#);
+            }
+            BackendKind::ClaudeCli if program.is_none() => missing("program", r#"say what to run: program = "claude""#),
+            BackendKind::Replay if program.as_ref().is_none_or(|p| !p.starts_with('/')) => {
+                missing("file", "give the absolute path of the recorded answers");
+            }
+            _ => {}
+        }
+        Some(Backend {
+            name: name.to_owned(),
+            kind,
+            tier: self.tier?,
+            base_url: self.base_url.map(|url| url.trim_end_matches('/').to_owned()),
+            api_key_env: self.api_key_env,
+            program,
+            permission_mode: self.permission_mode,
+            max_turns: self.max_turns,
+            env_pass: self.env_pass,
+            models: self.models,
+            shares_quota_with: self.shares_quota_with,
+        })
+    }
+}
+
+impl RawModel {
+    fn complete(self, name: &ModelName, default_context: u32) -> Model {
+        Model {
+            id: self.id.unwrap_or_else(|| name.0.clone()),
+            context: self.context.unwrap_or(default_context),
+            price_in: self.price_in,
+            price_out: self.price_out,
+            limit: self.limit_s.map(seconds),
+            edit_format: self.edit_format,
+            backend: self.backend,
+        }
+    }
+}
+
+/// Problems on the way, each with the origin of its key.
+struct Found<'a> {
+    origins: &'a BTreeMap<String, Origin>,
+    problems: Vec<Problem>,
+}
+
+impl Found<'_> {
+    fn add(&mut self, path: &[&str], fault: Fault, hint: Option<&str>) {
+        // A missing key has no origin; its table has.
+        let origin = (1..=path.len()).rev().find_map(|n| self.origins.get(&keys::shown(&path[..n])));
+        self.problems.push(Problem {
+            origin: origin.cloned().unwrap_or(Origin::BuiltIn),
+            key: Some(keys::shown(path)),
+            fault,
+            hint: hint.map(str::to_owned),
+        });
+    }
+}
+
+/// Two backends with one pattern leave no way to tell which is meant.
+fn check_patterns(backends: &BTreeMap<String, Backend>, found: &mut Found<'_>) {
+    let mut owner: BTreeMap<&str, &str> = BTreeMap::new();
+    for backend in backends.values() {
+        for pattern in &backend.models {
+            let Some(other) = owner.insert(pattern, &backend.name).filter(|other| *other != backend.name) else {
+                continue;
+            };
+            // Blame the one the user wrote.
+            let built_in =
+                |name: &str| found.origins.get(&keys::shown(&["backends", name, "models"])) == Some(&Origin::BuiltIn);
+            let (blamed, other) =
+                if built_in(&backend.name) { (other, backend.name.as_str()) } else { (backend.name.as_str(), other) };
+            let fault = Fault::ServedTwice { pattern: pattern.clone(), other: other.to_owned() };
+            let hint = format!("make one of them longer, or take it out of `backends.{other}.models`");
+            found.add(&["backends", blamed, "models"], fault, Some(&hint));
+        }
+    }
+}
+
+fn check_names(routing: &Routing, found: &mut Found<'_>) {
+    let known = || routing.backends.keys().map(String::as_str);
+    for backend in routing.backends.values() {
+        for other in backend.shares_quota_with.iter().filter(|other| !routing.backends.contains_key(*other)) {
+            let hint = nearest(other, known());
+            found.add(
+                &["backends", &backend.name, "shares_quota_with"],
+                Fault::NoSuchBackend(other.clone()),
+                Some(&hint),
+            );
+        }
+    }
+    for (name, model) in &routing.models {
+        if let Some(backend) = model.backend.as_ref().filter(|b| !routing.backends.contains_key(*b)) {
+            let hint = nearest(backend, known());
+            found.add(&["models", &name.0, "backend"], Fault::NoSuchBackend(backend.clone()), Some(&hint));
+        }
+    }
+    if !found.problems.is_empty() {
+        return;
+    }
+    check_chain(routing, &["default_chain"], &routing.default_chain, found);
+    check_chain(routing, &["verifier"], routing.verifier.as_slice(), found);
+    for (name, skill) in &routing.skills {
+        if let Some(chain) = &skill.chain {
+            check_chain(routing, &["skills", name, "chain"], chain, found);
+        }
+        if let Some(Judge::Model(model)) = &skill.verifier {
+            check_chain(routing, &["skills", name, "verifier"], std::slice::from_ref(model), found);
+        }
+    }
+}
+
+fn check_chain(routing: &Routing, path: &[&str], chain: &[ModelName], found: &mut Found<'_>) {
+    if chain.is_empty() && path != ["verifier"] {
+        let hint = match path {
+            ["skills", ..] => "leave the key out to use `default_chain`",
+            _ => "name at least one model",
+        };
+        found.add(path, Fault::Empty, Some(hint));
+    }
+    for model in chain.iter().filter(|model| routing.backend_for(&model.0).is_none()) {
+        let mut names = routing.models.keys().map(|m| m.0.as_str()).collect::<Vec<_>>();
+        names.retain(|name| routing.backend_for(name).is_some());
+        names.extend((path == ["verifier"] || path.ends_with(&["verifier"])).then_some("none"));
+        let hint = match words::did_you_mean(&model.0, names) {
+            Some(meant) => format!("did you mean `{meant}`?"),
+            None => format!(
+                "backends serve {}; add the name to `models` of one of them",
+                words::one_of(routing.served().iter().map(String::as_str))
+            ),
+        };
+        found.add(path, Fault::NotServed(model.0.clone()), Some(&hint));
+    }
+}
+
+fn nearest<'a>(written: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    match words::did_you_mean(written, known.clone()) {
+        Some(meant) => format!("did you mean `{meant}`?"),
+        None => format!("there is {}", words::one_of(known)),
+    }
+}
+
+fn named_model(text: String) -> Option<ModelName> {
+    (text != "none").then_some(ModelName(text))
+}
+
+fn seconds(s: f64) -> Duration {
+    Duration::try_from_secs_f64(s).unwrap_or(Duration::MAX)
+}
+
+/// Budgets: 0 is no cap.
+fn cap(seconds_or_usd: f64) -> Option<f64> {
+    (seconds_or_usd > 0.0).then_some(seconds_or_usd)
+}
+
+impl From<RawLimits> for Limits {
+    fn from(raw: RawLimits) -> Self {
+        Self {
+            local: seconds(raw.local_s),
+            agent: seconds(raw.agent_s),
+            tests: seconds(raw.tests_s),
+            verifier: seconds(raw.verifier_s),
+            lock_wait: seconds(raw.lock_wait_s),
+        }
+    }
+}
+
+impl From<RawBudgets> for Budgets {
+    fn from(raw: RawBudgets) -> Self {
+        let budget = |usd, tokens: u64, s| Budget {
+            usd: cap(usd),
+            tokens: (tokens > 0).then_some(tokens),
+            time: cap(s).map(seconds),
+        };
+        Self {
+            call: budget(raw.call_usd, raw.call_tokens, raw.call_s),
+            session: budget(raw.session_usd, raw.session_tokens, raw.session_s),
+        }
+    }
+}
+
+impl From<RawBreaker> for Breaker {
+    fn from(raw: RawBreaker) -> Self {
+        let cooldown = seconds(raw.cooldown_s);
+        Self { failures: raw.failures, cooldown, max_cooldown: seconds(raw.max_cooldown_s).max(cooldown) }
+    }
+}
+
+impl From<RawWarm> for Option<Warm> {
+    fn from(raw: RawWarm) -> Self {
+        let kind = match raw.kind {
+            RawWarmKind::LlamaSwap => WarmKind::LlamaSwap,
+            RawWarmKind::Ollama => WarmKind::Ollama,
+            RawWarmKind::None => return None,
+        };
+        Some(Warm { kind, url: raw.url.trim_end_matches('/').to_owned() })
+    }
+}
+
+impl From<RawSkill> for Skill {
+    fn from(raw: RawSkill) -> Self {
+        Self {
+            chain: raw.chain,
+            verifier: raw.verifier.map(|v| named_model(v).map_or(Judge::Nobody, Judge::Model)),
+            max_attempts: raw.max_attempts,
+            attempts_per_tier: raw.attempts_per_tier,
+            limit: raw.limit_s.map(seconds),
+            tests: raw.tests_s.map(seconds),
+            budget_usd: raw.budget_usd,
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Little helpers for tests about settings: a file, some variables, what comes out.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+
+use supervisor::routing::{Loaded, Route, RoutingError, Sources, load};
+
+/// Loads with this user file and no variables.
+pub(crate) fn config(file: &str) -> Result<Loaded, RoutingError> {
+    with(file, &[])
+}
+
+/// Loads with these variables and no file.
+pub(crate) fn env(variables: &[(&str, &str)]) -> Result<Loaded, RoutingError> {
+    load(&Sources { env: variables_of(variables), ..Sources::default() })
+}
+
+/// Loads with this user file and these variables.
+pub(crate) fn with(file: &str, variables: &[(&str, &str)]) -> Result<Loaded, RoutingError> {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("models.toml");
+    std::fs::write(&path, file).unwrap();
+    load(&Sources { user_file: Some(path), env: variables_of(variables), ..Sources::default() })
+}
+
+pub(crate) fn variables_of(variables: &[(&str, &str)]) -> BTreeMap<OsString, OsString> {
+    variables.iter().map(|(name, value)| (name.into(), value.into())).collect()
+}
+
+/// The names of a route's tiers, in order.
+pub(crate) fn names(route: &Route) -> Vec<&str> {
+    route.chain.tiers().map(|tier| tier.name.0.as_str()).collect()
+}

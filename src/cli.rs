@@ -1,6 +1,8 @@
 //! What did the person at the terminal ask for? One file per sub-command.
 //! Knows arguments, terminals and exit codes. Does not know how anything is done.
 
+pub mod serve;
+
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -18,13 +20,16 @@ struct Arguments {
 
 // One line per sub-command here, and one in `run`.
 #[derive(Debug, Subcommand)]
-enum Command {}
+enum Command {
+    /// Speak MCP on stdin and stdout
+    Serve,
+}
 
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     start_logging();
     let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
-    match run(arguments, &mut out) {
+    match run(arguments, &mut out, &mut err) {
         Ok(code) => code,
         Err(error) => {
             let _ = writeln!(err, "error: {error:#}");
@@ -33,16 +38,15 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: Arguments, _out: &mut dyn Write) -> anyhow::Result<ExitCode> {
-    match arguments.command {
-        None => Ok(ExitCode::SUCCESS),
-        Some(command) => match command {},
+fn run(arguments: Arguments, _out: &mut dyn Write, err: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    match arguments.command.unwrap_or(Command::Serve) {
+        Command::Serve => serve::run(err),
     }
 }
 
 /// Logs go to stderr: stdout belongs to the protocol.
 fn start_logging() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("SUPERVISOR_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn,rmcp=error"));
     let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
 }

@@ -29,5 +29,7 @@ pub mod cli;
 pub mod engine;
 pub mod process;
 pub mod routing;
+pub mod server;
+pub mod skills;
 pub mod state;
 pub mod words;

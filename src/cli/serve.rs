@@ -1,0 +1,97 @@
+//! `serve`: speaks MCP on stdin and stdout until the client leaves or a signal comes. Also what runs without a command.
+//! Owns the runtime and the signals; the exit code is 0 at the end of input and 128 + n after signal n.
+
+use std::io::{IsTerminal as _, Write};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::server::{self, App, Server};
+
+/// Serves the tools of this program.
+pub(super) fn run(err: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    if std::io::stdin().is_terminal() {
+        greet(err);
+    }
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), "supervisor starting");
+    serve(|| Server::new(App::default()))
+}
+
+/// Serves on stdin and stdout. The server is made inside the runtime.
+pub fn serve(make: impl FnOnce() -> Server) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("starting the runtime")?;
+    let code = runtime.block_on(async {
+        let stop = CancellationToken::new();
+        // Before anything else: a signal that comes early is a signal too.
+        let mut signals = Signals::new()?;
+        let (input, output) = server::stdio();
+        let session = server::serve(make(), input, output, stop.clone());
+        tokio::pin!(session);
+        let number = tokio::select! {
+            _ended = &mut session => return anyhow::Ok(ExitCode::SUCCESS),
+            number = signals.next() => number,
+        };
+        stop.cancel();
+        tokio::select! {
+            _ended = session => {}
+            _impatient = signals.next_of_a_person() => {}
+        }
+        Ok(ExitCode::from(128 + number))
+    });
+    // A thread may still wait for a line from a terminal; nobody needs it any more.
+    runtime.shutdown_background();
+    code
+}
+
+/// The signals that ask us to end.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn new() -> anyhow::Result<Self> {
+        let listen = |kind| signal(kind).context("listening for signals");
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            hangup: listen(SignalKind::hangup())?,
+        })
+    }
+
+    /// The number of the next signal.
+    async fn next(&mut self) -> u8 {
+        tokio::select! {
+            _ = self.interrupt.recv() => 2,
+            _ = self.terminate.recv() => 15,
+            _ = self.hangup.recv() => 1,
+        }
+    }
+
+    /// A second Ctrl-C. Not SIGTERM: clients send that 100 ms after SIGINT, while calls clean up.
+    async fn next_of_a_person(&mut self) {
+        self.interrupt.recv().await;
+    }
+}
+
+/// What a person sees who starts the server by hand.
+fn greet(err: &mut dyn Write) {
+    let program =
+        std::env::current_exe().map_or_else(|_| String::from("supervisor"), |path| path.display().to_string());
+    let _ = writeln!(
+        err,
+        "supervisor {version} speaks MCP on stdin and stdout; it is meant to be started by a client.\n\
+         Register it with Claude Code:\n\n    \
+         claude mcp add supervisor -- {program}\n\n\
+         Waiting for JSON-RPC, one message per line. Ctrl-D ends it; `supervisor --help` shows the other commands.",
+        version = env!("CARGO_PKG_VERSION"),
+        program = shell_words::quote(&program),
+    );
+}

@@ -1,0 +1,310 @@
+//! One line into a message the SDK may see, or into the reply that says what is wrong with it.
+//! A request is always answered under its own id; a notification never is. Knows JSON-RPC, not what tools do.
+
+use rmcp::model::{
+    CallToolRequestParams, ClientJsonRpcMessage, ClientNotification, ClientRequest, InitializeRequestParams,
+    ListToolsRequest, PaginatedRequestParams,
+};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use super::lines::{self, Line, MAX_LINE};
+
+pub(super) const PARSE_ERROR: i64 = -32700;
+pub(super) const INVALID_REQUEST: i64 = -32600;
+pub(super) const INVALID_PARAMS: i64 = -32602;
+
+/// What a line turned out to be.
+#[derive(Debug)]
+pub(super) enum Incoming {
+    Request(Box<ClientJsonRpcMessage>),
+    Notification(Box<ClientJsonRpcMessage>),
+    Refused(Vec<Refusal>),
+    /// Nothing to do and nobody to tell: an empty line, a stray response, a broken notification.
+    Nothing,
+}
+
+/// An error reply of the transport itself.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    /// As the client wrote it; null if there was none.
+    id: Value,
+    code: i64,
+    message: String,
+}
+
+impl Refusal {
+    fn new(id: Option<Value>, code: i64, message: impl Into<String>) -> Self {
+        Self { id: id.unwrap_or(Value::Null), code, message: message.into() }
+    }
+
+    pub(super) fn to_json(&self) -> Value {
+        json!({"jsonrpc": "2.0", "id": self.id, "error": {"code": self.code, "message": self.message}})
+    }
+}
+
+impl From<Refusal> for Incoming {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(vec![refusal])
+    }
+}
+
+pub(super) fn read(line: Line) -> Incoming {
+    let bytes = match line {
+        Line::Whole(bytes) => bytes,
+        Line::TooLong { id } => {
+            let limit = MAX_LINE / (1024 * 1024);
+            return Refusal::new(id, INVALID_REQUEST, format!("the message is longer than {limit} MiB; send less"))
+                .into();
+        }
+    };
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes).trim_ascii();
+    if text.is_empty() {
+        return Incoming::Nothing;
+    }
+    match serde_json::from_slice(text) {
+        Ok(Value::Object(object)) => read_object(object),
+        Ok(Value::Array(batch)) => refuse_batch(&batch),
+        Ok(other) => {
+            let message = format!("a message is a JSON object, not {}", kind_of(&other));
+            Refusal::new(None, INVALID_REQUEST, message).into()
+        }
+        Err(error) => {
+            // The one syntax error of a line that may be sound JSON: its sender waits for an answer.
+            let id = error.to_string().contains("recursion limit").then(|| lines::find_id(text)).flatten();
+            Refusal::new(id, PARSE_ERROR, format!("the line is not JSON: {error}")).into()
+        }
+    }
+}
+
+fn read_object(mut object: Map<String, Value>) -> Incoming {
+    let id = object.get("id").cloned();
+    let Some(method) = object.get("method") else {
+        // We ask the client nothing, so that every response is a stray one.
+        if object.contains_key("result") || object.contains_key("error") {
+            return Incoming::Nothing;
+        }
+        return Refusal::new(usable(id), INVALID_REQUEST, "the message has no `method`").into();
+    };
+    let Some(method) = method.as_str().map(str::to_owned) else {
+        return Refusal::new(usable(id), INVALID_REQUEST, "`method` must be a string").into();
+    };
+    let Some(id) = id else { return read_notification(object) };
+
+    let refuse = |code, message: String| Incoming::from(Refusal::new(usable(Some(id.clone())), code, message));
+    if object.get("jsonrpc") != Some(&Value::from("2.0")) {
+        return refuse(INVALID_REQUEST, String::from("`jsonrpc` must be \"2.0\""));
+    }
+    if object.contains_key("result") || object.contains_key("error") {
+        return refuse(INVALID_REQUEST, String::from("a request has neither `result` nor `error`"));
+    }
+    match object.get("params") {
+        Some(Value::Null) => {
+            object.remove("params");
+        }
+        None | Some(Value::Object(_)) => {}
+        Some(other) => {
+            return refuse(INVALID_PARAMS, format!("`params` must be an object, not {}", kind_of(other)));
+        }
+    }
+    let params = object.get("params").cloned();
+    match serde_json::from_value::<ClientJsonRpcMessage>(Value::Object(object)) {
+        Ok(ClientJsonRpcMessage::Request(request)) => {
+            // What the SDK could not read as the method it names becomes "some custom request" there,
+            // or, where params are optional, a request without them.
+            let unread = matches!(
+                request.request,
+                ClientRequest::CustomRequest(_)
+                    | ClientRequest::ListToolsRequest(ListToolsRequest { params: None, .. })
+            );
+            if unread && let Some(wrong) = wrong_params(&method, params) {
+                return refuse(INVALID_PARAMS, format!("`{method}`: {wrong}"));
+            }
+            Incoming::Request(Box::new(ClientJsonRpcMessage::Request(request)))
+        }
+        Ok(_) | Err(_) if !is_id(&id) => refuse(INVALID_REQUEST, String::from("`id` must be a string or an integer")),
+        Ok(_) => refuse(INVALID_REQUEST, String::from("the message is not a request")),
+        Err(error) => refuse(INVALID_REQUEST, format!("the message is not a request: {error}")),
+    }
+}
+
+fn read_notification(object: Map<String, Value>) -> Incoming {
+    let method = object.get("method").cloned();
+    match serde_json::from_value::<ClientJsonRpcMessage>(Value::Object(object)) {
+        Ok(ClientJsonRpcMessage::Notification(notification)) => {
+            let custom = matches!(notification.notification, ClientNotification::CustomNotification(_));
+            if custom && method.as_ref().and_then(Value::as_str).is_some_and(|m| m.starts_with("notifications/")) {
+                return Incoming::Nothing; // unknown, or known and malformed
+            }
+            Incoming::Notification(Box::new(ClientJsonRpcMessage::Notification(notification)))
+        }
+        _ => Incoming::Nothing,
+    }
+}
+
+/// Every request of a batch is refused under its own id, so that none of them is waited for.
+fn refuse_batch(batch: &[Value]) -> Incoming {
+    const MESSAGE: &str = "batches are not supported; send one message per line";
+    let is_request = |entry: &&Value| entry.get("method").is_some() && entry.get("id").is_some_and(is_id);
+    let refusals: Vec<_> = batch
+        .iter()
+        .filter(is_request)
+        .map(|entry| Refusal::new(entry.get("id").cloned(), INVALID_REQUEST, MESSAGE))
+        .collect();
+    if refusals.is_empty() {
+        return Refusal::new(None, INVALID_REQUEST, MESSAGE).into();
+    }
+    Incoming::Refused(refusals)
+}
+
+/// Why `params` do not fit a method that is served here; `None` for any other method.
+fn wrong_params(method: &str, params: Option<Value>) -> Option<String> {
+    fn check<T: DeserializeOwned>(params: Value) -> Option<String> {
+        let error = serde_path_to_error::deserialize::<_, T>(params).err()?;
+        let path = error.path().to_string();
+        Some(if path == "." { error.inner().to_string() } else { format!("`{path}`: {}", error.inner()) })
+    }
+    let params = params.unwrap_or_else(|| json!({}));
+    let fallback = || Some(String::from("the params do not fit the method"));
+    match method {
+        "initialize" => check::<InitializeRequestParams>(params).or_else(fallback),
+        "tools/call" => check::<CallToolRequestParams>(params).or_else(fallback),
+        "tools/list" => check::<PaginatedRequestParams>(params),
+        "ping" | "server/discover" => fallback(),
+        _ => None,
+    }
+}
+
+fn is_id(id: &Value) -> bool {
+    match id {
+        Value::String(_) => true,
+        Value::Number(number) => number.is_i64() || number.as_f64().is_some_and(|f| f.fract() == 0.0 && f.abs() < 9e15),
+        _ => false,
+    }
+}
+
+/// An id that a client can match: any string or number, also one we refuse.
+fn usable(id: Option<Value>) -> Option<Value> {
+    id.filter(|id| matches!(id, Value::String(_) | Value::Number(_)))
+}
+
+pub(super) fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(line: &str) -> Vec<(Value, i64, String)> {
+        match read(Line::Whole(line.as_bytes().to_vec())) {
+            Incoming::Refused(all) => all.into_iter().map(|r| (r.id, r.code, r.message)).collect(),
+            other => panic!("{line} gave {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_wrong_request_is_refused_under_its_own_id() {
+        let cases: &[(&str, Value, i64, &str)] = &[
+            ("{", Value::Null, PARSE_ERROR, "not JSON"),
+            ("5", Value::Null, INVALID_REQUEST, "not a number"),
+            ("{}", Value::Null, INVALID_REQUEST, "no `method`"),
+            (r#"{"id":4}"#, 4.into(), INVALID_REQUEST, "no `method`"),
+            (r#"{"jsonrpc":"2.0","id":4,"method":7}"#, 4.into(), INVALID_REQUEST, "`method` must"),
+            (r#"{"jsonrpc":"1.0","id":"a","method":"ping"}"#, "a".into(), INVALID_REQUEST, "`jsonrpc`"),
+            (r#"{"id":4,"method":"ping"}"#, 4.into(), INVALID_REQUEST, "`jsonrpc`"),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, Value::Null, INVALID_REQUEST, "`id` must"),
+            (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, 1.5.into(), INVALID_REQUEST, "`id` must"),
+            (r#"{"jsonrpc":"2.0","id":[1],"method":"ping"}"#, Value::Null, INVALID_REQUEST, "`id` must"),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}"#, 1.into(), INVALID_REQUEST, "neither"),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":[1]}"#, 1.into(), INVALID_PARAMS, "an array"),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}"#, 1.into(), INVALID_PARAMS, "`name`"),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}"#,
+                1.into(),
+                INVALID_PARAMS,
+                "`name`",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","arguments":[1]}}"#,
+                1.into(),
+                INVALID_PARAMS,
+                "`arguments`",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":5}}"#,
+                1.into(),
+                INVALID_PARAMS,
+                "`cursor`",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{}}"#,
+                1.into(),
+                INVALID_PARAMS,
+                "`protocolVersion`",
+            ),
+            ("[]", Value::Null, INVALID_REQUEST, "batches"),
+        ];
+        for (line, id, code, words) in cases {
+            let all = refused(line);
+            let [(got_id, got_code, message)] = all.as_slice() else { panic!("{line}: {all:?}") };
+            assert_eq!((got_id, got_code), (id, code), "{line}: {message}");
+            assert!(message.contains(words), "{line}: {message}");
+        }
+    }
+
+    #[test]
+    fn each_request_of_a_batch_is_refused() {
+        let all = refused(r#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"method":"n"},{"id":"b","method":"ping"}]"#);
+        assert_eq!(all.iter().map(|(id, ..)| id.clone()).collect::<Vec<_>>(), [Value::from(1), Value::from("b")]);
+    }
+
+    #[test]
+    fn nesting_beyond_the_limit_is_answered_under_the_id() {
+        let line = format!(
+            r#"{{"jsonrpc":"2.0","id":6,"method":"x","params":{{"a":{}}}}}"#,
+            "[".repeat(500) + &"]".repeat(500)
+        );
+        let all = refused(&line);
+        assert_eq!((&all[0].0, all[0].1), (&Value::from(6), PARSE_ERROR));
+    }
+
+    #[test]
+    fn what_nobody_waits_for_is_not_answered() {
+        let lines = [
+            "",
+            "  \r",
+            r#"{"jsonrpc":"2.0","id":1,"result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":1,"message":"x"}}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":{}}}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/progress","params":7}"#,
+            r#"{"method":"notifications/initialized"}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/who_knows"}"#,
+        ];
+        for line in lines {
+            let got = read(Line::Whole(line.as_bytes().to_vec()));
+            assert!(matches!(got, Incoming::Nothing), "{line}: {got:?}");
+        }
+    }
+
+    #[test]
+    fn odd_but_valid_requests_pass() {
+        let lines = [
+            "\u{feff}{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\r",
+            r#"{"jsonrpc":"2.0","id":-5,"method":"tools/list","params":null}"#,
+            r#"{"jsonrpc":"2.0","id":9007199254740993,"method":"no/such"}"#,
+            r#"{"jsonrpc":"2.0","id":"","method":"tools/call","params":{"name":"x","arguments":null}}"#,
+        ];
+        for line in lines {
+            let got = read(Line::Whole(line.as_bytes().to_vec()));
+            assert!(matches!(got, Incoming::Request(_)), "{line}: {got:?}");
+        }
+    }
+}

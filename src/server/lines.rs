@@ -1,0 +1,234 @@
+//! Bytes into lines, in bounded memory: a line above the limit is read to its end but not kept.
+//! Knows newlines. Knows JSON only as far as it takes to find the id of a request that is too long to keep.
+
+use std::io;
+
+use serde_json::Value;
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, BufReader};
+
+/// The longest line that is kept, and so the largest request.
+pub const MAX_LINE: usize = 16 * 1024 * 1024;
+
+const READ_AHEAD: usize = 64 * 1024;
+
+/// One line without its newline.
+#[derive(Debug)]
+pub(super) enum Line {
+    Whole(Vec<u8>),
+    /// Longer than [`MAX_LINE`]. The id is what a reply needs, if the line had one.
+    TooLong {
+        id: Option<Value>,
+    },
+}
+
+/// Reads lines. [`Lines::next`] can be dropped at any await and called again: what was read so far is kept here.
+pub(super) struct Lines<R> {
+    input: BufReader<R>,
+    kept: Vec<u8>,
+    over: Option<IdScan>,
+    ended: bool,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    pub(super) fn new(input: R) -> Self {
+        Self { input: BufReader::with_capacity(READ_AHEAD, input), kept: Vec::new(), over: None, ended: false }
+    }
+
+    /// The next line; the last one needs no newline. `None` at the end of input, also when asked again.
+    pub(super) async fn next(&mut self) -> io::Result<Option<Line>> {
+        while !self.ended {
+            let chunk = match self.input.fill_buf().await {
+                Ok(chunk) => chunk,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => {
+                    self.ended = true;
+                    return Err(error);
+                }
+            };
+            if chunk.is_empty() {
+                self.ended = true;
+                return Ok(self.take().filter(|line| !matches!(line, Line::Whole(bytes) if bytes.is_empty())));
+            }
+            let newline = chunk.iter().position(|byte| *byte == b'\n');
+            let part = &chunk[..newline.unwrap_or(chunk.len())];
+            keep(&mut self.kept, &mut self.over, part);
+            let used = part.len() + usize::from(newline.is_some());
+            self.input.consume(used);
+            if newline.is_some() {
+                return Ok(self.take());
+            }
+        }
+        Ok(None)
+    }
+
+    fn take(&mut self) -> Option<Line> {
+        let kept = std::mem::take(&mut self.kept);
+        Some(match self.over.take() {
+            Some(scan) => Line::TooLong { id: scan.id() },
+            None => Line::Whole(kept),
+        })
+    }
+}
+
+fn keep(kept: &mut Vec<u8>, over: &mut Option<IdScan>, part: &[u8]) {
+    match over {
+        Some(scan) => scan.feed(part),
+        None if kept.len() + part.len() <= MAX_LINE => kept.extend_from_slice(part),
+        None => {
+            let mut scan = IdScan::default();
+            scan.feed(kept);
+            scan.feed(part);
+            // Given back at once: the rest of the line is only looked at.
+            *kept = Vec::new();
+            *over = Some(scan);
+        }
+    }
+}
+
+/// The top-level `id` of an object that is never held in memory as a whole.
+pub(super) fn find_id(line: &[u8]) -> Option<Value> {
+    let mut scan = IdScan::default();
+    scan.feed(line);
+    scan.id()
+}
+
+/// Follows strings and nesting of one JSON object and remembers what stands behind its top-level `"id":`.
+#[derive(Debug, Default)]
+struct IdScan {
+    depth: u64,
+    in_string: bool,
+    escaped: bool,
+    /// The text of the current top-level string, as far as it may matter.
+    word: Vec<u8>,
+    /// The last top-level key.
+    key: Vec<u8>,
+    /// Behind the colon of a top-level pair.
+    in_value: bool,
+    value: Vec<u8>,
+    found: Option<Vec<u8>>,
+}
+
+/// Longer ids are not looked for.
+const MAX_ID: usize = 512;
+
+impl IdScan {
+    fn feed(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.step(*byte);
+        }
+    }
+
+    fn id(self) -> Option<Value> {
+        let id = serde_json::from_slice(&self.found?).ok()?;
+        matches!(id, Value::String(_) | Value::Number(_)).then_some(id)
+    }
+
+    fn step(&mut self, byte: u8) {
+        if self.in_string {
+            self.step_in_string(byte);
+            return;
+        }
+        match byte {
+            b'"' => {
+                self.in_string = true;
+                self.word.clear();
+                self.remember(byte);
+            }
+            b'{' | b'[' => {
+                self.depth += 1;
+                self.remember(byte);
+            }
+            b'}' | b']' => {
+                if self.depth == 1 {
+                    self.end_of_pair();
+                }
+                self.depth = self.depth.saturating_sub(1);
+                self.remember(byte);
+            }
+            b':' if self.depth == 1 && !self.in_value => {
+                self.key = std::mem::take(&mut self.word);
+                self.in_value = true;
+                self.value.clear();
+            }
+            b',' if self.depth == 1 => self.end_of_pair(),
+            _ => self.remember(byte),
+        }
+    }
+
+    fn step_in_string(&mut self, byte: u8) {
+        self.remember(byte);
+        if self.escaped {
+            self.escaped = false;
+        } else if byte == b'\\' {
+            self.escaped = true;
+        } else if byte == b'"' {
+            self.in_string = false;
+            return;
+        }
+        if self.depth == 1 && !self.in_value && self.word.len() < MAX_ID {
+            self.word.push(byte);
+        }
+    }
+
+    fn remember(&mut self, byte: u8) {
+        if self.in_value && self.key == b"id" && self.value.len() < MAX_ID {
+            self.value.push(byte);
+        }
+    }
+
+    fn end_of_pair(&mut self) {
+        if self.in_value && self.key == b"id" {
+            self.found = Some(std::mem::take(&mut self.value));
+        }
+        self.in_value = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn lines(input: &[u8]) -> Vec<String> {
+        let mut lines = Lines::new(input);
+        let mut found = Vec::new();
+        while let Some(line) = lines.next().await.expect("memory does not fail") {
+            found.push(match line {
+                Line::Whole(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+                Line::TooLong { id } => format!("too long: {id:?}"),
+            });
+        }
+        assert!(matches!(lines.next().await, Ok(None)), "the end stays the end");
+        found
+    }
+
+    #[tokio::test]
+    async fn the_last_line_needs_no_newline() {
+        assert_eq!(lines(b"a\nb").await, ["a", "b"]);
+        assert_eq!(lines(b"a\n\nb\n").await, ["a", "", "b"]);
+        assert!(lines(b"").await.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_long_line_gives_its_id_and_the_next_line_is_whole() {
+        let long = format!("{{\"params\":{{\"id\":1,\"x\":\"{}\"}},\"id\":\"q\\\"7\"}}\nnext", "y".repeat(MAX_LINE));
+        assert_eq!(lines(long.as_bytes()).await, ["too long: Some(String(\"q\\\"7\"))", "next"]);
+    }
+
+    #[test]
+    fn the_id_is_found_at_the_top_level_only() {
+        let cases: &[(&str, Option<Value>)] = &[
+            (r#"{"jsonrpc":"2.0","id":7,"method":"x"}"#, Some(7.into())),
+            (r#"{"params":{"id":1},"id": -3 }"#, Some((-3).into())),
+            (r#"{"params":["id",{"id":2}],"method":"id"}"#, None),
+            (r#"{"a":"\"id\":5","id":"é,}"}"#, Some("é,}".into())),
+            (r#"{"id":{"a":1}}"#, None),
+            (r#"{"id":null}"#, None),
+            (r#"{"id":9,"params":{"cut": "in the mid"#, Some(9.into())),
+            (r#"[{"id":9}]"#, None),
+            ("", None),
+        ];
+        for (line, id) in cases {
+            assert_eq!(&find_id(line.as_bytes()), id, "{line}");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! What a running call tells the client on the way. Saying something costs a queue entry at most:
+//! it never waits, is dropped when the reader is behind, and falls silent with the reply or a cancel.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rmcp::RoleServer;
+use rmcp::model::{ProgressNotification, ProgressNotificationParam, ProgressToken, ServerJsonRpcMessage};
+use rmcp::service::RequestContext;
+
+use super::transport::Outlet;
+use crate::words;
+
+/// The longest message, in characters.
+pub const MAX_PROGRESS: usize = 200;
+
+/// Reports progress of one call. Cheap to clone; silent when the client did not ask for progress.
+#[derive(Clone, Debug, Default)]
+pub struct Progress(Option<Arc<Line>>);
+
+#[derive(Debug)]
+struct Line {
+    outlet: Outlet,
+    token: ProgressToken,
+    /// Must grow with every notification of a call.
+    steps: AtomicU64,
+}
+
+impl Progress {
+    /// For calls nobody watches.
+    pub fn silent() -> Self {
+        Self::default()
+    }
+
+    pub(super) fn of(cx: &RequestContext<RoleServer>) -> Self {
+        let line = cx.meta.get_progress_token().zip(cx.extensions.get::<Outlet>());
+        Self(line.map(|(token, outlet)| Arc::new(Line { outlet: outlet.clone(), token, steps: AtomicU64::new(0) })))
+    }
+
+    /// Sends one line, cut at [`MAX_PROGRESS`] characters.
+    pub fn say(&self, message: &str) {
+        let Some(line) = &self.0 else { return };
+        let step = line.steps.fetch_add(1, Ordering::Relaxed) + 1;
+        #[expect(clippy::cast_precision_loss, reason = "a call does not take 2^53 steps")]
+        let params = ProgressNotificationParam::new(line.token.clone(), step as f64).with_message(cut(message));
+        let message = ServerJsonRpcMessage::notification(ProgressNotification::new(params).into());
+        line.outlet.outbox.progress(&line.outlet.id, &message);
+    }
+}
+
+fn cut(message: &str) -> String {
+    let one_line = words::plain(message).replace(['\n', '\t'], " ");
+    if one_line.chars().count() <= MAX_PROGRESS {
+        return one_line;
+    }
+    let mut short: String = one_line.chars().take(MAX_PROGRESS - 1).collect();
+    short.push('…');
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_one_line_of_at_most_200_characters() {
+        assert_eq!(cut("tier 1/3\nrunning\u{1b}[2J"), "tier 1/3 running\\u{1b}[2J");
+        let long = cut(&"é".repeat(500));
+        assert_eq!(long.chars().count(), MAX_PROGRESS);
+        assert!(long.ends_with('…'));
+    }
+}

@@ -1,0 +1,108 @@
+//! The line transport between the SDK and the client: reads whole lines, refuses what is no request, queues replies.
+//! At the end of input it reports the end only when every request it read is settled, so that none loses its reply.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use rmcp::RoleServer;
+use rmcp::model::{ClientJsonRpcMessage, ClientNotification, GetExtensions as _, JsonRpcMessage, RequestId};
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use tokio::io::AsyncRead;
+
+use super::envelope::{self, Incoming};
+use super::lines::Lines;
+use super::outbox::Outbox;
+
+pub(super) struct LineTransport<R> {
+    lines: Lines<R>,
+    outbox: Arc<Outbox>,
+    /// The SDK ends the process over a notification that comes before any request.
+    heard_a_request: bool,
+}
+
+/// Rides along with each request, so that a call can report progress past the SDK's queue.
+#[derive(Clone, Debug)]
+pub(super) struct Outlet {
+    pub(super) outbox: Arc<Outbox>,
+    pub(super) id: RequestId,
+}
+
+impl<R: AsyncRead + Unpin> LineTransport<R> {
+    pub(super) fn new(input: R, outbox: Arc<Outbox>) -> Self {
+        Self { lines: Lines::new(input), outbox, heard_a_request: false }
+    }
+
+    fn accept(&mut self, incoming: Incoming) -> Option<ClientJsonRpcMessage> {
+        match incoming {
+            Incoming::Nothing => None,
+            Incoming::Refused(refusals) => {
+                for refusal in refusals {
+                    self.outbox.send(&refusal.to_json());
+                }
+                None
+            }
+            Incoming::Request(mut message) => {
+                self.heard_a_request = true;
+                if let JsonRpcMessage::Request(request) = &mut *message {
+                    let id = request.id.clone();
+                    self.outbox.open(id.clone());
+                    request.request.extensions_mut().insert(Outlet { outbox: Arc::clone(&self.outbox), id });
+                }
+                Some(*message)
+            }
+            Incoming::Notification(message) => {
+                if let JsonRpcMessage::Notification(notification) = &*message
+                    && let ClientNotification::CancelledNotification(cancelled) = &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    self.outbox.cancel(id);
+                }
+                self.heard_a_request.then_some(*message)
+            }
+        }
+    }
+}
+
+impl<R: AsyncRead + Unpin + Send> Transport<RoleServer> for LineTransport<R> {
+    type Error = Infallible;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        match &message {
+            JsonRpcMessage::Response(response) => self.outbox.reply(&response.id, &message),
+            JsonRpcMessage::Error(error) => match &error.id {
+                Some(id) => self.outbox.reply(id, &message),
+                None => self.outbox.send(&message),
+            },
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => self.outbox.send(&message),
+        }
+        std::future::ready(Ok(()))
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            self.outbox.room().await;
+            match self.lines.next().await {
+                Ok(Some(line)) => {
+                    if let Some(message) = self.accept(envelope::read(line)) {
+                        return Some(message);
+                    }
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    tracing::warn!(%error, "reading stdin failed; taken as its end");
+                    break;
+                }
+            }
+        }
+        self.outbox.all_answered().await;
+        None
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+}

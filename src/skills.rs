@@ -1,0 +1,41 @@
+//! What can be asked? One file per skill: its parameters, its phases and its `#[tool]` method.
+//! Adding a skill is a file, its `mod` and its line in [`SKILLS`]; a test compares folder and table.
+
+use rmcp::handler::server::tool::ToolRouter;
+
+use crate::server::Server;
+
+/// One skill: the name of its file, and the router its `#[tool_router]` made.
+type Skill = (&'static str, fn() -> ToolRouter<Server>);
+
+// Tools appear in the list when they work, not before.
+const SKILLS: &[Skill] = &[];
+
+/// All tools in one router.
+pub fn router() -> ToolRouter<Server> {
+    SKILLS.iter().fold(ToolRouter::new(), |mut all, (_, tools)| {
+        all.merge(tools());
+        all
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_folder_and_the_table_name_the_same_skills() {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/skills");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .map(|entries| entries.flatten().map(|entry| entry.path()).collect::<Vec<_>>())
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|path| path.extension().is_some_and(|e| e == "rs"))
+            .filter_map(|path| Some(path.file_stem()?.to_string_lossy().into_owned()))
+            .collect();
+        files.sort();
+        let mut table: Vec<_> = SKILLS.iter().map(|(name, _)| (*name).to_owned()).collect();
+        table.sort();
+        assert_eq!(files, table);
+    }
+}

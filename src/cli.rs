@@ -2,6 +2,8 @@
 //! Knows arguments, terminals and exit codes. Does not know how anything is done.
 
 pub mod serve;
+#[cfg(target_os = "linux")]
+mod shim;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -26,6 +28,12 @@ enum Command {
 }
 
 pub fn main() -> ExitCode {
+    // Before arguments, logging and threads: a shim is one small process per command.
+    #[cfg(target_os = "linux")]
+    if let Some(code) = shim::dispatch() {
+        return code;
+    }
+    crate::process::keep_inherited_descriptors();
     let arguments = Arguments::parse();
     start_logging();
     let (mut out, mut err) = (std::io::stdout(), std::io::stderr());

@@ -1,44 +1,122 @@
 //! Starts a program with everything it may start, watches it, and ends the whole tree.
 //! Knows argv, environments, pipes and signals. Does not know why a program is run.
+//!
+//! On Linux every command runs below a shim (see [`shim`]), which also outlives the server's death; elsewhere in a process
+//! group, and the result says which of the two held.
 
 mod capture;
-mod plain;
+mod guard;
+mod lines;
+mod resolve;
 mod spec;
+mod tag;
+
+pub mod environment;
+
+#[cfg(target_os = "linux")]
+mod control;
+#[cfg(target_os = "linux")]
+mod protocol;
+#[cfg(target_os = "linux")]
+pub mod shim;
+#[cfg(target_os = "linux")]
+mod sweep;
+#[cfg(target_os = "linux")]
+mod tree;
+#[cfg(target_os = "linux")]
+mod watch;
+
+#[cfg(any(not(target_os = "linux"), test))]
+mod plain;
 
 use std::time::Duration;
 
+use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
-pub use capture::Captured;
+pub use capture::{Captured, Limits};
+pub use guard::Guard;
+pub use lines::{LONGEST_LINE, LineSink, Lines, lines};
+pub use resolve::which;
 pub use spec::{Spec, Stdin};
+pub use tag::{TAG_VARIABLE, Tag, sweep_tagged};
+#[cfg(target_os = "linux")]
+pub use watch::Watch;
 
 /// Starts programs. In the running server the shim is this very program; tests name the built one.
 #[derive(Debug, Clone)]
 pub struct Launcher {
+    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "no shim without subreapers"))]
     shim: std::path::PathBuf,
+    tending: TaskTracker,
 }
 
 impl Launcher {
     /// This program is its own shim. `/proc/self/exe` stays right when the file is replaced or deleted meanwhile.
     pub fn this_program() -> Self {
-        Self { shim: "/proc/self/exe".into() }
+        Self::at("/proc/self/exe")
     }
 
     /// Another program knows the shim's sub-command.
     pub fn at(shim: impl Into<std::path::PathBuf>) -> Self {
-        Self { shim: shim.into() }
+        Self { shim: shim.into(), tending: TaskTracker::new() }
     }
 
     /// Runs a program to its end, its limit or the stop token, whichever comes first; then nothing of it is left.
+    ///
+    /// Dropping the future ends the tree too, but does not wait for it: [`Launcher::settled`] does, and a guard's tree
+    /// lock is free only then. Whoever drops it keeps the charge of the project; the shim does not restore.
     pub async fn run(&self, spec: Spec, stop: &CancellationToken) -> Finished {
-        plain::run(spec, stop).await
+        let stop = stop.child_token();
+        let _ends_with_us = stop.clone().drop_guard();
+        let began = std::time::Instant::now();
+        let (tell, told) = oneshot::channel();
+        // A task of its own, because the tree must be ended also for a caller who no longer waits.
+        self.tending.spawn(self.clone().tend(spec, stop, tell));
+        // Not told: the runtime is going down, and the shims finish alone.
+        told.await.unwrap_or_else(|_| Finished::cancelled(began.elapsed()))
     }
+
+    #[cfg(target_os = "linux")]
+    async fn tend(self, spec: Spec, stop: CancellationToken, tell: oneshot::Sender<Finished>) {
+        let (finished, child) = tree::run(&self.shim, spec, stop).await;
+        let _ = tell.send(finished);
+        if let Some(mut child) = child {
+            let _ = child.wait().await;
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    async fn tend(self, spec: Spec, stop: CancellationToken, tell: oneshot::Sender<Finished>) {
+        let _ = tell.send(plain::run(spec, stop).await);
+    }
+
+    /// Stations somebody by an armed project, who finishes what the ticket says should this server die or drop it.
+    #[cfg(target_os = "linux")]
+    pub async fn watch(&self, guard: &Guard) -> Result<Watch, StartError> {
+        Watch::start(&self.shim, guard, &self.tending).await
+    }
+
+    /// Waits until every tree has ended, also those whose caller no longer waits. No new one should be started.
+    pub async fn settled(&self) {
+        self.tending.close();
+        self.tending.wait().await;
+        self.tending.reopen();
+    }
+}
+
+/// Keeps what this process was started with to itself: a client may have left descriptors open that it told nobody about,
+/// and no child shall hold them. Called first thing, before anything is started.
+pub fn keep_inherited_descriptors() {
+    close_fds::set_fds_cloexec(3, &[]);
 }
 
 /// How a program ended. A time-out is an answer, not an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
     Exited(i32),
+    /// By a signal nobody here sent; also by our kill, if the shim was lost and nobody saw more.
     Signalled(i32),
     TimedOut,
     Cancelled,
@@ -48,7 +126,7 @@ pub enum End {
 /// Why a program could not be started.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StartError {
-    #[error("`{0}` was not found on the PATH")]
+    #[error("`{0}` was not found; install it, or put it on the PATH")]
     NotFound(String),
     #[error("`{0}` may not be executed")]
     NotExecutable(String),
@@ -67,8 +145,17 @@ pub struct Finished {
     pub took: Duration,
     /// Processes that were still there when the leader had ended, and were ended by us.
     pub leaked: usize,
+    /// Processes that could not be ended: another user's, or stuck in the kernel.
+    pub left: usize,
     /// How firmly the tree was held.
     pub containment: Containment,
+}
+
+impl Finished {
+    fn cancelled(took: Duration) -> Self {
+        let (stdout, stderr) = (Captured::default(), Captured::default());
+        Self { end: End::Cancelled, stdout, stderr, took, leaked: 0, left: 0, containment: Containment::HERE }
+    }
 }
 
 /// How firmly a tree can be held on this system.
@@ -78,4 +165,9 @@ pub enum Containment {
     Tree,
     /// The process group only; what calls `setsid` escapes.
     Group,
+}
+
+impl Containment {
+    /// What this system offers.
+    pub const HERE: Self = if cfg!(target_os = "linux") { Self::Tree } else { Self::Group };
 }

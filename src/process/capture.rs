@@ -3,27 +3,47 @@
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use super::lines::Splitter;
+
+/// How much of a stream is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// From its start, in bytes.
+    pub head: usize,
+    /// From its end, in bytes.
+    pub tail: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { head: 64 * 1024, tail: 192 * 1024 }
+    }
+}
+
 /// What a program wrote to one stream, as far as it was kept.
 #[derive(Debug, Clone, Default)]
 pub struct Captured {
+    limits: Limits,
     head: Vec<u8>,
     tail: VecDeque<u8>,
     total: u64,
 }
 
-/// Kept from the start of a stream.
-const HEAD: usize = 64 * 1024;
-/// Kept from its end.
-const TAIL: usize = 192 * 1024;
-
 impl Captured {
+    pub fn within(limits: Limits) -> Self {
+        Self { limits, ..Self::default() }
+    }
+
     pub fn push(&mut self, bytes: &[u8]) {
+        let Limits { head, tail } = self.limits;
         self.total += bytes.len() as u64;
-        let into_head = bytes.len().min(HEAD - self.head.len());
+        let into_head = bytes.len().min(head - self.head.len());
         self.head.extend_from_slice(&bytes[..into_head]);
         let rest = &bytes[into_head..];
-        let rest = &rest[rest.len().saturating_sub(TAIL)..];
-        let over = (self.tail.len() + rest.len()).saturating_sub(TAIL);
+        let rest = &rest[rest.len().saturating_sub(tail)..];
+        let over = (self.tail.len() + rest.len()).saturating_sub(tail);
         self.tail.drain(..over);
         self.tail.extend(rest);
     }
@@ -54,6 +74,21 @@ impl Captured {
     }
 }
 
+/// Reads a stream to its end. Dropped before that, what was read so far is kept.
+pub(super) async fn drain(from: Option<impl AsyncRead + Unpin>, into: &mut Captured, mut lines: Option<Splitter>) {
+    let Some(mut from) = from else { return };
+    let mut buffer = vec![0; 64 * 1024];
+    while let Ok(n @ 1..) = from.read(&mut buffer).await {
+        into.push(&buffer[..n]);
+        if let Some(lines) = &mut lines {
+            lines.push(&buffer[..n]);
+        }
+    }
+    if let Some(lines) = lines {
+        lines.finish();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,6 +104,26 @@ mod tests {
         assert_eq!(seen.total(), 1_000_009);
         let text = seen.text();
         assert!(text.starts_with("first") && text.ends_with("last") && text.contains("bytes cut"));
-        assert!(text.len() < HEAD + TAIL + 100);
+        let Limits { head, tail } = Limits::default();
+        assert!(text.len() < head + tail + 100);
+    }
+
+    #[test]
+    fn any_cutting_into_pieces_keeps_the_same_bytes() {
+        let all: Vec<u8> = (0..=255).cycle().take(1000).collect();
+        for limits in [Limits { head: 0, tail: 10 }, Limits { head: 10, tail: 0 }, Limits { head: 300, tail: 300 }] {
+            let mut whole = Captured::within(limits);
+            whole.push(&all);
+            for size in [1, 7, 299, 300, 301, 999] {
+                let mut pieces = Captured::within(limits);
+                all.chunks(size).for_each(|piece| pieces.push(piece));
+                assert_eq!(pieces.bytes(), whole.bytes(), "{limits:?} in pieces of {size}");
+            }
+            assert!(whole.is_cut());
+        }
+        let mut fits = Captured::within(Limits { head: 500, tail: 500 });
+        fits.push(&all);
+        assert!(!fits.is_cut());
+        assert_eq!(fits.bytes(), all);
     }
 }

@@ -5,6 +5,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::{Guard, Limits, LineSink};
+
 /// What the program reads.
 #[derive(Debug, Clone, Default)]
 pub enum Stdin {
@@ -14,7 +16,7 @@ pub enum Stdin {
     Bytes(Vec<u8>),
 }
 
-/// One program to run. The environment is complete: nothing is inherited beside it.
+/// One program to run. The environment is complete: nothing is inherited beside it but the tree's tag.
 #[derive(Debug, Clone)]
 pub struct Spec {
     pub argv: Vec<OsString>,
@@ -22,8 +24,14 @@ pub struct Spec {
     pub env: BTreeMap<OsString, OsString>,
     pub stdin: Stdin,
     pub limit: Duration,
-    /// Between the interrupt and the kill.
+    /// Between the interrupt and the kill, for a program that does not heed the interrupt.
     pub grace: Duration,
+    /// How much of each stream is kept.
+    pub capture: Limits,
+    /// Gets the lines of stdout as they appear.
+    pub on_line: Option<LineSink>,
+    /// Set when the program works in an armed project.
+    pub guard: Option<Guard>,
 }
 
 impl Spec {
@@ -36,6 +44,14 @@ impl Spec {
             stdin: Stdin::Null,
             limit: Duration::from_secs(600),
             grace: Duration::from_secs(2),
+            capture: Limits::default(),
+            on_line: None,
+            guard: None,
         }
+    }
+
+    /// The name for messages.
+    pub(super) fn program(&self) -> String {
+        self.argv.first().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default()
     }
 }

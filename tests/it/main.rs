@@ -2,5 +2,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that unwraps says where it failed")]
 
 mod map;
+mod process;
 mod routing_bench;
 mod routing_chain;

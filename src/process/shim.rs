@@ -1,0 +1,258 @@
+//! The shim: this program again, as the parent of one command. It outlives the server when that is killed, so there is
+//! always somebody to end the tree and to finish what the server could not.
+//! Knows one order and its own descendants. Does not know what a project is: the restore is handed to it.
+//!
+//! One thread, no runtime, and nothing it could leak: the command gets three descriptors and the order's environment.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FlockOperation, flock};
+use rustix::net::SocketType;
+use rustix::process::{Pid, PidfdFlags, Signal, WaitStatus, kill_process_group, pidfd_open};
+
+use super::protocol::{self, Because, Command, Descriptor, Order, Report, Request, Status};
+use super::sweep::{self, Swept};
+
+/// The hidden sub-command.
+pub const COMMAND: &str = "shim";
+
+/// Between interrupt and kill when the server is gone: somebody may be waiting for the project.
+const ORPHANED_GRACE: Duration = Duration::from_millis(300);
+/// How long the sweep may take before what is left is reported as left.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Debug, thiserror::Error)]
+pub enum ShimError {
+    #[error("`{COMMAND}` is started by the server alone; run `supervisor --help` for the commands meant for people")]
+    NotForPeople,
+    #[error("the shim could not take charge: {0}")]
+    System(#[from] io::Error),
+}
+
+/// Runs one order to its end. `on_orphaned` is called with the order's ticket when the server went away without a word,
+/// after the tree has ended and while the project's lock is still held.
+pub fn run(on_orphaned: impl FnOnce(&Path)) -> Result<(), ShimError> {
+    let control = take_charge()?;
+    let Some((order, descriptors)) = Order::receive(&control)? else { return Ok(()) };
+    let mut held = Held::default();
+    for (which, fd) in order.descriptors.iter().zip(descriptors) {
+        match which {
+            Descriptor::Stdin => held.stdin = Some(fd),
+            Descriptor::ProjectLock => held._project_lock = Some(fd),
+            Descriptor::TreeLock => held.tree_lock = Some(fd),
+        }
+    }
+    let stdin = held.stdin.take();
+    let parting = match order.command {
+        None => {
+            forget_output()?;
+            wait_for_parting(&control)
+        }
+        Some(command) => tend(&control, command, stdin),
+    };
+    if let (Parting::Deserted, Some(ticket)) = (parting, &order.ticket) {
+        // Other shims of this project may still be ending their trees; each holds its share until it has.
+        if let Some(lock) = &held.tree_lock {
+            while flock(lock, FlockOperation::LockExclusive) == Err(rustix::io::Errno::INTR) {}
+        }
+        on_orphaned(ticket);
+    }
+    // Closed, never unlocked: an unlock would take the lock from the server too. The server waits for the control
+    // channel to close, so the locks go first.
+    drop(held);
+    drop(control);
+    Ok(())
+}
+
+#[derive(Default)]
+struct Held {
+    stdin: Option<OwnedFd>,
+    _project_lock: Option<OwnedFd>,
+    tree_lock: Option<OwnedFd>,
+}
+
+/// How the server took its leave.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Parting {
+    Dismissed,
+    Deserted,
+}
+
+/// A session of our own, every orphan of the tree ours, and signals that do not end us.
+fn take_charge() -> Result<OwnedFd, ShimError> {
+    let stdin = rustix::stdio::stdin();
+    if rustix::net::sockopt::socket_type(stdin) != Ok(SocketType::SEQPACKET) {
+        return Err(ShimError::NotForPeople);
+    }
+    super::keep_inherited_descriptors();
+    // Handlers, not SIG_IGN: what is ignored here would be ignored by the command too.
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
+    }
+    let _ = rustix::process::setsid();
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).map_err(io::Error::from)?;
+    // No directory is kept busy by us.
+    let _ = rustix::process::chdir("/");
+    let control = rustix::io::fcntl_dupfd_cloexec(stdin, 3).map_err(io::Error::from)?;
+    rustix::stdio::dup2_stdin(null()?).map_err(io::Error::from)?;
+    Ok(control)
+}
+
+fn null() -> io::Result<std::fs::File> {
+    std::fs::File::options().read(true).write(true).open("/dev/null")
+}
+
+/// The output pipes belong to the command: their end is the end of the tree, not ours.
+fn forget_output() -> io::Result<()> {
+    let null = null()?;
+    rustix::stdio::dup2_stdout(&null)?;
+    rustix::stdio::dup2_stderr(&null)?;
+    Ok(())
+}
+
+/// Runs the command, ends its tree in any case, reports, and waits to be sent away.
+fn tend(control: &OwnedFd, command: Command, stdin: Option<OwnedFd>) -> Parting {
+    let grace = command.grace;
+    let leader = spawn(command, stdin);
+    // Failing here is harmless: the server then waits for its drain to time out.
+    let _ = forget_output();
+    let leader = match leader {
+        Ok(leader) => leader,
+        Err(e) => {
+            report(control, Report::Refused { errno: e.raw_os_error().unwrap_or(0) });
+            return wait_for_parting(control);
+        }
+    };
+    let watched = match pidfd_open(leader, PidfdFlags::empty()) {
+        Ok(watched) => watched,
+        Err(e) => {
+            sweep::end_all(leader, PATIENCE);
+            report(control, Report::Refused { errno: e.raw_os_error() });
+            return wait_for_parting(control);
+        }
+    };
+    let (because, deserted) = match wait_for_leader(control, &watched, None) {
+        Waited::LeaderEnded => (Because::ItWasDone, false),
+        Waited::Heard(request) => (Because::WeAsked, interrupt(control, leader, &watched, grace, request.is_none())),
+        Waited::TimeUp => unreachable!("no time was set"),
+    };
+    let swept = sweep::end_all(leader, PATIENCE);
+    report(control, done(swept, because));
+    if deserted { Parting::Deserted } else { wait_for_parting(control) }
+}
+
+fn spawn(command: Command, stdin: Option<OwnedFd>) -> io::Result<Pid> {
+    let mut argv = command.argv.into_iter();
+    let mut child = std::process::Command::new(&command.program);
+    if let Some(name) = argv.next() {
+        child.arg0(name);
+    }
+    child.args(argv).env_clear().envs(command.env).current_dir(&command.cwd);
+    child.stdin(stdin.map_or_else(Stdio::null, Stdio::from)).stdout(Stdio::inherit()).stderr(Stdio::inherit());
+    // Its own group, so that an interrupt reaches what belongs to it and not us. No `pre_exec`: this stays posix_spawn.
+    let child = child.process_group(0).spawn()?;
+    Ok(Pid::from_child(&child))
+}
+
+enum Waited {
+    LeaderEnded,
+    /// `None`: the server is gone.
+    Heard(Option<Request>),
+    TimeUp,
+}
+
+/// Until the leader has ended, the server says something, or the time is up. The leader's end is looked at first:
+/// a request that comes too late does not change what happened.
+fn wait_for_leader(control: &OwnedFd, leader: &OwnedFd, until: Option<Instant>) -> Waited {
+    loop {
+        let left = until.map(|at| at.saturating_duration_since(Instant::now()));
+        let [heard, ended] = ready([control.as_fd(), leader.as_fd()], left);
+        if ended {
+            return Waited::LeaderEnded;
+        }
+        if heard {
+            return Waited::Heard(hear(control));
+        }
+        if left.is_some_and(|left| left.is_zero()) {
+            return Waited::TimeUp;
+        }
+    }
+}
+
+/// Asks the leader's group to end and waits for the leader; a stopped one is woken to hear it.
+/// True if the server has gone away, before or meanwhile.
+fn interrupt(control: &OwnedFd, leader: Pid, watched: &OwnedFd, grace: Duration, mut deserted: bool) -> bool {
+    let _ = kill_process_group(leader, Signal::INT);
+    let _ = kill_process_group(leader, Signal::CONT);
+    let began = Instant::now();
+    loop {
+        let grace = if deserted { grace.min(ORPHANED_GRACE) } else { grace };
+        let waited = if deserted {
+            // Nothing more will be said, and a closed channel is always ready.
+            let [ended] = ready([watched.as_fd()], Some(grace.saturating_sub(began.elapsed())));
+            if ended { Waited::LeaderEnded } else { Waited::TimeUp }
+        } else {
+            wait_for_leader(control, watched, began.checked_add(grace))
+        };
+        match waited {
+            Waited::LeaderEnded => return deserted,
+            Waited::TimeUp if began.elapsed() >= grace => return deserted,
+            Waited::TimeUp | Waited::Heard(Some(_)) => {}
+            Waited::Heard(None) => deserted = true,
+        }
+    }
+}
+
+fn wait_for_parting(control: &OwnedFd) -> Parting {
+    loop {
+        match hear(control) {
+            Some(Request::Bye) => return Parting::Dismissed,
+            Some(Request::End) => {}
+            None => return Parting::Deserted,
+        }
+    }
+}
+
+/// What the server says next; `None` when it is gone. Nonsense counts as gone: the tree must not outlive a broken channel.
+fn hear(control: &OwnedFd) -> Option<Request> {
+    let (packet, _) = protocol::receive(control).ok()?;
+    Request::parse(&packet)
+}
+
+fn report(control: &OwnedFd, report: Report) {
+    // A server that is gone cannot be told; the channel's end says so too.
+    let _ = protocol::send(control, &report.packet(), &[]);
+}
+
+fn done(swept: Swept, because: Because) -> Report {
+    let status = match swept.leader {
+        Some(status) => told(status),
+        None => Status::Signalled(Signal::KILL.as_raw()),
+    };
+    let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+    let leaked = if because == Because::ItWasDone { count(swept.ended) } else { 0 };
+    Report::Done { status, because, leaked, left: count(swept.left) }
+}
+
+fn told(status: WaitStatus) -> Status {
+    match (status.exit_status(), status.terminating_signal()) {
+        (Some(code), _) => Status::Exited(code),
+        (None, signal) => Status::Signalled(signal.unwrap_or(Signal::KILL.as_raw())),
+    }
+}
+
+/// Which of these can be read or has ended, after at most `limit`. A signal only wakes us.
+fn ready<const N: usize>(fds: [BorrowedFd<'_>; N], limit: Option<Duration>) -> [bool; N] {
+    let mut fds = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN));
+    let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
+    let woken = poll(&mut fds, limit.as_ref());
+    fds.map(|fd| woken.is_ok() && !fd.revents().is_empty())
+}

@@ -1,11 +1,13 @@
 //! What did the person at the terminal ask for? One file per sub-command.
 //! Knows arguments, terminals and exit codes. Does not know how anything is done.
 
+mod explain;
 pub mod serve;
 #[cfg(target_os = "linux")]
 mod shim;
 
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -18,6 +20,10 @@ use clap::{Parser, Subcommand};
 struct Arguments {
     #[command(subcommand)]
     command: Option<Command>,
+
+    /// Read this models.toml instead of the one in your config directory
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
 }
 
 // One line per sub-command here, and one in `run`.
@@ -25,6 +31,8 @@ struct Arguments {
 enum Command {
     /// Speak MCP on stdin and stdout
     Serve,
+    /// Show the chain and limits in effect, and where each value comes from
+    Explain(explain::Explain),
 }
 
 pub fn main() -> ExitCode {
@@ -46,9 +54,10 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: Arguments, _out: &mut dyn Write, err: &mut dyn Write) -> anyhow::Result<ExitCode> {
+fn run(arguments: Arguments, out: &mut dyn Write, err: &mut dyn Write) -> anyhow::Result<ExitCode> {
     match arguments.command.unwrap_or(Command::Serve) {
         Command::Serve => serve::run(err),
+        Command::Explain(explain) => explain.run(arguments.config, out, err),
     }
 }
 

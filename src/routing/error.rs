@@ -19,6 +19,18 @@ pub enum Origin {
     Call,
 }
 
+impl Origin {
+    /// The layer in one word, for machines.
+    pub fn layer(&self) -> &'static str {
+        match self {
+            Self::BuiltIn => "built-in",
+            Self::File(..) => "file",
+            Self::Variable(_) => "variable",
+            Self::Call => "call",
+        }
+    }
+}
+
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -56,6 +56,8 @@ pub struct Loaded {
     pub routing: Routing,
     /// By key as written in TOML: `limits.local_s`, `models."ollama/x".context`.
     pub origins: BTreeMap<String, Origin>,
+    /// The value of every key that is set, as it was written. There is no secret among them.
+    pub values: BTreeMap<String, serde_json::Value>,
     pub warnings: Vec<Warning>,
     /// The user's file that was read, if any.
     pub file: Option<PathBuf>,
@@ -94,11 +96,11 @@ pub fn load(sources: &Sources) -> Result<Loaded, RoutingError> {
         return Err(RoutingError::Invalid(problems));
     }
 
-    let origins = origins(&figment, &user.lines);
+    let (origins, values) = provenance(&figment, &user.lines);
     let raw: Raw = figment.extract().map_err(|e| unfit(&e, &origins))?;
     let routing = raw.check(&origins).map_err(RoutingError::Invalid)?;
     warnings.extend(routing.never_reached());
-    Ok(Loaded { routing, origins, warnings, file })
+    Ok(Loaded { routing, origins, values, warnings, file })
 }
 
 /// Every default, and the text a user may copy.
@@ -209,35 +211,32 @@ fn named(figment: &Figment) -> Named {
     Named { backends: backends.into_keys().collect(), models }
 }
 
-fn origins(figment: &Figment, lines: &BTreeMap<String, usize>) -> BTreeMap<String, Origin> {
-    let mut found = BTreeMap::new();
-    if let Ok(Value::Dict(_, all)) = figment.find_value("") {
-        note_origins(figment, lines, &mut Vec::new(), &all, &mut found);
-    }
-    found
-}
-
-fn note_origins(
+/// Where each key and table came from, and what each key holds.
+fn provenance(
     figment: &Figment,
     lines: &BTreeMap<String, usize>,
-    path: &mut Vec<String>,
-    table: &Dict,
-    found: &mut BTreeMap<String, Origin>,
-) {
-    for (name, value) in table {
-        path.push(name.clone());
-        let key = keys::shown(path);
+) -> (BTreeMap<String, Origin>, BTreeMap<String, serde_json::Value>) {
+    let (mut origins, mut values) = (BTreeMap::new(), BTreeMap::new());
+    let all = figment.find_value("").ok().and_then(Value::into_dict).unwrap_or_default();
+    let mut open: Vec<(Vec<String>, Value)> = all.into_iter().map(|(name, value)| (vec![name], value)).collect();
+    while let Some((path, value)) = open.pop() {
+        let key = keys::shown(&path);
         let origin = match figment.get_metadata(value.tag()).and_then(|m| m.source.as_ref()) {
             Some(Source::File(file)) => Origin::File(file.clone(), lines.get(&key).copied()),
             Some(Source::Custom(variable)) => Origin::Variable(variable.clone()),
             _ => Origin::BuiltIn,
         };
-        found.insert(key, origin);
-        if let Value::Dict(_, inner) = value {
-            note_origins(figment, lines, path, inner, found);
+        origins.insert(key.clone(), origin);
+        match value {
+            Value::Dict(_, inner) => {
+                open.extend(inner.into_iter().map(|(name, value)| ([&path[..], &[name]].concat(), value)));
+            }
+            leaf => {
+                values.extend(serde_json::to_value(&leaf).ok().map(|value| (key, value)));
+            }
         }
-        path.pop();
     }
+    (origins, values)
 }
 
 /// What the table of keys let through and the types did not. Never figment's own text: it quotes values.

@@ -62,7 +62,7 @@ impl Routing {
             limits.push(by);
         }
         let mut tiers = tiers.into_iter();
-        let first = tiers.next().ok_or_else(|| RoutingError::Argument { argument: "chain", fault: Fault::Empty })?;
+        let first = tiers.next().ok_or(RoutingError::Argument { argument: "chain", fault: Fault::Empty })?;
 
         let judge = match pinned {
             true => Chosen { value: Judge::Nobody, by: By::Call },
@@ -176,6 +176,13 @@ impl Routing {
             TierKind::Subagent | TierKind::Managed => general(&["limits", "agent_s"], &self.limits.agent),
         });
         Ok((Tier { name: name.clone(), backend: backend.clone(), model, limit: limit.value }, limit.by))
+    }
+}
+
+impl Tier {
+    /// A key of this tier's model as written in TOML, for [`super::Loaded::origin`].
+    pub fn key(&self, name: &str) -> String {
+        keys::shown(&["models", &self.name.0, name])
     }
 }
 

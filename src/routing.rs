@@ -13,6 +13,6 @@ mod types;
 mod variables;
 
 pub use error::{Fault, Origin, Problem, RoutingError, Warning};
-pub use load::{Loaded, Sources, default_prompts_dir, load};
+pub use load::{Loaded, Sources, load};
 pub use resolve::{By, Choices, Chosen};
 pub use types::*;

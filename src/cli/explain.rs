@@ -45,15 +45,20 @@ impl Explain {
             }
         }
         let report = report::Report::new(&loaded, &skills, self.skill.is_none());
+        let mut text = Vec::new();
         if self.json {
-            serde_json::to_writer_pretty(&mut *out, &report)?;
-            writeln!(out)?;
+            serde_json::to_writer_pretty(&mut text, &report)?;
+            writeln!(text)?;
         } else {
             for warning in &report.warnings {
                 writeln!(err, "warning: {warning}")?;
             }
-            text::write(&report, out)?;
+            text::write(&report, &mut text)?;
         }
-        Ok(ExitCode::SUCCESS)
+        match out.write_all(&text).and_then(|()| out.flush()) {
+            // `explain | head` has seen enough.
+            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
+            written => written.map(|()| ExitCode::SUCCESS).map_err(Into::into),
+        }
     }
 }

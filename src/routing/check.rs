@@ -36,7 +36,7 @@ pub(crate) fn fits(kind: Kind, value: &Value) -> Result<(), Fault> {
         Kind::Url => must(is_address(text()?), Fault::NotAnAddress),
         Kind::Path => must(text()?.is_empty() || Path::new(text()?).is_absolute(), Fault::NotAbsolute),
         Kind::Program => must(is_program(text()?), Fault::NotAProgram),
-        Kind::Variable => must(is_key_variable(text()?), Fault::NotAVariable),
+        Kind::Variable => must(text()?.is_empty() || is_key_variable(text()?), Fault::NotAVariable),
         Kind::Variables => each(value, wrong, |v| must(is_variable(v), Fault::NotAVariable)),
         Kind::Models => each(value, wrong, |v| must(!v.is_empty() && !v.contains('*'), Fault::NotAPattern)),
         Kind::Patterns => each(value, wrong, |v| must(is_pattern(v), Fault::NotAPattern)),

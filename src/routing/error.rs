@@ -118,6 +118,8 @@ pub enum Fault {
     ServedTwice { pattern: String, other: String },
     #[error("could be any of {}", words::one_of(.0.iter().map(String::as_str)))]
     Ambiguous(Vec<String>),
+    #[error("means nothing to a backend of kind \"{0}\"")]
+    NotForKind(&'static str),
     #[error("is not valid UTF-8")]
     NotUtf8,
     #[error("cannot be read: {0}")]

@@ -10,11 +10,11 @@ pub(crate) enum Kind {
     OneOf(&'static [&'static str]),
     /// An `http` or `https` address without credentials.
     Url,
-    /// An absolute path, or nothing.
+    /// An absolute path, or empty for none.
     Path,
     /// A program: a bare name or an absolute path.
     Program,
-    /// The name of a variable, never its content.
+    /// The name of a variable, never its content; empty for none.
     Variable,
     Variables,
     /// Exact model names.
@@ -24,7 +24,7 @@ pub(crate) enum Kind {
     Texts,
     /// A whole number within these bounds.
     Count(u64, u64),
-    /// Seconds, at least this many (`0` forbids zero only where the bound is above it).
+    /// Seconds, at least this many.
     Seconds(f64),
     /// USD, 0 or more.
     Money,

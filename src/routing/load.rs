@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use etcetera::BaseStrategy as _;
 use figment::value::{Dict, Map, Value};
@@ -32,6 +32,8 @@ impl Sources {
     /// This process: its variables and the user's config directory.
     pub fn of_process(user_file: Option<PathBuf>) -> Self {
         let config_dir = etcetera::choose_base_strategy().ok().map(|base| base.config_dir());
+        // With a relative HOME it would be below the current directory, which is the project.
+        let config_dir = config_dir.filter(|dir| dir.is_absolute());
         Self { user_file, env: std::env::vars_os().collect(), config_dir }
     }
 
@@ -98,7 +100,9 @@ pub fn load(sources: &Sources) -> Result<Loaded, RoutingError> {
 
     let (origins, values) = provenance(&figment, &user.lines);
     let raw: Raw = figment.extract().map_err(|e| unfit(&e, &origins))?;
-    let routing = raw.check(&origins).map_err(RoutingError::Invalid)?;
+    let mut routing = raw.check(&origins).map_err(RoutingError::Invalid)?;
+    let own_prompts = sources.config_dir.as_ref().map(|dir| dir.join("supervisor").join("prompts"));
+    routing.prompts_dir = routing.prompts_dir.or_else(|| own_prompts.filter(|dir| dir.is_dir()));
     warnings.extend(routing.never_reached());
     Ok(Loaded { routing, origins, values, warnings, file })
 }
@@ -244,9 +248,4 @@ fn unfit(error: &figment::Error, origins: &BTreeMap<String, Origin>) -> RoutingE
     let key = keys::shown(&error.path);
     let origin = origins.get(&key).cloned().unwrap_or(Origin::BuiltIn);
     RoutingError::Invalid(vec![Problem { origin, key: Some(key), fault: Fault::Unfit, hint: None }])
-}
-
-/// The user's prompts, where nothing else is configured.
-pub fn default_prompts_dir(config_dir: &Path) -> PathBuf {
-    config_dir.join("supervisor").join("prompts")
 }

@@ -190,12 +190,13 @@ impl RawBackend {
             }
             _ => {}
         }
+        found.not_for(kind, name);
         Some(Backend {
             name: name.to_owned(),
             kind,
             tier: self.tier?,
             base_url: self.base_url.map(|url| url.trim_end_matches('/').to_owned()),
-            api_key_env: self.api_key_env,
+            api_key_env: self.api_key_env.filter(|variable| !variable.is_empty()),
             program,
             permission_mode: self.permission_mode,
             max_turns: self.max_turns,
@@ -237,7 +238,27 @@ impl Found<'_> {
             hint: hint.map(str::to_owned),
         });
     }
+
+    /// Keys that a backend of this kind never reads. Those the user did not write are let be: they come from a
+    /// built-in backend whose kind the user changed.
+    fn not_for(&mut self, kind: BackendKind, backend: &str) {
+        let Some((_, spelled, own)) = OF_KIND.iter().find(|(of, ..)| *of == kind) else { return };
+        for key in OF_KIND.iter().flat_map(|(_, _, keys)| *keys).filter(|key| !own.contains(key)) {
+            let path = ["backends", backend, key];
+            if self.origins.get(&keys::shown(&path)).is_some_and(|origin| *origin != Origin::BuiltIn) {
+                let hint = format!("kind \"{spelled}\" reads {}", words::one_of(own.iter().copied()));
+                self.add(&path, Fault::NotForKind(spelled), Some(&hint));
+            }
+        }
+    }
 }
+
+/// The keys that only one kind of backend reads.
+const OF_KIND: &[(BackendKind, &str, &[&str])] = &[
+    (BackendKind::Openai, "openai", &["base_url", "api_key_env"]),
+    (BackendKind::ClaudeCli, "claude-cli", &["program", "permission_mode", "max_turns", "env_pass"]),
+    (BackendKind::Replay, "replay", &["file", "program"]),
+];
 
 /// Two backends with one pattern leave no way to tell which is meant.
 fn check_patterns(backends: &BTreeMap<String, Backend>, found: &mut Found<'_>) {

@@ -179,6 +179,13 @@ impl Routing {
     }
 }
 
+impl Backend {
+    /// A key of this backend as written in TOML, for [`super::Loaded::origin`].
+    pub fn key(&self, name: &str) -> String {
+        keys::shown(&["backends", &self.name, name])
+    }
+}
+
 impl Tier {
     /// A key of this tier's model as written in TOML, for [`super::Loaded::origin`].
     pub fn key(&self, name: &str) -> String {

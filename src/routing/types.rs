@@ -228,6 +228,6 @@ pub struct Routing {
     pub breaker: Breaker,
     /// Tokens a model is believed to take in when nothing says otherwise.
     pub default_context: u32,
-    /// The user's own prompts; `None`: the platform's config directory is looked at.
+    /// The folder with the user's own prompts: the configured one, else the one in the config directory if it is there.
     pub prompts_dir: Option<PathBuf>,
 }

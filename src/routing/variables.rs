@@ -89,8 +89,10 @@ impl Read {
             let hint = "put the key into a variable that `api_key_env` of the backend names, such as LITELLM_API_KEY";
             return self.problem(variable, None, Fault::Secret, Some(hint.into()));
         }
+        // Without the prefix, which they all share and which would make everything look near.
         let known = known(named);
-        let meant = words::did_you_mean(variable, known.iter().map(String::as_str)).map(str::to_owned);
+        let names = known.iter().map(|name| &name[PREFIX.len()..]);
+        let meant = words::did_you_mean(&variable[PREFIX.len()..], names).map(|name| format!("{PREFIX}{name}"));
         self.warnings.push(Warning::Stray { variable: variable.to_owned(), meant });
     }
 

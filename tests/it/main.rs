@@ -5,3 +5,5 @@ mod map;
 mod process;
 mod routing_bench;
 mod routing_chain;
+mod routing_env;
+mod routing_messages;

@@ -119,11 +119,13 @@ impl ReportSkill {
 impl ReportTier {
     fn new(loaded: &Loaded, tier: &Tier, limit: &By) -> Self {
         let (backend, model) = (&tier.backend, &tier.model);
-        let key = |name: &str| format!("backends.{}.{name}", backend.name);
+        let key = |name: &str| backend.key(name);
+        let set = |name: &str| loaded.origin(&backend.key(name)).is_some();
         let at = match backend.kind {
             BackendKind::Openai => by_key(loaded, &key("base_url"), backend.base_url.clone()),
             BackendKind::ClaudeCli => by_key(loaded, &key("program"), backend.program.clone()),
-            BackendKind::Replay => by_key(loaded, &key("file"), backend.program.clone()),
+            BackendKind::Replay if set("file") => by_key(loaded, &key("file"), backend.program.clone()),
+            BackendKind::Replay => by_key(loaded, &key("program"), backend.program.clone()),
         };
         let own = |name: &str| tier.key(name);
         let context = Some(own("context")).filter(|key| loaded.origin(key).is_some());

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use super::report::{Report, ReportSkill, ReportTier, Valued};
+use crate::routing::{BackendKind, TierKind};
 use crate::words;
 
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
@@ -65,12 +66,18 @@ fn in_full(skill: &ReportSkill, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn of_tier(tier: &ReportTier) -> Vec<Row> {
-    let kind = |value: serde_json::Result<serde_json::Value>| {
-        value.ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default()
+    let rank = match tier.tier {
+        TierKind::Local => "local",
+        TierKind::Subagent => "subagent",
+        TierKind::Managed => "managed",
     };
-    let (rank, spoken) = (kind(serde_json::to_value(tier.tier)), kind(serde_json::to_value(tier.kind)));
-    let at = tier.at.value.as_deref().unwrap_or("nowhere");
-    let mut all = vec![("  backend".into(), format!("{}: {rank}, {spoken} at {at}", tier.backend), from(&tier.at))];
+    let how = match tier.kind {
+        BackendKind::Openai => "asks",
+        BackendKind::ClaudeCli => "runs",
+        BackendKind::Replay => "replays",
+    };
+    let at = tier.at.value.as_deref().unwrap_or("nothing");
+    let mut all = vec![("  backend".into(), format!("{} ({rank}) {how} {at}", tier.backend), from(&tier.at))];
     if tier.id != tier.model {
         all.push(("  asked as".into(), tier.id.clone(), String::new()));
     }
@@ -96,7 +103,7 @@ fn rows(rows: Vec<Row>, out: &mut dyn Write) -> io::Result<()> {
     let second = rows.iter().map(|r| width(&r.1)).max().unwrap_or(0);
     for (label, value, place) in rows {
         let line = format!("  {label:first$}  {value:second$}  {place}");
-        writeln!(out, "{}", line.trim_end())?;
+        writeln!(out, "{}", words::plain(line.trim_end()))?;
     }
     Ok(())
 }

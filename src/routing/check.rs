@@ -38,20 +38,20 @@ pub(crate) fn fits(kind: Kind, value: &Value) -> Result<(), Fault> {
         Kind::Program => must(is_program(text()?), Fault::NotAProgram),
         Kind::Variable => must(text()?.is_empty() || is_key_variable(text()?), Fault::NotAVariable),
         Kind::Variables => each(value, wrong, |v| must(is_variable(v), Fault::NotAVariable)),
-        Kind::Models => each(value, wrong, |v| must(!v.is_empty() && !v.contains('*'), Fault::NotAPattern)),
+        Kind::Models => each(value, wrong, |v| must(!v.is_empty() && !v.contains('*'), Fault::NotAName)),
         Kind::Patterns => each(value, wrong, |v| must(is_pattern(v), Fault::NotAPattern)),
         Kind::Texts => each(value, wrong, |v| must(!v.is_empty(), Fault::Empty)),
         Kind::Count(low, high) => {
             let n = whole(value).ok_or_else(wrong)?;
-            must((i128::from(low)..=i128::from(high)).contains(&n), Fault::OutOfBounds(expected(kind)))
+            must((i128::from(low)..=i128::from(high)).contains(&n), out_of_bounds(kind, &n))
         }
         Kind::Seconds(low) => {
             let n = number(value).ok_or_else(wrong)?;
-            must((low..=A_YEAR).contains(&n), Fault::OutOfBounds(expected(kind)))
+            must((low..=A_YEAR).contains(&n), out_of_bounds(kind, &n))
         }
         Kind::Money => {
             let n = number(value).ok_or_else(wrong)?;
-            must((0.0..=A_FORTUNE).contains(&n), Fault::OutOfBounds(expected(kind)))
+            must((0.0..=A_FORTUNE).contains(&n), out_of_bounds(kind, &n))
         }
     }
 }
@@ -71,7 +71,7 @@ pub(crate) fn expected(kind: Kind) -> String {
         Kind::Texts => "a list of texts".into(),
         Kind::Count(low, high) if high >= i64::MAX as u64 => format!("a whole number from {low} on"),
         Kind::Count(low, high) => format!("a whole number from {low} to {high}"),
-        Kind::Seconds(low) => format!("a number of seconds from {low} to {A_YEAR}"),
+        Kind::Seconds(low) => format!("seconds, {low} or more and at most a year"),
         Kind::Money => "an amount of USD, 0 or more".into(),
     }
 }
@@ -137,7 +137,7 @@ fn unknown(path: &[&str]) -> (Fault, Option<String>) {
     (Fault::UnknownKey, Some(hint))
 }
 
-fn hint_for(kind: Kind, fault: &Fault) -> Option<String> {
+pub(crate) fn hint_for(kind: Kind, fault: &Fault) -> Option<String> {
     match (kind, fault) {
         (Kind::OneOf(list), Fault::NotOneOf { found, .. }) => {
             words::did_you_mean(found, list.iter().copied()).map(|meant| format!("did you mean {}?", name(meant)))
@@ -148,8 +148,15 @@ fn hint_for(kind: Kind, fault: &Fault) -> Option<String> {
         (Kind::Models | Kind::Patterns | Kind::Texts | Kind::Variables, Fault::WrongType { .. }) => {
             Some(r#"write it as ["a", "b"]"#.into())
         }
+        (Kind::Count(..) | Kind::Seconds(_) | Kind::Money, Fault::WrongType { found: "a text", .. }) => {
+            Some("write the number without quotes".into())
+        }
         _ => None,
     }
+}
+
+fn out_of_bounds(kind: Kind, found: &dyn ToString) -> Fault {
+    Fault::OutOfBounds { expected: expected(kind), found: Some(found.to_string()) }
 }
 
 fn each<W: Fn() -> Fault>(value: &Value, wrong: W, check: impl Fn(&str) -> Result<(), Fault>) -> Result<(), Fault> {

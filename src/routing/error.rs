@@ -48,7 +48,7 @@ impl fmt::Display for Origin {
 pub enum RoutingError {
     #[error("{}", sentences(.0))]
     Invalid(Vec<Problem>),
-    #[error("there is no skill {}; {}", words::one_of([skill.as_str()]), known_or_meant(skill, known))]
+    #[error("there is no skill {}; {}", name(skill), known_or_meant(skill, known))]
     UnknownSkill { skill: String, known: Vec<String> },
     #[error(
         "no backend serves {}; they serve {}; add it to `models` of one of [backends.*]",
@@ -72,11 +72,10 @@ pub struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.origin)?;
-        if let Some(key) = &self.key {
-            write!(f, "`{key}` ")?;
+        match &self.key {
+            Some(key) => write!(f, "{}: `{key}` {}", self.origin, self.fault)?,
+            None => write!(f, "{} {}", self.origin, self.fault)?,
         }
-        write!(f, "{}", self.fault)?;
         self.hint.iter().try_for_each(|hint| write!(f, "\n  hint: {hint}"))
     }
 }
@@ -92,10 +91,10 @@ pub enum Fault {
     Secret,
     #[error("takes {expected}, not {found}")]
     WrongType { expected: String, found: &'static str },
-    #[error("takes {expected}, which {} is not", name(.found))]
+    #[error("takes {expected}, not {}", name(.found))]
     NotOneOf { expected: String, found: String },
-    #[error("takes {0}")]
-    OutOfBounds(String),
+    #[error("takes {expected}{}", .found.as_ref().map(|found| format!(", not {found}")).unwrap_or_default())]
+    OutOfBounds { expected: String, found: Option<String> },
     #[error("takes the name of a variable, in capitals; what is there is not one (and is not shown)")]
     NotAVariable,
     #[error("takes an address such as `http://localhost:4000`, without user, password, query or fragment")]
@@ -104,6 +103,8 @@ pub enum Fault {
     NotAbsolute,
     #[error("takes a name found on the PATH or an absolute path")]
     NotAProgram,
+    #[error("takes exact model names, without `*`")]
+    NotAName,
     #[error("takes model names; `*` may stand at the end of one and nowhere else")]
     NotAPattern,
     #[error("is empty")]
@@ -116,7 +117,7 @@ pub enum Fault {
     NoSuchBackend(String),
     #[error("has {}, which backend `{other}` has too", name(.pattern))]
     ServedTwice { pattern: String, other: String },
-    #[error("could be any of {}", words::one_of(.0.iter().map(String::as_str)))]
+    #[error("could mean {}", words::one_of(.0.iter().map(String::as_str)))]
     Ambiguous(Vec<String>),
     #[error("means nothing to a backend of kind \"{0}\"")]
     NotForKind(&'static str),
@@ -124,7 +125,7 @@ pub enum Fault {
     NotUtf8,
     #[error("cannot be read: {0}")]
     Unreadable(String),
-    #[error("is not a file: it is larger than 1 MiB")]
+    #[error("is larger than 1 MiB, which no settings are")]
     TooLarge,
     #[error("is not TOML: {0}")]
     NotToml(String),
@@ -141,8 +142,8 @@ pub enum Warning {
     Stray { variable: String, meant: Option<String> },
     /// A variable that would set something, but not with these settings.
     Unused { variable: String, why: &'static str },
-    /// A chain with more tiers than the call may ask.
-    NeverReached { key: String, tiers: usize, max_attempts: u32 },
+    /// Chains with more tiers than a call may ask.
+    NeverReached { skills: Vec<String>, tiers: usize, reached: usize },
 }
 
 impl fmt::Display for Warning {
@@ -153,10 +154,10 @@ impl fmt::Display for Warning {
             }
             Self::Stray { variable, meant: None } => write!(f, "${} sets nothing", words::plain(variable)),
             Self::Unused { variable, why } => write!(f, "${variable} sets nothing: {why}"),
-            Self::NeverReached { key, tiers, max_attempts } => write!(
+            Self::NeverReached { skills, tiers, reached } => write!(
                 f,
-                "`{key}` has {tiers} tiers and a call may ask {max_attempts} times, so the last is never reached; \
-                 raise `max_attempts`"
+                "`max_attempts` ends a call of `{}` after {reached} of its {tiers} tiers; raise it, or shorten the chain",
+                skills.join("`, `")
             ),
         }
     }

@@ -208,4 +208,106 @@ mod tests {
         assert!(matches!(place(&["verifier", "deeper"]), Place::Nothing));
         assert_eq!(children(&["warm"]), ["kind", "url"]);
     }
+
+    /// A value that each kind takes, as TOML.
+    fn sample(kind: Kind) -> &'static str {
+        match kind {
+            Kind::Text => "\"claude\"",
+            Kind::OneOf(_) => unreachable!("taken from the list"),
+            Kind::Url => "\"http://x\"",
+            Kind::Path => "\"/x\"",
+            Kind::Program => "\"x\"",
+            Kind::Variable => "\"X\"",
+            Kind::Variables => "[\"X\"]",
+            Kind::Models => "[\"opus\"]",
+            Kind::Patterns => "[\"x/*\"]",
+            Kind::Texts => "[\"claude\"]",
+            Kind::Count(..) => "1000",
+            Kind::Seconds(_) => "1.5",
+            Kind::Money => "2",
+        }
+    }
+
+    /// Each key alone, on top of what is built in, with the kind of backend it belongs to.
+    #[test]
+    fn every_key_in_the_table_is_taken_in_by_the_types() {
+        for key in KEYS {
+            let mut path: Vec<&str> = key.path.to_vec();
+            let last = *path.last().expect("not empty");
+            if let Some(star) = path.iter_mut().find(|part| **part == "*") {
+                *star = match (key.path[0], last) {
+                    ("backends", "base_url" | "api_key_env") => "litellm",
+                    ("backends", "models" | "file") => "lab",
+                    ("backends", _) => "claude",
+                    ("models", _) => "opus",
+                    _ => "review",
+                };
+            }
+            let value = match key.kind {
+                Kind::OneOf(words) => format!("\"{}\"", words[0]),
+                Kind::Count(low, high) => low.max(1).min(high).to_string(),
+                Kind::Text if last.ends_with("verifier") => "\"none\"".into(),
+                kind => sample(kind).to_owned(),
+            };
+            let mut text = format!("{} = {value}\n", shown(&path));
+            if path.contains(&"lab") {
+                text += "backends.lab.kind = \"replay\"\nbackends.lab.tier = \"local\"\n";
+                text +=
+                    if last == "file" { "backends.lab.models = [\"y/*\"]\n" } else { "backends.lab.file = \"/y\"\n" };
+            }
+            if key.path == ["backends", "*", "kind"] {
+                text += "backends.claude.base_url = \"http://x\"\n";
+            }
+            let dir = tempfile::tempdir().expect("temp dir");
+            let file = dir.path().join("models.toml");
+            std::fs::write(&file, &text).expect("written");
+            let sources = crate::routing::Sources { user_file: Some(file), ..Default::default() };
+            let loaded = crate::routing::load(&sources).unwrap_or_else(|e| panic!("{text}{e}"));
+            let origin = loaded.origin(&shown(&path));
+            assert!(matches!(origin, Some(crate::routing::Origin::File(_, Some(1)))), "{text}{origin:?}");
+        }
+    }
+
+    #[test]
+    fn every_key_has_its_sentence_in_the_shipped_file() {
+        let lines: Vec<&str> = crate::routing::load::BUILT_IN.lines().collect();
+        for key in KEYS {
+            let last = *key.path.last().expect("not empty");
+            let is_key = |line: &str| line.split_once('=').is_some_and(|(name, _)| name.trim() == last);
+            // Either set, with a comment above, or shown in a comment with a sentence beside it.
+            let told = lines.windows(2).any(|pair| is_key(pair[1]) && pair[0].starts_with("# "))
+                || lines.iter().any(|line| {
+                    let comment = line.strip_prefix('#').filter(|rest| is_key(rest));
+                    comment.is_some_and(|rest| rest.contains("   "))
+                });
+            assert!(told, "`{}` has no sentence in models.toml", key.path.join("."));
+        }
+    }
+
+    #[test]
+    fn the_page_lists_every_key_and_variable_and_nothing_else() {
+        let page = include_str!("../../docs/configuration.md");
+        let rows: Vec<Vec<&str>> = page
+            .lines()
+            .filter(|line| line.starts_with("| `"))
+            .map(|line| line.split('|').map(|cell| cell.trim().trim_matches('`')).collect())
+            .collect();
+        let row = |name: &str| rows.iter().find(|row| row[1] == name);
+        for key in KEYS {
+            let stand_in = match key.path[0] {
+                "backends" => "<backend>",
+                "models" => "<model>",
+                _ => "<skill>",
+            };
+            let path = key.path.join(".").replace('*', stand_in);
+            let levels = key.path.iter().map(|part| if *part == "*" { stand_in.to_uppercase() } else { slug(part) });
+            let variable = format!("{PREFIX}{}", levels.collect::<Vec<_>>().join("__"));
+            let row = row(&path).unwrap_or_else(|| panic!("`{path}` is missing in docs/configuration.md"));
+            assert_eq!(row[2], variable, "{path}");
+        }
+        for name in ALIASES.iter().map(|(name, _)| *name).chain(ELSEWHERE.iter().copied()).chain(["LITELLM_API_KEY"]) {
+            assert!(row(name).is_some(), "${name} is missing in docs/configuration.md");
+        }
+        assert_eq!(rows.len(), KEYS.len() + ALIASES.len() + ELSEWHERE.len() + 1, "a row about nothing");
+    }
 }

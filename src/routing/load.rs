@@ -146,14 +146,14 @@ fn read_user_file(sources: &Sources) -> Result<(Document, Option<PathBuf>), Rout
 }
 
 fn misfits(document: &Document, origin: impl Fn(Option<usize>) -> Origin) -> Vec<Problem> {
-    check::misfits(&document.values)
-        .into_iter()
-        .map(|misfit| {
-            let key = keys::shown(&misfit.path);
-            let line = document.lines.get(&key).copied();
-            Problem { origin: origin(line), key: Some(key), fault: misfit.fault, hint: misfit.hint }
-        })
-        .collect()
+    let place = |misfit: check::Misfit| {
+        let key = keys::shown(&misfit.path);
+        let line = document.lines.get(&key).copied();
+        (line, Problem { origin: origin(line), key: Some(key), fault: misfit.fault, hint: misfit.hint })
+    };
+    let mut placed: Vec<_> = check::misfits(&document.values).into_iter().map(place).collect();
+    placed.sort_by_key(|(line, _)| *line);
+    placed.into_iter().map(|(_, problem)| problem).collect()
 }
 
 fn merge_settings(mut figment: Figment, settings: Vec<Setting>, warnings: &mut Vec<Warning>) -> Figment {

@@ -316,7 +316,7 @@ fn check_names(routing: &Routing, found: &mut Found<'_>) {
 fn check_chain(routing: &Routing, path: &[&str], chain: &[ModelName], found: &mut Found<'_>) {
     if chain.is_empty() && path != ["verifier"] {
         let hint = match path {
-            ["skills", ..] => "leave the key out to use `default_chain`",
+            ["skills", ..] => "leave it out to use `default_chain`",
             _ => "name at least one model",
         };
         found.add(path, Fault::Empty, Some(hint));

@@ -1,6 +1,7 @@
 //! The chain and the limits of one call: this call > the skill > its family > the general settings.
 //! Resolved anew for every call, from owned values; what decided is kept beside what was decided.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::error::{Fault, RoutingError, Warning};
@@ -139,17 +140,16 @@ impl Routing {
 
     /// Chains with more tiers than their calls may ask.
     pub(crate) fn never_reached(&self) -> Vec<Warning> {
-        let mut found = Vec::new();
+        let mut found: BTreeMap<(usize, usize), Vec<String>> = BTreeMap::new();
         for skill in Self::known_skills() {
-            let Ok(choices) = self.choices(skill, &CallOverrides::default()) else { continue };
-            let (tiers, max_attempts) = (choices.route.chain.tiers().count(), choices.route.max_attempts);
-            let By::Key(key) = choices.chain else { continue };
-            let warning = Warning::NeverReached { key, tiers, max_attempts };
-            if tiers > max_attempts as usize && !found.contains(&warning) {
-                found.push(warning);
+            let Ok(route) = self.route(skill, &CallOverrides::default()) else { continue };
+            let tiers = route.chain.tiers().count();
+            let reached = route.max_attempts.div_ceil(route.attempts_per_tier) as usize;
+            if reached < tiers {
+                found.entry((tiers, reached)).or_default().push(skill.to_owned());
             }
         }
-        found
+        found.into_iter().map(|((tiers, reached), skills)| Warning::NeverReached { skills, tiers, reached }).collect()
     }
 
     fn tier(
@@ -225,8 +225,10 @@ fn by_call<T>(value: Option<T>) -> Option<Chosen<T>> {
 }
 
 fn check_call(call: &CallOverrides) -> Result<(), RoutingError> {
-    let wrong =
-        |argument, takes: &str| Err(RoutingError::Argument { argument, fault: Fault::OutOfBounds(takes.into()) });
+    let wrong = |argument, takes: &str| {
+        let fault = Fault::OutOfBounds { expected: takes.into(), found: None };
+        Err(RoutingError::Argument { argument, fault })
+    };
     if call.model.as_ref().is_some_and(|model| model.trim().is_empty()) {
         return wrong("model", "the name of a model; leave it out to use the chain");
     }

@@ -80,7 +80,10 @@ impl Read {
         let parsed = value.to_str().ok_or(Fault::NotUtf8).and_then(|text| parse(key.kind, text));
         match parsed {
             Ok(value) => self.settings.push(Setting { variable: variable.to_owned(), path, value }),
-            Err(fault) => self.problem(variable, Some(keys::shown(&path)), fault, None),
+            Err(fault) => {
+                let hint = check::hint_for(key.kind, &fault);
+                self.problem(variable, Some(keys::shown(&path)), fault, hint);
+            }
         }
     }
 
@@ -163,7 +166,8 @@ fn known(named: &Named) -> Vec<String> {
 
 fn parse(kind: Kind, text: &str) -> Result<Value, Fault> {
     let text = text.trim();
-    let wrong = || Fault::OutOfBounds(check::expected(kind));
+    // What is no number is not repeated: nobody knows what it is.
+    let wrong = || Fault::OutOfBounds { expected: check::expected(kind), found: None };
     let value = match kind {
         Kind::Variables | Kind::Models | Kind::Patterns | Kind::Texts => Value::from(list(text)),
         Kind::Count(..) => Value::from(text.parse::<i64>().map_err(|_| wrong())?),

@@ -208,6 +208,19 @@ fn a_model_nobody_described_gets_the_default_window() {
 }
 
 #[test]
+fn a_chain_longer_than_its_calls_is_warned_about_once() {
+    let loaded = config("max_attempts = 4\nattempts_per_tier = 2\n").unwrap();
+    let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        warnings,
+        [
+            "`max_attempts` ends a call of `review` after 2 of its 3 tiers; raise it, or shorten the chain",
+            "`max_attempts` ends a call of `spec` after 2 of its 4 tiers; raise it, or shorten the chain",
+        ]
+    );
+}
+
+#[test]
 fn a_replay_backend_is_a_file() {
     let loaded = config(
         r#"

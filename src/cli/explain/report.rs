@@ -42,7 +42,9 @@ pub(super) struct ReportSkill {
 #[derive(Debug, Serialize)]
 pub(super) struct ReportTier {
     pub(super) model: String,
-    pub(super) id: String,
+    /// The name sent to the server, where it differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) id: Option<Valued<String>>,
     pub(super) tier: TierKind,
     pub(super) backend: String,
     pub(super) kind: BackendKind,
@@ -131,7 +133,7 @@ impl ReportTier {
         let context = Some(own("context")).filter(|key| loaded.origin(key).is_some());
         Self {
             model: tier.name.0.clone(),
-            id: model.id.clone(),
+            id: loaded.origin(&own("id")).map(|_| by_key(loaded, &own("id"), model.id.clone())),
             tier: backend.tier,
             backend: backend.name.clone(),
             kind: backend.kind,

@@ -78,8 +78,8 @@ fn of_tier(tier: &ReportTier) -> Vec<Row> {
     };
     let at = tier.at.value.as_deref().unwrap_or("nothing");
     let mut all = vec![("  backend".into(), format!("{} ({rank}) {how} {at}", tier.backend), from(&tier.at))];
-    if tier.id != tier.model {
-        all.push(("  asked as".into(), tier.id.clone(), String::new()));
+    if let Some(id) = &tier.id {
+        all.push(("  asked as".into(), id.value.clone(), from(id)));
     }
     if let Some(key) = &tier.api_key_env {
         all.push(("  key".into(), format!("in ${}", key.value), from(key)));

@@ -4,6 +4,13 @@
 mod explain;
 mod map;
 mod process;
+mod mcp_bench;
+mod mcp_calls;
+mod mcp_end;
+mod mcp_envelope;
+mod mcp_eras;
+mod mcp_load;
+mod mcp_tools;
 mod routing_bench;
 mod routing_chain;
 mod routing_env;

@@ -1,0 +1,154 @@
+//! Tools no server should have: they panic, sleep, flood and ignore the word stop. Served by this test binary itself.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use rmcp::ErrorData;
+use rmcp::handler::server::tool::{ToolRoute, ToolRouter, schema_for_input};
+use rmcp::model::Tool;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::json;
+use supervisor::engine::result::{CallResult, More, Status};
+use supervisor::server::{App, Call, Parameters, Server};
+
+/// Not a test: the program that `mcp_bench` starts, with real stdin, stdout and signals.
+#[test]
+#[ignore = "started by the other tests"]
+fn a_server_whose_tools_misbehave() {
+    if std::env::var_os("SUPERVISOR_TORTURE").is_none() {
+        return;
+    }
+    let code = supervisor::cli::serve::serve(|| Server::with_tools(App::default(), router())).unwrap();
+    // The test harness would print its verdict to stdout, which belongs to the protocol here.
+    std::process::exit(if code == 0.into() { 0 } else { code_of(code) });
+}
+
+/// `ExitCode` tells nobody its number but the system.
+fn code_of(code: std::process::ExitCode) -> i32 {
+    (1..=255u8).find(|n| std::process::ExitCode::from(*n) == code).map_or(255, i32::from)
+}
+
+pub(crate) fn router() -> ToolRouter<Server> {
+    let mut router = ToolRouter::new();
+    router.add_route(ToolRoute::new(tool::<Echo>("echo"), echo));
+    router.add_route(ToolRoute::new(tool::<Nothing>("panics"), panics));
+    router.add_route(ToolRoute::new(tool::<Nothing>("refuses"), refuses));
+    router.add_route(ToolRoute::new(tool::<Sleep>("sleeps"), sleeps));
+    router.add_route(ToolRoute::new(tool::<Flood>("floods"), floods));
+    router.add_route(ToolRoute::new(tool::<Echo>("fails"), fails));
+    router
+}
+
+fn tool<T: JsonSchema + 'static>(name: &'static str) -> Tool {
+    Tool::new(name, "Misbehaves.", schema_for_input::<T>().unwrap())
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+/// Says `text` back, `times` times.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Echo {
+    /// What to say.
+    text: String,
+    #[serde(default)]
+    times: Option<u32>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Sleep {
+    ms: u64,
+    /// Report progress this often.
+    #[serde(default)]
+    progress_ms: Option<u64>,
+    /// A file to make when told to stop.
+    #[serde(default)]
+    on_stop: Option<PathBuf>,
+    /// Go on in spite of it.
+    #[serde(default)]
+    stubborn: bool,
+    /// Work on after the reply, and report progress.
+    #[serde(default)]
+    linger: bool,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Flood {
+    count: u32,
+    #[serde(default)]
+    text: String,
+}
+
+fn answer(status: Status, message: String, runner_output: String) -> CallResult {
+    CallResult {
+        status,
+        message,
+        phase: "torture".into(),
+        skill: "torture".into(),
+        file_path: String::new(),
+        runner_output,
+        verified: false,
+        model_used: String::new(),
+        more: More::default(),
+    }
+}
+
+async fn echo(Parameters(p): Parameters<Echo>) -> CallResult {
+    let times = usize::try_from(p.times.unwrap_or(0)).unwrap();
+    answer(Status::Pass, p.text.clone(), p.text.repeat(times))
+}
+
+async fn fails(Parameters(p): Parameters<Echo>) -> CallResult {
+    let times = usize::try_from(p.times.unwrap_or(0)).unwrap();
+    answer(Status::Error, p.text.clone(), p.text.repeat(times))
+}
+
+async fn panics(Parameters(Nothing {}): Parameters<Nothing>) -> CallResult {
+    panic!("the tool fell over")
+}
+
+async fn refuses(Parameters(Nothing {}): Parameters<Nothing>) -> Result<CallResult, ErrorData> {
+    Err(ErrorData::internal_error("the disk is full", Some(json!({"disk": "full"}))))
+}
+
+async fn sleeps(Parameters(p): Parameters<Sleep>, call: Call) -> CallResult {
+    let until = tokio::time::Instant::now() + Duration::from_millis(p.ms);
+    let tick = Duration::from_millis(p.progress_ms.unwrap_or(p.ms).max(1));
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep_until(until) => break,
+            () = tokio::time::sleep(tick) => call.progress.say("still asleep"),
+            () = call.stop.cancelled() => {
+                if let Some(path) = &p.on_stop {
+                    std::fs::write(path, "stopped").unwrap();
+                }
+                if p.stubborn {
+                    tokio::time::sleep_until(until).await;
+                }
+                return answer(Status::Error, "stopped".into(), String::new());
+            }
+        }
+    }
+    if p.linger {
+        let progress = call.progress.clone();
+        tokio::spawn(async move {
+            for _ in 0..200 {
+                progress.say("too late");
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        });
+    }
+    answer(Status::Pass, "slept".into(), String::new())
+}
+
+async fn floods(Parameters(p): Parameters<Flood>, call: Call) -> CallResult {
+    for n in 0..p.count {
+        call.progress.say(&format!("{n} {}", p.text));
+    }
+    answer(Status::Pass, "flooded".into(), String::new())
+}

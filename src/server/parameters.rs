@@ -133,7 +133,7 @@ mod tests {
     #[serde(deny_unknown_fields)]
     struct Nothing {}
 
-    fn sample(arguments: Value) -> Result<Sample, String> {
+    fn sample(arguments: &Value) -> Result<Sample, String> {
         parse(arguments.as_object().expect("an object").clone())
     }
 
@@ -142,11 +142,11 @@ mod tests {
         let written = json!({
             "project_root": "/p", "timeout_s": "30", "files": "[\"a\"]", "dry_run": "true", "depth": null, "budget_usd": "0.5",
         });
-        let meant = sample(written).expect("accepted");
+        let meant = sample(&written).expect("accepted");
         assert_eq!((meant.timeout_s, meant.dry_run, meant.budget_usd), (Some(30), true, Some(0.5)));
         assert_eq!(meant.files, ["a"]);
-        assert_eq!(sample(json!({"project_root": "7", "timeout_s": 30.0})).expect("accepted").timeout_s, Some(30));
-        assert_eq!(sample(json!({"project_root": "7"})).expect("a string stays one").project_root, "7");
+        assert_eq!(sample(&json!({"project_root": "7", "timeout_s": 30.0})).expect("accepted").timeout_s, Some(30));
+        assert_eq!(sample(&json!({"project_root": "7"})).expect("a string stays one").project_root, "7");
     }
 
     #[test]
@@ -168,7 +168,7 @@ mod tests {
             ),
         ];
         for (arguments, wanted) in cases {
-            let error = sample(arguments.clone()).expect_err("refused");
+            let error = sample(&arguments).expect_err("refused");
             for words in wanted {
                 assert!(error.contains(words), "{arguments} gave: {error}\nwithout: {words}");
             }

@@ -1,6 +1,8 @@
 //! The bench of the protocol tests: a server process with a scripted client at its stdin and stdout.
 //! `Session::real` is the built program; `Session::torture` is this test binary serving tools that misbehave.
 
+#![expect(clippy::needless_pass_by_value, reason = "`json!` reads best as an argument")]
+
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::fd::OwnedFd;
@@ -178,6 +180,11 @@ impl Session {
         }
     }
 
+    /// Lets go of what came so far and was not asked for.
+    pub(crate) fn forget(&mut self) {
+        self.seen.clear();
+    }
+
     /// Ends the input.
     pub(crate) fn eof(&mut self) {
         self.stdin = None;
@@ -264,4 +271,10 @@ pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
         assert!(Instant::now() < deadline, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// Says visibly that something could not be tested here; with `SUPERVISOR_TEST_NO_SKIP` that is a failure.
+pub(crate) fn skip(what_is_missing: &str) {
+    assert!(std::env::var_os("SUPERVISOR_TEST_NO_SKIP").is_none(), "would be skipped: {what_is_missing}");
+    let _ = writeln!(std::io::stderr(), "SKIPPED: {what_is_missing}");
 }

@@ -1,11 +1,13 @@
 //! Tool arguments into their type. Forgiving where the meaning is plain (`"5"` for 5, null for "left out"),
 //! and where it is not, a sentence that names the field, what it accepts, what was written, and an example.
 
+use std::borrow::Cow;
+
 use rmcp::ErrorData;
 use rmcp::handler::server::common::FromContextPart;
 use rmcp::handler::server::tool::{ToolCallContext, schema_for_input};
 use rmcp::model::JsonObject;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -22,6 +24,17 @@ impl<S, T: DeserializeOwned + JsonSchema + 'static> FromContextPart<ToolCallCont
         parse(call.arguments.take().unwrap_or_default())
             .map(Self)
             .map_err(|message| ErrorData::invalid_params(format!("`{}`: {message}", call.name()), None))
+    }
+}
+
+/// The schema of the arguments themselves.
+impl<T: JsonSchema> JsonSchema for Parameters<T> {
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
     }
 }
 

@@ -1,0 +1,109 @@
+//! Secrets known by value: one automaton over every form in which each of them travels.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::REDACTED;
+
+/// Shorter values occur by chance: a key `test` would empty a log of the word.
+pub(super) const SHORTEST: usize = 8;
+
+/// What `encodeURIComponent` and most clients escape.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+pub(super) struct Values {
+    /// None if there is nothing to look for.
+    forms: Option<AhoCorasick>,
+    pub(super) left_alone: usize,
+}
+
+impl Values {
+    pub(super) fn new<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Self {
+        let (mut forms, mut left_alone) = (BTreeSet::new(), 0);
+        for secret in secrets {
+            // A variable read from a file often ends in a newline, which the key does not.
+            match secret.as_ref().trim() {
+                "" => {}
+                secret if secret.len() < SHORTEST => left_alone += 1,
+                secret => forms.extend(forms_of(secret)),
+            }
+        }
+        let forms = (!forms.is_empty()).then(|| {
+            AhoCorasick::builder()
+                .match_kind(MatchKind::LeftmostLongest)
+                .build(forms)
+                .expect("a handful of short literals is far below the automaton's limits")
+        });
+        Self { forms, left_alone }
+    }
+
+    pub(super) fn finds(&self, text: &str) -> bool {
+        self.forms.as_ref().is_some_and(|forms| forms.is_match(text))
+    }
+
+    pub(super) fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let Some(forms) = self.forms.as_ref().filter(|forms| forms.is_match(text)) else {
+            return Cow::Borrowed(text);
+        };
+        let mut out = String::with_capacity(text.len());
+        forms.replace_all_with(text, &mut out, |_, _, out| {
+            out.push_str(REDACTED);
+            true
+        });
+        Cow::Owned(out)
+    }
+}
+
+fn forms_of(secret: &str) -> Vec<String> {
+    let escaped = utf8_percent_encode(secret, ESCAPED).to_string();
+    let quoted = serde_json::to_string(secret).expect("a string is always JSON");
+    let mut forms = vec![
+        secret.to_owned(),
+        lower_hex(&escaped),
+        escaped.replace("%20", "+"), // as forms write it
+        escaped,
+        quoted[1..quoted.len() - 1].to_owned(),
+    ];
+    for lead in 0..3 {
+        forms.extend(inside_base64(secret.as_bytes(), lead));
+    }
+    forms
+}
+
+/// The part of the base64 text that depends on the secret alone, when `lead` bytes of something else (a user name,
+/// say) share its first group of three.
+fn inside_base64(secret: &[u8], lead: usize) -> Vec<String> {
+    let mut bytes = vec![0; lead];
+    bytes.extend_from_slice(secret);
+    // Six bits a character: those which also hold bits of a neighbour are left out at both ends.
+    let (first, last) = ((lead * 8).div_ceil(6), bytes.len() * 8 / 6);
+    [STANDARD_NO_PAD.encode(&bytes), URL_SAFE_NO_PAD.encode(&bytes)]
+        .into_iter()
+        .map(|text| text[first..last].to_owned())
+        .filter(|text| text.len() >= SHORTEST)
+        .collect()
+}
+
+/// `%2F` as `%2f`, the rest untouched.
+fn lower_hex(escaped: &str) -> String {
+    let mut digits = 0;
+    escaped
+        .chars()
+        .map(|c| match c {
+            '%' => {
+                digits = 2;
+                c
+            }
+            _ if digits > 0 => {
+                digits -= 1;
+                c.to_ascii_lowercase()
+            }
+            _ => c,
+        })
+        .collect()
+}

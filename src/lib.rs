@@ -17,6 +17,7 @@
 //! | [`workspace`] | which files changed, and how do we get back? |
 //! | [`routing`] | which models, in which order, within which limits? |
 //! | [`process`] | how is a program started, watched and ended, with all it started? |
+//! | [`session`] | what do we remember of each call? the log and its reader |
 //! | [`prompts`] | what do we say to a model, and whose text is it? |
 //! | [`redact`] | which parts of a text are secret? |
 //! | [`state`], [`words`] | where do our own files live? how do we cut, quote and suggest? |
@@ -35,5 +36,6 @@ pub mod redact;
 pub mod routing;
 pub mod server;
 pub mod skills;
+pub mod session;
 pub mod state;
 pub mod words;

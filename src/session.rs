@@ -1,0 +1,13 @@
+//! What do we remember of each call? One line of JSON per call, in a file per session, readable with `jq`.
+//! Knows entries and files. Does not know how a call came to its end.
+
+mod bound;
+mod file;
+pub mod id;
+pub mod log;
+pub mod read;
+
+pub use bound::Cut;
+pub use id::{InvalidSessionId, SessionId};
+pub use log::{LogError, SessionLog, Written};
+pub use read::{Damage, Fault, History, Outcome, Reader, Record};

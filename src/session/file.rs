@@ -1,0 +1,175 @@
+//! The log's file: opened without following links, ours alone, appended to whole lines at a time by any number of
+//! processes. Knows bytes. Does not know what is in a line.
+
+use std::fs::{File, OpenOptions, Permissions, TryLockError};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::fs::OFlags;
+
+/// Far longer than a neighbour's write takes: whoever holds the lock longer is stopped, not busy.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    #[error("the session log `{0}` is a symbolic link; it is not followed: remove it")]
+    Link(PathBuf),
+    #[error("the session log `{0}` is not a regular file; remove it")]
+    NotAFile(PathBuf),
+    #[error("the session log `{0}` belongs to another user; remove it, or choose another session_id")]
+    NotOurs(PathBuf),
+    #[error("the session log `{path}` has been locked by another process for {}s; is one stopped?", PATIENCE.as_secs())]
+    Busy { path: PathBuf },
+    #[error("no room to write the session log `{path}`: {source}; free some space on its disk")]
+    NoRoom { path: PathBuf, source: io::Error },
+    #[error("the session log `{path}` cannot be written: {source}")]
+    Io { path: PathBuf, source: io::Error },
+}
+
+/// What was found at the end of the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tail {
+    Whole,
+    /// A writer died in the middle of its line, which is now closed.
+    Torn,
+}
+
+/// An existing log, to read. A missing one is `None`.
+pub(super) fn open_to_read(path: &Path) -> Result<Option<File>, FileError> {
+    match open(path, OpenOptions::new().read(true)) {
+        Ok(file) => checked(file, path).map(Some),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(refused(path, error)),
+    }
+}
+
+/// The log, to append to; made if missing. Its directory must be there.
+pub(super) fn open_to_append(path: &Path) -> Result<File, FileError> {
+    let file = open(path, OpenOptions::new().read(true).append(true).create(true).mode(0o600));
+    let file = checked(file.map_err(|error| refused(path, error))?, path)?;
+    let mode = file.metadata().map_err(|error| refused(path, error))?.permissions().mode();
+    if mode & 0o077 != 0 {
+        file.set_permissions(Permissions::from_mode(0o600)).map_err(|error| refused(path, error))?;
+    }
+    Ok(file)
+}
+
+/// Appends `line`, which ends in a newline, and waits until it is on disk. The wait is outside the lock, so that
+/// writers wait for the disk together and not for each other.
+pub(super) fn append(path: &Path, line: &[u8]) -> Result<Tail, FileError> {
+    let fail = |error| refused(path, error);
+    let file = locked(path)?;
+    let before = file.metadata().map_err(fail)?.len();
+    let written = write_line(&file, before, line);
+    let unlocked = file.unlock();
+    let tail = written.map_err(fail)?;
+    unlocked.map_err(fail)?;
+    file.sync_data().map_err(fail)?;
+    if before == 0 {
+        // The name of a new file is the directory's to keep.
+        let directory = path.parent().expect("a log lies in a directory");
+        File::open(directory).and_then(|directory| directory.sync_all()).map_err(fail)?;
+    }
+    Ok(tail)
+}
+
+fn write_line(mut file: &File, before: u64, line: &[u8]) -> io::Result<Tail> {
+    let tail = match before {
+        0 => Tail::Whole,
+        _ => {
+            let mut last = [0];
+            file.read_exact_at(&mut last, before - 1)?;
+            if last == *b"\n" { Tail::Whole } else { Tail::Torn }
+        }
+    };
+    // One buffer and as a rule one write: on most file systems not even a reader sees half a line.
+    let mut rest = Vec::new();
+    let mut rest: &[u8] = match tail {
+        Tail::Whole => line,
+        Tail::Torn => {
+            rest.reserve_exact(line.len() + 1);
+            rest.push(b'\n');
+            rest.extend_from_slice(line);
+            &rest
+        }
+    };
+    let mut written = 0;
+    while !rest.is_empty() {
+        match file.write(rest) {
+            Ok(0) => return Err(give_back(file, before, written, io::ErrorKind::WriteZero.into())),
+            Ok(n) => {
+                written += n as u64;
+                rest = &rest[n..];
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(give_back(file, before, written, error)),
+        }
+    }
+    Ok(tail)
+}
+
+/// A line that did not fit is taken back whole, unless somebody without the lock has written behind it; then it
+/// stays, torn, and the next writer closes it.
+fn give_back(file: &File, before: u64, written: u64, error: io::Error) -> io::Error {
+    if written > 0 && file.metadata().is_ok_and(|now| now.len() == before + written) {
+        let _ = file.set_len(before);
+    }
+    error
+}
+
+/// The log with its lock held; opened again if it was removed while we waited.
+fn locked(path: &Path) -> Result<File, FileError> {
+    let (until, mut pause) = (Instant::now() + PATIENCE, Duration::from_micros(20));
+    loop {
+        let file = open_to_append(path)?;
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::WouldBlock) if Instant::now() > until => {
+                    return Err(FileError::Busy { path: path.to_owned() });
+                }
+                Err(TryLockError::WouldBlock) => std::thread::sleep(pause),
+                Err(TryLockError::Error(error)) => return Err(refused(path, error)),
+            }
+            pause = (pause * 2).min(Duration::from_millis(2));
+        }
+        if file.metadata().map_err(|error| refused(path, error))?.nlink() > 0 {
+            return Ok(file);
+        }
+    }
+}
+
+fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    // Not blocking: a pipe in the log's place must not hold us. std adds close-on-exec.
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    options.custom_flags(flags.bits().cast_signed()).open(path)
+}
+
+fn checked(file: File, path: &Path) -> Result<File, FileError> {
+    let meta = file.metadata().map_err(|error| refused(path, error))?;
+    if !meta.is_file() {
+        Err(FileError::NotAFile(path.to_owned()))
+    } else if meta.uid() != rustix::process::geteuid().as_raw() {
+        Err(FileError::NotOurs(path.to_owned()))
+    } else {
+        Ok(file)
+    }
+}
+
+fn refused(path: &Path, source: io::Error) -> FileError {
+    let path = path.to_owned();
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            FileError::NoRoom { path, source }
+        }
+        _ if rustix::io::Errno::from_io_error(&source) == Some(rustix::io::Errno::LOOP) => FileError::Link(path),
+        io::ErrorKind::IsADirectory => FileError::NotAFile(path),
+        io::ErrorKind::PermissionDenied => match std::fs::symlink_metadata(&path) {
+            Ok(meta) if meta.uid() != rustix::process::geteuid().as_raw() => FileError::NotOurs(path),
+            _ => FileError::Io { path, source },
+        },
+        _ => FileError::Io { path, source },
+    }
+}

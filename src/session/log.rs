@@ -1,0 +1,132 @@
+//! Writes one line per call. Blocking, for microseconds and one sync of the disk; whoever calls decides on which thread.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::bound::{self, Cut};
+use super::file::{self, FileError, Tail};
+use super::read::{History, Reader};
+use super::{InvalidSessionId, SessionId};
+use crate::engine::Entry;
+use crate::redact::Redactor;
+use crate::state::{StateDir, StateError};
+
+/// The directory below the state directory.
+const SESSIONS: &str = "sessions";
+/// Asked for before a call begins, so that its line fits when it ends.
+const ROOM: u64 = 4 * bound::LINE_MAX as u64;
+
+/// All sessions of this user. Cheap to clone; any number of them may write, in any number of processes.
+#[derive(Debug, Clone)]
+pub struct SessionLog {
+    state: StateDir,
+    directory: PathBuf,
+    redactor: Arc<Redactor>,
+}
+
+/// A line is on disk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    pub path: PathBuf,
+    /// With its newline.
+    pub bytes: usize,
+    /// What did not fit. Each cut is marked in the line as well.
+    pub cut: Vec<Cut>,
+    /// True if a dead writer's half line was found before ours and closed.
+    pub repaired: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum LogError {
+    #[error(transparent)]
+    Id(#[from] InvalidSessionId),
+    #[error(transparent)]
+    State(#[from] StateError),
+    #[error(transparent)]
+    File(#[from] FileError),
+    #[error("the session logs in `{path}` cannot be listed: {source}")]
+    List { path: PathBuf, source: io::Error },
+}
+
+impl SessionLog {
+    /// Makes the directory, private to the user. Keys are taken out of every line by their shape.
+    pub fn open(state: &StateDir) -> Result<Self, LogError> {
+        Ok(Self { directory: state.sub(SESSIONS)?, state: state.clone(), redactor: Arc::default() })
+    }
+
+    /// Takes out what this redactor knows.
+    #[must_use]
+    pub fn redacting(self, redactor: Arc<Redactor>) -> Self {
+        Self { redactor, ..self }
+    }
+
+    pub fn path(&self, id: &SessionId) -> PathBuf {
+        self.directory.join(format!("{id}.jsonl"))
+    }
+
+    /// Could a line be written now? Asked before the first model is, so that no work is done which cannot be recorded.
+    pub fn ready(&self, id: &SessionId) -> Result<(), LogError> {
+        let path = self.path(id);
+        let file = self.in_directory(|| file::open_to_append(&path))?;
+        let space = rustix::fs::fstatvfs(&file).map_err(|e| FileError::Io { path: path.clone(), source: e.into() })?;
+        if space.f_bavail.saturating_mul(space.f_frsize) < ROOM {
+            return Err(FileError::NoRoom { path, source: io::ErrorKind::StorageFull.into() }.into());
+        }
+        Ok(())
+    }
+
+    /// Appends the entry to its session, without secrets and within bounds. It is on disk when this returns.
+    pub fn append(&self, entry: &Entry) -> Result<Written, LogError> {
+        let id: SessionId = entry.session_id.parse()?;
+        let mut tree = serde_json::to_value(entry).expect("an entry has no map with keys that are not strings");
+        // First secrets, then length: half a key is still half a key.
+        self.redactor.redact_json(&mut tree);
+        let (line, cut) = bound::line(tree);
+        let path = self.path(&id);
+        let tail = self.in_directory(|| file::append(&path, &line))?;
+        Ok(Written { path, bytes: line.len(), cut, repaired: tail == Tail::Torn })
+    }
+
+    /// Everything that can be read of a session; nothing, if there is none.
+    pub fn read(&self, id: &SessionId) -> Result<History, LogError> {
+        Ok(self.reader(id)?.into_history())
+    }
+
+    /// The same one by one, for logs of any size.
+    pub fn reader(&self, id: &SessionId) -> Result<Reader, LogError> {
+        Ok(Reader::new(id, file::open_to_read(&self.path(id))?))
+    }
+
+    /// The sessions that have a log, by name. Files that are none are passed over.
+    pub fn sessions(&self) -> Result<Vec<SessionId>, LogError> {
+        let fail = |source| LogError::List { path: self.directory.clone(), source };
+        let mut found = Vec::new();
+        let entries = match std::fs::read_dir(&self.directory) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
+            Err(error) => return Err(fail(error)),
+        };
+        for entry in entries {
+            let name = entry.map_err(fail)?.file_name();
+            found.extend(session_of(Path::new(&name)));
+        }
+        found.sort();
+        Ok(found)
+    }
+
+    /// Runs `action`, once more if somebody has removed the directory since it was made.
+    fn in_directory<T>(&self, action: impl Fn() -> Result<T, FileError>) -> Result<T, LogError> {
+        match action() {
+            Err(FileError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                self.state.sub(SESSIONS)?;
+                Ok(action()?)
+            }
+            other => Ok(other?),
+        }
+    }
+}
+
+fn session_of(file: &Path) -> Option<SessionId> {
+    file.to_str()?.strip_suffix(".jsonl")?.parse().ok()
+}

@@ -1,0 +1,333 @@
+//! Reads what was written, by us or by versions before us. A line that cannot be read is counted and passed over.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader};
+
+use serde::Deserialize as _;
+use serde_json::{Value, json};
+
+use super::SessionId;
+use crate::engine::{Attempt, Cause, Entry, Verdict};
+use crate::words::{count, cut_end};
+
+/// Sixteen times what we write; a longer line is no entry.
+const LINE_MAX: usize = 16 * super::bound::LINE_MAX;
+/// Faults told one by one; the rest are counted.
+const FAULTS_TOLD: usize = 5;
+
+/// One call, as it was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Record {
+    /// `final_status` is `error` where the log has a word of its own; `outcome` keeps that word.
+    pub entry: Entry,
+    pub outcome: Outcome,
+}
+
+/// How a call ended, in today's words and in those of older logs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    Pass,
+    Fail,
+    Error,
+    Skipped,
+    /// A word nobody here knows; empty if there was none.
+    Other(String),
+}
+
+/// A whole session.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct History {
+    pub records: Vec<Record>,
+    pub damage: Damage,
+}
+
+/// What could not be read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Damage {
+    /// Lines that end too early: their writer was killed, or is still writing.
+    pub torn: usize,
+    /// Lines that are no entry.
+    pub broken: usize,
+    /// Lines beyond any length we write.
+    pub too_long: usize,
+    /// Attempts that were left out of an entry otherwise sound.
+    pub attempts: usize,
+    /// The first few, for a person to look at.
+    pub told: Vec<Fault>,
+}
+
+/// Why one line was passed over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// Counted from 1. 0 if the file itself could not be read on.
+    pub line: usize,
+    pub why: String,
+}
+
+impl Damage {
+    pub fn lines(&self) -> usize {
+        self.torn + self.broken + self.too_long
+    }
+
+    /// `2 lines could not be read (1 torn, 1 broken)`, or nothing if all is well.
+    pub fn summary(&self) -> Option<String> {
+        let parts = [(self.torn, "torn"), (self.broken, "broken"), (self.too_long, "too long")];
+        let parts: Vec<String> = parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+        match (self.lines(), self.attempts) {
+            (0, 0) => None,
+            (0, attempts) => Some(format!("{} could not be read", count(attempts, "attempt"))),
+            (lines, 0) => Some(format!("{} could not be read ({})", count(lines, "line"), parts.join(", "))),
+            (lines, attempts) => Some(format!(
+                "{} ({}) and {} could not be read",
+                count(lines, "line"),
+                parts.join(", "),
+                count(attempts, "attempt")
+            )),
+        }
+    }
+
+    fn tell(&mut self, line: usize, why: &dyn std::fmt::Display) {
+        if self.told.len() < FAULTS_TOLD {
+            self.told.push(Fault { line, why: cut_end(&why.to_string(), 200).into_owned() });
+        }
+    }
+}
+
+/// Goes through a log line by line. Never fails; ask [`Reader::damage`] afterwards.
+#[derive(Debug)]
+pub struct Reader {
+    id: SessionId,
+    lines: Option<BufReader<File>>,
+    number: usize,
+    damage: Damage,
+}
+
+impl Reader {
+    pub(super) fn new(id: &SessionId, file: Option<File>) -> Self {
+        let lines = file.map(|file| BufReader::with_capacity(64 * 1024, file));
+        Self { id: id.clone(), lines, number: 0, damage: Damage::default() }
+    }
+
+    /// What was passed over so far.
+    pub fn damage(&self) -> &Damage {
+        &self.damage
+    }
+
+    pub(super) fn into_history(mut self) -> History {
+        let records = self.by_ref().collect();
+        History { records, damage: self.damage }
+    }
+
+    fn parse(&mut self, line: &[u8]) -> Option<Record> {
+        if line.trim_ascii().is_empty() {
+            return None;
+        }
+        // Our own lines need no second look.
+        if let Ok(entry) = serde_json::from_slice::<Entry>(line) {
+            return Some(Record { outcome: Outcome::of(&json!(entry.final_status)), entry });
+        }
+        match lenient(line, &self.id) {
+            Ok((record, left_out)) => {
+                self.damage.attempts += left_out;
+                Some(record)
+            }
+            Err(error) => {
+                if error.is_eof() {
+                    self.damage.torn += 1;
+                } else {
+                    self.damage.broken += 1;
+                }
+                self.damage.tell(self.number, &error);
+                None
+            }
+        }
+    }
+}
+
+impl Iterator for Reader {
+    type Item = Record;
+
+    fn next(&mut self) -> Option<Record> {
+        let mut line = Vec::new();
+        loop {
+            let lines = self.lines.as_mut()?;
+            self.number += 1;
+            match read_line(lines, &mut line) {
+                Ok(Line::Whole) => {
+                    if let Some(record) = self.parse(&line) {
+                        return Some(record);
+                    }
+                }
+                Ok(Line::TooLong) => {
+                    self.damage.too_long += 1;
+                    self.damage.tell(self.number, &format_args!("longer than {} MiB", LINE_MAX >> 20));
+                }
+                Ok(Line::End) => self.lines = None,
+                Err(error) => {
+                    self.damage.broken += 1;
+                    self.damage.tell(0, &format_args!("reading stopped in line {}: {error}", self.number));
+                    self.lines = None;
+                }
+            }
+        }
+    }
+}
+
+impl Outcome {
+    fn of(word: &Value) -> Self {
+        match word.as_str().unwrap_or_default().to_ascii_lowercase().as_str() {
+            "pass" | "ok" => Self::Pass,
+            "fail" => Self::Fail,
+            "error" => Self::Error,
+            "skip" | "skipped" => Self::Skipped,
+            other => Self::Other(cut_end(other, 40).into_owned()),
+        }
+    }
+
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::Error | Self::Skipped | Self::Other(_) => "error",
+        }
+    }
+}
+
+enum Line {
+    Whole,
+    TooLong,
+    End,
+}
+
+/// The next line into `line`, without its newline. A line that is too long is read past, not kept.
+fn read_line(lines: &mut BufReader<File>, line: &mut Vec<u8>) -> io::Result<Line> {
+    line.clear();
+    let mut length = 0;
+    loop {
+        let chunk = match lines.fill_buf() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            other => other?,
+        };
+        let newline = chunk.iter().position(|b| *b == b'\n');
+        let part = &chunk[..newline.unwrap_or(chunk.len())];
+        let end = newline.is_some() || chunk.is_empty();
+        length += part.len();
+        if length <= LINE_MAX {
+            line.extend_from_slice(part);
+        }
+        let used = part.len() + usize::from(newline.is_some());
+        lines.consume(used);
+        if end {
+            return Ok(match (newline, length) {
+                (None, 0) => Line::End,
+                (_, length) if length > LINE_MAX => Line::TooLong,
+                _ => Line::Whole,
+            });
+        }
+    }
+}
+
+/// Makes today's entry of an older or a later one, and says how many attempts had to be left out.
+fn lenient(line: &[u8], id: &SessionId) -> serde_json::Result<(Record, usize)> {
+    let mut fields: serde_json::Map<String, Value> = serde_json::from_slice(line)?;
+    fields.retain(|_, value| !value.is_null());
+    let outcome = Outcome::of(fields.get("final_status").unwrap_or(&Value::Null));
+    fields.insert("final_status".into(), outcome.word().into());
+    fields.entry("session_id").or_insert_with(|| id.as_str().into());
+    for name in ["timestamp", "skill"] {
+        fields.entry(name).or_insert_with(|| "".into());
+    }
+    let attempts = match fields.remove("attempts") {
+        Some(Value::Array(attempts)) => attempts,
+        _ => Vec::new(),
+    };
+    let all = attempts.len();
+    let attempts: Vec<Attempt> = attempts.into_iter().enumerate().filter_map(|(i, a)| lenient_attempt(i, a)).collect();
+    let mut entry: Entry = serde_json::from_value(Value::Object(fields))?;
+    let left_out = all - attempts.len();
+    entry.attempts = attempts;
+    Ok((Record { entry, outcome }, left_out))
+}
+
+/// An attempt without a tier cannot be counted anywhere, so it is left out; what else is missing gets its default.
+fn lenient_attempt(index: usize, mut attempt: Value) -> Option<Attempt> {
+    let fields = attempt.as_object_mut()?;
+    fields.retain(|_, value| !value.is_null());
+    for (name, value) in [("attempt", json!(index + 1)), ("model", json!("")), ("duration_ms", json!(0))] {
+        fields.entry(name).or_insert(value);
+    }
+    // A verdict or a cause from another time says nothing to us; the rest of the attempt still does.
+    if fields.get("verdict").is_some_and(|verdict| Verdict::deserialize(verdict).is_err()) {
+        fields.remove("verdict");
+    }
+    if fields.get("cause").is_some_and(|cause| Cause::deserialize(cause).is_err()) {
+        fields.remove("cause");
+    }
+    serde_json::from_value(attempt).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn read(text: &[u8]) -> History {
+        let mut file = tempfile::tempfile().expect("temp file");
+        file.write_all(text).expect("write");
+        std::io::Seek::rewind(&mut file).expect("rewind");
+        Reader::new(&"s".parse().expect("a name"), Some(file)).into_history()
+    }
+
+    #[test]
+    fn a_missing_log_is_an_empty_one() {
+        let history = Reader::new(&"s".parse().expect("a name"), None).into_history();
+        assert_eq!((history, Damage::default().summary()), (History::default(), None));
+    }
+
+    #[test]
+    fn lines_of_older_and_later_versions_are_understood() {
+        let history = read(
+            br#"{"session_id":"s","timestamp":"2025-01-01T00:00:00Z","skill":"tdd","final_status":"ok","attempts":[{"attempt":1,"model":"m","tier":"local","duration_ms":5,"warm_start":false,"verified":true,"verdict":"accept"}]}
+{"skill":"review","final_status":"skipped"}
+{"skill":"review","final_status":"SKIP","message":null}
+{"final_status":"error","brain":{"later":true}}
+{"skill":"x","final_status":"postponed","attempts":[{"tier":"local","verdict":"maybe","cause":"rejected","later":1},{"tier":"orbital"},7]}
+{}"#,
+        );
+        let outcomes: Vec<_> = history.records.iter().map(|r| r.outcome.clone()).collect();
+        use Outcome::{Error, Other, Pass, Skipped};
+        assert_eq!(outcomes, [Pass, Skipped, Skipped, Error, Other("postponed".into()), Other(String::new())]);
+        assert_eq!(history.records[0].entry.attempts[0].verdict, Some(Verdict::Accept));
+        let later = &history.records[4].entry.attempts;
+        assert_eq!(
+            (later.len(), later[0].attempt, later[0].verdict, later[0].cause),
+            (1, 1, None, Some(Cause::Rejected))
+        );
+        assert_eq!(history.records[1].entry.session_id, "s");
+        assert_eq!(history.damage.summary().as_deref(), Some("2 attempts could not be read"));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_counted_and_passed_over() {
+        let mut text = b"{\"skill\":\"a\",\"final_status\":\"pass\"}\n".to_vec();
+        text.extend_from_slice(b"\n  \n{\"skill\":\"torn\n\xff\xfe\n[1]\n{\"skill\":3}\n\0\0\0\n");
+        text.extend(std::iter::repeat_n(b'x', LINE_MAX + 1));
+        text.extend_from_slice(b"\n{\"skill\":\"b\",\"final_status\":\"fail\"}\n{\"skill\":\"t");
+        let history = read(&text);
+        let skills: Vec<_> = history.records.iter().map(|r| r.entry.skill.as_str()).collect();
+        assert_eq!(skills, ["a", "b"]);
+        let Damage { torn, broken, too_long, attempts, told } = &history.damage;
+        assert_eq!((*torn, *broken, *too_long, *attempts, told.len()), (2, 4, 1, 0, FAULTS_TOLD), "{told:?}");
+        assert_eq!(told[0].line, 4);
+        assert_eq!(
+            history.damage.summary().as_deref(),
+            Some("7 lines could not be read (2 torn, 4 broken, 1 too long)")
+        );
+    }
+
+    #[test]
+    fn a_last_line_without_its_newline_counts_if_it_is_whole() {
+        assert_eq!(read(b"{\"final_status\":\"pass\"}").records.len(), 1);
+    }
+}

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 
+use crate::state::STATE_DIR_VAR;
+
 /// Far longer than a neighbour's write takes: whoever holds the lock longer is stopped, not busy.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -24,7 +26,7 @@ pub enum FileError {
     Busy { path: PathBuf },
     #[error("no room to write the session log `{path}`: {source}; free some space on its disk")]
     NoRoom { path: PathBuf, source: io::Error },
-    #[error("the session log `{path}` cannot be written: {source}")]
+    #[error("the session log `{path}` cannot be used: {source}; make it writable, or set ${STATE_DIR_VAR}")]
     Io { path: PathBuf, source: io::Error },
 }
 
@@ -60,7 +62,7 @@ pub(super) fn open_to_append(path: &Path) -> Result<File, FileError> {
 /// writers wait for the disk together and not for each other.
 pub(super) fn append(path: &Path, line: &[u8]) -> Result<Tail, FileError> {
     let fail = |error| refused(path, error);
-    let file = locked(path)?;
+    let file = locked(path, PATIENCE)?;
     let before = file.metadata().map_err(fail)?.len();
     let written = write_line(&file, before, line);
     let unlocked = file.unlock();
@@ -120,8 +122,8 @@ fn give_back(file: &File, before: u64, written: u64, error: io::Error) -> io::Er
 }
 
 /// The log with its lock held; opened again if it was removed while we waited.
-fn locked(path: &Path) -> Result<File, FileError> {
-    let (until, mut pause) = (Instant::now() + PATIENCE, Duration::from_micros(20));
+fn locked(path: &Path, patience: Duration) -> Result<File, FileError> {
+    let (until, mut pause) = (Instant::now() + patience, Duration::from_micros(20));
     loop {
         let file = open_to_append(path)?;
         loop {
@@ -171,5 +173,79 @@ fn refused(path: &Path, source: io::Error) -> FileError {
             _ => FileError::Io { path, source },
         },
         _ => FileError::Io { path, source },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().expect("temp dir");
+        let path = dir.path().join("s.jsonl");
+        (dir, path)
+    }
+
+    #[test]
+    fn a_torn_tail_is_closed_and_the_next_line_is_whole() {
+        let (_dir, path) = log();
+        std::fs::write(&path, "{\"a\":1}\n{\"torn\":\"ha").expect("write");
+        assert_eq!(append(&path, b"{\"b\":2}\n").expect("appended"), Tail::Torn);
+        assert_eq!(append(&path, b"{\"c\":3}\n").expect("appended"), Tail::Whole);
+        let text = std::fs::read_to_string(&path).expect("read");
+        assert_eq!(text, "{\"a\":1}\n{\"torn\":\"ha\n{\"b\":2}\n{\"c\":3}\n");
+    }
+
+    #[test]
+    fn what_is_not_a_file_of_ours_is_refused_and_left_alone() {
+        let (dir, path) = log();
+        let target = dir.path().join("target");
+        std::fs::write(&target, "mine").expect("write");
+        std::os::unix::fs::symlink(&target, &path).expect("symlink");
+        assert!(matches!(append(&path, b"x\n"), Err(FileError::Link(_))));
+        assert!(matches!(open_to_read(&path), Err(FileError::Link(_))));
+        assert_eq!(std::fs::read_to_string(&target).expect("read"), "mine");
+
+        std::fs::remove_file(&path).expect("remove");
+        std::fs::create_dir(&path).expect("mkdir");
+        assert!(matches!(append(&path, b"x\n"), Err(FileError::NotAFile(_))));
+
+        std::fs::remove_dir(&path).expect("rmdir");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).expect("mkfifo");
+        assert!(matches!(append(&path, b"x\n"), Err(FileError::NotAFile(_))));
+        assert!(matches!(open_to_read(&path), Err(FileError::NotAFile(_))));
+    }
+
+    #[test]
+    fn a_file_that_others_could_read_is_made_private() {
+        let (_dir, path) = log();
+        std::fs::write(&path, "").expect("write");
+        std::fs::set_permissions(&path, Permissions::from_mode(0o666)).expect("chmod");
+        append(&path, b"x\n").expect("appended");
+        assert_eq!(std::fs::metadata(&path).expect("stat").permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_lock_that_is_never_let_go_ends_in_words() {
+        let (_dir, path) = log();
+        let holder = locked(&path, PATIENCE).expect("free");
+        let error = locked(&path, Duration::from_millis(20)).expect_err("held").to_string();
+        assert!(error.contains("locked by another process"), "{error}");
+        drop(holder);
+        locked(&path, PATIENCE).expect("free again");
+    }
+
+    #[test]
+    fn a_log_removed_while_we_waited_for_it_is_made_anew() {
+        let (_dir, path) = log();
+        let holder = locked(&path, PATIENCE).expect("free");
+        let waiter = std::thread::spawn({
+            let path = path.clone();
+            move || append(&path, b"x\n")
+        });
+        std::fs::remove_file(&path).expect("remove");
+        drop(holder);
+        waiter.join().expect("no panic").expect("appended");
+        assert_eq!(std::fs::read_to_string(&path).expect("read"), "x\n");
     }
 }

@@ -15,3 +15,4 @@ mod routing_bench;
 mod routing_chain;
 mod routing_env;
 mod routing_messages;
+mod session;

@@ -1,0 +1,223 @@
+//! Eight processes write into one log and some are killed in the middle. Nobody else loses a line.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::os::unix::fs::FileExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use supervisor::engine::{Cause, Entry};
+use supervisor::routing::TierKind;
+use supervisor::session::SessionLog;
+
+use super::roles::{Role, Scene, tell, to_tell};
+use super::{attempt, bench, entry, id};
+
+const WRITERS: usize = 8;
+/// The first ones are killed, several times each, wherever they happen to be.
+const VICTIMS: usize = 3;
+const KILLS_EACH: usize = 6;
+/// Killed while half a line is written and the lock is held.
+const DYING: usize = 20;
+const SESSION: &str = "shared";
+/// A safety net for a machine that hangs, not a measure.
+const PATIENCE: Duration = Duration::from_secs(1200);
+
+/// Which records a process writes. A killed writer's successor is another run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Part {
+    pub(super) writer: usize,
+    pub(super) run: usize,
+    pub(super) from: usize,
+    pub(super) to: usize,
+}
+
+#[test]
+fn eight_processes_share_a_log_and_the_killed_ones_harm_nobody() {
+    let each = if std::env::var("SUPERVISOR_TEST_LONG").is_ok_and(|v| v == "1") { 10_000 } else { 500 };
+    let bench = bench();
+    let scene = Scene { state: bench.state.path(), session: SESSION };
+    let acked = |writer| acks(bench.state.path(), writer);
+
+    let killed = std::thread::scope(|scope| {
+        let writers: Vec<_> = (0..WRITERS)
+            .map(|writer| {
+                let kills = if writer < VICTIMS { KILLS_EACH } else { 0 };
+                scope.spawn(move || run_writer(scene, writer, each, kills))
+            })
+            .collect();
+        for n in 0..DYING {
+            kill_in_the_middle(scene, n);
+        }
+        writers.into_iter().map(|writer| writer.join().unwrap()).sum::<usize>()
+    });
+
+    let text = std::fs::read(bench.log.path(&id(SESSION))).unwrap();
+    let (mut found, mut torn_dying, mut torn_killed, mut interleaved) = (BTreeSet::new(), 0, 0, Vec::new());
+    let (mut longest, mut twice) = (0, 0);
+    for line in text.split_inclusive(|b| *b == b'\n') {
+        longest = longest.max(line.len());
+        match serde_json::from_slice::<Entry>(line) {
+            Ok(entry) => {
+                assert_eq!(entry.input["hash"], json!(hash(&entry)), "the text of {} was changed", entry.message);
+                twice += usize::from(!found.insert(entry.message));
+            }
+            Err(_) if line.starts_with(DYING_WORDS.as_bytes()) => torn_dying += 1,
+            // What a killed writer left says whose it is, unless it died within the first few bytes.
+            Err(error) if error.is_eof() && owner(line).is_none_or(|writer| writer < VICTIMS) => torn_killed += 1,
+            Err(error) => interleaved.push(error.to_string()),
+        }
+    }
+    let told: BTreeSet<String> = (0..WRITERS).flat_map(|writer| acked(writer).into_values()).flatten().collect();
+    let lost: Vec<_> = told.difference(&found).collect();
+    let _ = writeln!(
+        std::io::stderr(),
+        "{WRITERS} processes × {each}: {} lines, {} MB, longest {} KB; {} told as written, {} lost, {} interleaved, \
+         {twice} twice; {} killed with -9, {} torn lines",
+        found.len(),
+        text.len() / 1_000_000,
+        longest / 1000,
+        told.len(),
+        lost.len(),
+        interleaved.len(),
+        killed + DYING,
+        torn_dying + torn_killed,
+    );
+    assert_eq!((lost.len(), interleaved.len(), twice), (0, 0, 0), "{lost:?} {interleaved:?}");
+    assert_eq!(torn_dying, DYING, "each half line stands alone");
+    assert!(torn_killed <= killed, "{torn_killed} torn by {killed} kills");
+    assert_eq!(killed, VICTIMS * KILLS_EACH);
+    assert!(told.len() >= WRITERS * each - killed && (100_000..200_000).contains(&longest), "{} {longest}", told.len());
+
+    let history = bench.log.read(&id(SESSION)).unwrap();
+    assert_eq!((history.records.len(), history.damage.lines()), (found.len(), torn_dying + torn_killed));
+}
+
+/// Lets a writer do its records, killing it `kills` times on the way. Says how often it was killed.
+fn run_writer(scene: Scene<'_>, writer: usize, each: usize, kills: usize) -> usize {
+    let (mut from, mut killed) = (0, 0);
+    for run in 0..=kills {
+        let mut child = Role::WriteMany(Part { writer, run, from, to: each }).start(scene);
+        if run == kills {
+            assert!(child.wait().unwrap().success(), "writer {writer} failed");
+            break;
+        }
+        // Any moment will do, as long as it is not the same one each time.
+        let enough = from + each / (kills + 2) + random(writer, run, 7) as usize % 11;
+        wait_until(|| last(scene.state, writer) >= enough);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        killed += 1;
+        from = last(scene.state, writer);
+        assert!(from < each, "writer {writer} was done before it could be killed");
+    }
+    killed
+}
+
+/// Starts a process that writes half a line under the lock, and kills it there.
+fn kill_in_the_middle(scene: Scene<'_>, n: usize) {
+    let mut child = Role::DieInTheMiddle(n).start(scene);
+    let sign = sign(scene.state, n);
+    wait_until(|| sign.exists());
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+const DYING_WORDS: &str = "{\"v\":1,\"session_id\":\"dying";
+
+/// Played in a process of its own, which is killed at the end.
+pub(super) fn die_in_the_middle(log: &Path, n: usize) {
+    // As a writer does it, up to the middle.
+    let mut file = OpenOptions::new().read(true).append(true).create(true).open(log).unwrap();
+    file.lock().unwrap();
+    let (mut last, length) = ([b'\n'], file.metadata().unwrap().len());
+    if length > 0 {
+        file.read_exact_at(&mut last, length - 1).unwrap();
+    }
+    let lead = if last == *b"\n" { "" } else { "\n" };
+    file.write_all(format!("{lead}{DYING_WORDS}{}", "…".repeat(1000 * n)).as_bytes()).unwrap();
+    std::fs::write(sign(log.ancestors().nth(2).unwrap(), n), "").unwrap();
+    loop {
+        std::thread::park();
+    }
+}
+
+/// Played in a process of its own: each record is told as written once it is, and not before.
+pub(super) fn write(log: &SessionLog, session: &str, part: Part) {
+    let state = log.path(&session.parse().unwrap()).ancestors().nth(2).unwrap().to_owned();
+    let mut acks = to_tell(&ack_file(&state, part.writer));
+    for n in part.from..part.to {
+        let record = record(session, part, n);
+        log.append(&record).unwrap();
+        tell(&mut acks, &format!("{} {}", n + 1, record.message));
+    }
+}
+
+/// Up to 200 KB, most much less, with whatever makes JSON longer than its text.
+fn record(session: &str, Part { writer, run, .. }: Part, n: usize) -> Entry {
+    let size = 200.0 * 900f64.powf(random(writer, run, n) as f64 / u64::MAX as f64);
+    let word = ["plain words ", "é\"quoted\"\n", "日本語\t", "\\path\\to\u{1} "][n % 4];
+    let mut attempts = vec![attempt(&format!("model-{writer}"), TierKind::Local, Cause::Rejected, 1, None); 4];
+    for attempt in &mut attempts {
+        attempt.runner_output = word.repeat(size as usize / 4 / json!(word).to_string().len());
+    }
+    let mut entry = entry(session, attempts);
+    entry.skill = format!("writer-{writer}");
+    entry.message = format!("{writer}.{run}.{n}");
+    entry.input = Value::Null;
+    entry.input = json!({"hash": hash(&entry)});
+    entry
+}
+
+fn hash(entry: &Entry) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for text in entry.attempts.iter().map(|a| &a.runner_output).chain([&entry.message, &entry.skill]) {
+        hasher.update(text.as_bytes());
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
+/// The same for the same place: a failure can be looked at again.
+fn random(writer: usize, run: usize, n: usize) -> u64 {
+    let hash = blake3::hash(format!("{writer} {run} {n}").as_bytes());
+    u64::from_le_bytes(hash.as_bytes()[..8].try_into().unwrap())
+}
+
+fn owner(line: &[u8]) -> Option<usize> {
+    let text = String::from_utf8_lossy(line);
+    let (_, rest) = text.split_once("\"skill\":\"writer-")?;
+    rest.chars().next()?.to_digit(10).map(|digit| digit as usize)
+}
+
+fn ack_file(state: &Path, writer: usize) -> PathBuf {
+    state.join(format!("acks-{writer}"))
+}
+
+fn sign(state: &Path, n: usize) -> PathBuf {
+    state.join(format!("dying-{n}"))
+}
+
+/// What a writer has told as written: how many it had then, and which.
+fn acks(state: &Path, writer: usize) -> BTreeMap<usize, Vec<String>> {
+    let text = std::fs::read_to_string(ack_file(state, writer)).unwrap_or_default();
+    let mut acks: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    for line in text.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n')) {
+        let (n, message) = line.split_once(' ').unwrap();
+        acks.entry(n.parse().unwrap()).or_default().push(message.to_owned());
+    }
+    acks
+}
+
+fn last(state: &Path, writer: usize) -> usize {
+    acks(state, writer).keys().next_back().copied().unwrap_or(0)
+}
+
+fn wait_until(ready: impl Fn() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !ready() {
+        assert!(Instant::now() < until, "nothing happened for {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

@@ -28,6 +28,7 @@
 //!   `tokio::process` and `std::process::Command` to `process`;
 //! - a [`verify::Proof`] is made in `verify` alone.
 
+pub mod backend;
 pub mod cli;
 pub mod engine;
 pub mod process;

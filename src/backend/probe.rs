@@ -1,0 +1,97 @@
+//! Is anything there? All addresses are asked at once, each for a moment only, and any HTTP answer counts:
+//! a server that says "no" is a server.
+//! Knows where Claude, the gateways and the model server live. Does not know what they serve.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+
+use super::Env;
+use super::http::{self, Unreachable};
+use crate::routing::{BackendKind, Routing, WarmKind};
+
+/// How long one address is given.
+pub const LIMIT: Duration = Duration::from_millis(1_500);
+
+/// Where `claude` asks, unless this variable says otherwise.
+pub const CLOUD_URL_VAR: &str = "ANTHROPIC_BASE_URL";
+const CLOUD_URL: &str = "https://api.anthropic.com";
+
+/// What an address is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// The models of Anthropic.
+    Cloud,
+    /// An OpenAI-compatible server; the name is the backend's.
+    Gateway,
+    /// The server which knows the models that are loaded now.
+    Warm,
+}
+
+/// One address to ask.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    pub name: String,
+    pub role: Role,
+    /// As configured, so perhaps with credentials: never shown.
+    address: Option<String>,
+    path: &'static str,
+}
+
+/// What one address said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Probed {
+    pub name: String,
+    pub role: Role,
+    /// Fit to be shown. `None` if there is no address, or one that cannot be read.
+    pub url: Option<String>,
+    /// How long the answer took, or why there was none.
+    pub answer: Result<Duration, Unreachable>,
+}
+
+impl Probed {
+    pub fn is_reachable(&self) -> bool {
+        self.answer.is_ok()
+    }
+}
+
+/// Every address that the routing leads to.
+pub fn endpoints(routing: &Routing, env: &Env) -> Vec<Endpoint> {
+    let cloud = env.get(CLOUD_URL_VAR).unwrap_or_else(|| CLOUD_URL.into());
+    let mut all = vec![Endpoint { name: "anthropic".into(), role: Role::Cloud, address: Some(cloud), path: "/" }];
+    for backend in routing.backends.values().filter(|b| b.kind == BackendKind::Openai) {
+        all.push(Endpoint {
+            name: backend.name.clone(),
+            role: Role::Gateway,
+            address: backend.base_url.clone(),
+            // LiteLLM's plain `/health` would send a real question to every model it knows.
+            path: "/health/liveliness",
+        });
+    }
+    if let Some(warm) = &routing.warm {
+        let (name, path) = match warm.kind {
+            WarmKind::LlamaSwap => ("llama-swap", "/health"),
+            WarmKind::Ollama => ("ollama", "/api/version"),
+        };
+        all.push(Endpoint { name: name.into(), role: Role::Warm, address: Some(warm.url.clone()), path });
+    }
+    all
+}
+
+/// Asks all addresses at once.
+pub async fn probe(endpoints: Vec<Endpoint>, limit: Duration) -> Vec<Probed> {
+    join_all(endpoints.into_iter().map(|endpoint| one(endpoint, limit))).await
+}
+
+async fn one(endpoint: Endpoint, limit: Duration) -> Probed {
+    let address = endpoint.address.as_deref().filter(|a| !a.trim().is_empty());
+    let answer = match address {
+        None => Err(Unreachable::NotConfigured),
+        Some(address) => match http::below(address, endpoint.path) {
+            Ok(url) => http::knock(&url, limit).await,
+            Err(why) => Err(why),
+        },
+    };
+    let url = address.and_then(http::shown);
+    Probed { name: endpoint.name, role: endpoint.role, url, answer }
+}

@@ -1,0 +1,24 @@
+//! Settings made by hand from the built-in ones, for tests that are not about files and variables. Addresses may be
+//! such as no file would be allowed to have.
+
+use supervisor::routing::{Backend, Routing, Sources, Warm, load};
+
+/// The built-in settings.
+pub(crate) fn built_in() -> Routing {
+    load(&Sources::default()).unwrap().routing
+}
+
+/// An OpenAI-compatible backend at this address.
+pub(crate) fn gateway(name: &str, base_url: Option<&str>) -> Backend {
+    let mut backend = built_in().backends.remove("litellm").unwrap();
+    backend.name = name.into();
+    backend.base_url = base_url.map(Into::into);
+    backend.api_key_env = Some("GATE_KEY".into());
+    backend
+}
+
+/// The built-in settings with these backends in place of their own.
+pub(crate) fn routing(backends: impl IntoIterator<Item = Backend>, warm: Option<Warm>) -> Routing {
+    let backends = backends.into_iter().map(|b| (b.name.clone(), b)).collect();
+    Routing { backends, warm, ..built_in() }
+}

@@ -3,8 +3,10 @@
 
 mod env;
 mod http;
+pub mod installed;
 pub mod loaded;
 pub mod probe;
+pub mod world;
 
 pub use env::Env;
 pub use http::Unreachable;

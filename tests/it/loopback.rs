@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 /// What a server does with one request.
 #[derive(Clone)]
-pub enum Do {
+pub(crate) enum Do {
     /// A status and a JSON body.
     Json(u16, String),
     /// These bytes, whatever they are, then the end.
@@ -22,15 +22,15 @@ pub enum Do {
 
 /// One request as it came in.
 #[derive(Clone, Debug)]
-pub struct Asked {
-    pub path: String,
+pub(crate) struct Asked {
+    pub(crate) path: String,
     /// Request line and headers.
-    pub head: String,
+    pub(crate) head: String,
 }
 
 /// A server on a port of its own, until it is dropped.
-pub struct Server {
-    pub url: String,
+pub(crate) struct Server {
+    pub(crate) url: String,
     address: SocketAddr,
     asked: Arc<Mutex<Vec<Asked>>>,
     stalled: Arc<Mutex<Vec<TcpStream>>>,
@@ -39,7 +39,7 @@ pub struct Server {
 
 impl Server {
     /// Answers each request as `answer` says for its path.
-    pub fn start(answer: impl Fn(&str) -> Do + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(answer: impl Fn(&str) -> Do + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let (asked, stalled) = (Arc::default(), Arc::default());
@@ -65,15 +65,15 @@ impl Server {
     }
 
     /// Answers everything alike.
-    pub fn always(reply: Do) -> Self {
+    pub(crate) fn always(reply: Do) -> Self {
         Self::start(move |_| reply.clone())
     }
 
-    pub fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
 
-    pub fn paths(&self) -> Vec<String> {
+    pub(crate) fn paths(&self) -> Vec<String> {
         let mut paths: Vec<_> = self.asked().into_iter().map(|a| a.path).collect();
         paths.sort();
         paths
@@ -89,13 +89,13 @@ impl Drop for Server {
 }
 
 /// An address that nobody listens on, and that nobody else can take meanwhile.
-pub struct ClosedPort {
-    pub url: String,
+pub(crate) struct ClosedPort {
+    pub(crate) url: String,
     _held: OwnedFd,
 }
 
 impl ClosedPort {
-    pub fn hold() -> Self {
+    pub(crate) fn hold() -> Self {
         use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
         // Bound but never listening: connections are refused.
         let held = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
@@ -106,7 +106,7 @@ impl ClosedPort {
 }
 
 /// An HTTP answer with its length.
-pub fn http(status: u16, kind: &str, body: &str) -> Vec<u8> {
+pub(crate) fn http(status: u16, kind: &str, body: &str) -> Vec<u8> {
     format!(
         "HTTP/1.1 {status} X\r\ncontent-type: {kind}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
         body.len()

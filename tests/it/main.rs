@@ -16,6 +16,8 @@ mod routing_chain;
 mod routing_env;
 mod routing_messages;
 mod session;
+mod fake_claude;
+mod installed;
 mod loaded;
 mod loopback;
 mod map;

@@ -22,3 +22,8 @@ pub(crate) fn routing(backends: impl IntoIterator<Item = Backend>, warm: Option<
     let backends = backends.into_iter().map(|b| (b.name.clone(), b)).collect();
     Routing { backends, warm, ..built_in() }
 }
+
+/// The agent backend, whose program is looked up on the PATH.
+pub(crate) fn claude() -> Backend {
+    built_in().backends.remove("claude").unwrap()
+}

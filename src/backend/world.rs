@@ -1,0 +1,238 @@
+//! What of the outside world is there at this moment, looked at once and all together; and so, which tiers can be
+//! walked. Knows endpoints, gateways, agents and loaded models. Asks no model anything.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio_util::sync::CancellationToken;
+
+use super::installed::{self, Installed, Login, NotUsable};
+use super::loaded::{self, Deployment, Loaded, LookError};
+use super::probe::{self, Probed, Role};
+use super::{Env, Unreachable};
+use crate::process::Launcher;
+use crate::routing::{Backend, BackendKind, Routing, Tier};
+
+/// How to look: with which environment, and how patiently.
+#[derive(Debug, Clone)]
+pub struct Look {
+    pub env: Env,
+    pub launcher: Launcher,
+    /// For one address to answer at all.
+    pub probe_limit: Duration,
+    /// For a list from a server that is there. A gateway that has just started takes its time.
+    pub list_limit: Duration,
+    /// For an agent program to speak about itself.
+    pub agent_limit: Duration,
+}
+
+impl Look {
+    pub fn new(env: Env, launcher: Launcher) -> Self {
+        let list_limit = Duration::from_secs(5);
+        Self { env, launcher, probe_limit: probe::LIMIT, list_limit, agent_limit: installed::LIMIT }
+    }
+}
+
+/// What was seen.
+#[derive(Debug, Clone)]
+pub struct World {
+    pub endpoints: Vec<Probed>,
+    /// By backend, for those that answered.
+    pub gateways: BTreeMap<String, Gateway>,
+    /// By backend.
+    pub agents: BTreeMap<String, Result<Installed, NotUsable>>,
+    /// `None` if no server is configured that would know, or none answered.
+    pub loaded: Option<Result<Vec<Loaded>, LookError>>,
+}
+
+/// What a gateway says about its models.
+#[derive(Debug, Clone)]
+pub struct Gateway {
+    pub offered: Result<Vec<String>, LookError>,
+    /// Empty where the gateway does not tell.
+    pub deployments: Vec<Deployment>,
+}
+
+/// Why a tier cannot be walked now, and what helps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Out {
+    pub why: String,
+    pub hint: String,
+}
+
+/// How far the world reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Connectivity {
+    Cloud = 1,
+    LocalNetwork = 2,
+    Offline = 3,
+}
+
+impl fmt::Display for Connectivity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cloud => "cloud",
+            Self::LocalNetwork => "local network",
+            Self::Offline => "offline",
+        })
+    }
+}
+
+impl World {
+    /// Looks at everything the routing leads to. Addresses and agents at once; lists where an address answered.
+    pub async fn look(routing: &Routing, look: &Look, stop: &CancellationToken) -> Self {
+        let of_kind = |kind| routing.backends.values().filter(move |b: &&Backend| b.kind == kind);
+        let agents = join_all(of_kind(BackendKind::ClaudeCli).map(|backend| async {
+            let seen = installed::ask(backend, &look.env, &look.launcher, look.agent_limit, stop).await;
+            (backend.name.clone(), seen)
+        }));
+        let servers = async {
+            let endpoints = probe::probe(probe::endpoints(routing, &look.env), look.probe_limit).await;
+            let answers = |role, name: &str| {
+                endpoints
+                    .iter()
+                    .any(|p| p.role == role && p.is_reachable() && (role != Role::Gateway || p.name == name))
+            };
+            let there = of_kind(BackendKind::Openai).filter(|b| answers(Role::Gateway, &b.name));
+            let gateways = join_all(there.map(|backend| gateway(backend, look)));
+            let warm = routing.warm.as_ref().filter(|_| answers(Role::Warm, ""));
+            let loaded = async {
+                match warm {
+                    Some(warm) => Some(loaded::loaded(warm, look.list_limit).await),
+                    None => None,
+                }
+            };
+            let (gateways, loaded) = tokio::join!(gateways, loaded);
+            (endpoints, gateways.into_iter().collect(), loaded)
+        };
+        let ((endpoints, gateways, loaded), agents) = tokio::join!(servers, agents);
+        Self { endpoints, gateways, agents: agents.into_iter().collect(), loaded }
+    }
+
+    pub fn connectivity(&self) -> Connectivity {
+        let any = |cloud| self.endpoints.iter().any(|p| (p.role == Role::Cloud) == cloud && p.is_reachable());
+        match (any(true), any(false)) {
+            (true, _) => Connectivity::Cloud,
+            (false, true) => Connectivity::LocalNetwork,
+            (false, false) => Connectivity::Offline,
+        }
+    }
+
+    /// Why this tier cannot be walked; `None` if nothing speaks against it.
+    pub fn out(&self, tier: &Tier) -> Option<Out> {
+        match tier.backend.kind {
+            BackendKind::Openai => self.gateway_out(tier),
+            BackendKind::ClaudeCli => self.agent_out(tier),
+            // Recorded answers are in a file that the routing has checked.
+            BackendKind::Replay => None,
+        }
+    }
+
+    /// Is the model in memory? `None` if nobody can tell.
+    pub fn is_warm(&self, tier: &Tier) -> Option<bool> {
+        let Some(Ok(loaded)) = &self.loaded else { return None };
+        let gateway = self.gateways.get(&tier.backend.name)?;
+        let behind = gateway.deployments.iter().find(|d| d.name == tier.model.id);
+        let id = behind.map_or(tier.model.id.as_str(), |d| d.id.as_str());
+        if loaded.iter().any(|model| model.is(id)) {
+            return Some(loaded.iter().any(|model| model.is(id) && model.is_ready()));
+        }
+        // Not there; but a model that is served elsewhere would not be.
+        let warm = self.endpoints.iter().find(|p| p.role == Role::Warm)?.url.as_deref()?;
+        let same = |base: &String| port(base) == port(warm);
+        behind.and_then(|d| d.api_base.as_ref()).is_none_or(same).then_some(false)
+    }
+
+    fn gateway_out(&self, tier: &Tier) -> Option<Out> {
+        let name = &tier.backend.name;
+        if let Some(out) = self.unreachable(Role::Gateway, name, &format!("`backends.{name}.base_url`")) {
+            return Some(out);
+        }
+        match &self.gateways.get(name)?.offered {
+            Ok(offered) if offered.is_empty() || loaded::offers(offered, &tier.model.id) => None,
+            Ok(_) => Some(Out {
+                why: format!("`{name}` does not offer `{}`", tier.model.id),
+                hint: format!("add it to the gateway, or set `models.\"{}\".id` to its name there", tier.name),
+            }),
+            Err(error) if error.is_setup() => {
+                Some(Out { why: format!("`{name}`: {error}"), hint: key_hint(name, error) })
+            }
+            // No list is no proof that a question would fail.
+            Err(_) => None,
+        }
+    }
+
+    fn agent_out(&self, tier: &Tier) -> Option<Out> {
+        let name = &tier.backend.name;
+        match self.agents.get(name)? {
+            Err(trouble) => Some(Out { why: trouble.to_string(), hint: agent_hint(name, trouble) }),
+            Ok(Installed { program, login: Login::Out, .. }) => {
+                Some(Out { why: format!("`{}` is not logged in", program.display()), hint: login_hint(name) })
+            }
+            Ok(Installed { login, .. }) if login.is_first_party() => {
+                self.unreachable(Role::Cloud, "anthropic", &format!("${}", probe::CLOUD_URL_VAR))
+            }
+            Ok(_) => None,
+        }
+    }
+
+    fn unreachable(&self, role: Role, name: &str, setting: &str) -> Option<Out> {
+        let probed = self.endpoints.iter().find(|p| p.role == role && p.name == name)?;
+        let why = probed.answer.as_ref().err()?;
+        let at = probed.url.as_ref().map(|url| format!(" at {url}")).unwrap_or_default();
+        Some(Out { why: format!("`{name}`{at}: {why}"), hint: reach_hint(role, why, setting) })
+    }
+}
+
+/// What helps when an address does not answer.
+pub fn reach_hint(role: Role, why: &Unreachable, setting: &str) -> String {
+    match (why, role) {
+        (Unreachable::NotConfigured, _) => format!("set {setting}"),
+        (Unreachable::BadUrl, _) => format!("correct {setting}; it begins with http:// or https://"),
+        (Unreachable::Tls(_), _) => format!("correct {setting}, or name your certificates in $SSL_CERT_FILE"),
+        (_, Role::Cloud) => "check the network, or the proxy in $HTTPS_PROXY".into(),
+        (_, Role::Gateway | Role::Warm) => format!("start it, or correct {setting}"),
+    }
+}
+
+/// What helps when a gateway wants another key.
+pub fn key_hint(backend: &str, error: &LookError) -> String {
+    match error {
+        LookError::KeyMissing { var: Some(var) } => format!("set ${var}, which `backends.{backend}.api_key_env` names"),
+        LookError::KeyRefused { var } => format!("correct ${var}, which `backends.{backend}.api_key_env` names"),
+        LookError::KeyMissing { var: None } => format!("name its variable in `backends.{backend}.api_key_env`"),
+        _ => format!("see `backends.{backend}`"),
+    }
+}
+
+/// What helps when an agent program cannot be used.
+pub fn agent_hint(backend: &str, trouble: &NotUsable) -> String {
+    match trouble {
+        NotUsable::NotFound(program) => {
+            format!("install `{program}`, or give its path in `backends.{backend}.program`")
+        }
+        NotUsable::NotExecutable(path) => format!("run `chmod +x {path}`, or correct `backends.{backend}.program`"),
+        NotUsable::Hangs { program, asked, .. } => format!("run `{program} {asked}` in a terminal"),
+        NotUsable::Broken { program, .. } => format!("run `{program} --version` in a terminal, or install it again"),
+        NotUsable::Cancelled => "ask again".into(),
+    }
+}
+
+/// What helps when nobody is logged in.
+pub fn login_hint(backend: &str) -> String {
+    format!("run `claude auth login`, or add ANTHROPIC_API_KEY to `backends.{backend}.env_pass`")
+}
+
+async fn gateway(backend: &Backend, look: &Look) -> (String, Gateway) {
+    let (offered, deployments) = tokio::join!(
+        loaded::offered(backend, &look.env, look.list_limit),
+        loaded::deployments(backend, &look.env, look.list_limit)
+    );
+    (backend.name.clone(), Gateway { offered, deployments: deployments.unwrap_or_default() })
+}
+
+fn port(address: &str) -> Option<u16> {
+    super::http::Url::parse(address).ok()?.port_or_known_default()
+}

@@ -6,6 +6,7 @@ mod http;
 pub mod installed;
 pub mod loaded;
 pub mod probe;
+pub mod walk;
 pub mod world;
 
 pub use env::Env;

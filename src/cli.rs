@@ -2,6 +2,7 @@
 //! Knows arguments, terminals and exit codes. Does not know how anything is done.
 
 mod explain;
+pub mod doctor;
 pub mod serve;
 #[cfg(target_os = "linux")]
 mod shim;
@@ -33,6 +34,8 @@ enum Command {
     Serve,
     /// Show the chain and limits in effect, and where each value comes from
     Explain(explain::Explain),
+    /// Check routing, models, programs and directories, and say what helps
+    Doctor(doctor::Arguments),
 }
 
 pub fn main() -> ExitCode {
@@ -58,6 +61,7 @@ fn run(arguments: Arguments, out: &mut dyn Write, err: &mut dyn Write) -> anyhow
     match arguments.command.unwrap_or(Command::Serve) {
         Command::Serve => serve::run(err),
         Command::Explain(explain) => explain.run(arguments.config, out, err),
+        Command::Doctor(arguments) => doctor::run(arguments, out),
     }
 }
 

@@ -57,6 +57,13 @@ impl StateDir {
         Ok(path)
     }
 
+    /// The directory itself, made if it was missing, after a file has really been written there.
+    pub fn writable(&self) -> Result<&Path, StateError> {
+        self.ensure(&self.0)?;
+        tempfile::tempfile_in(&self.0).map_err(|source| StateError::Unusable { path: self.0.clone(), source })?;
+        Ok(&self.0)
+    }
+
     fn ensure(&self, path: &Path) -> Result<(), StateError> {
         let unusable = |source| StateError::Unusable { path: path.to_owned(), source };
         DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(unusable)?;

@@ -192,7 +192,7 @@ pub fn reach_hint(role: Role, why: &Unreachable, setting: &str) -> String {
         (Unreachable::NotConfigured, _) => format!("set {setting}"),
         (Unreachable::BadUrl, _) => format!("correct {setting}; it begins with http:// or https://"),
         (Unreachable::Tls(_), _) => format!("correct {setting}, or name your certificates in $SSL_CERT_FILE"),
-        (_, Role::Cloud) => "check the network, or the proxy in $HTTPS_PROXY".into(),
+        (_, Role::Cloud) => format!("check the network, the proxy in $HTTPS_PROXY, and {setting}"),
         (_, Role::Gateway | Role::Warm) => format!("start it, or correct {setting}"),
     }
 }

@@ -16,6 +16,7 @@ mod routing_chain;
 mod routing_env;
 mod routing_messages;
 mod session;
+mod doctor;
 mod fake_claude;
 mod installed;
 mod loaded;

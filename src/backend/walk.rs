@@ -1,0 +1,61 @@
+//! For each skill, the chain it can really walk at this moment, and why a tier is out.
+
+use super::world::{Out, World};
+use crate::routing::{CallOverrides, Routing, Tier};
+
+/// A skill and its tiers, cheapest first.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Walk {
+    pub skill: &'static str,
+    pub tiers: Vec<Step>,
+    /// Who judges what a local tier made; `None`: gates alone decide.
+    pub verifier: Option<Step>,
+}
+
+/// One tier, as things are.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Step {
+    pub tier: Tier,
+    /// In memory now; `None` if nobody can tell.
+    pub warm: Option<bool>,
+    /// Why it cannot be walked.
+    pub out: Option<Out>,
+}
+
+impl Walk {
+    pub fn usable(&self) -> impl Iterator<Item = &Step> {
+        self.tiers.iter().filter(|step| step.out.is_none())
+    }
+
+    pub fn can_start(&self) -> bool {
+        self.usable().next().is_some()
+    }
+}
+
+impl World {
+    /// Every skill with its chain. One that walks exactly as its family does is not listed beside it.
+    pub fn walks(&self, routing: &Routing) -> Vec<Walk> {
+        let mut walks: Vec<Walk> = Vec::new();
+        for skill in Routing::known_skills() {
+            // A skill that is known has a route: the routing was checked as a whole when it was loaded.
+            let Ok(route) = routing.route(skill, &CallOverrides::default()) else { continue };
+            let walk = Walk {
+                skill,
+                tiers: route.chain.tiers().map(|tier| self.step(tier)).collect(),
+                verifier: route.verifier.as_ref().map(|tier| self.step(tier)),
+            };
+            let alike = |family: &Walk| {
+                let member = skill.strip_prefix(family.skill).is_some_and(|rest| rest.starts_with('_'));
+                member && family.tiers == walk.tiers && family.verifier == walk.verifier
+            };
+            if !walks.iter().any(alike) {
+                walks.push(walk);
+            }
+        }
+        walks
+    }
+
+    fn step(&self, tier: &Tier) -> Step {
+        Step { tier: tier.clone(), warm: self.is_warm(tier), out: self.out(tier) }
+    }
+}

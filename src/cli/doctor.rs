@@ -1,0 +1,188 @@
+//! `supervisor doctor`: one line per check, with what helps; the exit code says whether a call can succeed.
+//! Knows how findings are shown. What is looked at is in `doctor/checks.rs`; a new check is a function and its line
+//! in [`CHECKS`].
+
+mod checks;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use futures_util::future::{BoxFuture, join_all};
+use serde::Serialize;
+use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
+
+use crate::backend::Env;
+use crate::backend::walk::Walk;
+use crate::backend::world::{Look, World};
+use crate::process::Launcher;
+use crate::routing::{self, RoutingError, Sources};
+use crate::state::{StateDir, StateError};
+use crate::words;
+
+/// What a check looks at; all of them run at once and share one look at the world.
+type Check = for<'a> fn(&'a Case) -> BoxFuture<'a, Vec<Finding>>;
+
+/// The checks, in the order they are shown.
+static CHECKS: &[(&str, Check)] = &[
+    ("routing", |case| Box::pin(checks::routing(case))),
+    ("claude", |case| Box::pin(checks::agents(case))),
+    ("cloud", |case| Box::pin(checks::cloud(case))),
+    ("gateway", |case| Box::pin(checks::gateways(case))),
+    ("models", |case| Box::pin(checks::models(case))),
+    ("loaded", |case| Box::pin(checks::loaded(case))),
+    ("verifier", |case| Box::pin(checks::verifier(case))),
+    ("state", |case| Box::pin(checks::state(case))),
+    ("git", |case| Box::pin(checks::git(case))),
+    ("chains", |case| Box::pin(checks::chains(case))),
+];
+
+#[derive(Debug, clap::Args)]
+pub struct Arguments {
+    /// Print the findings as JSON
+    #[arg(long)]
+    json: bool,
+    /// Read this routing file instead of the one in the config directory
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+pub fn run(arguments: Arguments, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    let case = Case::new(
+        Sources::of_process(arguments.config),
+        Look::new(Env::of_this_program(), Launcher::this_program()),
+        StateDir::locate(),
+    );
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let report = runtime.block_on(examine(&case));
+    // A name lookup that never ends would hold an ordinary shutdown.
+    runtime.shutdown_background();
+    let shown = if arguments.json { report.write_json(out) } else { report.write_text(out) };
+    match shown {
+        // Whoever reads may stop reading.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
+        other => other?,
+    }
+    Ok(ExitCode::from(report.exit_code))
+}
+
+/// Runs every check at once.
+pub async fn examine(case: &Case) -> Report {
+    let found = join_all(CHECKS.iter().map(|(_, check)| check(case))).await;
+    let checks: Vec<Line> = CHECKS
+        .iter()
+        .zip(found)
+        .flat_map(|((check, _), found)| found.into_iter().map(move |finding| Line { check, finding: finding.shown() }))
+        .collect();
+    let exit_code = match &case.settings {
+        Err(_) => 2,
+        Ok(_) if checks.iter().any(|line| line.finding.level == Level::Fail) => 1,
+        Ok(_) => 0,
+    };
+    Report { exit_code, checks }
+}
+
+/// What is examined.
+pub struct Case {
+    settings: Result<routing::Loaded, RoutingError>,
+    look: Look,
+    state: Result<StateDir, StateError>,
+    world: OnceCell<(World, Vec<Walk>)>,
+}
+
+impl Case {
+    pub fn new(sources: Sources, look: Look, state: Result<StateDir, StateError>) -> Self {
+        Self { settings: routing::load(&sources), look, state, world: OnceCell::new() }
+    }
+
+    /// The world, looked at once by whoever comes first; `None` if the routing does not say where to look.
+    async fn world(&self) -> Option<&(World, Vec<Walk>)> {
+        let routing = &self.settings.as_ref().ok()?.routing;
+        let look = async {
+            let world = World::look(routing, &self.look, &CancellationToken::new()).await;
+            let walks = world.walks(routing);
+            (world, walks)
+        };
+        Some(self.world.get_or_init(|| look).await)
+    }
+}
+
+/// What came out of all checks.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// 0: a call can succeed; 1: none can, as when no chain has a tier that can be walked; 2: the routing is broken.
+    pub exit_code: u8,
+    checks: Vec<Line>,
+}
+
+#[derive(Debug, Serialize)]
+struct Line {
+    check: &'static str,
+    #[serde(flatten)]
+    finding: Finding,
+}
+
+/// One thing that was found.
+#[derive(Debug, Serialize)]
+struct Finding {
+    level: Level,
+    found: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Level {
+    Ok,
+    /// Something is out, and other things work.
+    Warn,
+    /// Nothing works before this is mended.
+    Fail,
+}
+
+impl Finding {
+    fn ok(found: impl Into<String>) -> Self {
+        Self { level: Level::Ok, found: found.into(), hint: None }
+    }
+
+    fn warn(found: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { level: Level::Warn, found: found.into(), hint: Some(hint.into()) }
+    }
+
+    fn fail(found: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { level: Level::Fail, found: found.into(), hint: Some(hint.into()) }
+    }
+
+    /// On one line each, with nothing in it that moves the cursor: parts of it come from other programs.
+    fn shown(mut self) -> Self {
+        let tidy = |text: &str| words::plain(text.trim()).replace(['\n', '\t'], " ");
+        self.found = tidy(&self.found);
+        self.hint = self.hint.as_deref().map(tidy).filter(|hint| !hint.is_empty());
+        self
+    }
+}
+
+impl Report {
+    pub fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
+        for Line { check, finding } in &self.checks {
+            let level = match finding.level {
+                Level::Ok => "ok",
+                Level::Warn => "warn",
+                Level::Fail => "fail",
+            };
+            writeln!(out, "{level:<5} {check:<9} {}", finding.found)?;
+            if let Some(hint) = &finding.hint {
+                writeln!(out, "      hint: {hint}")?;
+            }
+        }
+        out.flush()
+    }
+
+    pub fn write_json(&self, out: &mut dyn Write) -> io::Result<()> {
+        serde_json::to_writer_pretty(&mut *out, self)?;
+        writeln!(out)?;
+        out.flush()
+    }
+}

@@ -6,6 +6,8 @@ pub mod doctor;
 pub mod serve;
 #[cfg(target_os = "linux")]
 mod shim;
+mod verify;
+mod witness;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -36,6 +38,9 @@ enum Command {
     Explain(explain::Explain),
     /// Check routing, models, programs and directories, and say what helps
     Doctor(doctor::Arguments),
+    Verify(verify::Verify),
+    #[command(hide = true)]
+    Witness(witness::Witness),
 }
 
 pub fn main() -> ExitCode {
@@ -62,6 +67,11 @@ fn run(arguments: Arguments, out: &mut dyn Write, err: &mut dyn Write) -> anyhow
         Command::Serve => serve::run(err),
         Command::Explain(explain) => explain.run(arguments.config, out, err),
         Command::Doctor(arguments) => doctor::run(arguments, out),
+fn run(arguments: Arguments, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    match arguments.command {
+        None => Ok(ExitCode::SUCCESS),
+        Some(Command::Verify(verify)) => verify.run(out),
+        Some(Command::Witness(witness)) => Ok(witness.run()),
     }
 }
 

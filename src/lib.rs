@@ -39,4 +39,5 @@ pub mod server;
 pub mod skills;
 pub mod session;
 pub mod state;
+pub mod verify;
 pub mod words;

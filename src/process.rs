@@ -7,6 +7,7 @@
 mod capture;
 mod guard;
 mod lines;
+mod relay;
 mod resolve;
 mod spec;
 mod tag;
@@ -39,6 +40,7 @@ pub use capture::{Captured, Limits};
 pub use guard::Guard;
 pub use lines::{LONGEST_LINE, LineSink, Lines, lines};
 pub use resolve::which;
+pub use relay::{Output, relay};
 pub use spec::{Spec, Stdin};
 pub use tag::{TAG_VARIABLE, Tag, sweep_tagged};
 #[cfg(target_os = "linux")]
@@ -61,6 +63,14 @@ impl Launcher {
     /// Another program knows the shim's sub-command.
     pub fn at(shim: impl Into<std::path::PathBuf>) -> Self {
         Self { shim: shim.into(), tending: TaskTracker::new() }
+    }
+
+    /// This program as others can start it: `/proc/self/exe` would be whoever starts it.
+    pub fn program(&self) -> std::path::PathBuf {
+        if self.shim == std::path::Path::new("/proc/self/exe") {
+            return format!("/proc/{}/exe", std::process::id()).into();
+        }
+        self.shim.clone()
     }
 
     /// Runs a program to its end, its limit or the stop token, whichever comes first; then nothing of it is left.

@@ -1,0 +1,64 @@
+//! Runs one program in the foreground of a small helper process, its output in a file if so wished.
+//! Blocking on purpose: whoever uses it does nothing else.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+/// More than this is read and dropped, so that a flood neither fills the disk nor blocks the program.
+const KEPT: usize = 64 * 1024 * 1024;
+
+/// After the program has ended, this long is waited for what still holds its pipe.
+const DRAIN: Duration = Duration::from_secs(1);
+
+/// Where the program's output goes.
+#[derive(Debug)]
+pub enum Output {
+    Inherited,
+    Into(File),
+}
+
+/// Runs `argv` to its end and answers its exit code, 128 + n for a signal, 127 if there is no such program.
+pub fn relay(argv: &[OsString], output: Output) -> i32 {
+    match run(argv, output) {
+        Ok(code) => code,
+        Err(error) => {
+            let _ = writeln!(io::stderr(), "{}: {error}", argv.first().cloned().unwrap_or_default().to_string_lossy());
+            if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }
+        }
+    }
+}
+
+fn run(argv: &[OsString], output: Output) -> io::Result<i32> {
+    let (program, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null());
+    let Output::Into(mut file) = output else {
+        return Ok(code(command.status()?));
+    };
+    let mut child = command.stdout(Stdio::piped()).spawn()?;
+    let mut pipe = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
+    let (done, drained) = mpsc::channel();
+    std::thread::spawn(move || {
+        let (mut buffer, mut kept) = ([0; 32 * 1024], 0);
+        while let Ok(n @ 1..) = pipe.read(&mut buffer) {
+            let take = n.min(KEPT - kept);
+            kept += take;
+            if file.write_all(&buffer[..take]).is_err() {
+                kept = KEPT;
+            }
+        }
+        let _ = done.send(());
+    });
+    let status = child.wait()?;
+    let _ = drained.recv_timeout(DRAIN);
+    Ok(code(status))
+}
+
+fn code(status: std::process::ExitStatus) -> i32 {
+    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+}

@@ -1,0 +1,170 @@
+//! What a test run showed. Each way of not passing has its own name, because most of them say nothing about the code.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::build::BuildError;
+use crate::words;
+
+/// A test's name, unique within its suite: `demo::api rejects_empty`, `tests/test_api.py::test_empty`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct TestName(pub String);
+
+impl fmt::Display for TestName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&words::plain(&self.0))
+    }
+}
+
+impl From<&str> for TestName {
+    fn from(name: &str) -> Self {
+        Self(name.to_owned())
+    }
+}
+
+/// What became of one test.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "state", content = "message")]
+pub enum State {
+    Passed,
+    /// With what the test said, cut.
+    Failed(String),
+    Skipped,
+}
+
+/// The whole of a run in one word. Only the first two speak about the code.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "is")]
+pub enum Outcome {
+    Passed,
+    Failed,
+    /// The tests, or what they test, could not be compiled or loaded.
+    DidNotBuild {
+        errors: Vec<BuildError>,
+    },
+    NoTests,
+    /// The runner is missing or unusable.
+    CouldNotRun {
+        why: String,
+        remedy: String,
+    },
+    /// It ran, but its exit code and its report do not tell the same story, or the report is missing.
+    Unclear {
+        why: String,
+    },
+    TimedOut {
+        limit_s: u64,
+    },
+    Killed {
+        signal: i32,
+    },
+    Cancelled,
+}
+
+impl Outcome {
+    pub fn is_passed(&self) -> bool {
+        matches!(self, Self::Passed)
+    }
+
+    /// True for the two outcomes that say something about the code.
+    pub fn speaks_about_the_code(&self) -> bool {
+        matches!(self, Self::Passed | Self::Failed)
+    }
+}
+
+/// The names of the tests, as far as the runner tells them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "known", content = "tests")]
+pub enum Tests {
+    Named(BTreeMap<TestName, State>),
+    /// The command is none we know: its exit code is all there is.
+    Unknown,
+}
+
+/// Everything one run showed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TestRun {
+    /// As typed: `cargo test`.
+    pub command: String,
+    pub root: PathBuf,
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    pub tests: Tests,
+    /// `None` if the command did not end by itself.
+    pub exit_code: Option<i32>,
+    /// What it wrote, head and tail, the cut marked.
+    pub output: String,
+    pub took: Duration,
+    /// What a reader should know beside the outcome.
+    pub notes: Vec<String>,
+}
+
+impl TestRun {
+    pub fn failed(&self) -> impl Iterator<Item = (&TestName, &str)> {
+        self.named().filter_map(|(name, state)| match state {
+            State::Failed(message) => Some((name, message.as_str())),
+            State::Passed | State::Skipped => None,
+        })
+    }
+
+    pub fn passed(&self) -> impl Iterator<Item = &TestName> {
+        self.named().filter(|(_, state)| **state == State::Passed).map(|(name, _)| name)
+    }
+
+    pub fn skipped(&self) -> impl Iterator<Item = &TestName> {
+        self.named().filter(|(_, state)| **state == State::Skipped).map(|(name, _)| name)
+    }
+
+    pub fn state(&self, name: &TestName) -> Option<&State> {
+        match &self.tests {
+            Tests::Named(tests) => tests.get(name),
+            Tests::Unknown => None,
+        }
+    }
+
+    pub fn named(&self) -> impl Iterator<Item = (&TestName, &State)> {
+        match &self.tests {
+            Tests::Named(tests) => Some(tests.iter()),
+            Tests::Unknown => None,
+        }
+        .into_iter()
+        .flatten()
+    }
+
+    /// `3 passed, 1 failed, 2 skipped`, or that names are unknown.
+    pub fn counts(&self) -> String {
+        match &self.tests {
+            Tests::Unknown => String::from("number and names of the tests unknown"),
+            Tests::Named(_) => format!(
+                "{} passed, {} failed, {} skipped",
+                self.passed().count(),
+                self.failed().count(),
+                self.skipped().count()
+            ),
+        }
+    }
+
+    /// One sentence for people.
+    pub fn sentence(&self) -> String {
+        let command = words::plain(&self.command);
+        match &self.outcome {
+            Outcome::Passed => format!("`{command}` passed: {}", self.counts()),
+            Outcome::Failed => format!("`{command}` failed: {}", self.counts()),
+            Outcome::DidNotBuild { errors } => {
+                let first = errors.first().map(|e| format!(": {e}")).unwrap_or_default();
+                format!("`{command}` did not build, {}{first}", words::count(errors.len(), "error"))
+            }
+            Outcome::NoTests => format!("`{command}` found no tests, which is not a pass"),
+            Outcome::CouldNotRun { why, remedy } => format!("`{command}` could not run: {why}; {remedy}"),
+            Outcome::Unclear { why } => format!("`{command}` showed nothing that can be believed: {why}"),
+            Outcome::TimedOut { limit_s } => format!("`{command}` was ended after its limit of {limit_s} s"),
+            Outcome::Killed { signal } => format!("`{command}` was killed by signal {signal}"),
+            Outcome::Cancelled => format!("`{command}` was cancelled"),
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! One run in the making: where it runs, until when, and a private place for the runner's report.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use super::outcome::{Outcome, State, TestName, Tests};
+use crate::process::{End, Finished, Launcher, Spec, StartError};
+use crate::words;
+
+/// Kept of what a run wrote; the whole of it is of no use to a reader.
+const OUTPUT: usize = 64 * 1024;
+/// Kept of what one failing test said.
+pub(super) const MESSAGE: usize = 2_000;
+/// A report larger than this is not read.
+const REPORT: u64 = 256 * 1024 * 1024;
+
+/// What a run needs from outside: how to start programs, with which environment, and for how long.
+#[derive(Debug, Clone)]
+pub struct Bench {
+    pub launcher: Launcher,
+    /// Complete: nothing is inherited beside it.
+    pub env: BTreeMap<OsString, OsString>,
+    /// For the whole run, builds included.
+    pub limit: Duration,
+}
+
+/// A bench during one run.
+pub(super) struct Session<'a> {
+    bench: &'a Bench,
+    stop: &'a CancellationToken,
+    root: &'a Path,
+    began: Instant,
+    scratch: TempDir,
+}
+
+/// What a runner makes of a run.
+#[derive(Debug)]
+pub(super) struct Judgement {
+    pub(super) outcome: Outcome,
+    pub(super) tests: Tests,
+    pub(super) exit_code: Option<i32>,
+    pub(super) output: String,
+    pub(super) notes: Vec<String>,
+}
+
+impl<'a> Session<'a> {
+    pub(super) fn begin(bench: &'a Bench, root: &'a Path, stop: &'a CancellationToken) -> std::io::Result<Self> {
+        // The name is the secret: what is being tested cannot write a report to a place it does not know.
+        let scratch = tempfile::Builder::new()
+            .prefix("supervisor-")
+            .rand_bytes(24)
+            .permissions(std::fs::Permissions::from_mode(0o700))
+            .tempdir()?;
+        Ok(Self { bench, stop, root, began: Instant::now(), scratch })
+    }
+
+    pub(super) fn root(&self) -> &Path {
+        self.root
+    }
+
+    /// A private path for this run.
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.scratch.path().join(name)
+    }
+
+    pub(super) fn program(&self) -> String {
+        self.bench.launcher.program().to_string_lossy().into_owned()
+    }
+
+    /// What the runner wrote to a private path; `None` if there is nothing to read.
+    pub(super) fn report(&self, name: &str) -> Option<String> {
+        read_report(&self.file(name))
+    }
+
+    pub(super) async fn run(&self, argv: &[String], env: &[(&str, String)]) -> Finished {
+        let mut spec = Spec::new(argv.iter().map(OsString::from), self.root);
+        spec.env = self.bench.env.clone();
+        spec.env.extend(env.iter().map(|(k, v)| (OsString::from(k), OsString::from(v))));
+        spec.limit = self.bench.limit.saturating_sub(self.began.elapsed());
+        self.bench.launcher.run(spec, self.stop).await
+    }
+
+    /// As [`Self::run`], with standard output in a private file: whole, where the capture keeps only head and tail.
+    pub(super) async fn run_into(&self, file: &str, argv: &[String], env: &[(&str, String)]) -> Finished {
+        let into = self.file(file).to_string_lossy().into_owned();
+        let mut whole = vec![self.program(), "witness".into(), "capture".into(), into];
+        whole.extend_from_slice(argv);
+        self.run(&whole, env).await
+    }
+
+    /// The outcome of a command that did not end by itself, or was not there.
+    pub(super) fn cut_short(&self, finished: &Finished, program: &str) -> Option<Outcome> {
+        let missing = |why: String| Outcome::CouldNotRun {
+            why,
+            remedy: format!("install `{program}` or name another command as `test_cmd`"),
+        };
+        match &finished.end {
+            End::Exited(127) => Some(missing(not_found(finished, program))),
+            End::Exited(126) => Some(missing(format!("`{program}` may not be executed"))),
+            End::Exited(_) => None,
+            End::Signalled(signal) => Some(Outcome::Killed { signal: *signal }),
+            End::TimedOut => Some(Outcome::TimedOut { limit_s: self.bench.limit.as_secs() }),
+            End::Cancelled => Some(Outcome::Cancelled),
+            End::CouldNotStart(StartError::NoDirectory(dir)) => Some(Outcome::CouldNotRun {
+                why: format!("`{dir}` is not a directory that a program can be started in"),
+                remedy: String::from("name an existing project"),
+            }),
+            End::CouldNotStart(error) => Some(missing(error.to_string())),
+        }
+    }
+}
+
+impl Judgement {
+    /// No test result is known.
+    pub(super) fn without_tests(outcome: Outcome, finished: &Finished) -> Self {
+        Self {
+            outcome,
+            tests: Tests::Named(BTreeMap::new()),
+            exit_code: exit_code(finished),
+            output: output_of(finished),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Named results and an exit code, which must tell the same story.
+    pub(super) fn of(tests: BTreeMap<TestName, State>, finished: &Finished) -> Self {
+        Self {
+            outcome: agree(&tests, exit_code(finished)),
+            tests: Tests::Named(tests),
+            exit_code: exit_code(finished),
+            output: output_of(finished),
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// The one place where a run becomes green.
+pub(super) fn agree(tests: &BTreeMap<TestName, State>, exit_code: Option<i32>) -> Outcome {
+    let failed = tests.values().filter(|s| matches!(s, State::Failed(_))).count();
+    let passed = tests.values().filter(|s| matches!(s, State::Passed)).count();
+    match exit_code {
+        Some(0) if failed > 0 => Outcome::Unclear {
+            why: format!("the exit code is 0, but the report names {}", words::count(failed, "failed test")),
+        },
+        Some(0) if passed == 0 => Outcome::NoTests,
+        Some(0) => Outcome::Passed,
+        _ if failed > 0 => Outcome::Failed,
+        Some(code) => Outcome::Unclear {
+            why: format!("the exit code is {code}, but the report names no failed test ({passed} passed)"),
+        },
+        None => Outcome::Unclear { why: String::from("the command did not end by itself") },
+    }
+}
+
+pub(super) fn exit_code(finished: &Finished) -> Option<i32> {
+    match finished.end {
+        End::Exited(code) => Some(code),
+        _ => None,
+    }
+}
+
+pub(super) fn output_of(finished: &Finished) -> String {
+    let (out, err) = (finished.stdout.text(), finished.stderr.text());
+    join_output([out.as_ref(), err.as_ref()])
+}
+
+/// Several streams as one bounded text.
+pub(super) fn join_output<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
+    let text = parts.into_iter().map(str::trim_end).filter(|p| !p.is_empty()).collect::<Vec<_>>().join("\n");
+    words::cut_middle(&text, OUTPUT).into_owned()
+}
+
+pub(super) fn read_report(path: &Path) -> Option<String> {
+    let meta = std::fs::symlink_metadata(path).ok().filter(|m| m.is_file() && m.len() <= REPORT)?;
+    let bytes = std::fs::read(path).ok().filter(|b| b.len() as u64 >= meta.len())?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn not_found(finished: &Finished, program: &str) -> String {
+    let stderr = finished.stderr.text();
+    match stderr.lines().map(str::trim).rfind(|l| !l.is_empty()) {
+        Some(line) => format!("a command was not found: {}", words::cut_end(&words::plain(line), 300)),
+        None => format!("`{program}` was not found"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tests(states: &[State]) -> BTreeMap<TestName, State> {
+        states.iter().enumerate().map(|(i, s)| (TestName(i.to_string()), s.clone())).collect()
+    }
+
+    #[test]
+    fn only_a_clean_exit_with_a_passed_test_and_no_failed_one_is_green() {
+        let failed = State::Failed(String::new());
+        for (states, code, green) in [
+            (vec![State::Passed], Some(0), true),
+            (vec![State::Passed, State::Skipped], Some(0), true),
+            (vec![State::Passed], Some(1), false),
+            (vec![State::Passed], None, false),
+            (vec![State::Passed, failed.clone()], Some(0), false),
+            (vec![State::Passed, failed], Some(1), false),
+            (vec![State::Skipped], Some(0), false),
+            (vec![], Some(0), false),
+            (vec![], Some(5), false),
+        ] {
+            assert_eq!(agree(&tests(&states), code).is_passed(), green, "{states:?} {code:?}");
+        }
+    }
+}

@@ -1,13 +1,140 @@
 //! How is a model asked, and is it there at all?
-//! Knows HTTP, agent programs and what they say about themselves. Does not know what a good answer is.
+//! A backend answers one question, text in and one JSON object out, until told to stop. Knows HTTP, agent programs and
+//! what they say about themselves. Does not know what a good answer is: retries, escalation and judgement are the engine's.
 
+mod ask;
+pub mod breaker;
 mod env;
+mod error;
+mod extract;
 mod http;
 pub mod installed;
 pub mod loaded;
+mod openai;
 pub mod probe;
+mod redact;
 pub mod walk;
 pub mod world;
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::future::BoxFuture;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::process::Launcher;
+use crate::routing::{self, BackendKind, Tier};
+
+pub use ask::{Ask, Edits, Power, Reply, Shell, Step, Usage};
 pub use env::Env;
+pub use error::{AskError, Blame, Cause, Failure};
+pub use extract::{NoObject, object};
 pub use http::Unreachable;
+
+/// Every kind of backend, by the name it has in `models.toml`. A new one is a file, its `mod` and its line here.
+pub static KINDS: &[(&str, Connect)] = &[("openai", openai::connect)];
+
+/// Makes a backend from its settings. Opens no connection and starts no program.
+pub type Connect = fn(&routing::Backend, &Shared) -> Result<Arc<dyn Backend>, AskError>;
+
+/// What came of one ask. Boxed, because a failure also says what was spent.
+pub type Answered = Result<Reply, Box<Failure>>;
+
+/// One way to ask models.
+pub trait Backend: Send + Sync {
+    /// How edits come back, which decides what the brief asks for.
+    fn edits(&self) -> Edits;
+
+    /// Asks once. Ends within `ask.limit`, or as soon as `stop` is cancelled; nothing it started is left then.
+    /// `progress` is called from the same task, between waits, and must not block.
+    fn ask<'a>(
+        &'a self,
+        ask: &'a Ask,
+        tier: &'a Tier,
+        stop: &'a CancellationToken,
+        progress: &'a (dyn Fn(Step) + Send + Sync),
+    ) -> BoxFuture<'a, Answered>;
+}
+
+/// What all backends of one server share.
+#[derive(Clone, Debug)]
+pub struct Shared {
+    pub launcher: Launcher,
+    /// Where keys are looked up and agents' environments are chosen from.
+    pub env: Env,
+    /// One permit for each agent program that may run at once.
+    pub workers: Arc<Semaphore>,
+}
+
+impl Shared {
+    pub fn new(launcher: Launcher, env: Env, max_workers: u32) -> Self {
+        Self { launcher, env, workers: Arc::new(Semaphore::new(max_workers.max(1) as usize)) }
+    }
+}
+
+/// The backends of one server, each connected when it is first needed.
+pub struct Backends {
+    shared: Shared,
+    connected: Mutex<HashMap<String, Arc<dyn Backend>>>,
+}
+
+impl Backends {
+    pub fn new(shared: Shared) -> Self {
+        Self { shared, connected: Mutex::default() }
+    }
+
+    /// The backend that serves a tier.
+    pub fn of(&self, tier: &Tier) -> Result<Arc<dyn Backend>, AskError> {
+        let mut connected = self.connected.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(backend) = connected.get(&tier.backend.name) {
+            return Ok(Arc::clone(backend));
+        }
+        let backend = connect(&tier.backend, &self.shared)?;
+        connected.insert(tier.backend.name.clone(), Arc::clone(&backend));
+        Ok(backend)
+    }
+
+    /// Puts a backend of one's own under a name: scripted answers in tests, or one wrapped in a recorder.
+    pub fn put(&self, name: impl Into<String>, backend: Arc<dyn Backend>) {
+        self.connected.lock().unwrap_or_else(PoisonError::into_inner).insert(name.into(), backend);
+    }
+}
+
+fn connect(backend: &routing::Backend, shared: &Shared) -> Result<Arc<dyn Backend>, AskError> {
+    let kind = match backend.kind {
+        BackendKind::Openai => "openai",
+        BackendKind::ClaudeCli => "claude-cli",
+        BackendKind::Replay => "replay",
+    };
+    match KINDS.iter().find(|(name, _)| *name == kind) {
+        Some((_, connect)) => connect(backend, shared),
+        None => Err(AskError::Misconfigured {
+            setting: format!("backends.{}.kind", backend.name),
+            why: format!("`{kind}` is not available in this build"),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_of_a_kind_has_its_line_in_the_table() {
+        let kinds: Vec<_> = KINDS.iter().map(|(name, _)| name.replace('-', "_")).collect();
+        let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/backend");
+        let mut found = Vec::new();
+        for entry in std::fs::read_dir(dir).expect("the folder of backends") {
+            let path = entry.expect("an entry").path();
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            if text.contains("fn connect(") {
+                found.push(path.file_stem().expect("a name").to_string_lossy().into_owned());
+            }
+        }
+        found.sort();
+        let mut listed = kinds;
+        listed.sort();
+        assert_eq!(found, listed);
+    }
+}

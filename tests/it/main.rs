@@ -1,9 +1,13 @@
 //! One integration binary. Each file is about one promise; `map` keeps the house in order.
 #![allow(clippy::unwrap_used, reason = "a test that unwraps says where it failed")]
 
+mod doctor;
 mod explain;
+mod fake_claude;
+mod installed;
+mod loaded;
+mod loopback;
 mod map;
-mod process;
 mod mcp_bench;
 mod mcp_calls;
 mod mcp_end;
@@ -11,18 +15,13 @@ mod mcp_envelope;
 mod mcp_eras;
 mod mcp_load;
 mod mcp_tools;
+mod openai;
+mod probes;
+mod process;
 mod routing_bench;
 mod routing_chain;
 mod routing_env;
 mod routing_messages;
 mod session;
-mod doctor;
-mod fake_claude;
-mod installed;
-mod loaded;
-mod loopback;
-mod map;
-mod probes;
-mod routing_bench;
-mod routing_chain;
 mod settings;
+mod upstream;

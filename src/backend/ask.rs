@@ -1,0 +1,141 @@
+//! One question and its answer, in words that every backend understands.
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// One question.
+#[derive(Debug, Clone)]
+pub struct Ask {
+    /// The discipline: rules that stand above the task.
+    pub system: String,
+    /// The task with everything that belongs to it. May hold untrusted text; it never becomes an argument.
+    pub prompt: String,
+    /// What the answer looks like: a JSON schema whose root is an object.
+    pub schema: Value,
+    pub power: Power,
+    /// The project, where an agent is started.
+    pub root: PathBuf,
+    /// For all of it. The smaller of the tier's limit and what is left of the call.
+    pub limit: Duration,
+    /// How many turns an agent may take; a backend without turns ignores it.
+    pub max_turns: NonZeroU32,
+    /// What an agent may spend; a backend that cannot be held to it ignores it.
+    pub budget_usd: Option<f64>,
+    /// The longest answer in tokens; none leaves it to the server.
+    pub max_tokens: Option<u32>,
+}
+
+impl Ask {
+    /// A question without any power: nothing can be read or written beside the prompt.
+    pub fn new(system: impl Into<String>, prompt: impl Into<String>, schema: Value, root: impl Into<PathBuf>) -> Self {
+        Self {
+            system: system.into(),
+            prompt: prompt.into(),
+            schema,
+            power: Power::None,
+            root: root.into(),
+            limit: Duration::from_secs(300),
+            max_turns: NonZeroU32::new(60).expect("60 is not 0"),
+            budget_usd: None,
+            max_tokens: None,
+        }
+    }
+}
+
+/// What an agent may do in the project. Backends without tools ignore it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Power {
+    /// No tools at all: verifiers.
+    None,
+    /// Read and search.
+    ReadOnly,
+    /// Read, search, edit and create.
+    Edit { shell: Shell },
+}
+
+/// Whether an editing agent may run the project's test command itself. What it sees there is never evidence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Shell {
+    Never,
+    /// Only while no key is in the agent's environment: what it runs could read it.
+    UnlessKey(Vec<String>),
+    /// The user asked for it.
+    Always(Vec<String>),
+}
+
+/// How a backend's edits come back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Edits {
+    /// In the answer, for the server to apply.
+    AsData,
+    /// The files are changed when the answer comes, and possibly also when none comes.
+    InPlace,
+}
+
+/// One answer. It has the form of an object and nothing more is known about it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    /// The object, always one.
+    pub body: Value,
+    /// What was said, as far as it was kept; for the log.
+    pub raw: String,
+    /// Who says to have answered.
+    pub model_answered: String,
+    pub usage: Usage,
+    /// True if files may have been changed.
+    pub edited_in_place: bool,
+    /// What a reader of the log should know: tools refused, processes left behind.
+    pub notes: Vec<String>,
+}
+
+/// What an ask used. `None` is unknown, which is not zero.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Usage {
+    pub tokens_in: Option<u64>,
+    pub tokens_out: Option<u64>,
+    pub cost_usd: Option<f64>,
+}
+
+impl Usage {
+    /// Nothing was used, for certain: the question did not reach a model.
+    pub const NOTHING: Self = Self { tokens_in: Some(0), tokens_out: Some(0), cost_usd: Some(0.0) };
+}
+
+/// What a backend is doing, for progress. Reads after a colon.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Too many agents are running already.
+    Queued,
+    Asked,
+    /// The server did not take the form of the request, so it is asked again in a plainer one.
+    AskedPlainly,
+    Retrying {
+        attempt: u32,
+        of: u32,
+        why: String,
+    },
+    /// An agent uses a tool.
+    Tool {
+        name: String,
+        on: String,
+    },
+    Thinking,
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Queued => f.write_str("waiting for a free worker"),
+            Self::Asked => f.write_str("asked"),
+            Self::AskedPlainly => f.write_str("asked again without a response format"),
+            Self::Retrying { attempt, of, why } => write!(f, "its API failed ({why}), try {attempt} of {of}"),
+            Self::Tool { name, on } if on.is_empty() => f.write_str(name),
+            Self::Tool { name, on } => write!(f, "{name} {on}"),
+            Self::Thinking => f.write_str("thinking"),
+        }
+    }
+}

@@ -1,8 +1,8 @@
 //! What did the person at the terminal ask for? One file per sub-command.
 //! Knows arguments, terminals and exit codes. Does not know how anything is done.
 
-mod explain;
 pub mod doctor;
+mod explain;
 pub mod serve;
 #[cfg(target_os = "linux")]
 mod shim;
@@ -66,12 +66,9 @@ fn run(arguments: Arguments, out: &mut dyn Write, err: &mut dyn Write) -> anyhow
     match arguments.command.unwrap_or(Command::Serve) {
         Command::Serve => serve::run(err),
         Command::Explain(explain) => explain.run(arguments.config, out, err),
-        Command::Doctor(arguments) => doctor::run(arguments, out),
-fn run(arguments: Arguments, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
-    match arguments.command {
-        None => Ok(ExitCode::SUCCESS),
-        Some(Command::Verify(verify)) => verify.run(out),
-        Some(Command::Witness(witness)) => Ok(witness.run()),
+        Command::Doctor(doctor) => doctor::run(&doctor, arguments.config, out),
+        Command::Verify(verify) => verify.run(out),
+        Command::Witness(witness) => Ok(witness.run()),
     }
 }
 

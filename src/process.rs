@@ -39,8 +39,8 @@ use tokio_util::task::TaskTracker;
 pub use capture::{Captured, Limits};
 pub use guard::Guard;
 pub use lines::{LONGEST_LINE, LineSink, Lines, lines};
-pub use resolve::which;
 pub use relay::{Output, relay};
+pub use resolve::which;
 pub use spec::{Spec, Stdin};
 pub use tag::{TAG_VARIABLE, Tag, sweep_tagged};
 #[cfg(target_os = "linux")]

@@ -192,6 +192,7 @@ mod tests {
             stderr: Default::default(),
             took: Duration::ZERO,
             leaked: 0,
+            left: 0,
             containment: crate::process::Containment::Group,
         }
     }

@@ -43,14 +43,11 @@ pub struct Arguments {
     /// Print the findings as JSON
     #[arg(long)]
     json: bool,
-    /// Read this routing file instead of the one in the config directory
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
 }
 
-pub fn run(arguments: Arguments, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+pub fn run(arguments: &Arguments, config: Option<PathBuf>, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     let case = Case::new(
-        Sources::of_process(arguments.config),
+        Sources::of_process(config),
         Look::new(Env::of_this_program(), Launcher::this_program()),
         StateDir::locate(),
     );

@@ -611,6 +611,8 @@ impl Bench {
             program: None,
             permission_mode: None,
             env_pass: vec![],
+            max_turns: None,
+            shares_quota_with: vec![],
             models: vec!["local/*".into()],
         };
         let model = Model {
@@ -620,6 +622,7 @@ impl Bench {
             price_out: None,
             limit: None,
             edit_format: None,
+            backend: None,
         };
         let limit = Duration::from_secs(60);
         let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});

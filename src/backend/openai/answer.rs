@@ -154,7 +154,15 @@ mod tests {
     use serde_json::json;
 
     fn model(price: Option<f64>) -> Model {
-        Model { id: "m".into(), context: 8192, price_in: price, price_out: price, limit: None, edit_format: None }
+        Model {
+            id: "m".into(),
+            context: 8192,
+            price_in: price,
+            price_out: price,
+            limit: None,
+            edit_format: None,
+            backend: None,
+        }
     }
 
     #[test]

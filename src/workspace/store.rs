@@ -1,0 +1,109 @@
+//! The files kept for one root: its pack and its newest manifest.
+//! Knows names and the order of writes. Does not know what the manifest says.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::fault::{Point, point};
+use super::manifest::Manifest;
+use super::pack::Pack;
+
+/// A directory in the state directory, private to the user.
+#[derive(Debug, Clone)]
+pub(super) struct Store {
+    dir: PathBuf,
+}
+
+/// A manifest with the pack that holds its contents.
+#[derive(Debug)]
+pub(super) struct Snapshot {
+    pub manifest: Manifest,
+    pub pack: Pack,
+    /// The manifest's file name in the store.
+    pub name: String,
+}
+
+impl Store {
+    pub(super) fn at(dir: PathBuf) -> io::Result<Self> {
+        make_private(&dir)?;
+        Ok(Self { dir })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The newest snapshot that can be read; what cannot be read is no basis and is taken anew.
+    pub(super) fn newest(&self) -> Option<Snapshot> {
+        let mut numbers = self.numbers();
+        numbers.sort_unstable();
+        numbers.into_iter().rev().find_map(|n| self.load(&manifest_name(n)).ok())
+    }
+
+    pub(super) fn load(&self, name: &str) -> io::Result<Snapshot> {
+        let manifest = Manifest::load(&self.dir.join(name))?;
+        if !self.dir.join(&manifest.pack).exists() {
+            let why = format!("`{}` is missing", self.dir.join(&manifest.pack).display());
+            return Err(io::Error::new(io::ErrorKind::NotFound, why));
+        }
+        let pack = Pack::open(&self.dir, &manifest.pack)?;
+        Ok(Snapshot { manifest, pack, name: name.to_owned() })
+    }
+
+    pub(super) fn new_pack(&self) -> io::Result<(String, Pack)> {
+        let name = format!("pack.{}", super::random_name());
+        let pack = Pack::open(&self.dir, &name)?;
+        Ok((name, pack))
+    }
+
+    /// Writes a manifest so that it is either whole and on disk or not there.
+    pub(super) fn write(&self, manifest: &Manifest) -> io::Result<String> {
+        let name = manifest_name(self.numbers().into_iter().max().map_or(1, |n| n + 1));
+        write_synced(&self.dir, &name, &manifest.encode())?;
+        point(Point::ManifestWritten);
+        Ok(name)
+    }
+
+    /// Removes everything but this snapshot. Only while no other is armed.
+    pub(super) fn keep_only(&self, snapshot: &Snapshot) -> io::Result<()> {
+        for entry in std::fs::read_dir(&self.dir)? {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name != snapshot.name.as_str() && name != snapshot.manifest.pack.as_str() {
+                std::fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn numbers(&self) -> Vec<u64> {
+        let Ok(entries) = std::fs::read_dir(&self.dir) else { return Vec::new() };
+        let names = entries.flatten().filter_map(|e| e.file_name().into_string().ok());
+        names.filter_map(|n| n.strip_prefix("manifest.")?.parse().ok()).collect()
+    }
+}
+
+/// Replaces a file in one step: whoever reads sees the old bytes or the new ones, also after a power cut.
+pub(super) fn write_synced(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let temporary = dir.join(format!("{name}.new"));
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+    file.write_all(bytes)?;
+    file.sync_data()?;
+    std::fs::rename(&temporary, dir.join(name))?;
+    sync_dir(dir)
+}
+
+pub(super) fn sync_dir(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+pub(super) fn make_private(dir: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
+}
+
+fn manifest_name(number: u64) -> String {
+    format!("manifest.{number}")
+}

@@ -139,7 +139,7 @@ fn tend(control: &OwnedFd, command: Command, stdin: Option<OwnedFd>) -> Parting 
             return wait_for_parting(control);
         }
     };
-    let (because, deserted) = match wait_for_leader(control, &watched, None) {
+    let (because, deserted) = match wait_for_leader(Some(control), &watched, None) {
         Waited::LeaderEnded => (Because::ItWasDone, false),
         Waited::Heard(request) => (Because::WeAsked, interrupt(control, leader, &watched, grace, request.is_none())),
         Waited::TimeUp => unreachable!("no time was set"),
@@ -171,44 +171,48 @@ enum Waited {
 
 /// Until the leader has ended, the server says something, or the time is up. The leader's end is looked at first:
 /// a request that comes too late does not change what happened.
-fn wait_for_leader(control: &OwnedFd, leader: &OwnedFd, until: Option<Instant>) -> Waited {
+fn wait_for_leader(control: Option<&OwnedFd>, leader: &OwnedFd, until: Option<Instant>) -> Waited {
     loop {
         let left = until.map(|at| at.saturating_duration_since(Instant::now()));
-        let [heard, ended] = ready([control.as_fd(), leader.as_fd()], left);
-        if ended {
-            return Waited::LeaderEnded;
-        }
-        if heard {
-            return Waited::Heard(hear(control));
-        }
-        if left.is_some_and(|left| left.is_zero()) {
-            return Waited::TimeUp;
+        let (heard, ended) = match control {
+            Some(control) => {
+                let [heard, ended] = ready([control.as_fd(), leader.as_fd()], left);
+                (heard, ended)
+            }
+            None => (false, ready([leader.as_fd()], left)[0]),
+        };
+        match (ended, control) {
+            (true, _) => return Waited::LeaderEnded,
+            (false, Some(control)) if heard => return Waited::Heard(hear(control)),
+            _ if left.is_some_and(|left| left.is_zero()) => return Waited::TimeUp,
+            _ => {}
         }
     }
 }
 
-/// Asks the leader's group to end and waits for the leader; a stopped one is woken to hear it.
-/// True if the server has gone away, before or meanwhile.
+/// Asks the leader's group to end and waits for the leader, for the grace at most. True if the server has gone away,
+/// before or meanwhile.
+///
+/// Half of the grace is for the interrupt. It can get lost: a shell that was just starting a program has caught it, and the
+/// program never saw it. The other half is for a SIGTERM. What is stopped is woken each time, to hear it.
 fn interrupt(control: &OwnedFd, leader: Pid, watched: &OwnedFd, grace: Duration, mut deserted: bool) -> bool {
-    let _ = kill_process_group(leader, Signal::INT);
-    let _ = kill_process_group(leader, Signal::CONT);
     let began = Instant::now();
-    loop {
-        let grace = if deserted { grace.min(ORPHANED_GRACE) } else { grace };
-        let waited = if deserted {
-            // Nothing more will be said, and a closed channel is always ready.
-            let [ended] = ready([watched.as_fd()], Some(grace.saturating_sub(began.elapsed())));
-            if ended { Waited::LeaderEnded } else { Waited::TimeUp }
-        } else {
-            wait_for_leader(control, watched, began.checked_add(grace))
-        };
-        match waited {
-            Waited::LeaderEnded => return deserted,
-            Waited::TimeUp if began.elapsed() >= grace => return deserted,
-            Waited::TimeUp | Waited::Heard(Some(_)) => {}
-            Waited::Heard(None) => deserted = true,
+    for (signal, share) in [(Signal::INT, 2), (Signal::TERM, 1)] {
+        let _ = kill_process_group(leader, signal);
+        let _ = kill_process_group(leader, Signal::CONT);
+        loop {
+            let grace = if deserted { grace.min(ORPHANED_GRACE) } else { grace } / share;
+            // Once deserted, nothing more will be said, and a closed channel is always ready.
+            let heard_from = (!deserted).then_some(control);
+            match wait_for_leader(heard_from, watched, began.checked_add(grace)) {
+                Waited::LeaderEnded => return deserted,
+                Waited::Heard(Some(_)) => {}
+                Waited::Heard(None) => deserted = true,
+                Waited::TimeUp => break,
+            }
         }
     }
+    deserted
 }
 
 fn wait_for_parting(control: &OwnedFd) -> Parting {

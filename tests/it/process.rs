@@ -28,7 +28,11 @@ pub(crate) fn sh(script: &str) -> Spec {
 }
 
 async fn run(spec: Spec) -> supervisor::process::Finished {
-    launcher().run(spec, &CancellationToken::new()).await
+    stoppable(spec, &CancellationToken::new()).await
+}
+
+async fn stoppable(spec: Spec, stop: &CancellationToken) -> supervisor::process::Finished {
+    tokio::time::timeout(LONG * 6, launcher().run(spec, stop)).await.expect("the run hangs")
 }
 
 fn text(captured: &Captured) -> String {
@@ -168,12 +172,12 @@ async fn a_limit_is_an_answer_with_the_output_so_far() {
 #[tokio::test]
 async fn a_cooperative_program_is_not_kept_waiting_for_the_grace() {
     let (sink, mut seen) = lines();
-    let mut spec = sh("echo begun; sleep 600");
-    spec.grace = LONG * 10;
+    // `exec`, because a shell that is just starting a program may swallow the interrupt.
+    let mut spec = sh("echo begun; exec sleep 600");
+    spec.grace = LONG * 4;
     spec.on_line = Some(sink);
     let stop = CancellationToken::new();
-    let launcher = launcher();
-    let (finished, ()) = tokio::join!(launcher.run(spec, &stop), async {
+    let (finished, ()) = tokio::join!(stoppable(spec, &stop), async {
         assert_eq!(seen.next().await.unwrap(), b"begun");
         stop.cancel();
     });
@@ -188,8 +192,7 @@ async fn an_interrupt_comes_before_the_kill() {
     spec.grace = LONG;
     spec.on_line = Some(sink);
     let stop = CancellationToken::new();
-    let launcher = launcher();
-    let (finished, ()) = tokio::join!(launcher.run(spec, &stop), async {
+    let (finished, ()) = tokio::join!(stoppable(spec, &stop), async {
         assert_eq!(seen.next().await.unwrap(), b"begun");
         stop.cancel();
     });
@@ -197,13 +200,30 @@ async fn an_interrupt_comes_before_the_kill() {
 }
 
 #[tokio::test]
+async fn what_does_not_heed_the_interrupt_is_asked_once_more_and_then_killed() {
+    for (trap, last_words) in
+        [("trap '' INT; trap 'echo terminated; exit 0' TERM", "terminated\n"), ("trap '' INT TERM", "")]
+    {
+        let (sink, mut seen) = lines();
+        let mut spec = sh(&format!("{trap}; echo begun; while :; do sleep 0.05; done"));
+        spec.grace = Duration::from_secs(if last_words.is_empty() { 1 } else { 20 });
+        spec.on_line = Some(sink);
+        let stop = CancellationToken::new();
+        let (finished, ()) = tokio::join!(stoppable(spec, &stop), async {
+            assert_eq!(seen.next().await.unwrap(), b"begun");
+            stop.cancel();
+        });
+        assert_eq!((finished.end, text(&finished.stdout)), (End::Cancelled, format!("begun\n{last_words}")));
+    }
+}
+
+#[tokio::test]
 async fn a_program_that_ended_by_itself_is_not_called_cancelled() {
     let stop = CancellationToken::new();
-    let launcher = launcher();
-    let finished = launcher.run(sh("exit 7"), &stop).await;
+    let finished = stoppable(sh("exit 7"), &stop).await;
     stop.cancel();
     assert_eq!(finished.end, End::Exited(7));
-    assert_eq!(launcher.run(sh("sleep 600"), &stop).await.end, End::Cancelled, "stopped before it began");
+    assert_eq!(stoppable(sh("sleep 600"), &stop).await.end, End::Cancelled, "stopped before it began");
 }
 
 #[tokio::test]

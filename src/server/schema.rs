@@ -43,11 +43,11 @@ fn tidy(schema: &mut Value, optional: Optional) {
             for noise in ["$schema", "title"] {
                 // A property may have such a name; then its value is a schema.
                 if object.get(noise).is_some_and(Value::is_string) {
-                    object.remove(noise);
+                    object.shift_remove(noise);
                 }
             }
             if object.get("format").and_then(Value::as_str).is_some_and(|f| f.starts_with(['u', 'i', 'd', 'f'])) {
-                object.remove("format"); // uint32, int64, double, float: Rust's business
+                object.shift_remove("format"); // uint32, int64, double, float: Rust's business
             }
             if optional == Optional::MayBeLeftOut {
                 without_null(object);
@@ -61,7 +61,7 @@ fn tidy(schema: &mut Value, optional: Optional) {
 
 fn without_null(object: &mut Map<String, Value>) {
     if object.get("default").is_some_and(Value::is_null) {
-        object.remove("default");
+        object.shift_remove("default");
     }
     if let Some(Value::Array(types)) = object.get_mut("type") {
         types.retain(|name| name != "null");
@@ -74,7 +74,7 @@ fn without_null(object: &mut Map<String, Value>) {
         if choices.len() == 1
             && let Some(Value::Object(only)) = choices.pop()
         {
-            object.remove("anyOf");
+            object.shift_remove("anyOf");
             for (key, value) in only {
                 object.entry(key).or_insert(value);
             }

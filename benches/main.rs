@@ -6,11 +6,18 @@
     reason = "a bench talks to the terminal and may stop where it stands"
 )]
 
+mod start;
+
+use std::process::ExitCode;
+
 type Suite = (&'static str, fn());
 
-const SUITES: &[Suite] = &[];
+const SUITES: &[Suite] = &[("start", start::run)];
 
-fn main() {
+fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some(start::BARE) {
+        return start::bare_server();
+    }
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     for (name, run) in SUITES {
         if wanted.is_empty() || wanted.iter().any(|w| w == name) {
@@ -18,4 +25,5 @@ fn main() {
             run();
         }
     }
+    ExitCode::SUCCESS
 }

@@ -1,0 +1,142 @@
+//! `start`: from spawn to tools/list, idle memory, exit after the end of input, and what the list costs its reader.
+//! The floor is a bare server on the same SDK: this very program in another role, started in turns with ours.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use rmcp::model::{ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool};
+use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
+use serde_json::{Map, Value, json};
+
+/// The argument that makes this program the bare server.
+pub(crate) const BARE: &str = "--bare-server";
+
+const ROUNDS: usize = 60;
+const LIST_BUDGET: usize = 16 * 1024;
+const TOOLS_IN_THE_END: usize = 14;
+
+pub(crate) fn run() {
+    let ours = || Command::new(env!("CARGO_BIN_EXE_supervisor"));
+    let bare = || {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.arg(BARE);
+        command
+    };
+    let (mut our_runs, mut bare_runs) = (Vec::new(), Vec::new());
+    for round in 0..ROUNDS + 5 {
+        let (a, b) = (once(ours()), once(bare()));
+        // The first rounds fill the page cache.
+        if round >= 5 {
+            our_runs.push(a);
+            bare_runs.push(b);
+        }
+    }
+    let list = our_runs[0].list.clone();
+    compare("spawn to tools/list", &our_runs, &bare_runs, |run| run.listed, "target: at most 3 ms more");
+    compare("exit after end of input", &our_runs, &bare_runs, |run| run.ended, "target: at most 10 ms");
+    let (ours, bare) = (median(our_runs.iter().map(|r| r.rss_kb)), median(bare_runs.iter().map(|r| r.rss_kb)));
+    println!("idle memory               {ours:>6} kB, bare {bare} kB, {:+} kB   (target: at most 10,000 kB)", ours - bare);
+    list_size(&list);
+}
+
+/// One server, from its start to its end.
+struct Once {
+    listed: Duration,
+    ended: Duration,
+    rss_kb: i64,
+    list: Value,
+}
+
+fn once(mut command: Command) -> Once {
+    let hello = [
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25",
+            "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}}}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"}),
+    ];
+    let text: String = hello.iter().map(|message| format!("{message}\n")).collect();
+    let start = Instant::now();
+    let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut stdin = process.stdin.take().unwrap();
+    stdin.write_all(text.as_bytes()).unwrap();
+    let mut stdout = BufReader::new(process.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("\"id\":2") {
+        line.clear();
+        assert!(stdout.read_line(&mut line).unwrap() > 0, "the server ended without a list");
+    }
+    let listed = start.elapsed();
+    let rss_kb = resident(process.id());
+    let end = Instant::now();
+    drop(stdin);
+    assert!(process.wait().unwrap().success());
+    let list = serde_json::from_str::<Value>(&line).unwrap()["result"]["tools"].clone();
+    Once { listed, ended: end.elapsed(), rss_kb, list }
+}
+
+fn resident(pid: u32) -> i64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0");
+    line.trim().trim_end_matches(" kB").parse().unwrap_or(0)
+}
+
+fn compare(what: &str, ours: &[Once], bare: &[Once], of: impl Fn(&Once) -> Duration, target: &str) {
+    let micros = |run: &Once| i64::try_from(of(run).as_micros()).unwrap();
+    let (a, b) = (median(ours.iter().map(micros)), median(bare.iter().map(micros)));
+    let worst = ours.iter().map(micros).max().unwrap_or(0);
+    #[expect(clippy::cast_precision_loss, reason = "microseconds")]
+    let ratio = a as f64 / b.max(1) as f64;
+    println!("{what:<25} {a:>6} µs, bare {b} µs, {:+} µs, ratio {ratio:.2}, worst {worst} µs   ({target})", a - b);
+}
+
+fn median(values: impl Iterator<Item = i64>) -> i64 {
+    let mut values: Vec<_> = values.collect();
+    values.sort_unstable();
+    values[values.len() / 2]
+}
+
+/// What a client's context pays: the list without output schemas, which do not reach the model.
+fn list_size(list: &Value) {
+    let tools = list.as_array().unwrap();
+    let budget = LIST_BUDGET / TOOLS_IN_THE_END;
+    let mut total = 0;
+    for tool in tools {
+        let mut seen = tool.clone();
+        seen.as_object_mut().unwrap().shift_remove("outputSchema");
+        let bytes = seen.to_string().len();
+        total += bytes;
+        println!("tools/list: {:<13} {bytes:>6} bytes of {budget}", tool["name"].as_str().unwrap());
+    }
+    println!("tools/list: {} tools       {total:>6} bytes of {} (budget {LIST_BUDGET} for {TOOLS_IN_THE_END})", tools.len(), budget * tools.len());
+}
+
+/// The floor: nothing but the SDK, its own transport and one tool.
+pub(crate) fn bare_server() -> ExitCode {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(async {
+        let running = Bare.serve(rmcp::transport::stdio()).await.unwrap();
+        running.waiting().await.unwrap();
+    });
+    runtime.shutdown_background();
+    ExitCode::SUCCESS
+}
+
+struct Bare;
+
+impl ServerHandler for Bare {
+    fn get_info(&self) -> ServerConfig {
+        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _cx: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let mut schema = Map::new();
+        schema.insert("type".into(), "object".into());
+        Ok(ListToolsResult::with_all_items(vec![Tool::new("tier", "Says what can be reached.", schema)]))
+    }
+}

@@ -5,6 +5,7 @@
 mod check;
 mod error;
 mod file;
+mod fit;
 mod keys;
 mod load;
 mod raw;

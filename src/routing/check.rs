@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use figment::value::{Dict, Num, Value};
+use url::Url;
 
 use super::error::{Fault, looks_secret, name, names_secret};
 use super::keys::{self, Kind, Place};
@@ -98,7 +99,7 @@ fn misfit(path: &[String], value: &Value) -> Option<(Fault, Option<String>)> {
             let hint = hint_for(key.kind, &fault);
             (fault, hint)
         }),
-        Place::Nothing => Some(unknown(&path)),
+        Place::Nothing => Some(unknown(&path, value)),
         Place::Table if value.as_dict().is_none() => {
             let expected = format!("a table: [{}]", keys::shown(&path));
             Some((Fault::WrongType { expected, found: found(value) }, None))
@@ -118,9 +119,10 @@ fn misfit(path: &[String], value: &Value) -> Option<(Fault, Option<String>)> {
     }
 }
 
-fn unknown(path: &[&str]) -> (Fault, Option<String>) {
+fn unknown(path: &[&str], value: &Value) -> (Fault, Option<String>) {
     let (last, table) = path.split_last().expect("a path has at least one part");
-    if names_secret(last) {
+    // A number is no secret but a count, such as a misspelt `call_tokens`.
+    if names_secret(last) && !matches!(value, Value::Num(..)) {
         let hint = "put the key into a variable and name that variable in `api_key_env` of the backend";
         return (Fault::Secret, Some(hint.into()));
     }
@@ -193,12 +195,14 @@ fn found(value: &Value) -> &'static str {
 }
 
 fn is_address(text: &str) -> bool {
-    let Some(rest) = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://")) else { return false };
-    let host = rest.split('/').next().unwrap_or_default();
-    !host.is_empty()
-        && !host.starts_with(':')
-        && !rest.contains(['@', '?', '#', ' ', '\\'])
-        && !rest.contains(char::is_control)
+    Url::parse(text).is_ok_and(|url| {
+        matches!(url.scheme(), "http" | "https")
+            && url.has_host()
+            && url.username().is_empty()
+            && url.password().is_none()
+            && url.query().is_none()
+            && url.fragment().is_none()
+    })
 }
 
 fn is_program(text: &str) -> bool {

@@ -1,5 +1,5 @@
 //! The settings as they are written, and the one step that makes [`Routing`] of them.
-//! What a single key takes has been checked before; here it is checked that all of it fits together.
+//! What a single key takes has been checked before; whether all of it fits together is asked of `fit`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,9 +8,8 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::error::{Fault, Origin, Problem};
-use super::keys;
+use super::fit::Found;
 use super::types::*;
-use crate::words;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -123,14 +122,14 @@ struct RawSkill {
 impl Raw {
     /// The settings in types that cannot be wrong, or everything that does not fit together.
     pub(crate) fn check(self, origins: &BTreeMap<String, Origin>) -> Result<Routing, Vec<Problem>> {
-        let mut found = Found { origins, problems: Vec::new() };
+        let mut found = Found::new(origins);
         let mut backends = BTreeMap::new();
         for (name, raw) in self.backends {
             if let Some(backend) = raw.check(&name, &mut found) {
                 backends.insert(name, backend);
             }
         }
-        check_patterns(&backends, &mut found);
+        found.check_patterns(&backends);
         let default_context = self.default_context;
         let models = self.models.into_iter().map(|(name, raw)| {
             let model = raw.complete(&name, default_context);
@@ -156,7 +155,7 @@ impl Raw {
         };
         // A backend that could not be made would only make its models look unserved.
         if found.problems.is_empty() {
-            check_names(&routing, &mut found);
+            found.check_names(&routing);
         }
         if found.problems.is_empty() { Ok(routing) } else { Err(found.problems) }
     }
@@ -195,7 +194,7 @@ impl RawBackend {
             name: name.to_owned(),
             kind,
             tier: self.tier?,
-            base_url: self.base_url.map(|url| url.trim_end_matches('/').to_owned()),
+            base_url: self.base_url.map(|url| without_version(&url)),
             api_key_env: self.api_key_env.filter(|variable| !variable.is_empty()),
             program,
             permission_mode: self.permission_mode,
@@ -221,126 +220,10 @@ impl RawModel {
     }
 }
 
-/// Problems on the way, each with the origin of its key.
-struct Found<'a> {
-    origins: &'a BTreeMap<String, Origin>,
-    problems: Vec<Problem>,
-}
-
-impl Found<'_> {
-    fn add(&mut self, path: &[&str], fault: Fault, hint: Option<&str>) {
-        // A missing key has no origin; its table has.
-        let origin = (1..=path.len()).rev().find_map(|n| self.origins.get(&keys::shown(&path[..n])));
-        self.problems.push(Problem {
-            origin: origin.cloned().unwrap_or(Origin::BuiltIn),
-            key: Some(keys::shown(path)),
-            fault,
-            hint: hint.map(str::to_owned),
-        });
-    }
-
-    /// Keys that a backend of this kind never reads. Those the user did not write are let be: they come from a
-    /// built-in backend whose kind the user changed.
-    fn not_for(&mut self, kind: BackendKind, backend: &str) {
-        let Some((_, spelled, own)) = OF_KIND.iter().find(|(of, ..)| *of == kind) else { return };
-        for key in OF_KIND.iter().flat_map(|(_, _, keys)| *keys).filter(|key| !own.contains(key)) {
-            let path = ["backends", backend, key];
-            if self.origins.get(&keys::shown(&path)).is_some_and(|origin| *origin != Origin::BuiltIn) {
-                let hint = format!("kind \"{spelled}\" reads {}", words::one_of(own.iter().copied()));
-                self.add(&path, Fault::NotForKind(spelled), Some(&hint));
-            }
-        }
-    }
-}
-
-/// The keys that only one kind of backend reads.
-const OF_KIND: &[(BackendKind, &str, &[&str])] = &[
-    (BackendKind::Openai, "openai", &["base_url", "api_key_env"]),
-    (BackendKind::ClaudeCli, "claude-cli", &["program", "permission_mode", "max_turns", "env_pass"]),
-    (BackendKind::Replay, "replay", &["file", "program"]),
-];
-
-/// Two backends with one pattern leave no way to tell which is meant.
-fn check_patterns(backends: &BTreeMap<String, Backend>, found: &mut Found<'_>) {
-    let mut owner: BTreeMap<&str, &str> = BTreeMap::new();
-    for backend in backends.values() {
-        for pattern in &backend.models {
-            let Some(other) = owner.insert(pattern, &backend.name).filter(|other| *other != backend.name) else {
-                continue;
-            };
-            // Blame the one the user wrote.
-            let built_in =
-                |name: &str| found.origins.get(&keys::shown(&["backends", name, "models"])) == Some(&Origin::BuiltIn);
-            let (blamed, other) =
-                if built_in(&backend.name) { (other, backend.name.as_str()) } else { (backend.name.as_str(), other) };
-            let fault = Fault::ServedTwice { pattern: pattern.clone(), other: other.to_owned() };
-            let hint = format!("make one of them longer, or take it out of `backends.{other}.models`");
-            found.add(&["backends", blamed, "models"], fault, Some(&hint));
-        }
-    }
-}
-
-fn check_names(routing: &Routing, found: &mut Found<'_>) {
-    let known = || routing.backends.keys().map(String::as_str);
-    for backend in routing.backends.values() {
-        for other in backend.shares_quota_with.iter().filter(|other| !routing.backends.contains_key(*other)) {
-            let hint = nearest(other, known());
-            found.add(
-                &["backends", &backend.name, "shares_quota_with"],
-                Fault::NoSuchBackend(other.clone()),
-                Some(&hint),
-            );
-        }
-    }
-    for (name, model) in &routing.models {
-        if let Some(backend) = model.backend.as_ref().filter(|b| !routing.backends.contains_key(*b)) {
-            let hint = nearest(backend, known());
-            found.add(&["models", &name.0, "backend"], Fault::NoSuchBackend(backend.clone()), Some(&hint));
-        }
-    }
-    if !found.problems.is_empty() {
-        return;
-    }
-    check_chain(routing, &["default_chain"], &routing.default_chain, found);
-    check_chain(routing, &["verifier"], routing.verifier.as_slice(), found);
-    for (name, skill) in &routing.skills {
-        if let Some(chain) = &skill.chain {
-            check_chain(routing, &["skills", name, "chain"], chain, found);
-        }
-        if let Some(Judge::Model(model)) = &skill.verifier {
-            check_chain(routing, &["skills", name, "verifier"], std::slice::from_ref(model), found);
-        }
-    }
-}
-
-fn check_chain(routing: &Routing, path: &[&str], chain: &[ModelName], found: &mut Found<'_>) {
-    if chain.is_empty() && path != ["verifier"] {
-        let hint = match path {
-            ["skills", ..] => "leave it out to use `default_chain`",
-            _ => "name at least one model",
-        };
-        found.add(path, Fault::Empty, Some(hint));
-    }
-    for model in chain.iter().filter(|model| routing.backend_for(&model.0).is_none()) {
-        let mut names = routing.models.keys().map(|m| m.0.as_str()).collect::<Vec<_>>();
-        names.retain(|name| routing.backend_for(name).is_some());
-        names.extend((path == ["verifier"] || path.ends_with(&["verifier"])).then_some("none"));
-        let hint = match words::did_you_mean(&model.0, names) {
-            Some(meant) => format!("did you mean `{meant}`?"),
-            None => format!(
-                "backends serve {}; add the name to `models` of one of them",
-                words::one_of(routing.served().iter().map(String::as_str))
-            ),
-        };
-        found.add(path, Fault::NotServed(model.0.clone()), Some(&hint));
-    }
-}
-
-fn nearest<'a>(written: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
-    match words::did_you_mean(written, known.clone()) {
-        Some(meant) => format!("did you mean `{meant}`?"),
-        None => format!("there is {}", words::one_of(known)),
-    }
+/// `http://x/v1/` and `http://x` are the same place: people copy both.
+fn without_version(url: &str) -> String {
+    let url = url.trim_end_matches('/');
+    url.strip_suffix("/v1").unwrap_or(url).trim_end_matches('/').to_owned()
 }
 
 fn named_model(text: String) -> Option<ModelName> {

@@ -44,7 +44,7 @@ pub(crate) fn general(env: &BTreeMap<OsString, OsString>, named: &Named) -> Read
     for (name, value) in ours(env).filter(|(name, _)| !name.starts_with(MODELS)) {
         match target(&name, named) {
             Target::Key(path) => read.take(&name, path, value),
-            Target::Nothing => read.stray(&name, named),
+            Target::Nothing => read.stray(&name, value, named),
             Target::Several(candidates) => read.ambiguous(&name, candidates),
         }
     }
@@ -57,7 +57,7 @@ pub(crate) fn models(env: &BTreeMap<OsString, OsString>, named: &Named) -> Read 
     for (name, value) in ours(env).filter(|(name, _)| name.starts_with(MODELS)) {
         match target(&name, named) {
             Target::Key(path) => read.take(&name, path, value),
-            Target::Nothing => read.stray(&name, named),
+            Target::Nothing => read.stray(&name, value, named),
             Target::Several(candidates) => read.ambiguous(&name, candidates),
         }
     }
@@ -87,8 +87,10 @@ impl Read {
         }
     }
 
-    fn stray(&mut self, variable: &str, named: &Named) {
-        if names_secret(variable) && variable.contains("__") {
+    fn stray(&mut self, variable: &str, value: &OsString, named: &Named) {
+        // A number is no secret but a count, such as a misspelt `CALL_TOKENS`.
+        let number = value.to_str().is_some_and(|text| text.trim().parse::<f64>().is_ok());
+        if names_secret(variable) && variable.contains("__") && !number {
             let hint = "put the key into a variable that `api_key_env` of the backend names, such as LITELLM_API_KEY";
             return self.problem(variable, None, Fault::Secret, Some(hint.into()));
         }

@@ -208,6 +208,14 @@ fn a_model_nobody_described_gets_the_default_window() {
 }
 
 #[test]
+fn an_address_is_the_same_with_and_without_its_version() {
+    for url in ["http://gate:4000", "http://gate:4000/", "http://gate:4000/v1", "http://gate:4000/v1/"] {
+        let loaded = config(&format!("[backends.litellm]\nbase_url = \"{url}\"\n")).unwrap();
+        assert_eq!(loaded.routing.backends["litellm"].base_url.as_deref(), Some("http://gate:4000"), "{url}");
+    }
+}
+
+#[test]
 fn a_chain_longer_than_its_calls_is_warned_about_once() {
     let loaded = config("max_attempts = 4\nattempts_per_tier = 2\n").unwrap();
     let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();

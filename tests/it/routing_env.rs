@@ -99,6 +99,7 @@ fn a_stray_variable_is_named_in_a_warning_and_stops_nothing() {
     let loaded = env(&[
         ("SUPERVISOR_FOO", "canary-value"),
         ("SUPERVISOR_LIMITS__LOCL_S", "5"),
+        ("SUPERVISOR_BUDGETS__CALL_TOKEN", "5"),
         ("SUPERVISOR_MODELS__OLLAMA_PHI5__CONTEXT", "5"),
         ("SUPERVISOR_verifier", "x"),
         ("SUPERVISOR_BACKENDS__LITELM__BASE_URL", "http://x"),
@@ -111,6 +112,7 @@ fn a_stray_variable_is_named_in_a_warning_and_stops_nothing() {
         warnings,
         [
             "$SUPERVISOR_BACKENDS__LITELM__BASE_URL sets nothing; did you mean `SUPERVISOR_BACKENDS__LITELLM__BASE_URL`?",
+            "$SUPERVISOR_BUDGETS__CALL_TOKEN sets nothing; did you mean `SUPERVISOR_BUDGETS__CALL_TOKENS`?",
             "$SUPERVISOR_FOO sets nothing",
             "$SUPERVISOR_LIMITS__LOCL_S sets nothing; did you mean `SUPERVISOR_LIMITS__LOCAL_S`?",
             "$SUPERVISOR_verifier sets nothing; did you mean `SUPERVISOR_VERIFIER`?",

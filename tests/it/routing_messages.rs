@@ -19,6 +19,7 @@ fn each_mistake_has_its_sentence() {
     };
 
     tell("a misspelt key", config("[limits]\nlocl_s = 5\n"));
+    tell("a misspelt count of tokens", config("[budgets]\ncall_token = 5\n"));
     tell("a misspelt table", config("[limit]\nlocal_s = 5\n"));
     tell("a key in the wrong place", config("local_s = 5\n"));
     tell("a key nobody knows", config("[warm]\nzzz = 5\n"));
@@ -62,6 +63,7 @@ fn each_mistake_has_its_sentence() {
     tell("a relative path", config("prompts_dir = \"prompts\"\n"));
     tell("a program in the current directory", config("[backends.claude]\nprogram = \"./claude\"\n"));
     tell("not an address", config("[backends.litellm]\nbase_url = \"localhost:4000\"\n"));
+    tell("not a port", config("[backends.litellm]\nbase_url = \"http://localhost:99999\"\n"));
     tell("a negative limit by variable", env(&[("SUPERVISOR_LIMITS__LOCAL_S", "-5")]));
     tell("a word for a number by variable", env(&[("SUPERVISOR_MAX_ATTEMPTS", "many")]));
     tell("an unknown kind by variable", env(&[("SUPERVISOR_WARM__KIND", "olama")]));

@@ -1,5 +1,7 @@
 //! Keeps a line of the log within bounds. What is cut is marked where it stood, and told to the writer.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use crate::words::cut_middle;
@@ -26,7 +28,7 @@ pub struct Cut {
 
 /// The entry as one line with its newline, and what had to be cut for it.
 pub(super) fn line(mut entry: Value) -> (Vec<u8>, Vec<Cut>) {
-    let mut cuts = Vec::new();
+    let mut cuts = Cuts::new();
     let mut limit = STRING_MAX;
     cut_strings(&mut entry, limit, &mut String::new(), &mut cuts);
     let mut text = serialised(&entry);
@@ -42,8 +44,11 @@ pub(super) fn line(mut entry: Value) -> (Vec<u8>, Vec<Cut>) {
             text = serialised(&entry);
         }
     }
-    (text, cuts)
+    (text, cuts.into_iter().map(|(field, (was, is))| Cut { field, was, is }).collect())
 }
+
+/// By field: how long it was and is.
+type Cuts = BTreeMap<String, (usize, usize)>;
 
 fn serialised(entry: &Value) -> Vec<u8> {
     let mut text = serde_json::to_vec(entry).expect("a tree of JSON is always JSON");
@@ -51,7 +56,7 @@ fn serialised(entry: &Value) -> Vec<u8> {
     text
 }
 
-fn cut_strings(value: &mut Value, limit: usize, at: &mut String, cuts: &mut Vec<Cut>) {
+fn cut_strings(value: &mut Value, limit: usize, at: &mut String, cuts: &mut Cuts) {
     let here = at.len();
     match value {
         Value::String(text) if text.len() > limit => {
@@ -79,14 +84,11 @@ fn cut_strings(value: &mut Value, limit: usize, at: &mut String, cuts: &mut Vec<
 }
 
 /// A string that is cut again was as long as it was at first.
-fn note(cuts: &mut Vec<Cut>, field: &str, was: usize, is: usize) {
-    match cuts.iter_mut().find(|cut| cut.field == field) {
-        Some(cut) => cut.is = is,
-        None => cuts.push(Cut { field: field.to_owned(), was, is }),
-    }
+fn note(cuts: &mut Cuts, field: &str, was: usize, is: usize) {
+    cuts.entry(field.to_owned()).or_insert((was, is)).1 = is;
 }
 
-fn cut_input(entry: &mut Value, cuts: &mut Vec<Cut>) {
+fn cut_input(entry: &mut Value, cuts: &mut Cuts) {
     if let Some(input) = entry.get_mut("input") {
         let was = serialised(input).len();
         *input = json!(format!("[{was} bytes cut]"));
@@ -95,7 +97,7 @@ fn cut_input(entry: &mut Value, cuts: &mut Vec<Cut>) {
 }
 
 /// The last attempts decide a call, so the first ones go.
-fn cut_attempts(entry: &mut Value, cuts: &mut Vec<Cut>) {
+fn cut_attempts(entry: &mut Value, cuts: &mut Cuts) {
     if let Some(attempts) = entry.get_mut("attempts").and_then(Value::as_array_mut).filter(|a| a.len() > ATTEMPTS_MIN) {
         let was = attempts.len();
         attempts.drain(..was - ATTEMPTS_MIN);
@@ -104,7 +106,7 @@ fn cut_attempts(entry: &mut Value, cuts: &mut Vec<Cut>) {
 }
 
 /// Never needed by what an entry can hold today; kept so that the bound is one.
-fn cut_all(entry: &mut Value, cuts: &mut Vec<Cut>) {
+fn cut_all(entry: &mut Value, cuts: &mut Cuts) {
     if let Some(fields) = entry.as_object_mut() {
         let was = fields.len();
         fields.retain(|_, value| !matches!(value, Value::Array(_) | Value::Object(_)));

@@ -216,10 +216,11 @@ fn an_output_beyond_all_bounds_is_cut_in_the_middle_and_said_so() {
     let bench = bench();
     let mut long = attempt("m", TierKind::Local, Cause::Rejected, 1, None);
     long.runner_output = format!("first line\n{}\nlast line", "noise\n".repeat(400_000));
+    let was = long.runner_output.len();
     let written = bench.log.append(&entry("s", vec![long; 30])).unwrap();
     assert!(written.bytes <= 1 << 20, "{}", written.bytes);
     assert_eq!(written.cut.len(), 30);
-    assert_eq!(written.cut[0].field, ".attempts[0].runner_output");
+    assert_eq!((written.cut[0].field.as_str(), written.cut[0].was), (".attempts[0].runner_output", was));
     let history = bench.log.read(&id("s")).unwrap();
     let kept = &history.records[0].entry.attempts[29].runner_output;
     assert!(kept.starts_with("first line") && kept.ends_with("last line") && kept.contains("bytes cut"), "{kept}");

@@ -26,7 +26,7 @@ impl Redactor {
     }
 
     /// Knows these values as well, in the forms they travel in: as they are, in JSON, base64 and addresses.
-    /// A value shorter than [`values::SHORTEST`] would take ordinary words along, so it is left alone; see [`Self::left_alone`].
+    /// A value shorter than 8 bytes would take ordinary words along, so it is left alone; see [`Self::left_alone`].
     pub fn knowing<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Self {
         Self { values: Values::new(secrets) }
     }

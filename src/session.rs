@@ -6,8 +6,11 @@ mod file;
 pub mod id;
 pub mod log;
 pub mod read;
+pub mod record;
 
 pub use bound::Cut;
+pub use file::FileError;
 pub use id::{InvalidSessionId, SessionId};
 pub use log::{LogError, SessionLog, Written};
-pub use read::{Damage, Fault, History, Outcome, Reader, Record};
+pub use read::{Damage, Fault, History, Reader};
+pub use record::{Outcome, Record};

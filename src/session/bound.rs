@@ -146,10 +146,10 @@ mod tests {
     fn no_entry_makes_a_line_longer_than_the_bound() {
         let control = "\u{1}".repeat(STRING_MAX); // six bytes each in JSON
         for entry in [
-            json!({"attempts": vec![json!({"feedback": control, "runner_output": control}); 12]}),
-            json!({"input": vec![7; 900_000], "message": "m"}),
-            json!({"attempts": vec![json!({"model": "m".repeat(200)}); 20_000], "message": "m"}),
-            json!({"other": vec![7; 900_000], "message": "m"}),
+            json!({"attempts": vec![json!({"feedback": control, "runner_output": control}); 4]}),
+            json!({"input": vec![7; 600_000], "message": "m"}),
+            json!({"attempts": vec![json!({"model": "m".repeat(200)}); 6_000], "message": "m"}),
+            json!({"other": vec![7; 600_000], "message": "m"}),
         ] {
             let (text, cuts) = line(entry);
             assert!(text.len() <= LINE_MAX && !cuts.is_empty(), "{} {}", text.len(), cuts.len());

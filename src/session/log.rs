@@ -70,7 +70,8 @@ impl SessionLog {
         let path = self.path(id);
         let file = self.in_directory(|| file::open_to_append(&path))?;
         let space = rustix::fs::fstatvfs(&file).map_err(|e| FileError::Io { path: path.clone(), source: e.into() })?;
-        if space.f_bavail.saturating_mul(space.f_frsize) < ROOM {
+        // A file system that counts nothing says 0 of 0.
+        if space.f_blocks > 0 && space.f_bavail.saturating_mul(space.f_frsize) < ROOM {
             return Err(FileError::NoRoom { path, source: io::ErrorKind::StorageFull.into() }.into());
         }
         Ok(())

@@ -1,38 +1,15 @@
-//! Reads what was written, by us or by versions before us. A line that cannot be read is counted and passed over.
+//! Reads a log from its first line to its last. A line that cannot be read is counted and passed over.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader};
 
-use serde::Deserialize as _;
-use serde_json::{Value, json};
-
-use super::SessionId;
-use crate::engine::{Attempt, Cause, Entry, Verdict};
+use super::{Record, SessionId};
 use crate::words::{count, cut_end};
 
 /// Sixteen times what we write; a longer line is no entry.
 const LINE_MAX: usize = 16 * super::bound::LINE_MAX;
 /// Faults told one by one; the rest are counted.
 const FAULTS_TOLD: usize = 5;
-
-/// One call, as it was found.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Record {
-    /// `final_status` is `error` where the log has a word of its own; `outcome` keeps that word.
-    pub entry: Entry,
-    pub outcome: Outcome,
-}
-
-/// How a call ended, in today's words and in those of older logs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
-    Pass,
-    Fail,
-    Error,
-    Skipped,
-    /// A word nobody here knows; empty if there was none.
-    Other(String),
-}
 
 /// A whole session.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -122,11 +99,7 @@ impl Reader {
         if line.trim_ascii().is_empty() {
             return None;
         }
-        // Our own lines need no second look.
-        if let Ok(entry) = serde_json::from_slice::<Entry>(line) {
-            return Some(Record { outcome: Outcome::of(&json!(entry.final_status)), entry });
-        }
-        match lenient(line, &self.id) {
+        match Record::parse(line, &self.id) {
             Ok((record, left_out)) => {
                 self.damage.attempts += left_out;
                 Some(record)
@@ -173,26 +146,6 @@ impl Iterator for Reader {
     }
 }
 
-impl Outcome {
-    fn of(word: &Value) -> Self {
-        match word.as_str().unwrap_or_default().to_ascii_lowercase().as_str() {
-            "pass" | "ok" => Self::Pass,
-            "fail" => Self::Fail,
-            "error" => Self::Error,
-            "skip" | "skipped" => Self::Skipped,
-            other => Self::Other(cut_end(other, 40).into_owned()),
-        }
-    }
-
-    fn word(&self) -> &'static str {
-        match self {
-            Self::Pass => "pass",
-            Self::Fail => "fail",
-            Self::Error | Self::Skipped | Self::Other(_) => "error",
-        }
-    }
-}
-
 enum Line {
     Whole,
     TooLong,
@@ -227,45 +180,6 @@ fn read_line(lines: &mut BufReader<File>, line: &mut Vec<u8>) -> io::Result<Line
     }
 }
 
-/// Makes today's entry of an older or a later one, and says how many attempts had to be left out.
-fn lenient(line: &[u8], id: &SessionId) -> serde_json::Result<(Record, usize)> {
-    let mut fields: serde_json::Map<String, Value> = serde_json::from_slice(line)?;
-    fields.retain(|_, value| !value.is_null());
-    let outcome = Outcome::of(fields.get("final_status").unwrap_or(&Value::Null));
-    fields.insert("final_status".into(), outcome.word().into());
-    fields.entry("session_id").or_insert_with(|| id.as_str().into());
-    for name in ["timestamp", "skill"] {
-        fields.entry(name).or_insert_with(|| "".into());
-    }
-    let attempts = match fields.remove("attempts") {
-        Some(Value::Array(attempts)) => attempts,
-        _ => Vec::new(),
-    };
-    let all = attempts.len();
-    let attempts: Vec<Attempt> = attempts.into_iter().enumerate().filter_map(|(i, a)| lenient_attempt(i, a)).collect();
-    let mut entry: Entry = serde_json::from_value(Value::Object(fields))?;
-    let left_out = all - attempts.len();
-    entry.attempts = attempts;
-    Ok((Record { entry, outcome }, left_out))
-}
-
-/// An attempt without a tier cannot be counted anywhere, so it is left out; what else is missing gets its default.
-fn lenient_attempt(index: usize, mut attempt: Value) -> Option<Attempt> {
-    let fields = attempt.as_object_mut()?;
-    fields.retain(|_, value| !value.is_null());
-    for (name, value) in [("attempt", json!(index + 1)), ("model", json!("")), ("duration_ms", json!(0))] {
-        fields.entry(name).or_insert(value);
-    }
-    // A verdict or a cause from another time says nothing to us; the rest of the attempt still does.
-    if fields.get("verdict").is_some_and(|verdict| Verdict::deserialize(verdict).is_err()) {
-        fields.remove("verdict");
-    }
-    if fields.get("cause").is_some_and(|cause| Cause::deserialize(cause).is_err()) {
-        fields.remove("cause");
-    }
-    serde_json::from_value(attempt).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
@@ -283,29 +197,6 @@ mod tests {
     fn a_missing_log_is_an_empty_one() {
         let history = Reader::new(&"s".parse().expect("a name"), None).into_history();
         assert_eq!((history, Damage::default().summary()), (History::default(), None));
-    }
-
-    #[test]
-    fn lines_of_older_and_later_versions_are_understood() {
-        let history = read(
-            br#"{"session_id":"s","timestamp":"2025-01-01T00:00:00Z","skill":"tdd","final_status":"ok","attempts":[{"attempt":1,"model":"m","tier":"local","duration_ms":5,"warm_start":false,"verified":true,"verdict":"accept"}]}
-{"skill":"review","final_status":"skipped"}
-{"skill":"review","final_status":"SKIP","message":null}
-{"final_status":"error","brain":{"later":true}}
-{"skill":"x","final_status":"postponed","attempts":[{"tier":"local","verdict":"maybe","cause":"rejected","later":1},{"tier":"orbital"},7]}
-{}"#,
-        );
-        let outcomes: Vec<_> = history.records.iter().map(|r| r.outcome.clone()).collect();
-        use Outcome::{Error, Other, Pass, Skipped};
-        assert_eq!(outcomes, [Pass, Skipped, Skipped, Error, Other("postponed".into()), Other(String::new())]);
-        assert_eq!(history.records[0].entry.attempts[0].verdict, Some(Verdict::Accept));
-        let later = &history.records[4].entry.attempts;
-        assert_eq!(
-            (later.len(), later[0].attempt, later[0].verdict, later[0].cause),
-            (1, 1, None, Some(Cause::Rejected))
-        );
-        assert_eq!(history.records[1].entry.session_id, "s");
-        assert_eq!(history.damage.summary().as_deref(), Some("2 attempts could not be read"));
     }
 
     #[test]

@@ -94,10 +94,13 @@ fn plays_a_role_for_another_test() {
     let words: Vec<&str> = role.split(' ').collect();
     let numbers: Vec<usize> = words[1..].iter().map(|n| n.parse().unwrap()).collect();
     match (words[0], &numbers[..]) {
-        ("once", []) => say(&match log.and_then(|log| log.append(&entry(session, vec![]))) {
-            Ok(_) => "written".to_owned(),
-            Err(error) => error.to_string(),
-        }),
+        ("once", []) => {
+            let written = log.and_then(|log| {
+                log.ready(&session.parse().unwrap())?;
+                log.append(&entry(session, vec![]))
+            });
+            say(&written.map_or_else(|error| error.to_string(), |_| "written".to_owned()));
+        }
         ("until-refused", []) => {
             let log = log.unwrap();
             let mut long =

@@ -1,10 +1,11 @@
 //! Keeps a line of the log within bounds. What is cut is marked where it stood, and told to the writer.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde_json::{Value, json};
 
-use crate::words::cut_middle;
+use crate::words::{cut_end, cut_middle};
 
 /// No string in the log is longer.
 pub(super) const STRING_MAX: usize = 64 * 1024;
@@ -30,15 +31,19 @@ pub struct Cut {
 pub(super) fn line(mut entry: Value) -> (Vec<u8>, Vec<Cut>) {
     let mut cuts = Cuts::new();
     let mut limit = STRING_MAX;
-    cut_strings(&mut entry, limit, &mut String::new(), &mut cuts);
+    cut_strings(&mut entry, limit, &At::Root, &mut cuts);
     let mut text = serialised(&entry);
+    if text.len() > LINE_MAX {
+        cut_input(&mut entry, &mut cuts);
+        text = serialised(&entry);
+    }
     while text.len() > LINE_MAX && limit > STRING_MIN {
         limit /= 2;
-        cut_strings(&mut entry, limit, &mut String::new(), &mut cuts);
+        cut_strings(&mut entry, limit, &At::Root, &mut cuts);
         text = serialised(&entry);
     }
     // What is still too long has too many parts rather than long ones.
-    for shorten in [cut_input, cut_attempts, cut_all] {
+    for shorten in [cut_attempts, cut_all] {
         if text.len() > LINE_MAX {
             shorten(&mut entry, &mut cuts);
             text = serialised(&entry);
@@ -56,43 +61,55 @@ fn serialised(entry: &Value) -> Vec<u8> {
     text
 }
 
-fn cut_strings(value: &mut Value, limit: usize, at: &mut String, cuts: &mut Cuts) {
-    let here = at.len();
+fn cut_strings(value: &mut Value, limit: usize, at: &At<'_>, cuts: &mut Cuts) {
     match value {
         Value::String(text) if text.len() > limit => {
             let (was, cut) = (text.len(), cut_middle(text, limit).into_owned());
-            note(cuts, at, was, cut.len());
+            note(cuts, at.to_string(), was, cut.len());
             *text = cut;
         }
         Value::Array(items) => {
             for (i, item) in items.iter_mut().enumerate() {
-                at.push_str(&format!("[{i}]"));
-                cut_strings(item, limit, at, cuts);
-                at.truncate(here);
+                cut_strings(item, limit, &At::Item(at, i), cuts);
             }
         }
         Value::Object(fields) => {
             for (name, value) in fields {
-                at.push('.');
-                at.push_str(&crate::words::cut_end(name, 60));
-                cut_strings(value, limit, at, cuts);
-                at.truncate(here);
+                cut_strings(value, limit, &At::Field(at, name), cuts);
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
-/// A string that is cut again was as long as it was at first.
-fn note(cuts: &mut Cuts, field: &str, was: usize, is: usize) {
-    cuts.entry(field.to_owned()).or_insert((was, is)).1 = is;
+/// Where we are in the tree; written out only where something is cut.
+enum At<'a> {
+    Root,
+    Field(&'a At<'a>, &'a str),
+    Item(&'a At<'a>, usize),
 }
 
+impl fmt::Display for At<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Field(parent, name) => write!(f, "{parent}.{}", cut_end(name, 60)),
+            Self::Item(parent, i) => write!(f, "{parent}[{i}]"),
+        }
+    }
+}
+
+/// A string that is cut again was as long as it was at first.
+fn note(cuts: &mut Cuts, field: String, was: usize, is: usize) {
+    cuts.entry(field).or_insert((was, is)).1 = is;
+}
+
+/// Arguments that fill half a line are not what the log is for: the attempts are.
 fn cut_input(entry: &mut Value, cuts: &mut Cuts) {
-    if let Some(input) = entry.get_mut("input") {
-        let was = serialised(input).len();
+    let input = entry.get_mut("input").map(|input| (serialised(input).len(), input));
+    if let Some((was, input)) = input.filter(|(was, _)| *was > LINE_MAX / 2) {
         *input = json!(format!("[{was} bytes cut]"));
-        note(cuts, ".input", was, 0);
+        note(cuts, ".input".into(), was, 0);
     }
 }
 
@@ -101,7 +118,7 @@ fn cut_attempts(entry: &mut Value, cuts: &mut Cuts) {
     if let Some(attempts) = entry.get_mut("attempts").and_then(Value::as_array_mut).filter(|a| a.len() > ATTEMPTS_MIN) {
         let was = attempts.len();
         attempts.drain(..was - ATTEMPTS_MIN);
-        note(cuts, ".attempts", was, ATTEMPTS_MIN);
+        note(cuts, ".attempts".into(), was, ATTEMPTS_MIN);
     }
 }
 
@@ -110,7 +127,7 @@ fn cut_all(entry: &mut Value, cuts: &mut Cuts) {
     if let Some(fields) = entry.as_object_mut() {
         let was = fields.len();
         fields.retain(|_, value| !matches!(value, Value::Array(_) | Value::Object(_)));
-        note(cuts, ".", was, fields.len());
+        note(cuts, ".".into(), was, fields.len());
     }
 }
 
@@ -147,9 +164,9 @@ mod tests {
         let control = "\u{1}".repeat(STRING_MAX); // six bytes each in JSON
         for entry in [
             json!({"attempts": vec![json!({"feedback": control, "runner_output": control}); 4]}),
-            json!({"input": vec![7; 600_000], "message": "m"}),
+            json!({"input": vec![1_234_567_890_123_u64; 80_000], "message": "m"}),
             json!({"attempts": vec![json!({"model": "m".repeat(200)}); 6_000], "message": "m"}),
-            json!({"other": vec![7; 600_000], "message": "m"}),
+            json!({"other": vec![1_234_567_890_123_u64; 80_000], "message": "m"}),
         ] {
             let (text, cuts) = line(entry);
             assert!(text.len() <= LINE_MAX && !cuts.is_empty(), "{} {}", text.len(), cuts.len());

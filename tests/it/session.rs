@@ -129,7 +129,7 @@ fn a_name_that_is_a_path_is_refused_and_nothing_is_written() {
 }
 
 #[test]
-fn the_log_is_private_even_where_the_mask_is_open() {
+fn the_log_and_its_directory_are_private() {
     let bench = bench();
     let written = bench.log.append(&entry("s", vec![])).unwrap();
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;

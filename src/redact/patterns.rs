@@ -20,10 +20,13 @@ static SHAPES: LazyLock<Regex> = LazyLock::new(|| {
         r"(?-u:\b)AIza[0-9A-Za-z_-]{30,}",
         // A signed token: header, claims, signature.
         r"(?-u:\b)eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*",
-        r"(?P<keep_scheme>(?-u:\b)(?i-u:bearer|basic)[ \t]+)(?P<maybe_scheme>[A-Za-z0-9._~+/=-]{8,})",
+        // A header says by its name that a secret follows; the word `bearer` alone may be prose.
+        r#"(?P<keep_header>(?i-u:authorization)\\?["']?[ \t]*[:=][ \t]*\\?["']?(?i-u:bearer|basic|token)[ \t]+)[A-Za-z0-9._~+/=-]{4,}"#,
+        r#"(?P<keep_key_header>(?i-u:-api-key)\\?["']?[ \t]*:[ \t]*\\?["']?)[A-Za-z0-9._~+/=-]{8,}"#,
+        r"(?P<keep_scheme>(?-u:\b)(?i-u:bearer)[ \t]+)(?P<maybe_scheme>[A-Za-z0-9._~+/=-]{8,})",
         // As in an environment: no blanks around `=`. As in code and JSON: in quotes.
         r#"(?P<keep_env>(?:API_KEY|ACCESS_KEY|SECRET_KEY|TOKEN|SECRET|PASSWORD)=)[^ \t\n\r"'`$<>{}()\[\],;&\\][^ \t\n\r"'`,;&\\]{7,}"#,
-        r#"(?P<keep_name>(?:(?i-u:api_?key)|ACCESS_KEY|SECRET_KEY|TOKEN|SECRET|PASSWORD)\\?["']?[ \t]*[=:][ \t]*\\?["'])[^ \t\n\r"'$<{\[\\][^ \t\n\r"'\\]{7,}"#,
+        r#"(?P<keep_name>(?:(?i-u:api[_-]?key)|ACCESS_KEY|SECRET_KEY|TOKEN|SECRET|PASSWORD)\\?["']?[ \t]*[=:][ \t]*\\?["'])[^ \t\n\r"'$<{\[\\][^ \t\n\r"'\\]{7,}"#,
         r"(?P<keep_address>://[A-Za-z0-9._%+-]*:)[^ \t\n\r/@:\[][^ \t\n\r/@:]{2,}(?P<after>@)",
     ];
     Regex::new(&shapes.join("|")).expect("the shapes are constant and tested")
@@ -33,7 +36,7 @@ static BLOCK_END: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new("-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----").expect("the shape is constant and tested")
 });
 
-const KEEP: [&str; 4] = ["keep_scheme", "keep_env", "keep_name", "keep_address"];
+const KEEP: [&str; 6] = ["keep_header", "keep_key_header", "keep_scheme", "keep_env", "keep_name", "keep_address"];
 const MAYBE: [&str; 3] = ["maybe_sk", "maybe_token", "maybe_scheme"];
 
 pub(super) fn redact(text: &str) -> Cow<'_, str> {

@@ -35,6 +35,8 @@ fn every_shape_of_key_is_taken_out_and_what_announced_it_stays() {
         ("aws AKIAIOSFODNN7EXAMPLE.", "aws [redacted]."),
         ("Authorization: Bearer abc123def456", "Authorization: Bearer [redacted]"),
         ("authorization: basic dXNlcjpwYXNzd29yZA==", "authorization: basic [redacted]"),
+        ("{\\\"Authorization\\\": \\\"Bearer abcdefghij\\\"}", "{\\\"Authorization\\\": \\\"Bearer [redacted]\\\"}"),
+        ("-H 'x-api-key: abcdefghij'", "-H 'x-api-key: [redacted]'"),
         ("LITELLM_API_KEY=hunter2hunter2 make", "LITELLM_API_KEY=[redacted] make"),
         (r#"{"OPENAI_API_KEY": "abcdefgh-ijkl"}"#, r#"{"OPENAI_API_KEY": "[redacted]"}"#),
         (r#"{\"api_key\":\"abcdefgh-ijkl\"}"#, r#"{\"api_key\":\"[redacted]\"}"#),
@@ -55,6 +57,7 @@ fn prose_and_code_without_secrets_stay_as_they_are() {
     let redactor = Redactor::knowing(["not-in-any-of-these"]);
     for text in [
         "Bearer authentication is described in the task-oriented-documentation-of-the-thing",
+        "a basic python3.11 environment, a bearer of news",
         ".sk-fading-circle { color: red }",
         "api_key_env = \"LITELLM_API_KEY\"",
         "export LITELLM_API_KEY=$LITELLM_API_KEY OPENAI_API_KEY=${KEY:-none}",

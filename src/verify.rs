@@ -8,6 +8,7 @@
 mod build;
 mod command;
 mod outcome;
+mod report;
 pub mod runners;
 mod session;
 mod suite;

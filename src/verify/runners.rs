@@ -2,6 +2,15 @@
 
 mod cargo;
 mod generic;
+mod go;
+mod jest;
+mod mix;
+mod mocha;
+mod node_test;
+mod npm;
+mod pytest;
+mod rspec;
+mod vitest;
 
 use std::path::Path;
 
@@ -27,7 +36,19 @@ pub struct Runner {
 }
 
 /// In the order in which a project is asked; the last one takes every command.
-pub(super) static RUNNERS: &[&Runner] = &[&cargo::RUNNER, &generic::RUNNER];
+pub(super) static RUNNERS: &[&Runner] = &[
+    &go::RUNNER,
+    &npm::RUNNER,
+    &pytest::RUNNER,
+    &cargo::RUNNER,
+    &rspec::RUNNER,
+    &mix::RUNNER,
+    &node_test::RUNNER,
+    &vitest::RUNNER,
+    &jest::RUNNER,
+    &mocha::RUNNER,
+    &generic::RUNNER,
+];
 
 impl Runner {
     pub(super) fn argv(&self) -> Vec<String> {

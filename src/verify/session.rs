@@ -128,13 +128,27 @@ impl Judgement {
         }
     }
 
-    /// Named results and an exit code, which must tell the same story.
-    pub(super) fn of(tests: BTreeMap<TestName, State>, finished: &Finished) -> Self {
+    /// Nothing was run.
+    pub(super) fn empty() -> Self {
         Self {
-            outcome: agree(&tests, exit_code(finished)),
-            tests: Tests::Named(tests),
-            exit_code: exit_code(finished),
-            output: output_of(finished),
+            outcome: Outcome::Cancelled,
+            tests: Tests::Named(BTreeMap::new()),
+            exit_code: None,
+            output: String::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Nothing could be run, because there is no place for the report.
+    pub(super) fn no_place(error: &std::io::Error) -> Self {
+        Self {
+            outcome: Outcome::CouldNotRun {
+                why: format!("no private directory for the report: {error}"),
+                remedy: String::from("make the temporary directory (TMPDIR) writable"),
+            },
+            tests: Tests::Unknown,
+            exit_code: None,
+            output: String::new(),
             notes: Vec::new(),
         }
     }

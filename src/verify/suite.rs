@@ -7,7 +7,7 @@ use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::command;
-use super::outcome::{Outcome, TestName, TestRun, Tests};
+use super::outcome::{TestName, TestRun};
 use super::runners::{self, Runner};
 use super::session::{Bench, Judgement, Session};
 use crate::words;
@@ -136,16 +136,7 @@ impl Suite {
         let began = std::time::Instant::now();
         let judgement = match Session::begin(bench, &self.root, stop) {
             Ok(session) => (self.runner.run)(self, &session).await,
-            Err(error) => Judgement {
-                outcome: Outcome::CouldNotRun {
-                    why: format!("no private directory for the report: {error}"),
-                    remedy: String::from("make the temporary directory (TMPDIR) writable"),
-                },
-                tests: Tests::Unknown,
-                exit_code: None,
-                output: String::new(),
-                notes: Vec::new(),
-            },
+            Err(error) => Judgement::no_place(&error),
         };
         TestRun {
             command: self.command(),

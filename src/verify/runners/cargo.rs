@@ -76,8 +76,7 @@ fn run<'a>(suite: &'a Suite, session: &'a Session<'a>) -> BoxFuture<'a, Judgemen
         if !doctests_only {
             let dir = session.file(SEEN);
             if let Err(error) = witness::write_plan(&dir, &built.plan()) {
-                let why = format!("the private directory cannot be written: {error}");
-                return Judgement::without_tests(Outcome::Unclear { why }, &finished);
+                return Judgement::no_place(&error);
             }
             let runner = serde_json::json!([session.program(), "witness", "libtest", dir]);
             let config = format!("target.\"cfg(all())\".runner={runner}");

@@ -1,0 +1,103 @@
+//! Runners that write a report of their own to a path of our choice: run, read, compare with the exit code.
+
+use std::collections::BTreeMap;
+
+use super::build::BuildError;
+use super::outcome::{Outcome, State, TestName, Tests};
+use super::session::{Judgement, MESSAGE, Session, agree, exit_code, output_of};
+use crate::process::Finished;
+use crate::words;
+
+/// What a report says.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Report {
+    pub(super) tests: BTreeMap<TestName, State>,
+    /// Files that could not be loaded or compiled.
+    pub(super) errors: Vec<BuildError>,
+    /// Why a green report is not believed.
+    pub(super) doubts: Vec<String>,
+}
+
+impl Report {
+    /// Adds a result. The same name twice is told apart by a number, so that no result hides another.
+    pub(super) fn add(&mut self, name: String, state: State) {
+        let name = (1..)
+            .map(|n| TestName(if n == 1 { name.clone() } else { format!("{name} #{n}") }))
+            .find(|name| !self.tests.contains_key(name))
+            .expect("numbers do not end");
+        self.tests.insert(name, state);
+    }
+}
+
+/// A failed test with what it said, cut.
+pub(super) fn failed(message: impl AsRef<str>) -> State {
+    State::Failed(words::cut_middle(&without_colour(message.as_ref()), MESSAGE).trim().to_owned())
+}
+
+/// How one runner is asked for a report and understood.
+pub(super) struct Reporting {
+    /// Named in messages.
+    pub(super) program: &'static str,
+    /// The report's file name.
+    pub(super) file: &'static str,
+    /// `None` if the text is not a complete report.
+    pub(super) parse: fn(&str, &Session<'_>) -> Option<Report>,
+    /// What is known without a report: no tests at all, a wrong option, something that does not load.
+    pub(super) explain: fn(&Finished, i32) -> Option<Outcome>,
+}
+
+impl Reporting {
+    pub(super) async fn run(&self, session: &Session<'_>, argv: &[String], env: &[(&str, String)]) -> Judgement {
+        let finished = session.run(argv, env).await;
+        self.judge(session, &finished)
+    }
+
+    pub(super) fn judge(&self, session: &Session<'_>, finished: &Finished) -> Judgement {
+        let report = session.report(self.file).and_then(|text| (self.parse)(&text, session));
+        let code = exit_code(finished);
+        let outcome =
+            session.cut_short(finished, self.program).unwrap_or_else(|| self.outcome(&report, code, finished));
+        Judgement {
+            outcome,
+            tests: Tests::Named(report.map(|r| r.tests).unwrap_or_default()),
+            exit_code: code,
+            output: output_of(finished),
+            notes: Vec::new(),
+        }
+    }
+
+    fn outcome(&self, report: &Option<Report>, code: Option<i32>, finished: &Finished) -> Outcome {
+        let explained = || code.and_then(|code| (self.explain)(finished, code));
+        let Some(report) = report else {
+            let code = code.map_or_else(|| String::from("no exit code"), |c| format!("exit code {c}"));
+            return explained().unwrap_or_else(|| Outcome::Unclear {
+                why: format!("it ended with {code} before `{}` wrote its report", self.program),
+            });
+        };
+        if !report.errors.is_empty() {
+            return Outcome::DidNotBuild { errors: report.errors.clone() };
+        }
+        match agree(&report.tests, code) {
+            Outcome::Passed if !report.doubts.is_empty() => {
+                let why = report.doubts.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
+                Outcome::Unclear { why: format!("the exit code is 0, but {why}") }
+            }
+            Outcome::Unclear { why } => explained().unwrap_or(Outcome::Unclear { why }),
+            other => other,
+        }
+    }
+}
+
+/// Text without the escape sequences that colour it.
+pub(super) fn without_colour(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("\u{1b}[") {
+        out.push_str(&rest[..at]);
+        let after = &rest[at + 2..];
+        let end = after.find(|c: char| c.is_ascii_alphabetic()).map_or(after.len(), |e| e + 1);
+        rest = &after[end..];
+    }
+    out.push_str(rest);
+    out
+}

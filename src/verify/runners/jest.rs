@@ -1,0 +1,146 @@
+//! `jest`: results from its JSON report at a private path. The format is shared with vitest.
+
+use std::path::Path;
+
+use futures_util::future::FutureExt as _;
+use serde::Deserialize;
+
+use super::super::build::BuildError;
+use super::super::command::{program, without_wrappers};
+use super::super::outcome::{Outcome, State};
+use super::super::report::{Report, Reporting, failed, without_colour};
+use super::super::suite::Ecosystem;
+use super::Runner;
+use super::npm::{Tool, run_tool};
+use crate::process::Finished;
+
+pub(super) static RUNNER: Runner = Runner {
+    name: "jest",
+    ecosystem: Some(Ecosystem::Node),
+    manifests: &[],
+    command: &["npx", "jest"],
+    recognises,
+    run: |suite, session| async move { run_tool(&TOOL, suite, session).await }.boxed(),
+    only,
+};
+
+pub(super) static TOOL: Tool = Tool {
+    recognises,
+    reporting: Reporting { program: "jest", file: "jest.json", parse: |t, s| parse(t, s.root()), explain },
+    flags: |session| {
+        let report = session.file(TOOL.reporting.file);
+        Ok(vec![String::from("--json"), format!("--outputFile={}", report.display())])
+    },
+    options_first: false,
+};
+
+fn recognises(argv: &[String]) -> bool {
+    let argv = without_wrappers(argv);
+    program(argv) == "jest" && !argv.iter().any(|a| a.starts_with("--outputFile") || a.starts_with("--watch"))
+}
+
+/// No report is written when nothing was found.
+pub(super) fn explain(finished: &Finished, code: i32) -> Option<Outcome> {
+    let all = format!("{}\n{}", finished.stdout.text(), finished.stderr.text());
+    let nothing = ["No tests found, exiting", "No test files found", "No test suite found in file"];
+    (code != 0 && nothing.iter().any(|what| all.contains(what))).then_some(Outcome::NoTests)
+}
+
+/// `src/a.test.js > sum > adds` becomes the file and an anchored pattern of the titles.
+pub(super) fn only(argv: &[String], name: &str) -> Option<Vec<String>> {
+    let (file, titles) = name.split_once(" > ")?;
+    let pattern: String = titles
+        .replace(" > ", " ")
+        .chars()
+        .flat_map(|c| r"\.+*?()|[]{}^$/".contains(c).then_some('\\').into_iter().chain([c]))
+        .collect();
+    Some(argv.iter().cloned().chain([file.to_owned(), String::from("-t"), format!("^{pattern}$")]).collect())
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Document {
+    test_results: Vec<FileResult>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct FileResult {
+    name: String,
+    status: String,
+    #[serde(default)]
+    message: String,
+    assertion_results: Vec<Assertion>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Assertion {
+    #[serde(default)]
+    ancestor_titles: Vec<String>,
+    title: String,
+    status: String,
+    #[serde(default)]
+    failure_messages: Option<Vec<String>>,
+}
+
+pub(super) fn parse(text: &str, root: &Path) -> Option<Report> {
+    let document: Document = serde_json::from_str(text).ok()?;
+    let mut report = Report::default();
+    for file in document.test_results {
+        let path = Path::new(&file.name);
+        let path = path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned();
+        if file.status == "failed" && file.assertion_results.is_empty() {
+            let message = without_colour(&file.message);
+            if message.contains("must contain at least one test") || message.contains("No test suite found") {
+                continue;
+            }
+            let said = message.lines().find(|l| l.contains("Error")).unwrap_or(message.trim()).trim().to_owned();
+            let mut error = BuildError::new(said);
+            if error.missing.is_empty() {
+                error.missing = BuildError::new(&message).missing;
+            }
+            report.errors.push(error.at(path, None));
+            continue;
+        }
+        for test in file.assertion_results {
+            let titles: Vec<String> =
+                test.ancestor_titles.into_iter().filter(|t| !t.is_empty()).chain([test.title]).collect();
+            let state = match test.status.as_str() {
+                "passed" => State::Passed,
+                "failed" => failed(test.failure_messages.unwrap_or_default().join("\n")),
+                _ => State::Skipped,
+            };
+            report.add(format!("{path} > {}", titles.join(" > ")), state);
+        }
+    }
+    Some(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::command::argv;
+    use super::super::super::outcome::TestName;
+    use super::*;
+
+    #[test]
+    fn results_are_named_by_file_and_titles() {
+        let text = r#"{"numTotalTests":3,"testResults":[{"name":"/p/a.test.js","status":"failed","message":"","assertionResults":[
+            {"ancestorTitles":["sum"],"title":"adds","status":"passed","failureMessages":[]},
+            {"ancestorTitles":["sum"],"title":"bad","status":"failed","failureMessages":["Error: boo"]},
+            {"ancestorTitles":[],"title":"later","status":"pending","failureMessages":[]}]},
+            {"name":"/p/b.test.js","status":"failed","message":"  Cannot find module './nope' from 'b.test.js'","assertionResults":[]}]}"#;
+        let report = parse(text, Path::new("/p")).expect("whole");
+        assert_eq!(report.tests[&TestName::from("a.test.js > sum > adds")], State::Passed);
+        assert_eq!(report.tests[&TestName::from("a.test.js > sum > bad")], failed("Error: boo"));
+        assert_eq!(report.tests[&TestName::from("a.test.js > later")], State::Skipped);
+        assert_eq!(report.errors[0].missing, ["./nope"]);
+        assert_eq!(parse("{}", Path::new("/p")), None);
+    }
+
+    #[test]
+    fn one_test_is_selected_by_file_and_titles() {
+        let narrowed = only(&argv("npx jest"), "a.test.js > sum > adds (1)").expect("can select");
+        assert_eq!(narrowed, ["npx", "jest", "a.test.js", "-t", r"^sum adds \(1\)$"]);
+    }
+}

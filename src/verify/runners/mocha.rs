@@ -1,0 +1,139 @@
+//! `mocha`: results from its JSON reporter at a private path.
+
+use std::path::Path;
+
+use futures_util::future::FutureExt as _;
+use serde::Deserialize;
+
+use super::super::build::BuildError;
+use super::super::command::{program, without_wrappers};
+use super::super::outcome::{Outcome, State};
+use super::super::report::{Report, Reporting, failed};
+use super::super::suite::Ecosystem;
+use super::Runner;
+use super::npm::{Tool, run_tool};
+use crate::process::Finished;
+
+pub(super) static RUNNER: Runner = Runner {
+    name: "mocha",
+    ecosystem: Some(Ecosystem::Node),
+    manifests: &[],
+    command: &["npx", "mocha"],
+    recognises,
+    run: |suite, session| async move { run_tool(&TOOL, suite, session).await }.boxed(),
+    only: |argv, name| {
+        let (file, title) = name.split_once(" > ")?;
+        Some(argv.iter().cloned().chain([file, "--fgrep", title].map(String::from)).collect())
+    },
+};
+
+pub(super) static TOOL: Tool = Tool {
+    recognises,
+    reporting: Reporting { program: "mocha", file: "mocha.json", parse: |t, s| parse(t, s.root()), explain },
+    flags: |session| {
+        let report = session.file(TOOL.reporting.file);
+        Ok(["--reporter", "json", "--reporter-option", &format!("output={}", report.display())]
+            .map(String::from)
+            .to_vec())
+    },
+    options_first: false,
+};
+
+fn recognises(argv: &[String]) -> bool {
+    let argv = without_wrappers(argv);
+    matches!(program(argv), "mocha" | "_mocha")
+        && !argv.iter().any(|a| a == "--watch" || a == "-w" || a == "--parallel")
+}
+
+/// A file that cannot be loaded ends mocha before it reports.
+fn explain(finished: &Finished, code: i32) -> Option<Outcome> {
+    let err = format!("{}\n{}", finished.stdout.text(), finished.stderr.text());
+    if code != 0 && err.contains("No test files found") {
+        return Some(Outcome::NoTests);
+    }
+    const LOADING: &[&str] =
+        &["SyntaxError", "Cannot find module", "ERR_MODULE_NOT_FOUND", "does not provide an export"];
+    let said = err.lines().find(|l| LOADING.iter().any(|what| l.contains(what)))?;
+    (code != 0).then(|| Outcome::DidNotBuild { errors: vec![BuildError::new(said.trim())] })
+}
+
+#[derive(Deserialize)]
+struct Document {
+    stats: Stats,
+    tests: Vec<Test>,
+    #[serde(default)]
+    pending: Vec<Test>,
+    failures: Vec<Test>,
+}
+
+#[derive(Deserialize)]
+struct Stats {
+    passes: usize,
+    failures: usize,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Test {
+    full_title: String,
+    #[serde(default)]
+    file: Option<String>,
+    #[serde(default)]
+    err: Failure,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Failure {
+    message: Option<String>,
+}
+
+fn parse(text: &str, root: &Path) -> Option<Report> {
+    let document: Document = serde_json::from_str(text).ok()?;
+    let name = |test: &Test| {
+        let path = test.file.as_deref().map(Path::new).unwrap_or(Path::new(""));
+        format!("{} > {}", path.strip_prefix(root).unwrap_or(path).display(), test.full_title)
+    };
+    let is_in =
+        |list: &[Test], test: &Test| list.iter().any(|t| t.full_title == test.full_title && t.file == test.file);
+    let mut report = Report::default();
+    for test in document.failures.iter().chain(document.tests.iter().filter(|t| !is_in(&document.failures, t))) {
+        let state = if let Some(message) = &test.err.message {
+            failed(message)
+        } else if is_in(&document.failures, test) {
+            failed("")
+        } else if is_in(&document.pending, test) {
+            State::Skipped
+        } else {
+            State::Passed
+        };
+        report.add(name(test), state);
+    }
+    let count = |passed: bool| {
+        report.tests.values().filter(|s| (**s == State::Passed) == passed && **s != State::Skipped).count()
+    };
+    if count(true) != document.stats.passes || count(false) != document.stats.failures {
+        report.doubts.push(String::from("mocha's counts and its list of tests differ"));
+    }
+    Some(report)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::outcome::TestName;
+    use super::*;
+
+    #[test]
+    fn lists_become_named_results() {
+        let text = r#"{"stats":{"passes":1,"failures":1,"pending":1},
+            "tests":[{"fullTitle":"sum adds","file":"/p/t.js","err":{}},{"fullTitle":"sum bad","file":"/p/t.js","err":{"message":"boo"}},
+                     {"fullTitle":"later","file":"/p/t.js","err":{}}],
+            "pending":[{"fullTitle":"later","file":"/p/t.js","err":{}}],
+            "failures":[{"fullTitle":"sum bad","file":"/p/t.js","err":{"message":"boo"}}],"passes":[]}"#;
+        let report = parse(text, Path::new("/p")).expect("whole");
+        assert_eq!(report.tests[&TestName::from("t.js > sum adds")], State::Passed);
+        assert_eq!(report.tests[&TestName::from("t.js > sum bad")], failed("boo"));
+        assert_eq!(report.tests[&TestName::from("t.js > later")], State::Skipped);
+        assert!(report.doubts.is_empty(), "{report:?}");
+    }
+}

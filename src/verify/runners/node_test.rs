@@ -1,0 +1,217 @@
+//! `node --test`: results from a reporter of ours, which also tells which tests were begun and never ended.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use futures_util::future::FutureExt as _;
+use serde::Deserialize;
+
+use super::super::build::BuildError;
+use super::super::command::{program, without_wrappers};
+use super::super::outcome::{Outcome, State};
+use super::super::report::{Report, Reporting, failed};
+use super::super::session::Session;
+use super::super::suite::Ecosystem;
+use super::Runner;
+use super::npm::{Tool, run_tool};
+use crate::process::Finished;
+
+pub(super) static RUNNER: Runner = Runner {
+    name: "node_test",
+    ecosystem: Some(Ecosystem::Node),
+    manifests: &[],
+    command: &["node", "--test"],
+    recognises,
+    run: |suite, session| async move { run_tool(&TOOL, suite, session).await }.boxed(),
+    only: |argv, name| {
+        // Anchored on the last title: the pattern is tried on each title alone in older versions.
+        let title = name.rsplit(" > ").next()?;
+        let at = argv.iter().position(|a| a == "--test")? + 1;
+        let mut narrowed = argv.to_vec();
+        narrowed.insert(at, format!("--test-name-pattern=^{}$", escaped(title)));
+        Some(narrowed)
+    },
+};
+
+pub(super) static TOOL: Tool = Tool {
+    recognises,
+    reporting: Reporting { program: "node --test", file: "node.jsonl", parse: |t, s| parse(t, s.root()), explain },
+    flags,
+    options_first: true,
+};
+
+const REPORTER: &str = include_str!("node_test/reporter.mjs");
+
+fn recognises(argv: &[String]) -> bool {
+    let argv = without_wrappers(argv);
+    program(argv) == "node"
+        && argv.iter().any(|a| a == "--test")
+        && !argv.iter().any(|a| a.starts_with("--test-reporter"))
+}
+
+fn flags(session: &Session<'_>) -> std::io::Result<Vec<String>> {
+    let reporter = session.file("reporter.mjs");
+    std::fs::write(&reporter, REPORTER)?;
+    let report = session.file(TOOL.reporting.file);
+    Ok(vec![
+        format!("--test-reporter={}", reporter.display()),
+        format!("--test-reporter-destination={}", report.display()),
+        String::from("--test-reporter=spec"),
+        String::from("--test-reporter-destination=stdout"),
+    ])
+}
+
+fn explain(finished: &Finished, _code: i32) -> Option<Outcome> {
+    let err = finished.stderr.text();
+    let line = err.lines().find(|l| l.contains("bad option") || l.contains("Could not find '"))?;
+    Some(if line.contains("bad option") {
+        Outcome::CouldNotRun {
+            why: line.trim().to_owned(),
+            remedy: String::from("use Node 20 or newer, or name a `test_cmd`"),
+        }
+    } else {
+        Outcome::NoTests
+    })
+}
+
+fn escaped(title: &str) -> String {
+    title.chars().flat_map(|c| r"\.+*?()|[]{}^$/".contains(c).then_some('\\').into_iter().chain([c])).collect()
+}
+
+#[derive(Deserialize)]
+struct Event {
+    #[serde(rename = "type")]
+    kind: String,
+    name: Option<String>,
+    nesting: Option<usize>,
+    file: Option<String>,
+    line: Option<u32>,
+    #[serde(default)]
+    skipped: bool,
+    #[serde(default)]
+    todo: bool,
+    #[serde(default)]
+    suite: bool,
+    error: Option<String>,
+    message: Option<String>,
+}
+
+/// `None` if the last line, which says that all is told, is missing.
+fn parse(text: &str, root: &Path) -> Option<Report> {
+    let mut report = Report::default();
+    // Per file: the titles on the way down, what was begun, what was written to stderr.
+    let mut titles: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut open: BTreeMap<(String, usize, String, Option<u32>), i64> = BTreeMap::new();
+    let mut stderr: BTreeMap<String, String> = BTreeMap::new();
+    let mut ended = false;
+    for line in text.lines() {
+        let event: Event = serde_json::from_str(line).ok()?;
+        let file = event.file.as_deref().map(|f| relative(f, root)).unwrap_or_default();
+        let name = event.name.unwrap_or_default();
+        let whole_file = event.nesting == Some(0) && !file.is_empty() && relative(&name, root) == file;
+        let nesting = event.nesting.unwrap_or_default();
+        match event.kind.as_str() {
+            "end" => ended = true,
+            "test:stderr" => stderr.entry(file).or_default().push_str(&event.message.unwrap_or_default()),
+            "test:start" if !whole_file => {
+                let titles = titles.entry(file).or_default();
+                titles.truncate(nesting);
+                titles.push(name);
+            }
+            "test:enqueue" if !whole_file => *open.entry((file, nesting, name, event.line)).or_default() += 1,
+            "test:pass" | "test:fail" if whole_file => {
+                let said = stderr.get(&file).map(String::as_str).unwrap_or_default();
+                whole(&mut report, &file, event.kind == "test:pass", said, root);
+            }
+            "test:pass" | "test:fail" => {
+                *open.entry((file.clone(), nesting, name.clone(), event.line)).or_default() -= 1;
+                let above = titles.get(&file).map(|t| &t[..nesting.min(t.len())]).unwrap_or_default();
+                let titles: Vec<&str> = above.iter().map(String::as_str).chain([name.as_str()]).collect();
+                let state = match event.kind.as_str() {
+                    _ if event.suite && event.kind == "test:pass" => continue,
+                    // A suite fails with its tests, or by itself in a hook.
+                    _ if event.suite && event.error.as_deref().is_some_and(|e| e.contains("subtest")) => continue,
+                    _ if event.skipped || event.todo => State::Skipped,
+                    "test:pass" => State::Passed,
+                    _ => failed(event.error.unwrap_or_default()),
+                };
+                report.add(format!("{file} > {}", titles.join(" > ")), state);
+            }
+            _ => {}
+        }
+    }
+    for ((file, _, name, _), count) in open {
+        if count > 0 {
+            report.doubts.push(format!("`{name}` in `{file}` was begun and has no result"));
+        }
+    }
+    ended.then_some(report)
+}
+
+/// A file without tests of its own: a plain script, one that could not be loaded, or one that left before its tests.
+fn whole(report: &mut Report, file: &str, passed: bool, stderr: &str, root: &Path) {
+    const LOADING: &[&str] =
+        &["SyntaxError", "Cannot find module", "ERR_MODULE_NOT_FOUND", "does not provide an export"];
+    if !passed && LOADING.iter().any(|what| stderr.contains(what)) {
+        let said = stderr.lines().find(|l| l.contains("Error: ") || l.contains("Error [")).unwrap_or(stderr);
+        let place = stderr.lines().next().and_then(|l| l.trim_start_matches("file://").rsplit_once(':'));
+        let place = place.and_then(|(path, line)| Some((relative(path, root), line.parse().ok()?)));
+        let (path, line) = place.map_or_else(|| (file.to_owned(), None), |(path, line)| (path, Some(line)));
+        let path = if path.starts_with("node:") { file.to_owned() } else { path };
+        report.errors.push(BuildError::new(said).at(path, line));
+        return;
+    }
+    let declares_tests = std::fs::read_to_string(root.join(file)).is_ok_and(|text| text.contains("node:test"));
+    if passed && declares_tests {
+        report.doubts.push(format!("`{file}` ended before any of its tests had a result"));
+        return;
+    }
+    report.add(file.to_owned(), if passed { State::Passed } else { failed(stderr) });
+}
+
+fn relative(path: &str, root: &Path) -> String {
+    let path = Path::new(path.strip_prefix("file://").unwrap_or(path));
+    path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::command::argv;
+    use super::super::super::outcome::TestName;
+    use super::*;
+
+    const RUN: &str = r#"{"type":"test:enqueue","name":"/p/test/c.js","nesting":0,"file":"/p/test/c.js","line":1}
+{"type":"test:enqueue","name":"suite","nesting":0,"file":"/p/test/c.js","line":2}
+{"type":"test:enqueue","name":"in ok","nesting":1,"file":"/p/test/c.js","line":2}
+{"type":"test:enqueue","name":"in bad","nesting":1,"file":"/p/test/c.js","line":2}
+{"type":"test:start","name":"suite","nesting":0,"file":"/p/test/c.js","line":2}
+{"type":"test:start","name":"in ok","nesting":1,"file":"/p/test/c.js","line":2}
+{"type":"test:pass","name":"in ok","nesting":1,"file":"/p/test/c.js","line":2}
+{"type":"test:start","name":"in bad","nesting":1,"file":"/p/test/c.js","line":2}
+{"type":"test:fail","name":"in bad","nesting":1,"file":"/p/test/c.js","line":2,"error":"boo"}
+{"type":"test:fail","name":"suite","nesting":0,"file":"/p/test/c.js","line":2,"error":"1 subtest failed","suite":true}
+"#;
+
+    #[test]
+    fn results_are_named_by_file_and_titles() {
+        let report = parse(&format!("{RUN}{{\"type\":\"end\"}}\n"), Path::new("/p")).expect("whole");
+        assert_eq!(report.tests.len(), 2);
+        assert_eq!(report.tests[&TestName::from("test/c.js > suite > in ok")], State::Passed);
+        assert_eq!(report.tests[&TestName::from("test/c.js > suite > in bad")], failed("boo"));
+        assert!(report.doubts.is_empty(), "{report:?}");
+        assert_eq!(parse(RUN, Path::new("/p")), None, "without its end");
+    }
+
+    #[test]
+    fn a_test_that_was_begun_and_never_ended_is_a_doubt() {
+        let begun = r#"{"type":"test:enqueue","name":"left","nesting":0,"file":"/p/a.js","line":9}"#;
+        let report = parse(&format!("{RUN}{begun}\n{{\"type\":\"end\"}}\n"), Path::new("/p")).expect("whole");
+        assert_eq!(report.doubts.len(), 1);
+    }
+
+    #[test]
+    fn it_knows_its_own_commands() {
+        assert!(recognises(&argv("node --test")) && recognises(&argv("NODE_ENV=test node --test a.js")));
+        assert!(!recognises(&argv("node a.js")) && !recognises(&argv("node --test --test-reporter=tap")));
+    }
+}

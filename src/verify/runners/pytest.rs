@@ -1,0 +1,104 @@
+//! `pytest`: results from its JUnit report at a private path.
+
+mod junit;
+
+use futures_util::future::{BoxFuture, FutureExt as _};
+
+use super::super::build::BuildError;
+use super::super::command::{program, without_wrappers};
+use super::super::outcome::Outcome;
+use super::super::report::Reporting;
+use super::super::session::{Judgement, Session};
+use super::super::suite::{Ecosystem, Suite};
+use super::Runner;
+use crate::process::Finished;
+
+pub(super) static RUNNER: Runner = Runner {
+    name: "pytest",
+    ecosystem: Some(Ecosystem::Python),
+    manifests: &["pyproject.toml", "pytest.ini"],
+    command: &["pytest"],
+    recognises,
+    run,
+    only,
+};
+
+static REPORTING: Reporting =
+    Reporting { program: "pytest", file: "pytest.xml", parse: |text, _| junit::parse(text), explain };
+
+fn recognises(argv: &[String]) -> bool {
+    let argv = without_wrappers(argv);
+    let words: Vec<&str> = argv.iter().map(String::as_str).collect();
+    matches!(program(argv), "pytest" | "py.test")
+        || (program(argv).starts_with("python") && matches!(words[1..], ["-m", "pytest", ..]))
+}
+
+fn run<'a>(suite: &'a Suite, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
+    async move {
+        let mut argv = suite.argv().to_vec();
+        argv.push(format!("--junitxml={}", session.file(REPORTING.file).display()));
+        // The older family names the file of each test, which makes it possible to run one alone.
+        argv.extend(["-o", "junit_family=xunit1", "-o"].map(String::from));
+        // Not switched off, because options of that plug-in may be in the project's configuration; only elsewhere.
+        argv.push(format!("cache_dir={}", session.file("pytest_cache").display()));
+        REPORTING.run(session, &argv, &[]).await
+    }
+    .boxed()
+}
+
+/// Exit codes: 1 failures, 2 interrupted, 3 internal error, 4 usage, 5 nothing collected.
+fn explain(finished: &Finished, code: i32) -> Option<Outcome> {
+    let (out, err) = (finished.stdout.text(), finished.stderr.text());
+    let all = format!("{out}\n{err}");
+    match code {
+        5 => Some(Outcome::NoTests),
+        1 | 4 if all.contains("No module named pytest") => Some(Outcome::CouldNotRun {
+            why: String::from("Python has no module `pytest`"),
+            remedy: String::from("install pytest in that environment or name another command as `test_cmd`"),
+        }),
+        4 if all.contains("while loading conftest") => {
+            let said: Vec<&str> = all.lines().filter_map(|l| l.strip_prefix("E   ")).collect();
+            Some(Outcome::DidNotBuild { errors: vec![BuildError::new(said.join("\n")).at("conftest.py", None)] })
+        }
+        4 => {
+            let line = all.lines().find(|l| l.to_lowercase().starts_with("error")).unwrap_or("wrong usage").to_owned();
+            Some(Outcome::CouldNotRun { why: line, remedy: String::from("correct the command or the configuration") })
+        }
+        _ => None,
+    }
+}
+
+fn only(argv: &[String], name: &str) -> Option<Vec<String>> {
+    name.contains("::").then_some(())?;
+    // Paths that narrow the suite would widen the selection again.
+    let keep = |a: &&String| a.starts_with('-') || !(a.ends_with(".py") || a.contains("::") || a.ends_with('/'));
+    Some(argv.iter().filter(keep).cloned().chain([name.to_owned()]).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::command::argv;
+    use super::*;
+
+    #[test]
+    fn it_knows_its_own_commands() {
+        for (words, known) in [
+            ("pytest", true),
+            ("pytest -q tests/", true),
+            (".venv/bin/pytest", true),
+            ("python -m pytest -x", true),
+            ("python3.11 -m pytest", true),
+            ("uv run pytest", true),
+            ("python -m unittest", false),
+            ("python", false),
+        ] {
+            assert_eq!(recognises(&argv(words)), known, "{words}");
+        }
+    }
+
+    #[test]
+    fn one_test_replaces_the_paths_of_the_command() {
+        let narrowed = only(&argv("pytest -q tests/"), "tests/test_a.py::TestK::test_p[a b]").expect("can select");
+        assert_eq!(narrowed, ["pytest", "-q", "tests/test_a.py::TestK::test_p[a b]"]);
+    }
+}

@@ -1,0 +1,165 @@
+//! `rspec`: results from its JSON formatter at a private path.
+
+use futures_util::future::{BoxFuture, FutureExt as _};
+use serde::Deserialize;
+
+use super::super::build::BuildError;
+use super::super::command::program;
+use super::super::outcome::{Outcome, State};
+use super::super::report::{Report, Reporting, failed};
+use super::super::session::{Judgement, Session};
+use super::super::suite::{Ecosystem, Suite};
+use super::Runner;
+use crate::process::Finished;
+
+pub(super) static RUNNER: Runner = Runner {
+    name: "rspec",
+    ecosystem: Some(Ecosystem::Ruby),
+    manifests: &["Gemfile"],
+    command: &["bundle", "exec", "rspec"],
+    recognises,
+    run,
+    only,
+};
+
+static REPORTING: Reporting = Reporting { program: "rspec", file: "rspec.json", parse: |text, _| parse(text), explain };
+
+fn recognises(argv: &[String]) -> bool {
+    let words: Vec<&str> = argv.iter().map(String::as_str).collect();
+    program(argv) == "rspec" || (program(argv) == "bundle" && matches!(words[1..], ["exec", "rspec" | "bin/rspec", ..]))
+}
+
+fn run<'a>(suite: &'a Suite, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
+    async move {
+        let mut argv = suite.argv().to_vec();
+        let report = session.file(REPORTING.file).display().to_string();
+        argv.extend(["--format", "progress", "--format", "json", "--out", &report].map(String::from));
+        REPORTING.run(session, &argv, &[]).await
+    }
+    .boxed()
+}
+
+fn explain(finished: &Finished, code: i32) -> Option<Outcome> {
+    let err = finished.stderr.text();
+    let line = |what: &str| err.lines().find(|l| l.contains(what)).map(|l| l.trim().to_owned());
+    // Bundler: 7 a gem is missing, 10 no Gemfile.
+    let why = line("Could not find").or_else(|| line("Could not locate Gemfile")).or_else(|| line("can't find gem"));
+    match (code, why) {
+        (0, _) | (_, None) => None,
+        (_, Some(why)) => {
+            Some(Outcome::CouldNotRun { why, remedy: String::from("run `bundle install` or name a `test_cmd`") })
+        }
+    }
+}
+
+/// `spec/a_spec.rb A adds` becomes the file and the description.
+fn only(argv: &[String], name: &str) -> Option<Vec<String>> {
+    let (file, description) = name.split_once(".rb ").map(|(f, d)| (format!("{f}.rb"), d))?;
+    let keep = argv.iter().filter(|a| a.starts_with('-') || !(a.contains("_spec.rb") || a.starts_with("spec/")));
+    Some(keep.cloned().chain([file, String::from("-e"), description.to_owned()]).collect())
+}
+
+#[derive(Deserialize)]
+struct Document {
+    #[serde(default)]
+    messages: Vec<String>,
+    examples: Vec<Example>,
+    summary: Summary,
+}
+
+#[derive(Deserialize)]
+struct Summary {
+    example_count: usize,
+    #[serde(default)]
+    errors_outside_of_examples_count: usize,
+}
+
+#[derive(Deserialize)]
+struct Example {
+    full_description: String,
+    status: String,
+    file_path: String,
+    exception: Option<Exception>,
+}
+
+#[derive(Deserialize)]
+struct Exception {
+    class: String,
+    message: String,
+}
+
+fn parse(text: &str) -> Option<Report> {
+    let document: Document = serde_json::from_str(text).ok()?;
+    let mut report = Report::default();
+    for example in &document.examples {
+        let state = match (example.status.as_str(), &example.exception) {
+            ("passed", _) => State::Passed,
+            ("pending", _) => State::Skipped,
+            (_, Some(e)) => failed(format!("{}: {}", e.class, e.message.trim())),
+            (status, None) => failed(status),
+        };
+        report.add(format!("{} {}", example.file_path.trim_start_matches("./"), example.full_description), state);
+    }
+    if document.examples.len() != document.summary.example_count {
+        report.doubts.push(String::from("rspec's count and its list of examples differ"));
+    }
+    if document.summary.errors_outside_of_examples_count > 0 {
+        report.errors = document.messages.iter().filter_map(|m| load_error(m)).collect();
+        if report.errors.is_empty() {
+            report.errors.push(BuildError::new("an error occurred outside of the examples"));
+        }
+    }
+    Some(report)
+}
+
+fn load_error(message: &str) -> Option<BuildError> {
+    let (_, after) = message.split_once("An error occurred while loading ")?;
+    let (file, rest) = after.split_once('\n').unwrap_or((after, ""));
+    let file = file.trim_end_matches('.').trim_start_matches("./");
+    let said: Vec<&str> = rest.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')).collect();
+    let at =
+        |text: &str| text.split(&format!("{file}:")).nth(1)?.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok();
+    let what = said.iter().position(|l| l.ends_with("Error:")).map_or(&said[..], |at| &said[at..]);
+    Some(BuildError::new(what.join("\n")).at(file, at(rest)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::command::argv;
+    use super::super::super::outcome::TestName;
+    use super::*;
+
+    #[test]
+    fn examples_become_named_results() {
+        let report = parse(
+            r#"{"version":"3.12.0","examples":[
+            {"id":"./spec/a_spec.rb[1:1]","full_description":"A ok","status":"passed","file_path":"./spec/a_spec.rb"},
+            {"id":"./spec/a_spec.rb[1:2]","full_description":"A bad","status":"failed","file_path":"./spec/a_spec.rb",
+             "exception":{"class":"RSpec::Expectations::ExpectationNotMetError","message":"\nexpected: 2\n     got: 1\n"}},
+            {"id":"./spec/a_spec.rb[1:3]","full_description":"A ok","status":"pending","file_path":"./spec/a_spec.rb"}],
+            "summary":{"example_count":3,"failure_count":1,"pending_count":1,"errors_outside_of_examples_count":0}}"#,
+        )
+        .expect("whole");
+        let names: Vec<_> = report.tests.keys().map(|n| n.0.as_str()).collect();
+        assert_eq!(names, ["spec/a_spec.rb A bad", "spec/a_spec.rb A ok", "spec/a_spec.rb A ok #2"]);
+        assert!(
+            matches!(&report.tests[&TestName::from("spec/a_spec.rb A bad")], State::Failed(m) if m.contains("got: 1"))
+        );
+        assert!(report.doubts.is_empty());
+    }
+
+    #[test]
+    fn a_file_that_does_not_load_is_a_build_error() {
+        let message = "\nAn error occurred while loading ./spec/b_spec.rb.\nFailure/Error: Calc.new\n\nNameError:\n  \
+            uninitialized constant Calc\n# ./spec/b_spec.rb:2:in `<top (required)>'\n";
+        let error = load_error(message).expect("recognised");
+        assert_eq!((error.file.as_deref(), error.line), (Some("spec/b_spec.rb"), Some(2)));
+        assert_eq!(error.missing, ["Calc"]);
+    }
+
+    #[test]
+    fn one_example_is_selected_by_file_and_description() {
+        let narrowed = only(&argv("bundle exec rspec"), "spec/a_spec.rb A bad").expect("can select");
+        assert_eq!(narrowed, argv("bundle exec rspec spec/a_spec.rb -e 'A bad'"));
+    }
+}

@@ -78,7 +78,7 @@ impl Reporting {
             return Outcome::DidNotBuild { errors: report.errors.clone() };
         }
         match agree(&report.tests, code) {
-            Outcome::Passed if !report.doubts.is_empty() => {
+            Outcome::Passed | Outcome::NoTests if !report.doubts.is_empty() => {
                 let why = report.doubts.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
                 Outcome::Unclear { why: format!("the exit code is 0, but {why}") }
             }

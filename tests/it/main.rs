@@ -7,6 +7,7 @@ mod fake_claude;
 mod installed;
 mod loaded;
 mod loopback;
+mod ecosystems;
 mod map;
 mod mcp_bench;
 mod mcp_calls;

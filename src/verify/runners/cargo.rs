@@ -164,7 +164,7 @@ fn judge(parts: Vec<Part>, session: &Session<'_>) -> Judgement {
         code = if code == Some(0) { exit_code(&part.finished) } else { code };
     }
     let mut outcome = cut_short.unwrap_or_else(|| agree(&tests, code));
-    if outcome.is_passed() && !doubts.is_empty() {
+    if matches!(outcome, Outcome::Passed | Outcome::NoTests) && !doubts.is_empty() {
         doubts.truncate(5);
         outcome = Outcome::Unclear { why: format!("cargo ended with exit code 0, but {}", doubts.join(", ")) };
     }

@@ -128,7 +128,7 @@ fn judge(
     } else {
         agree(&tests, code)
     };
-    if outcome.is_passed() && !doubts.is_empty() {
+    if matches!(outcome, Outcome::Passed | Outcome::NoTests) && !doubts.is_empty() {
         doubts.truncate(5);
         let why = format!("go ended with exit code 0, but {}", doubts.join(", "));
         return (Outcome::Unclear { why }, tests);

@@ -2,12 +2,12 @@
 #![allow(clippy::unwrap_used, reason = "a test that unwraps says where it failed")]
 
 mod doctor;
+mod ecosystems;
 mod explain;
 mod fake_claude;
 mod installed;
 mod loaded;
 mod loopback;
-mod ecosystems;
 mod map;
 mod mcp_bench;
 mod mcp_calls;

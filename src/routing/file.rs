@@ -50,14 +50,19 @@ pub(crate) fn parse(text: &str) -> Result<Document, FileFault> {
         line: e.span().map(|span| line_at(text, span.start)),
         missing: false,
     })?;
-    let values = Toml::from_str::<Dict>(text).map_err(|e| FileFault {
-        fault: Fault::NotToml(e.message().replace('\n', ", ")),
-        line: e.span().map(|span| line_at(text, span.start)),
-        missing: false,
-    })?;
+    let values = values(text)?;
     let mut lines = BTreeMap::new();
     note_lines(text, &mut Vec::new(), places.as_table(), &mut lines);
     Ok(Document { values, lines })
+}
+
+/// The values alone.
+pub(crate) fn values(text: &str) -> Result<Dict, FileFault> {
+    Toml::from_str::<Dict>(text).map_err(|e| FileFault {
+        fault: Fault::NotToml(e.message().replace('\n', ", ")),
+        line: e.span().map(|span| line_at(text, span.start)),
+        missing: false,
+    })
 }
 
 const MAX_BYTES: u64 = 1 << 20;

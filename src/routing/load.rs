@@ -74,26 +74,22 @@ impl Loaded {
 
 /// Reads all layers and checks them as one. Reports every problem it finds, not only the first.
 pub fn load(sources: &Sources) -> Result<Loaded, RoutingError> {
-    let built_in = file::parse(BUILT_IN).expect("the built-in models.toml is TOML; a test reads it");
+    // Neither its lines nor its faults are needed: a test sees to it that there are none.
+    let built_in = file::values(BUILT_IN).expect("the built-in models.toml is TOML; a test reads it");
     let (user, file) = read_user_file(sources)?;
 
-    let mut problems = misfits(&built_in, |_| Origin::BuiltIn);
+    let (mut problems, mut warnings) = (Vec::new(), Vec::new());
+    let mut figment = Figment::new().merge(Layer::new("built-in", None, built_in));
     if let Some(path) = &file {
         problems.extend(misfits(&user, |line| Origin::File(path.clone(), line)));
-    }
-
-    let mut figment = Figment::new().merge(Layer::new("built-in", None, built_in.values));
-    if let Some(path) = &file {
         figment = figment.merge(Layer::new("file", Some(Source::File(path.clone())), user.values));
     }
-    let general = variables::general(&sources.env, &named(&figment));
-    problems.extend(general.problems);
-    let mut warnings = general.warnings;
-    figment = merge_settings(figment, general.settings, &mut warnings);
-    let models = variables::models(&sources.env, &named(&figment));
-    problems.extend(models.problems);
-    warnings.extend(models.warnings);
-    figment = merge_settings(figment, models.settings, &mut warnings);
+    for read in [variables::general, variables::models] {
+        let read = read(&sources.env, &|| named(&figment));
+        problems.extend(read.problems);
+        warnings.extend(read.warnings);
+        figment = merge_settings(figment, read.settings, &mut warnings);
+    }
     if !problems.is_empty() {
         return Err(RoutingError::Invalid(problems));
     }
@@ -157,9 +153,9 @@ fn misfits(document: &Document, origin: impl Fn(Option<usize>) -> Origin) -> Vec
 }
 
 fn merge_settings(mut figment: Figment, settings: Vec<Setting>, warnings: &mut Vec<Warning>) -> Figment {
+    let kind = |figment: &Figment| figment.find_value("warm.kind").ok().and_then(Value::into_string);
     for setting in settings {
-        let kind = figment.find_value("warm.kind").ok().and_then(Value::into_string);
-        if setting.variable == "LLAMA_SWAP_URL" && kind.as_deref() != Some("llama-swap") {
+        if setting.variable == "LLAMA_SWAP_URL" && kind(&figment).as_deref() != Some("llama-swap") {
             let why = "`warm.kind` is not \"llama-swap\"";
             warnings.push(Warning::Unused { variable: setting.variable, why });
             continue;
@@ -195,7 +191,9 @@ impl Provider for Layer {
 
 /// Backends and models that have been named so far, in tables, chains and patterns.
 fn named(figment: &Figment) -> Named {
-    let table = |name: &str| figment.find_value(name).ok().and_then(Value::into_dict).unwrap_or_default();
+    // Once: figment copies everything for each look inside.
+    let all = figment.find_value("").ok().and_then(Value::into_dict).unwrap_or_default();
+    let table = |name: &str| all.get(name).and_then(Value::as_dict).cloned().unwrap_or_default();
     let texts = |value: &Value| -> Vec<String> {
         let list = value.as_array().unwrap_or_default();
         value.as_str().into_iter().chain(list.iter().filter_map(Value::as_str)).map(str::to_owned).collect()
@@ -209,7 +207,7 @@ fn named(figment: &Figment) -> Named {
     models.extend(inside(&skills, "chain"));
     models.extend(inside(&skills, "verifier"));
     for key in ["verifier", "default_chain"] {
-        models.extend(figment.find_value(key).iter().flat_map(texts));
+        models.extend(all.get(key).into_iter().flat_map(texts));
     }
     models.remove("none");
     Named { backends: backends.into_keys().collect(), models }
@@ -248,4 +246,16 @@ fn unfit(error: &figment::Error, origins: &BTreeMap<String, Origin>) -> RoutingE
     let key = keys::shown(&error.path);
     let origin = origins.get(&key).cloned().unwrap_or(Origin::BuiltIn);
     RoutingError::Invalid(vec![Problem { origin, key: Some(key), fault: Fault::Unfit, hint: None }])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_built_in_has_no_faults() {
+        let document = file::parse(BUILT_IN).expect("TOML");
+        let problems: Vec<String> = misfits(&document, |_| Origin::BuiltIn).iter().map(ToString::to_string).collect();
+        assert!(problems.is_empty(), "{problems:#?}");
+    }
 }

@@ -2,7 +2,7 @@
 //! The key's kind decides how a value is read, so `007` stays a text where a text is meant and `a,b` is a list.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use figment::value::{Dict, Value};
 
@@ -33,36 +33,27 @@ pub(crate) struct Read {
 }
 
 /// Reads everything but `SUPERVISOR_MODELS__…`, whose names depend on the chains the rest may set.
-pub(crate) fn general(env: &BTreeMap<OsString, OsString>, named: &Named) -> Read {
+/// What is named is asked for only if there is something to read: most environments say nothing about us.
+pub(crate) fn general(env: &Environment, named: &dyn Fn() -> Named) -> Read {
     let mut read = Read::default();
     for (alias, path) in ALIASES {
-        if let Some(value) = env.get(&OsString::from(alias)).filter(|v| !v.is_empty()) {
+        if let Some(value) = env.get(OsStr::new(alias)).filter(|v| !v.is_empty()) {
             let path: Vec<String> = path.iter().map(|&s| s.to_owned()).collect();
             read.take(alias, path, value);
         }
     }
-    for (name, value) in ours(env).filter(|(name, _)| !name.starts_with(MODELS)) {
-        match target(&name, named) {
-            Target::Key(path) => read.take(&name, path, value),
-            Target::Nothing => read.stray(&name, value, named),
-            Target::Several(candidates) => read.ambiguous(&name, candidates),
-        }
-    }
+    read.all(ours(env).filter(|(name, _)| !name.starts_with(MODELS)).collect(), named);
     read
 }
 
 /// Reads `SUPERVISOR_MODELS__…` against all model names known by now.
-pub(crate) fn models(env: &BTreeMap<OsString, OsString>, named: &Named) -> Read {
+pub(crate) fn models(env: &Environment, named: &dyn Fn() -> Named) -> Read {
     let mut read = Read::default();
-    for (name, value) in ours(env).filter(|(name, _)| name.starts_with(MODELS)) {
-        match target(&name, named) {
-            Target::Key(path) => read.take(&name, path, value),
-            Target::Nothing => read.stray(&name, value, named),
-            Target::Several(candidates) => read.ambiguous(&name, candidates),
-        }
-    }
+    read.all(ours(env).filter(|(name, _)| name.starts_with(MODELS)).collect(), named);
     read
 }
+
+type Environment = BTreeMap<OsString, OsString>;
 
 impl Setting {
     /// The setting as a layer of its own, so that the variable's name stays with the value.
@@ -74,6 +65,20 @@ impl Setting {
 }
 
 impl Read {
+    fn all(&mut self, variables: Vec<(String, &OsString)>, named: &dyn Fn() -> Named) {
+        if variables.is_empty() {
+            return;
+        }
+        let named = named();
+        for (name, value) in variables {
+            match target(&name, &named) {
+                Target::Key(path) => self.take(&name, path, value),
+                Target::Nothing => self.stray(&name, value, &named),
+                Target::Several(candidates) => self.ambiguous(&name, candidates),
+            }
+        }
+    }
+
     fn take(&mut self, variable: &str, path: Vec<String>, value: &OsString) {
         let parts: Vec<&str> = path.iter().map(String::as_str).collect();
         let keys::Place::Leaf(key) = keys::place(&parts) else { unreachable!("targets are keys") };
@@ -120,7 +125,7 @@ enum Target {
 }
 
 /// Variables with our prefix that no other part of the program reads; empty ones count as unset.
-fn ours(env: &BTreeMap<OsString, OsString>) -> impl Iterator<Item = (String, &OsString)> {
+fn ours(env: &Environment) -> impl Iterator<Item = (String, &OsString)> {
     env.iter()
         .filter(|(_, value)| !value.is_empty())
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value))

@@ -127,6 +127,11 @@ pub(crate) const ELSEWHERE: &[&str] = &[
     "SUPERVISOR_FAULT",
 ];
 
+/// Whether some other part of the program, or our own tests, read this variable.
+pub(crate) fn is_read_elsewhere(variable: &str) -> bool {
+    ELSEWHERE.contains(&variable) || variable.starts_with("SUPERVISOR_TEST_")
+}
+
 const PERMISSION_MODES: &[&str] = &["acceptEdits", "default", "plan", "dontAsk", "auto", "bypassPermissions"];
 
 /// The shortest limit that is a limit: a tenth of a second.
@@ -282,6 +287,27 @@ mod tests {
                 });
             assert!(told, "`{}` has no sentence in models.toml", key.path.join("."));
         }
+    }
+
+    #[test]
+    fn every_variable_that_our_sources_read_is_known() {
+        let src = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let (mut open, mut seen) = (vec![src.clone()], 0);
+        while let Some(path) = open.pop() {
+            if path.is_dir() {
+                open.extend(std::fs::read_dir(path).expect("listed").map(|entry| entry.expect("an entry").path()));
+            } else if !path.starts_with(src.join("routing")) {
+                let text = std::fs::read_to_string(&path).expect("read");
+                for name in text
+                    .split(['"', '\''])
+                    .filter(|s| s.len() > PREFIX.len() && s.starts_with(PREFIX) && **s == slug(s))
+                {
+                    assert!(is_read_elsewhere(name), "{}: ${name} has no line in ELSEWHERE", path.display());
+                    seen += 1;
+                }
+            }
+        }
+        assert!(seen > 0, "no variable was found, so nothing was shown");
     }
 
     #[test]

@@ -129,7 +129,7 @@ fn ours(env: &Environment) -> impl Iterator<Item = (String, &OsString)> {
     env.iter()
         .filter(|(_, value)| !value.is_empty())
         .map(|(name, value)| (name.to_string_lossy().into_owned(), value))
-        .filter(|(name, _)| name.starts_with(PREFIX) && !ELSEWHERE.contains(&name.as_str()))
+        .filter(|(name, _)| name.starts_with(PREFIX) && !keys::is_read_elsewhere(name))
 }
 
 fn target(variable: &str, named: &Named) -> Target {

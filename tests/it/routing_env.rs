@@ -127,6 +127,7 @@ fn variables_that_other_parts_read_are_no_strays() {
         ("SUPERVISOR_STATE_DIR", "/x"),
         ("SUPERVISOR_LOG", "debug"),
         ("SUPERVISOR_TEST_NO_SKIP", "1"),
+        ("SUPERVISOR_TEST_ANYTHING", "1"),
         ("SUPERVISOR_TREE", "abc"),
         ("SUPERVISOR_FAULT", "x"),
         ("LITELLM_API_KEY", "sk-canary"),

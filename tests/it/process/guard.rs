@@ -1,1 +1,221 @@
+//! An armed project: its locks, and who finishes what when the server is gone. The shim here is this test binary, so that
+//! its `on_orphaned` can leave a trace: a line in the ticket with the number of processes still alive.
 
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use supervisor::process::{End, Guard, Launcher, StartError, Tag, sweep_tagged};
+use tokio_util::sync::CancellationToken;
+
+use super::shapes::{Leader, Shape, Tree, marked, part_argv, part_beside, spec};
+use super::{eventually, sh};
+
+/// A project as far as processes are concerned: two lock files and a ticket.
+struct Project {
+    dir: PathBuf,
+}
+
+impl Project {
+    fn new(dir: &Path) -> Self {
+        Self { dir: dir.to_owned() }
+    }
+
+    fn open(&self, name: &str) -> File {
+        File::options().create(true).append(true).open(self.dir.join(name)).unwrap()
+    }
+
+    fn guard(&self) -> Guard {
+        let project = self.open("project.lock");
+        project.try_lock().unwrap();
+        Guard {
+            project_lock: Arc::new(project.into()),
+            tree_lock: Arc::new(self.open("tree.lock").into()),
+            ticket: Some(self.dir.join("ticket")),
+            tag: Tag::random(),
+        }
+    }
+
+    fn is_locked(&self) -> bool {
+        match self.open("project.lock").try_lock() {
+            Ok(()) => false,
+            Err(TryLockError::WouldBlock) => true,
+            Err(TryLockError::Error(e)) => panic!("{e}"),
+        }
+    }
+
+    /// One line per call of `on_orphaned`.
+    fn trace(&self) -> Vec<String> {
+        let ticket = std::fs::read_to_string(self.dir.join("ticket")).unwrap_or_default();
+        ticket.lines().map(str::to_owned).collect()
+    }
+
+    /// Launches with this binary as the shim; a script stands between, because a shim is started with one fixed argument.
+    fn launcher(&self) -> Launcher {
+        let script = self.dir.join("shim");
+        if !script.exists() {
+            let argv: Vec<_> = part_argv().into_iter().map(|a| a.into_string().unwrap()).collect();
+            let text = format!(
+                "#!/bin/sh\nexport SUPERVISOR_TEST_PART=Shim SUPERVISOR_TEST_DIR={}\nexec {}\n",
+                self.dir.display(),
+                argv.join(" ")
+            );
+            super::write_program(&script, &text);
+        }
+        Launcher::at(script)
+    }
+}
+
+/// The part of the shim.
+pub(super) fn play_shim() {
+    supervisor::process::shim::run(|ticket| {
+        use std::io::Write;
+        let dir = ticket.parent().unwrap();
+        let mut trace = File::options().create(true).append(true).open(ticket).unwrap();
+        writeln!(trace, "orphaned with {} alive", marked(dir.to_str().unwrap()).len()).unwrap();
+    })
+    .unwrap();
+}
+
+/// The part of a server with two trees in one project, one of which takes its time to end.
+pub(super) fn play_server(dir: &Path) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let project = Project::new(dir);
+    let (guard, launcher, stop) = (project.guard(), project.launcher(), CancellationToken::new());
+    let run = |shape: &str| {
+        let place = dir.join(shape);
+        std::fs::create_dir(&place).unwrap();
+        let mut spec = spec(shape, Leader::Stays, &place, dir.to_str().unwrap());
+        spec.guard = Some(guard.clone());
+        launcher.run(spec, &stop)
+    };
+    let _ = runtime.block_on(async {
+        let _watch = launcher.watch(&guard).await.unwrap();
+        tokio::join!(run("Setsid"), run("DeafLeader"))
+    });
+}
+
+#[test]
+fn after_the_servers_death_the_project_stays_locked_until_every_tree_has_ended_and_every_ticket_is_done() {
+    let tree = Tree::new(Shape::Setsid, Leader::Stays);
+    let project = Project::new(tree.dir());
+    let mut server = part_beside("GuardedServer", tree.dir()).spawn().unwrap();
+    for shape in ["Setsid", "DeafLeader"] {
+        eventually("the tree stands", || tree.dir().join(shape).join("ready").exists());
+    }
+    assert!(project.is_locked() && project.trace().is_empty());
+    server.kill().unwrap();
+    server.wait().unwrap();
+    eventually("the project is free", || {
+        // Looked at before the lock: what is seen then was so while it was still held, or is so for good.
+        let (alive, trace) = (tree.survivors(), project.trace().len());
+        let free = !project.is_locked();
+        assert!(!free || tree.survivors() == 0, "free with {alive} alive");
+        assert!(!free || project.trace().len() == 3, "free after {trace} of 3 shims were done");
+        free
+    });
+    assert_eq!(project.trace(), vec!["orphaned with 0 alive"; 3]);
+}
+
+#[tokio::test]
+async fn a_living_server_keeps_the_charge_of_its_project() {
+    let tree = Tree::new(Shape::Setsid, Leader::Stays);
+    let project = Project::new(tree.dir());
+    let (guard, launcher) = (project.guard(), project.launcher());
+    let mut guarded = sh("exit 3");
+    guarded.guard = Some(guard.clone());
+    let stop = CancellationToken::new();
+    assert_eq!(launcher.run(guarded.clone(), &stop).await.end, End::Exited(3));
+    let watch = launcher.watch(&guard).await.unwrap();
+    // A caller who no longer waits.
+    let mut spec = tree.spec();
+    spec.guard = Some(guard.clone());
+    let run = tokio::spawn({
+        let launcher = launcher.clone();
+        async move { launcher.run(spec, &CancellationToken::new()).await }
+    });
+    let standing = tree.dir().join("ready");
+    while !standing.exists() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    let alone = project.open("tree.lock");
+    assert!(matches!(alone.try_lock(), Err(TryLockError::WouldBlock)), "a tree has its share");
+    run.abort();
+    tokio::task::spawn_blocking(move || alone.lock().unwrap()).await.unwrap();
+    assert_eq!(tree.survivors(), 0, "the tree lock alone means that nothing runs");
+    watch.dismiss().await;
+    launcher.settled().await;
+    assert_eq!(project.trace(), Vec::<String>::new(), "nobody else restored");
+
+    assert!(project.is_locked());
+    drop((guard, guarded));
+    assert!(!project.is_locked(), "no shim is left to hold it");
+}
+
+#[tokio::test]
+async fn a_watch_that_is_dropped_finishes_what_is_open_once_nothing_runs() {
+    let tree = Tree::new(Shape::DeafLeader, Leader::Stays);
+    let project = Project::new(tree.dir());
+    let (guard, launcher) = (project.guard(), project.launcher());
+    let watch = launcher.watch(&guard).await.unwrap();
+    let mut spec = tree.spec();
+    spec.guard = Some(guard.clone());
+    let run = tokio::spawn({
+        let launcher = launcher.clone();
+        async move { launcher.run(spec, &CancellationToken::new()).await }
+    });
+    while !tree.dir().join("ready").exists() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    drop(guard);
+    drop(watch);
+    run.abort();
+    launcher.settled().await;
+    assert_eq!(project.trace(), ["orphaned with 0 alive"]);
+    assert!(!project.is_locked());
+}
+
+#[tokio::test]
+async fn no_tree_starts_while_the_project_is_being_restored() {
+    let dir = tempfile::tempdir().unwrap();
+    let project = Project::new(dir.path());
+    let guard = project.guard();
+    let alone = project.open("tree.lock");
+    alone.try_lock().unwrap();
+    let mut spec = sh("true");
+    spec.guard = Some(guard);
+    let stop = CancellationToken::new();
+    let end = project.launcher().run(spec.clone(), &stop).await.end;
+    assert!(matches!(&end, End::CouldNotStart(StartError::Other { why, .. }) if why.contains("restored")), "{end:?}");
+    drop(alone);
+    assert_eq!(project.launcher().run(spec, &stop).await.end, End::Exited(0));
+}
+
+#[tokio::test]
+async fn when_the_shim_is_killed_the_server_finds_the_tree_by_its_mark() {
+    let tree = Tree::new(Shape::Setsid, Leader::Stays);
+    let launcher = super::launcher();
+    let spec = tree.spec();
+    let run = tokio::spawn(async move { launcher.run(spec, &CancellationToken::new()).await });
+    while !tree.dir().join("ready").exists() {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    rustix::process::kill_process(tree.shim(), rustix::process::Signal::KILL).unwrap();
+    assert_eq!(run.await.unwrap().end, End::Signalled(9));
+    assert_eq!(tree.survivors(), 0);
+}
+
+#[test]
+fn when_server_and_shims_are_killed_the_next_start_finds_the_trees_by_their_mark() {
+    let tree = Tree::new(Shape::Daemon, Leader::Stays);
+    // The same tree without anybody to tend it.
+    let tag = Tag::random();
+    let spec = tree.spec();
+    let mut command = std::process::Command::new(&spec.argv[0]);
+    command.args(&spec.argv[1..]).env_clear().envs(&spec.env).env(supervisor::process::TAG_VARIABLE, tag.as_str());
+    let mut leader = command.stdout(std::process::Stdio::null()).spawn().unwrap();
+    tree.stands();
+    assert!(sweep_tagged(&tag) >= 2, "leader and daemon");
+    leader.wait().unwrap();
+    assert_eq!((tree.survivors(), sweep_tagged(&tag)), (0, 0));
+}

@@ -14,6 +14,7 @@ mod armed;
 mod aside;
 mod changes;
 mod compare;
+mod edit;
 mod fault;
 mod git;
 mod ignored;
@@ -44,6 +45,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use armed::{Armed, Restored};
 pub use changes::{ByProduct, Change, ChangeKind, ChangeSet, Thing, Unprotected};
+pub use edit::{Applied, Edit, EditError};
 pub use fault::Point;
 pub use journal::{Scope, Who};
 pub use lease::Lease;

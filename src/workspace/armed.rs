@@ -19,6 +19,7 @@ use super::root::{Meta, as_path};
 use super::snapshot::{self, ArmError};
 use super::store::Snapshot;
 use super::{Inner, lock};
+use crate::process::{Guard, Tag};
 
 /// A snapshot is on disk. Closed exactly once: by [`Armed::accept`], by [`Armed::restore`], or, if dropped, by an undo.
 #[derive(Debug)]
@@ -30,8 +31,8 @@ pub(super) struct State {
     pub(super) snapshot: Snapshot,
     pub(super) journal: Journal,
     pub(super) id: String,
-    pub(super) tag: String,
-    since: String,
+    tag: Tag,
+    pub(super) since: String,
     /// What we wrote, by path; `None` for what we deleted.
     pub(super) edited: BTreeMap<Vec<u8>, Option<Meta>>,
     /// How each by-product looked when it was marked.
@@ -67,9 +68,10 @@ impl Armed {
         let mut journal = Journal::open(&inner.project).map_err(failed)?;
         journal.turn_over(&inner.project).map_err(failed)?;
         keep_reserve(&reserve(&inner.project));
+        let tag = Tag::random();
         let armed = ArmedAs {
             id: super::random_name(),
-            tag: super::random_name() + &super::random_name(),
+            tag: tag.as_str().to_owned(),
             since: super::timestamp(),
             root: Name(inner.layout.tree.path().as_os_str().as_encoded_bytes().to_vec()),
             root_device: device,
@@ -84,7 +86,7 @@ impl Armed {
         if let Err(e) = inner.store.keep_only(&snapshot) {
             tracing::warn!("an older snapshot could not be removed: {e}");
         }
-        let ArmedAs { id, tag, since, .. } = armed;
+        let ArmedAs { id, since, .. } = armed;
         let (edited, by_products) = (BTreeMap::new(), BTreeMap::new());
         Ok(Self(Some(State { lease, snapshot, journal, id, tag, since, edited, by_products, exposed: false })))
     }
@@ -122,15 +124,17 @@ impl Armed {
         Ok(found.iter().map(|d| as_path(&d.path).to_owned()).collect())
     }
 
-    /// Says that programs are about to run in the project: until by-products are marked, a crash undoes all that differs.
-    pub fn expose(&mut self) -> io::Result<()> {
+    /// For programs about to run in the project. Until by-products are marked, whatever differs may be their doing, and
+    /// a crash undoes all of it.
+    pub fn guard(&mut self) -> io::Result<Guard> {
         let state = self.state_mut();
+        let guard = Guard { ticket: Some(state.inner().project.clone()), tag: state.tag.clone(), ..state.lease.guard()? };
         if !state.exposed {
             state.journal.write(&Record::Exposed)?;
             state.exposed = true;
             point(Point::Exposed);
         }
-        Ok(())
+        Ok(guard)
     }
 
     /// The work stays. The project is held on to, and can be armed again.
@@ -228,6 +232,9 @@ impl State {
             }
         };
         let outcome = restore.run(&mut aside, scope == Scope::Everything, ours)?;
+        // What was removed may have been compiled; should the name come back, its time must be a later one.
+        let removed = outcome.undone.iter().filter(|(area, _)| *area == Area::Tree).map(|(_, path)| (path.clone(), super::now()));
+        self.lease.times.extend(removed);
         point(Point::Restored);
         self.journal.write(&Record::RolledBack { by: Who::Call }).map_err(at_journal)?;
         point(Point::RolledBack);

@@ -1,8 +1,10 @@
 //! A project that is held for one call. Knows how to get there, also past a call that was killed.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
+use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
@@ -11,6 +13,7 @@ use super::journal::{Journal, Who};
 use super::lock::{self, LockError, Mode};
 use super::snapshot::ArmError;
 use super::{Armed, RestoreError, Workspace, recover};
+use crate::process::{Guard, Tag};
 
 /// A locked project. Dropping it lets go, as soon as every command's parent has let go too.
 #[derive(Debug)]
@@ -20,6 +23,8 @@ pub struct Lease {
     pub(super) mode: Mode,
     /// Paths that the project's own tests write, as seen so far in this call.
     pub(super) by_products: BTreeSet<Vec<u8>>,
+    /// The latest time that a path had in this call, also if it is gone now.
+    pub(super) times: BTreeMap<Vec<u8>, i64>,
 }
 
 pub(super) async fn lock(
@@ -35,7 +40,7 @@ pub(super) async fn lock(
         let left = until.saturating_duration_since(Instant::now());
         let lock = lock::acquire(project, mode, what, left, stop).await?;
         if !has_open_snapshot(project)? {
-            return Ok(Lease { workspace: workspace.clone(), lock, mode, by_products: BTreeSet::new() });
+            return Ok(Lease { workspace: workspace.clone(), lock, mode, by_products: BTreeSet::new(), times: BTreeMap::new() });
         }
         // Somebody was killed here, with everybody who could have put it right.
         drop(lock);
@@ -60,6 +65,16 @@ fn has_open_snapshot(project: &Path) -> Result<bool, LockError> {
 impl Lease {
     pub fn workspace(&self) -> &Workspace {
         &self.workspace
+    }
+
+    /// For programs that run while the project is held but not armed: they keep it held until they have ended.
+    pub fn guard(&self) -> io::Result<Guard> {
+        Ok(Guard {
+            project_lock: Arc::new(self.lock.try_clone()?.into()),
+            tree_lock: Arc::new(lock::open_trees(&self.workspace.0.project)?.into()),
+            ticket: None,
+            tag: Tag::random(),
+        })
     }
 
     /// Takes a snapshot and puts it on disk. Only then may anything write to the project.

@@ -16,6 +16,7 @@ use super::manifest::Area;
 use super::restore::{Restore, RestoreError};
 use super::root::as_path;
 use super::store::Store;
+use crate::process::{Tag, sweep_tagged};
 use crate::state::StateDir;
 
 /// What was found at one project.
@@ -79,7 +80,9 @@ pub(super) fn finish(project: &Path, root: Option<&Path>, who: Who) -> Result<Op
     let Some(open) = journal.open_snapshot().map_err(at_journal)? else { return Ok(None) };
     if who == Who::Recovery {
         // The parents of its commands may have been killed too: end what carries the call's mark, then restore.
-        sweep(&open.armed.tag);
+        if let Some(tag) = Tag::parse(&open.armed.tag) {
+            sweep_tagged(&tag);
+        }
     }
     let layout = find(&open, root)?;
     let store = Store::at(project.join(&open.armed.store)).map_err(at_journal)?;
@@ -120,5 +123,3 @@ fn find(open: &Open, root: Option<&Path>) -> Result<Layout, RestoreError> {
     let source = io::Error::new(io::ErrorKind::NotFound, "the project that was armed is not there any more");
     Err(RestoreError::Io { path: recorded.to_owned(), source })
 }
-
-fn sweep(_tag: &str) {}

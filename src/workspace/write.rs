@@ -3,12 +3,12 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::fs::{AtFlags, Mode, OFlags, Timespec, Timestamps};
 use rustix::io::Errno;
 
-use super::root::{Meta, Node, Root, is_absent, join, meta_at, split};
+use super::root::{Meta, Node, Root, is_absent, join, split};
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -171,15 +171,6 @@ impl Staged {
 
     pub(super) fn discard(&self) {
         let _ = rustix::fs::unlinkat(&self.dir, &*self.temporary, AtFlags::empty());
-    }
-
-    /// What is at the target now.
-    pub(super) fn target(&self) -> io::Result<Option<Meta>> {
-        match meta_at(self.dir.as_fd(), &self.name) {
-            Ok(meta) => Ok(Some(meta)),
-            Err(e) if is_absent(&e) => Ok(None),
-            Err(e) => Err(e),
-        }
     }
 }
 

@@ -1,0 +1,317 @@
+//! Edits that came as data. All of one call's edits are planned in memory, then staged, then put in place; if one cannot
+//! be, none is. Knows how to change a file safely. Does not know whether a change is good.
+
+mod path;
+mod search;
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use super::Armed;
+use super::armed::{State, aside_path};
+use super::aside::Aside;
+use super::fault::{Point, point};
+use super::journal::Record;
+use super::manifest::Area;
+use super::name::Name;
+use super::root::{Meta, Node, as_path, split};
+use super::write::{Staged, fresh_time};
+use search::{Found, find};
+
+/// One change to one file. Paths are relative to the root.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Edit {
+    /// A file that does not exist yet.
+    Create { path: String, contents: Vec<u8> },
+    /// All of a file that exists.
+    Replace { path: String, contents: Vec<u8> },
+    Delete { path: String },
+    /// One place in a file: `search` must be found there exactly once, with white space as it is or, failing that, as it may be.
+    Change { path: String, search: String, replace: String },
+}
+
+impl Edit {
+    pub fn path(&self) -> &str {
+        match self {
+            Self::Create { path, .. } | Self::Replace { path, .. } | Self::Delete { path } | Self::Change { path, .. } => {
+                path
+            }
+        }
+    }
+}
+
+/// What was put in place.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Applied {
+    pub paths: Vec<PathBuf>,
+    /// Where `search` was only found after looking past white space.
+    pub tolerant: Vec<PathBuf>,
+}
+
+/// Why no edit was made. Each names the path and what would be accepted.
+#[derive(Debug, thiserror::Error)]
+pub enum EditError {
+    #[error("`{path}` cannot be a path here: {why}")]
+    BadPath { path: String, why: &'static str },
+    #[error("`{path}` may not be written: {why}")]
+    Protected { path: String, why: &'static str },
+    #[error("`{path}` is ignored by the project or left out of its snapshot, so it is not a place for edits")]
+    Ignored { path: String },
+    #[error("`{path}` may not be changed: {why}")]
+    Sealed { path: String, why: String },
+    #[error("`{path}` is not a plain file: {what}")]
+    NotAFile { path: String, what: &'static str },
+    #[error("`{path}` exists already; replace it or change a place in it")]
+    Exists { path: String },
+    #[error("`{path}` does not exist; create it")]
+    Missing { path: String },
+    #[error("the text to look for in `{path}` is empty; quote the lines to change")]
+    EmptySearch { path: String },
+    #[error("the text to look for is not in `{path}`{}", quoted(.nearest))]
+    NoMatch { path: String, nearest: Option<(usize, String)> },
+    #[error("the text to look for is {} times in `{path}`, at lines {}; quote more of what surrounds it", .lines.len(), numbers(.lines))]
+    Ambiguous { path: String, lines: Vec<usize> },
+    #[error("`{path}` was changed by somebody else just now; read it again")]
+    Changed { path: String },
+    #[error("`{path}` would have {size} bytes, more than `max_file_bytes` = {limit} under [workspace]")]
+    TooLarge { path: String, size: u64, limit: u64 },
+    #[error("`{path}` could not be written: {source}")]
+    Io { path: String, source: io::Error },
+}
+
+fn quoted(found: &Option<(usize, String)>) -> String {
+    match found {
+        Some((line, text)) => format!("; the nearest is at line {line}:\n{text}"),
+        None => String::new(),
+    }
+}
+
+fn numbers(lines: &[usize]) -> String {
+    lines.iter().take(8).map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// A file before and after. `None`: not there.
+struct Planned {
+    name: String,
+    before: Option<(Vec<u8>, Meta)>,
+    after: Option<Vec<u8>>,
+}
+
+type Plan = BTreeMap<Vec<u8>, Planned>;
+
+impl Armed {
+    /// Makes all of these edits or none. `may_touch` says, with a reason, which paths are off limits in this phase.
+    pub fn apply(
+        &mut self,
+        edits: &[Edit],
+        may_touch: &dyn Fn(&Path) -> Result<(), String>,
+    ) -> Result<Applied, EditError> {
+        let state = self.state_mut();
+        let (mut plan, mut applied) = (Plan::new(), Applied::default());
+        for edit in edits {
+            let path = path::checked(edit.path())?;
+            path::may_be_edited(state, edit.path(), &path)?;
+            may_touch(as_path(&path)).map_err(|why| EditError::Sealed { path: edit.path().to_owned(), why })?;
+            if !plan.contains_key(&path) {
+                let before = state.before(edit.path(), &path)?;
+                let after = before.as_ref().map(|(bytes, _)| bytes.clone());
+                plan.insert(path.clone(), Planned { name: edit.path().to_owned(), before, after });
+            }
+            let planned = plan.get_mut(&path).expect("just put there");
+            if planned.follow(edit)? == Match::Tolerant {
+                applied.tolerant.push(as_path(&path).to_owned());
+            }
+            let (size, limit) = (planned.after.as_ref().map_or(0, |a| a.len() as u64), state.inner().caps.max_file_bytes);
+            if size > limit {
+                return Err(EditError::TooLarge { path: edit.path().to_owned(), size, limit });
+            }
+        }
+        plan.retain(|_, p| p.after.as_ref() != p.before.as_ref().map(|(bytes, _)| bytes));
+        applied.paths = plan.keys().map(|path| as_path(path).to_owned()).collect();
+        state.carry_out(&plan)?;
+        Ok(applied)
+    }
+}
+
+#[derive(PartialEq, Eq)]
+enum Match {
+    Exact,
+    Tolerant,
+}
+
+impl Planned {
+    fn follow(&mut self, edit: &Edit) -> Result<Match, EditError> {
+        let path = || edit.path().to_owned();
+        match (edit, &self.after) {
+            (Edit::Create { .. }, Some(_)) => return Err(EditError::Exists { path: path() }),
+            (Edit::Replace { .. } | Edit::Delete { .. } | Edit::Change { .. }, None) => {
+                return Err(EditError::Missing { path: path() });
+            }
+            (Edit::Create { contents, .. } | Edit::Replace { contents, .. }, _) => self.after = Some(contents.clone()),
+            (Edit::Delete { .. }, _) => self.after = None,
+            (Edit::Change { search, replace, .. }, Some(text)) => {
+                let (text, how) = match find(text, search, replace) {
+                    Found::Exact(text) => (text, Match::Exact),
+                    Found::Tolerant(text) => (text, Match::Tolerant),
+                    Found::Nothing { nearest } => return Err(EditError::NoMatch { path: path(), nearest }),
+                    Found::Several { lines } => return Err(EditError::Ambiguous { path: path(), lines }),
+                    Found::EmptySearch => return Err(EditError::EmptySearch { path: path() }),
+                };
+                self.after = Some(text);
+                return Ok(how);
+            }
+        }
+        Ok(Match::Exact)
+    }
+}
+
+impl State {
+    /// The file as it is, if it is one that may be replaced.
+    fn before(&self, name: &str, path: &[u8]) -> Result<Option<(Vec<u8>, Meta)>, EditError> {
+        let tree = &self.inner().layout.tree;
+        let failed = |source| EditError::Io { path: name.to_owned(), source };
+        let not = |what| Err(EditError::NotAFile { path: name.to_owned(), what });
+        let mut above = split(path).0;
+        while !above.is_empty() {
+            match tree.meta(above).map_err(failed)?.map(|m| m.node) {
+                None | Some(Node::Dir) => above = split(above).0,
+                Some(Node::Link) => return not("a directory above it is a link"),
+                Some(_) => return not("what should be a directory above it is none"),
+            }
+        }
+        let Some(meta) = tree.meta(path).map_err(failed)? else { return Ok(None) };
+        match meta.node {
+            Node::File if meta.links > 1 => not("it has another name elsewhere, a hard link"),
+            Node::File if meta.size > self.inner().caps.max_file_bytes => not("it is too large"),
+            Node::File => Ok(Some((tree.read(path).map_err(failed)?, meta))),
+            Node::Dir => not("it is a directory"),
+            Node::Link => not("it is a link"),
+            Node::Fifo => not("it is a fifo"),
+            Node::Special => not("it is a socket or a device"),
+        }
+    }
+
+    fn carry_out(&mut self, plan: &Plan) -> Result<(), EditError> {
+        let Some(first) = plan.values().next() else { return Ok(()) };
+        let failed = |name: &str| {
+            let path = name.to_owned();
+            move |source| EditError::Io { path, source }
+        };
+        // The journal knows before the project does; directories made on the way are ours too.
+        let mut names: Vec<_> = plan.keys().cloned().collect();
+        names.extend(self.missing_dirs(plan).map_err(failed(&first.name))?);
+        let record = Record::Editing { paths: names.iter().cloned().map(Name).collect() };
+        self.journal.write(&record).map_err(failed(&first.name))?;
+        point(Point::EditsJournaled);
+        for name in names {
+            self.edited.entry(name).or_insert(None);
+        }
+        let mut staged = Vec::new();
+        for (path, planned) in plan {
+            match self.stage(path, planned) {
+                Ok(stage) => staged.push((path, planned, stage)),
+                Err(source) => {
+                    staged.iter().filter_map(|(_, _, s)| s.as_ref()).for_each(Staged::discard);
+                    return Err(failed(&planned.name)(source));
+                }
+            }
+        }
+        point(Point::EditsStaged);
+        let mut done: Vec<(&Vec<u8>, &Planned)> = Vec::new();
+        let mut rest = staged.into_iter();
+        while let Some((path, planned, stage)) = rest.next() {
+            if let Err(error) = self.put(path, planned, stage) {
+                rest.filter_map(|(_, _, s)| s).for_each(|s| s.discard());
+                for (path, planned) in done.into_iter().rev() {
+                    // The journal names these paths: should this fail too, a restore still brings them back.
+                    let _ = self.take_back(path, planned);
+                }
+                return Err(error);
+            }
+            done.push((path, planned));
+            point(Point::FirstEdit);
+        }
+        point(Point::LastEdit);
+        Ok(())
+    }
+
+    fn missing_dirs(&self, plan: &Plan) -> io::Result<Vec<Vec<u8>>> {
+        let tree = &self.inner().layout.tree;
+        let mut missing = Vec::new();
+        for path in plan.iter().filter(|(_, p)| p.after.is_some()).map(|(path, _)| path) {
+            let mut above = split(path).0;
+            while !above.is_empty() && tree.meta(above)?.is_none() {
+                missing.push(above.to_vec());
+                above = split(above).0;
+            }
+        }
+        Ok(missing)
+    }
+
+    fn stage(&mut self, path: &[u8], planned: &Planned) -> io::Result<Option<Staged>> {
+        let Some(after) = &planned.after else { return Ok(None) };
+        let tree = self.inner().layout.tree.clone();
+        tree.make_dirs(split(path).0, 0o755)?;
+        let mode = planned.before.as_ref().map_or(0o644, |(_, meta)| meta.mode);
+        let mtime = fresh_time(self.newest_time(path, planned.before.as_ref().map(|(_, meta)| meta.mtime)));
+        let temporary = super::temporary(&self.id, &super::random_name()).into_bytes();
+        Ok(Some(tree.stage(path, temporary, mode, mtime, false, |file| file.write_all(after))?))
+    }
+
+    /// The latest time under which this path may have been compiled, also if it was deleted since.
+    fn newest_time(&self, path: &[u8], now: Option<i64>) -> Option<i64> {
+        let armed = self.snapshot.manifest.find(Area::Tree, path).map(|e| e.mtime);
+        [now, armed, self.lease.times.get(path).copied()].into_iter().flatten().max()
+    }
+
+    /// Puts one file in place, unless it is not what it was when the plan was made.
+    fn put(&mut self, path: &[u8], planned: &Planned, staged: Option<Staged>) -> Result<(), EditError> {
+        let tree = self.inner().layout.tree.clone();
+        let failed = |source| EditError::Io { path: planned.name.clone(), source };
+        let now = tree.meta(path).map_err(failed)?;
+        if now != planned.before.as_ref().map(|(_, meta)| *meta) {
+            if let Some(staged) = staged {
+                staged.discard();
+            }
+            return Err(EditError::Changed { path: planned.name.clone() });
+        }
+        if let Some((bytes, meta)) = &planned.before {
+            self.keep_if_foreign(path, bytes).map_err(failed)?;
+            self.lease.times.insert(path.to_vec(), meta.mtime);
+        }
+        match staged {
+            Some(staged) => staged.commit().map_err(failed)?,
+            None => tree.remove(path).map_err(failed)?,
+        }
+        let now = tree.meta(path).map_err(failed)?;
+        if let Some(meta) = now {
+            self.lease.times.insert(path.to_vec(), meta.mtime);
+        }
+        self.edited.insert(path.to_vec(), now);
+        Ok(())
+    }
+
+    /// What is neither from the snapshot nor from us was written by somebody meanwhile, and would be lost.
+    fn keep_if_foreign(&self, path: &[u8], bytes: &[u8]) -> io::Result<()> {
+        let armed = self.snapshot.manifest.find(Area::Tree, path).is_some_and(|e| blake3::hash(bytes) == e.hash);
+        let ours = self.edited.get(path).is_some_and(|e| *e == self.inner().layout.tree.meta(path).ok().flatten());
+        if armed || ours {
+            return Ok(());
+        }
+        let mut aside = Aside::at(aside_path(self.inner().state.path(), &self.since, &self.id));
+        aside.keep(Area::Tree, &self.inner().layout.tree, path)
+    }
+
+    fn take_back(&mut self, path: &[u8], planned: &Planned) -> io::Result<()> {
+        let tree = self.inner().layout.tree.clone();
+        match &planned.before {
+            Some((bytes, meta)) => {
+                let mtime = fresh_time(self.newest_time(path, None));
+                let temporary = super::temporary(&self.id, &super::random_name()).into_bytes();
+                tree.stage(path, temporary, meta.mode, mtime, false, |file| file.write_all(bytes))?.commit()
+            }
+            None => tree.remove(path),
+        }
+    }
+}

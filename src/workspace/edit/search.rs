@@ -1,0 +1,182 @@
+//! Finds the one place that is meant: the text as it is, else with white space as it may be. Never guesses between two.
+
+use std::ops::Range;
+
+/// What came of a search, with the new text where one place was found.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    Exact(Vec<u8>),
+    Tolerant(Vec<u8>),
+    /// Lines count from 1.
+    Several { lines: Vec<usize> },
+    Nothing { nearest: Option<(usize, String)> },
+    EmptySearch,
+}
+
+pub(super) fn find(text: &[u8], search: &str, replace: &str) -> Found {
+    if search.trim().is_empty() {
+        return Found::EmptySearch;
+    }
+    let exact = occurrences(text, search.as_bytes());
+    match exact.as_slice() {
+        [at] => return Found::Exact(splice(text, *at..at + search.len(), replace.as_bytes())),
+        [] => {}
+        several => return Found::Several { lines: several.iter().map(|at| line_of(text, *at)).collect() },
+    }
+    let lines = lines(text);
+    let wanted: Vec<&str> = trim_blank(&search.lines().collect::<Vec<_>>());
+    let windows: Vec<usize> = (0..(lines.len() + 1).saturating_sub(wanted.len()))
+        .filter(|from| wanted.iter().zip(&lines[*from..]).all(|(w, l)| same_words(w.as_bytes(), &text[l.clone()])))
+        .collect();
+    match windows.as_slice() {
+        [from] => {
+            let place = lines[*from].start..lines[from + wanted.len() - 1].end;
+            Found::Tolerant(put(text, place, wanted[0], replace))
+        }
+        [] => Found::Nothing { nearest: nearest(text, &lines, &wanted) },
+        several => Found::Several { lines: several.iter().map(|from| from + 1).collect() },
+    }
+}
+
+fn occurrences(text: &[u8], search: &[u8]) -> Vec<usize> {
+    text.windows(search.len()).enumerate().filter(|(_, here)| *here == search).map(|(at, _)| at).collect()
+}
+
+fn splice(text: &[u8], place: Range<usize>, with: &[u8]) -> Vec<u8> {
+    [&text[..place.start], with, &text[place.end..]].concat()
+}
+
+fn line_of(text: &[u8], at: usize) -> usize {
+    text[..at].iter().filter(|b| **b == b'\n').count() + 1
+}
+
+/// Each line without its end.
+fn lines(text: &[u8]) -> Vec<Range<usize>> {
+    let (mut found, mut from) = (Vec::new(), 0);
+    for line in text.split_inclusive(|b| *b == b'\n') {
+        let end = from + line.len() - line.ends_with(b"\n").then_some(1).unwrap_or_default();
+        found.push(from..end);
+        from += line.len();
+    }
+    found
+}
+
+fn trim_blank<'t>(lines: &[&'t str]) -> Vec<&'t str> {
+    let blank = |l: &&str| l.trim().is_empty();
+    let from = lines.iter().position(|l| !blank(l)).unwrap_or(0);
+    let to = lines.iter().rposition(|l| !blank(l)).map_or(from, |at| at + 1);
+    lines[from..to].to_vec()
+}
+
+fn same_words(a: &[u8], b: &[u8]) -> bool {
+    let words = |line: &[u8]| -> Vec<u8> {
+        let parts = line.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty());
+        parts.collect::<Vec<_>>().join(&b' ')
+    };
+    words(a) == words(b)
+}
+
+/// Puts the replacement in with the file's own indentation and line ends.
+fn put(text: &[u8], place: Range<usize>, first_wanted: &str, replace: &str) -> Vec<u8> {
+    let found = &text[place.clone()];
+    let theirs = indent(found);
+    let ours = indent(first_wanted.as_bytes());
+    let line_end: &[u8] = if found.ends_with(b"\r") { b"\r\n" } else { b"\n" };
+    let body = replace.strip_suffix('\n').unwrap_or(replace);
+    let mut new: Vec<u8> = Vec::new();
+    for (n, line) in body.split('\n').map(|l| l.strip_suffix('\r').unwrap_or(l)).enumerate() {
+        if n > 0 {
+            new.extend_from_slice(line_end);
+        }
+        match line.as_bytes().strip_prefix(ours) {
+            Some(rest) if !line.trim().is_empty() => new.extend([theirs, rest].concat()),
+            _ => new.extend_from_slice(line.as_bytes()),
+        }
+    }
+    if body.is_empty() {
+        // Nothing is left of these lines, so their last line end goes too.
+        let end = (place.end + 1).min(text.len());
+        return splice(text, place.start..end, b"");
+    }
+    if found.ends_with(b"\r") {
+        new.push(b'\r');
+    }
+    splice(text, place, &new)
+}
+
+fn indent(line: &[u8]) -> &[u8] {
+    let end = line.iter().position(|b| *b != b' ' && *b != b'\t').unwrap_or(line.len());
+    &line[..end]
+}
+
+/// As many lines as this are quoted, each cut to a screen's width.
+const QUOTED: usize = 12;
+const WIDTH: usize = 160;
+/// Beyond this a comparison of every line would keep the caller waiting.
+const COMPARED: usize = 20_000;
+
+/// The stretch that shares most lines with what was looked for; failing that, the line most like its first.
+fn nearest(text: &[u8], lines: &[Range<usize>], wanted: &[&str]) -> Option<(usize, String)> {
+    let shared = |from: usize| {
+        let pairs = wanted.iter().zip(&lines[from..]);
+        pairs.filter(|(w, l)| !w.trim().is_empty() && same_words(w.as_bytes(), &text[(*l).clone()])).count()
+    };
+    let likeness = |from: usize| {
+        let line = String::from_utf8_lossy(&text[lines[from].clone()]);
+        let cut: String = line.trim().chars().take(WIDTH).collect();
+        strsim::normalized_levenshtein(&cut, &wanted[0].trim().chars().take(WIDTH).collect::<String>())
+    };
+    let windows = 0..lines.len().min(COMPARED);
+    let best = windows.clone().max_by_key(|from| (shared(*from), std::cmp::Reverse(*from)))?;
+    let best = if shared(best) > 0 {
+        best
+    } else {
+        let (best, score) = windows.map(|from| (from, likeness(from))).max_by(|a, b| a.1.total_cmp(&b.1))?;
+        (score > 0.4).then_some(best)?
+    };
+    let quoted = lines[best..].iter().take(wanted.len().clamp(1, QUOTED));
+    let quoted = quoted.map(|l| String::from_utf8_lossy(&text[l.clone()]).chars().take(WIDTH).collect::<String>());
+    Some((best + 1, quoted.collect::<Vec<_>>().join("\n")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &[u8] = b"fn a() {\n    one();\n    two();\n}\n\nfn b() {\n    one();\n}\n";
+
+    fn text(found: Found) -> String {
+        match found {
+            Found::Exact(t) | Found::Tolerant(t) => String::from_utf8(t).expect("text"),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_exact_place_is_preferred_and_two_are_refused() {
+        assert!(text(find(TEXT, "    two();", "    three();")).contains("    one();\n    three();\n}"));
+        assert_eq!(find(TEXT, "    one();", "x"), Found::Several { lines: vec![2, 7] });
+        assert_eq!(find(TEXT, " \n", "x"), Found::EmptySearch);
+    }
+
+    #[test]
+    fn white_space_may_differ_and_the_files_own_is_kept() {
+        let new = text(find(TEXT, "one();\ntwo();\n", "one();\nif x {\n    two();\n}\n"));
+        assert!(new.contains("    one();\n    if x {\n        two();\n    }\n}\n"), "{new}");
+        assert!(matches!(find(TEXT, "one();\n two();", ""), Found::Tolerant(_)));
+    }
+
+    #[test]
+    fn line_ends_stay_as_the_file_has_them() {
+        let new = text(find(b"a\r\nb\r\nc\r\n", "a\nb\n", "x\ny\nz\n"));
+        assert_eq!(new, "x\r\ny\r\nz\r\nc\r\n");
+        assert_eq!(text(find(b"a\n  b\nc\n", "\tb\n", "")), "a\nc\n");
+    }
+
+    #[test]
+    fn a_refusal_quotes_what_is_nearest() {
+        let Found::Nothing { nearest: Some((line, quoted)) } = find(TEXT, "    twoo();\n", "x") else { panic!() };
+        assert_eq!((line, quoted.as_str()), (3, "    two();"));
+        assert_eq!(find(TEXT, "nothing like it at all, really", "x"), Found::Nothing { nearest: None });
+    }
+}

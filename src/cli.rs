@@ -3,6 +3,7 @@
 
 pub mod doctor;
 mod explain;
+mod recover;
 pub mod serve;
 #[cfg(target_os = "linux")]
 mod shim;
@@ -39,6 +40,7 @@ enum Command {
     /// Check routing, models, programs and directories, and say what helps
     Doctor(doctor::Arguments),
     Verify(verify::Verify),
+    Recover(recover::Recover),
     #[command(hide = true)]
     Witness(witness::Witness),
 }
@@ -68,6 +70,7 @@ fn run(arguments: Arguments, out: &mut dyn Write, err: &mut dyn Write) -> anyhow
         Command::Explain(explain) => explain.run(arguments.config, out, err),
         Command::Doctor(doctor) => doctor::run(&doctor, arguments.config, out),
         Command::Verify(verify) => verify.run(out),
+        Command::Recover(recover) => recover.run(out),
         Command::Witness(witness) => Ok(witness.run()),
     }
 }

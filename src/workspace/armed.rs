@@ -128,7 +128,8 @@ impl Armed {
     /// a crash undoes all of it.
     pub fn guard(&mut self) -> io::Result<Guard> {
         let state = self.state_mut();
-        let guard = Guard { ticket: Some(state.inner().project.clone()), tag: state.tag.clone(), ..state.lease.guard()? };
+        let guard =
+            Guard { ticket: Some(state.inner().project.clone()), tag: state.tag.clone(), ..state.lease.guard()? };
         if !state.exposed {
             state.journal.write(&Record::Exposed)?;
             state.exposed = true;
@@ -233,7 +234,8 @@ impl State {
         };
         let outcome = restore.run(&mut aside, scope == Scope::Everything, ours)?;
         // What was removed may have been compiled; should the name come back, its time must be a later one.
-        let removed = outcome.undone.iter().filter(|(area, _)| *area == Area::Tree).map(|(_, path)| (path.clone(), super::now()));
+        let removed =
+            outcome.undone.iter().filter(|(area, _)| *area == Area::Tree).map(|(_, path)| (path.clone(), super::now()));
         self.lease.times.extend(removed);
         point(Point::Restored);
         self.journal.write(&Record::RolledBack { by: Who::Call }).map_err(at_journal)?;

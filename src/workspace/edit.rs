@@ -23,20 +23,33 @@ use search::{Found, find};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Edit {
     /// A file that does not exist yet.
-    Create { path: String, contents: Vec<u8> },
+    Create {
+        path: String,
+        contents: Vec<u8>,
+    },
     /// All of a file that exists.
-    Replace { path: String, contents: Vec<u8> },
-    Delete { path: String },
+    Replace {
+        path: String,
+        contents: Vec<u8>,
+    },
+    Delete {
+        path: String,
+    },
     /// One place in a file: `search` must be found there exactly once, with white space as it is or, failing that, as it may be.
-    Change { path: String, search: String, replace: String },
+    Change {
+        path: String,
+        search: String,
+        replace: String,
+    },
 }
 
 impl Edit {
     pub fn path(&self) -> &str {
         match self {
-            Self::Create { path, .. } | Self::Replace { path, .. } | Self::Delete { path } | Self::Change { path, .. } => {
-                path
-            }
+            Self::Create { path, .. }
+            | Self::Replace { path, .. }
+            | Self::Delete { path }
+            | Self::Change { path, .. } => path,
         }
     }
 }
@@ -122,7 +135,8 @@ impl Armed {
             if planned.follow(edit)? == Match::Tolerant {
                 applied.tolerant.push(as_path(&path).to_owned());
             }
-            let (size, limit) = (planned.after.as_ref().map_or(0, |a| a.len() as u64), state.inner().caps.max_file_bytes);
+            let (size, limit) =
+                (planned.after.as_ref().map_or(0, |a| a.len() as u64), state.inner().caps.max_file_bytes);
             if size > limit {
                 return Err(EditError::TooLarge { path: edit.path().to_owned(), size, limit });
             }

@@ -40,7 +40,13 @@ pub(super) async fn lock(
         let left = until.saturating_duration_since(Instant::now());
         let lock = lock::acquire(project, mode, what, left, stop).await?;
         if !has_open_snapshot(project)? {
-            return Ok(Lease { workspace: workspace.clone(), lock, mode, by_products: BTreeSet::new(), times: BTreeMap::new() });
+            return Ok(Lease {
+                workspace: workspace.clone(),
+                lock,
+                mode,
+                by_products: BTreeSet::new(),
+                times: BTreeMap::new(),
+            });
         }
         // Somebody was killed here, with everybody who could have put it right.
         drop(lock);

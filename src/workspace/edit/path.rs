@@ -87,9 +87,7 @@ pub(super) fn checked(path: &str) -> Result<Vec<u8>, EditError> {
 
 /// As a careless file system would compare it: without case, without what cannot be seen, without dots and spaces at the end.
 fn fold(name: &str) -> String {
-    let visible = |c: &char| {
-        !matches!(c, '\u{ad}' | '\u{34f}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}')
-    };
+    let visible = |c: &char| !matches!(c, '\u{ad}' | '\u{34f}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}');
     let folded: String = name.chars().filter(visible).flat_map(char::to_lowercase).collect();
     // An alternate stream of the same file, where there are such things.
     let folded = folded.split(':').next().unwrap_or_default();
@@ -143,16 +141,42 @@ mod tests {
     #[test]
     fn no_spelling_of_a_refused_path_gets_through() {
         let refused = [
-            "", "./", "/etc/passwd", "../x", "a/../../x", "a/./b", "a//b", "a/", "a\0b", "a\nb", "a\\b", ".git/config",
-            ".GIT/hooks/pre-commit", "sub/.Git/HEAD", ".g\u{200c}it/config", ".git./config", ".git /config", "git~1/x",
-            ".git::$INDEX_ALLOCATION/x", ".claude/settings.json", ".CLAUDE/x", ".mcp.json", ".MCP.json", "a/.envrc",
-            ".vscode/tasks.json", ".idea/x", ".bashrc", ".supervisor-x",
+            "",
+            "./",
+            "/etc/passwd",
+            "../x",
+            "a/../../x",
+            "a/./b",
+            "a//b",
+            "a/",
+            "a\0b",
+            "a\nb",
+            "a\\b",
+            ".git/config",
+            ".GIT/hooks/pre-commit",
+            "sub/.Git/HEAD",
+            ".g\u{200c}it/config",
+            ".git./config",
+            ".git /config",
+            "git~1/x",
+            ".git::$INDEX_ALLOCATION/x",
+            ".claude/settings.json",
+            ".CLAUDE/x",
+            ".mcp.json",
+            ".MCP.json",
+            "a/.envrc",
+            ".vscode/tasks.json",
+            ".idea/x",
+            ".bashrc",
+            ".supervisor-x",
         ];
         for path in refused {
             assert!(checked(path).is_err(), "{path:?}");
         }
         assert!(checked(&"x".repeat(256)).is_err() && checked(&"x/".repeat(2100)).is_err());
-        for fine in ["a", "./a/b.rs", ".github/workflows/ci.yml", ".gitignore", ".gitattributes", "git/x", "ö/ü.txt", "a b"] {
+        for fine in
+            ["a", "./a/b.rs", ".github/workflows/ci.yml", ".gitignore", ".gitattributes", "git/x", "ö/ü.txt", "a b"]
+        {
             assert!(checked(fine).is_ok(), "{fine:?}");
         }
     }

@@ -8,8 +8,12 @@ pub(super) enum Found {
     Exact(Vec<u8>),
     Tolerant(Vec<u8>),
     /// Lines count from 1.
-    Several { lines: Vec<usize> },
-    Nothing { nearest: Option<(usize, String)> },
+    Several {
+        lines: Vec<usize>,
+    },
+    Nothing {
+        nearest: Option<(usize, String)>,
+    },
     EmptySearch,
 }
 

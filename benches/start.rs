@@ -37,7 +37,10 @@ pub(crate) fn run() {
     compare("spawn to tools/list", &our_runs, &bare_runs, |run| run.listed, "target: at most 3 ms more");
     compare("exit after end of input", &our_runs, &bare_runs, |run| run.ended, "target: at most 10 ms");
     let (ours, bare) = (median(our_runs.iter().map(|r| r.rss_kb)), median(bare_runs.iter().map(|r| r.rss_kb)));
-    println!("idle memory               {ours:>6} kB, bare {bare} kB, {:+} kB   (target: at most 10,000 kB)", ours - bare);
+    println!(
+        "idle memory               {ours:>6} kB, bare {bare} kB, {:+} kB   (target: at most 10,000 kB)",
+        ours - bare
+    );
     list_size(&list);
 }
 
@@ -109,7 +112,11 @@ fn list_size(list: &Value) {
         total += bytes;
         println!("tools/list: {:<13} {bytes:>6} bytes of {budget}", tool["name"].as_str().unwrap());
     }
-    println!("tools/list: {} tools       {total:>6} bytes of {} (budget {LIST_BUDGET} for {TOOLS_IN_THE_END})", tools.len(), budget * tools.len());
+    println!(
+        "tools/list: {} tools       {total:>6} bytes of {} (budget {LIST_BUDGET} for {TOOLS_IN_THE_END})",
+        tools.len(),
+        budget * tools.len()
+    );
 }
 
 /// The floor: nothing but the SDK, its own transport and one tool.

@@ -107,20 +107,20 @@ fn read_object(mut object: Map<String, Value>) -> Incoming {
             return refuse(INVALID_PARAMS, format!("`params` must be an object, not {}", kind_of(other)));
         }
     }
-    let params = object.get("params").cloned();
+    // Kept for the one method whose wrong params the SDK drops in silence.
+    let page = (method == "tools/list").then(|| object.get("params").cloned()).flatten();
     match serde_json::from_value::<ClientJsonRpcMessage>(Value::Object(object)) {
         Ok(ClientJsonRpcMessage::Request(request)) => {
-            // What the SDK could not read as the method it names becomes "some custom request" there,
-            // or, where params are optional, a request without them.
-            let unread = matches!(
-                request.request,
-                ClientRequest::CustomRequest(_)
-                    | ClientRequest::ListToolsRequest(ListToolsRequest { params: None, .. })
-            );
-            if unread && let Some(wrong) = wrong_params(&method, params) {
-                return refuse(INVALID_PARAMS, format!("`{method}`: {wrong}"));
+            let wrong = match &request.request {
+                // What the SDK could not read as the method it names becomes "some custom request" there.
+                ClientRequest::CustomRequest(custom) => wrong_params(&method, custom.params.clone()),
+                ClientRequest::ListToolsRequest(ListToolsRequest { params: None, .. }) => wrong_params(&method, page),
+                _ => None,
+            };
+            match wrong {
+                Some(wrong) => refuse(INVALID_PARAMS, format!("`{method}`: {wrong}")),
+                None => Incoming::Request(Box::new(ClientJsonRpcMessage::Request(request))),
             }
-            Incoming::Request(Box::new(ClientJsonRpcMessage::Request(request)))
         }
         Ok(_) | Err(_) if !is_id(&id) => refuse(INVALID_REQUEST, String::from("`id` must be a string or an integer")),
         Ok(_) => refuse(INVALID_REQUEST, String::from("the message is not a request")),

@@ -4,10 +4,13 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use rmcp::RoleServer;
-use rmcp::model::{ClientJsonRpcMessage, ClientNotification, GetExtensions as _, JsonRpcMessage, RequestId};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, GetExtensions as _, GetMeta as _, JsonRpcMessage,
+    ProtocolVersion, RequestId, ServerJsonRpcMessage,
+};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
+use rmcp::{ErrorData, RoleServer};
 use tokio::io::AsyncRead;
 
 use super::envelope::{self, Incoming};
@@ -17,8 +20,8 @@ use super::outbox::Outbox;
 pub(super) struct LineTransport<R> {
     lines: Lines<R>,
     outbox: Arc<Outbox>,
-    /// The SDK ends the process over a notification that comes before any request.
-    heard_a_request: bool,
+    /// The SDK has left its opening. Until then it ends the session over any notification.
+    begun: bool,
 }
 
 /// Rides along with each request, so that a call can report progress past the SDK's queue.
@@ -30,7 +33,7 @@ pub(super) struct Outlet {
 
 impl<R: AsyncRead + Unpin> LineTransport<R> {
     pub(super) fn new(input: R, outbox: Arc<Outbox>) -> Self {
-        Self { lines: Lines::new(input), outbox, heard_a_request: false }
+        Self { lines: Lines::new(input), outbox, begun: false }
     }
 
     fn accept(&mut self, incoming: Incoming) -> Option<ClientJsonRpcMessage> {
@@ -43,9 +46,18 @@ impl<R: AsyncRead + Unpin> LineTransport<R> {
                 None
             }
             Incoming::Request(mut message) => {
-                self.heard_a_request = true;
                 if let JsonRpcMessage::Request(request) = &mut *message {
                     let id = request.id.clone();
+                    if !self.begun {
+                        match opening(&request.request) {
+                            Opening::Probe => {}
+                            Opening::Begins => self.begun = true,
+                            Opening::TooEarly => {
+                                self.outbox.send(&too_early(id));
+                                return None;
+                            }
+                        }
+                    }
                     self.outbox.open(id.clone());
                     request.request.extensions_mut().insert(Outlet { outbox: Arc::clone(&self.outbox), id });
                 }
@@ -58,10 +70,40 @@ impl<R: AsyncRead + Unpin> LineTransport<R> {
                 {
                     self.outbox.cancel(id);
                 }
-                self.heard_a_request.then_some(*message)
+                self.begun.then_some(*message)
             }
         }
     }
+}
+
+/// What a request means to a session that has not begun.
+enum Opening {
+    /// Answered, and the client may still begin either way.
+    Probe,
+    Begins,
+    TooEarly,
+}
+
+fn opening(request: &ClientRequest) -> Opening {
+    match request {
+        ClientRequest::InitializeRequest(_) => Opening::Begins,
+        ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_) => Opening::Probe,
+        request => {
+            let meta = request.get_meta();
+            match meta.protocol_version() {
+                Some(_) if !meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty() => Opening::TooEarly,
+                Some(version) if ProtocolVersion::KNOWN_VERSIONS.contains(&version) => Opening::Begins,
+                Some(_) => Opening::Probe, // refused by the SDK, with the versions we speak
+                None => Opening::TooEarly,
+            }
+        }
+    }
+}
+
+fn too_early(id: RequestId) -> ServerJsonRpcMessage {
+    let message = "nothing has begun: send `initialize` first, or say in the request's `_meta` \
+                   `io.modelcontextprotocol/protocolVersion` and `io.modelcontextprotocol/clientCapabilities`";
+    ServerJsonRpcMessage::error(ErrorData::invalid_params(message, None), Some(id))
 }
 
 impl<R: AsyncRead + Unpin + Send> Transport<RoleServer> for LineTransport<R> {

@@ -93,10 +93,33 @@ fn a_stateless_request_that_lacks_its_metadata_is_refused_under_its_id() {
 }
 
 #[test]
-fn a_probe_then_a_handshake_is_a_handshake() {
+fn a_request_before_the_beginning_is_told_how_to_begin() {
     let mut session = Session::real();
+    session.request(1, "tools/list", json!({}));
+    let message = session.reply(1)["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("`initialize` first"), "{message}");
+    assert_eq!(session.finish().code, Some(0));
+}
+
+#[test]
+fn a_probe_then_a_handshake_is_a_handshake_whatever_is_said_between() {
+    let mut session = Session::real();
+    let stray = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    session.say(&stray);
+    session.request("p", "ping", json!({}));
+    session.reply("p");
+    session.say(&stray);
+    session.cancel("p");
     session.request("d", "server/discover", stateless(json!({})));
     session.reply("d");
+    session.say(&stray);
+    session.request("early", "tools/list", json!({}));
+    assert_eq!(session.reply("early")["error"]["code"], -32602);
+    let mut unknown = stateless(json!({}));
+    unknown["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("1999-01-01");
+    session.request("old", "tools/list", unknown);
+    assert_eq!(session.reply("old")["error"]["code"], -32022);
+    session.say(&stray);
     assert_eq!(session.initialize("2025-11-25")["result"]["protocolVersion"], "2025-11-25");
     session.request(1, "ping", json!({}));
     assert_eq!(session.reply(1)["result"], json!({}));

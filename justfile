@@ -11,3 +11,7 @@ check:
 # Figures as ratios to a floor in the same run: `just bench`, or `just bench start`
 bench *suites:
     cargo bench --bench bench -- {{suites}}
+
+# Drive the built server with real clients: `just interop`, or `just interop inspector python claude`
+interop *clients:
+    tests/interop/run {{clients}}

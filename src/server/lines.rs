@@ -186,6 +186,8 @@ impl IdScan {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     async fn lines(input: &[u8]) -> Vec<String> {
@@ -229,6 +231,57 @@ mod tests {
         ];
         for (line, id) in cases {
             assert_eq!(&find_id(line.as_bytes()), id, "{line}");
+        }
+    }
+
+    #[tokio::test]
+    async fn lines_do_not_depend_on_how_the_bytes_arrive() {
+        let text = "{\"id\":1}\r\n\n\u{e9}\n{\"id\":\"x\"}";
+        for at_once in 1..8 {
+            let (mut client, server) = tokio::io::duplex(at_once);
+            let writer = tokio::spawn(async move {
+                tokio::io::AsyncWriteExt::write_all(&mut client, text.as_bytes()).await.expect("somebody reads");
+            });
+            let mut lines = Lines::new(server);
+            let mut found = Vec::new();
+            while let Some(Line::Whole(line)) = lines.next().await.expect("memory does not fail") {
+                found.push(String::from_utf8(line).expect("text"));
+            }
+            writer.await.expect("written");
+            assert_eq!(found, ["{\"id\":1}\r", "", "\u{e9}", "{\"id\":\"x\"}"], "{at_once} bytes at once");
+        }
+    }
+
+    fn any_json() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            "(id|[a-z\"\\\\{}\\[\\],:é\u{1}]{0,8})".prop_map(Value::from),
+        ];
+        leaf.prop_recursive(4, 32, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::vec(("(id|[a-z\"\\\\{}]{0,4})", inner), 0..4)
+                    .prop_map(|pairs| Value::Object(pairs.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_id_found_is_the_id_a_parser_finds(value in any_json()) {
+            let id = value.as_object().and_then(|o| o.get("id")).filter(|id| id.is_string() || id.is_number());
+            let id = id.cloned();
+            for text in [value.to_string(), serde_json::to_string_pretty(&value).expect("serialises")] {
+                prop_assert_eq!(&find_id(text.as_bytes()), &id, "{}", text);
+            }
+        }
+
+        #[test]
+        fn no_bytes_make_it_stumble(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+            let _ = find_id(&bytes);
+            let _ = super::super::envelope::read(Line::Whole(bytes));
         }
     }
 }

@@ -66,7 +66,7 @@ pub fn main() -> ExitCode {
 
 fn run(arguments: Arguments, out: &mut dyn Write, err: &mut dyn Write) -> anyhow::Result<ExitCode> {
     match arguments.command.unwrap_or(Command::Serve) {
-        Command::Serve => serve::run(err),
+        Command::Serve => serve::run(arguments.config, err),
         Command::Explain(explain) => explain.run(arguments.config, out, err),
         Command::Doctor(doctor) => doctor::run(&doctor, arguments.config, out),
         Command::Verify(verify) => verify.run(out),

@@ -1,19 +1,29 @@
 //! `serve`: speaks MCP on stdin and stdout until the client leaves or a signal comes. Also what runs without a command.
-//! Owns the runtime and the signals; the exit code is 0 at the end of input and 128 + n after signal n.
+//! Owns the runtime and the signals; the exit code is 0 at the end of input, 128 + n after signal n,
+//! and 1 when the settings cannot be used: better no server than one that fails in every call.
 
 use std::io::{IsTerminal as _, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use crate::routing::{Sources, load};
 use crate::server::{self, App, Server};
 
 /// Serves the tools of this program.
-pub(super) fn run(err: &mut dyn Write) -> anyhow::Result<ExitCode> {
+pub(super) fn run(config: Option<PathBuf>, err: &mut dyn Write) -> anyhow::Result<ExitCode> {
     if std::io::stdin().is_terminal() {
         greet(err);
+    }
+    match load(&Sources::of_process(config)) {
+        Ok(loaded) => loaded.warnings.iter().for_each(|warning| tracing::warn!("{warning}")),
+        Err(error) => {
+            writeln!(err, "error: the settings cannot be used: {error}\nhint: `supervisor doctor` shows what is read")?;
+            return Ok(ExitCode::from(1));
+        }
     }
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "supervisor starting");
     serve(|| Server::new(App::default()))

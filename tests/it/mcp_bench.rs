@@ -49,15 +49,22 @@ pub(crate) struct End {
 }
 
 pub(crate) fn command(which: Which) -> Command {
-    match which {
+    let mut command = match which {
         Which::Real => Command::new(env!("CARGO_BIN_EXE_supervisor")),
         Which::Torture => {
             let mut command = Command::new(std::env::current_exe().unwrap());
             command.args(["--ignored", "--exact", "mcp_tools::a_server_whose_tools_misbehave", "--nocapture"]);
-            command.env("SUPERVISOR_TORTURE", "1");
             command
         }
+    };
+    // Nothing of the user who runs the tests: neither settings nor log levels.
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("SUPERVISOR_") {
+            command.env_remove(name);
+        }
     }
+    command.env("HOME", "/nonexistent").env_remove("XDG_CONFIG_HOME").env("TORTURE", "1");
+    command
 }
 
 impl Session {

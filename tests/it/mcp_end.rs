@@ -294,3 +294,24 @@ fn serve_is_the_default_command_and_can_be_named() {
     assert_eq!(session.initialize("2025-11-25")["result"]["serverInfo"]["name"], "supervisor");
     assert_eq!(session.finish().code, Some(0));
 }
+
+#[test]
+fn settings_that_cannot_be_used_end_the_server_with_1_and_a_sentence() {
+    let dir = tempfile::tempdir().unwrap();
+    let broken = dir.path().join("models.toml");
+    std::fs::write(&broken, "default_chian = []\n").unwrap();
+    for path in [broken, dir.path().join("missing.toml")] {
+        for by_variable in [true, false] {
+            let mut command = command(Which::Real);
+            match by_variable {
+                true => command.env("SUPERVISOR_MODELS_FILE", &path),
+                false => command.arg("--config").arg(&path),
+            };
+            let done = command.stdin(Stdio::null()).output().unwrap();
+            let said = String::from_utf8_lossy(&done.stderr);
+            assert_eq!(done.status.code(), Some(1), "{said}");
+            assert!(said.contains(&path.display().to_string()), "the file is named: {said}");
+            assert_eq!(done.stdout, b"", "stdout belongs to the protocol");
+        }
+    }
+}

@@ -16,7 +16,7 @@ use supervisor::server::{App, Call, Parameters, Server};
 #[test]
 #[ignore = "started by the other tests"]
 fn a_server_whose_tools_misbehave() {
-    if std::env::var_os("SUPERVISOR_TORTURE").is_none() {
+    if std::env::var_os("TORTURE").is_none() {
         return;
     }
     let code = supervisor::cli::serve::serve(|| Server::with_tools(App::default(), router())).unwrap();

@@ -1,6 +1,7 @@
 //! How a run looks over MCP: arguments in, result and progress out. Besides `skills` the only place that knows the SDK.
 //! What the SDK leaves open is mended here: panics, unknown tools, lost replies, lines that are no requests.
 
+mod app;
 mod envelope;
 mod lines;
 mod outbox;
@@ -28,6 +29,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+pub use app::App;
 pub use lines::MAX_LINE;
 pub use outbox::Output;
 pub use parameters::{Parameters, parse};
@@ -51,10 +53,6 @@ const ORDER: &[(&str, &str)] = &[("tier", "Call `tier` first when it matters whi
 
 /// The list depends on nothing but this program, which a client starts anew for each session.
 const TOOLS_FRESH_MS: u64 = 60 * 60 * 1000;
-
-/// What calls need, made once at start.
-#[derive(Debug, Default)]
-pub struct App {}
 
 /// The MCP server: one router made of all skills, around it the frame every call runs in.
 #[derive(Clone)]

@@ -1,6 +1,8 @@
 //! What can be asked? One file per skill: its parameters, its phases and its `#[tool]` method.
 //! Adding a skill is a file, its `mod` and its line in [`SKILLS`]; a test compares folder and table.
 
+pub mod tier;
+
 use rmcp::handler::server::tool::ToolRouter;
 
 use crate::server::Server;
@@ -9,7 +11,7 @@ use crate::server::Server;
 type Skill = (&'static str, fn() -> ToolRouter<Server>);
 
 // Tools appear in the list when they work, not before.
-const SKILLS: &[Skill] = &[];
+const SKILLS: &[Skill] = &[("tier", Server::tier_tool)];
 
 /// All tools in one router.
 pub fn router() -> ToolRouter<Server> {

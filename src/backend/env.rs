@@ -5,6 +5,8 @@ use std::ffi::OsString;
 
 use secrecy::SecretString;
 
+use crate::redact::Redactor;
+
 /// A copy of the environment. An empty variable counts as unset.
 #[derive(Clone, Default)]
 pub struct Env(BTreeMap<OsString, OsString>);
@@ -23,6 +25,11 @@ impl Env {
     /// The same, for what must never be printed.
     pub fn secret(&self, name: &str) -> Option<SecretString> {
         self.get(name).map(SecretString::from)
+    }
+
+    /// Takes the values of these variables out of any text.
+    pub fn redactor<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Redactor {
+        Redactor::knowing(names.into_iter().filter_map(|name| self.get(name)))
     }
 
     pub fn vars(&self) -> &BTreeMap<OsString, OsString> {

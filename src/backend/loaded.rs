@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::SecretString;
 use serde_json::Value;
 
 use super::Env;
 use super::http::{self, Unreachable};
+use super::redact;
 use crate::routing::{Backend, Warm, WarmKind};
 use crate::words;
 
@@ -153,13 +154,8 @@ async fn ask(
         // And without its database package it falls over a missing key.
         500 if key.is_none() && answer.body.starts_with(b"Internal Server Error") => Err(wrong_key()),
         status => {
-            let said = error_field(json.as_ref(), "message").unwrap_or_default();
-            let said = match &key {
-                Some(key) => said.replace(key.expose_secret(), "[key]"),
-                None => said.to_owned(),
-            };
-            let said = words::plain(&said).replace(['\n', '\t'], " ");
-            Err(LookError::Status { path, status, said: words::cut_end(&said, 200).into_owned() })
+            let said = redact::said(error_field(json.as_ref(), "message").unwrap_or_default(), key.as_ref());
+            Err(LookError::Status { path, status, said })
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::backend::Env;
 use crate::backend::walk::Walk;
 use crate::backend::world::{Look, World};
 use crate::process::Launcher;
+use crate::redact::Redactor;
 use crate::routing::{self, RoutingError, Sources};
 use crate::state::{StateDir, StateError};
 use crate::words;
@@ -47,7 +48,7 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments, config: Option<PathBuf>, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
     let case = Case::new(
-        Sources::of_process(config),
+        &Sources::of_process(config),
         Look::new(Env::of_this_program(), Launcher::this_program()),
         StateDir::locate(),
     );
@@ -67,10 +68,13 @@ pub fn run(arguments: &Arguments, config: Option<PathBuf>, out: &mut dyn Write) 
 /// Runs every check at once.
 pub async fn examine(case: &Case) -> Report {
     let found = join_all(CHECKS.iter().map(|(_, check)| check(case))).await;
+    let redactor = &case.redactor();
     let checks: Vec<Line> = CHECKS
         .iter()
         .zip(found)
-        .flat_map(|((check, _), found)| found.into_iter().map(move |finding| Line { check, finding: finding.shown() }))
+        .flat_map(|((check, _), found)| {
+            found.into_iter().map(move |finding| Line { check, finding: finding.shown(redactor) })
+        })
         .collect();
     let exit_code = match &case.settings {
         Err(_) => 2,
@@ -89,8 +93,14 @@ pub struct Case {
 }
 
 impl Case {
-    pub fn new(sources: Sources, look: Look, state: Result<StateDir, StateError>) -> Self {
-        Self { settings: routing::load(&sources), look, state, world: OnceCell::new() }
+    pub fn new(sources: &Sources, look: Look, state: Result<StateDir, StateError>) -> Self {
+        Self { settings: routing::load(sources), look, state, world: OnceCell::new() }
+    }
+
+    /// Takes out the keys that the settings name, and whatever looks like one.
+    fn redactor(&self) -> Redactor {
+        let backends = self.settings.iter().flat_map(|settings| settings.routing.backends.values());
+        self.look.env.redactor(backends.filter_map(|backend| backend.api_key_env.as_deref()))
     }
 
     /// The world, looked at once by whoever comes first; `None` if the routing does not say where to look.
@@ -152,11 +162,11 @@ impl Finding {
         Self { level: Level::Fail, found: found.into(), hint: Some(hint.into()) }
     }
 
-    /// On one line each, with nothing in it that moves the cursor: parts of it come from other programs.
-    fn shown(mut self) -> Self {
-        let tidy = |text: &str| words::plain(text.trim()).replace(['\n', '\t'], " ");
-        self.found = tidy(&self.found);
-        self.hint = self.hint.as_deref().map(tidy).filter(|hint| !hint.is_empty());
+    /// On one line each, without keys, with nothing in it that moves the cursor: parts of it come from other programs.
+    fn shown(mut self, redactor: &Redactor) -> Self {
+        let line = |text: &str| one_line(&redactor.redact(text));
+        self.hint = self.hint.as_deref().map(line).filter(|hint| !hint.is_empty());
+        self.found = line(&self.found);
         self
     }
 }
@@ -182,4 +192,8 @@ impl Report {
         writeln!(out)?;
         out.flush()
     }
+}
+
+fn one_line(text: &str) -> String {
+    words::plain(text.trim()).replace(['\n', '\t'], " ")
 }

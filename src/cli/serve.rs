@@ -26,7 +26,7 @@ pub(super) fn run(config: Option<PathBuf>, err: &mut dyn Write) -> anyhow::Resul
         }
     }
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "supervisor starting");
-    serve(|| Server::new(App::default()))
+    serve(|| Server::new(App::of_process(config)))
 }
 
 /// Serves on stdin and stdout. The server is made inside the runtime.

@@ -4,6 +4,7 @@
 
 mod ask;
 pub mod breaker;
+mod claude_cli;
 mod env;
 mod error;
 mod extract;
@@ -12,7 +13,7 @@ pub mod installed;
 pub mod loaded;
 mod openai;
 pub mod probe;
-mod redact;
+mod said;
 pub mod walk;
 pub mod world;
 
@@ -33,7 +34,7 @@ pub use extract::{NoObject, object};
 pub use http::Unreachable;
 
 /// Every kind of backend, by the name it has in `models.toml`. A new one is a file, its `mod` and its line here.
-pub static KINDS: &[(&str, Connect)] = &[("openai", openai::connect)];
+pub static KINDS: &[(&str, Connect)] = &[("openai", openai::connect), ("claude-cli", claude_cli::connect)];
 
 /// Makes a backend from its settings. Opens no connection and starts no program.
 pub type Connect = fn(&routing::Backend, &Shared) -> Result<Arc<dyn Backend>, AskError>;

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::process::Guard;
+
 /// One question.
 #[derive(Debug, Clone)]
 pub struct Ask {
@@ -21,8 +23,10 @@ pub struct Ask {
     pub root: PathBuf,
     /// For all of it. The smaller of the tier's limit and what is left of the call.
     pub limit: Duration,
-    /// How many turns an agent may take; a backend without turns ignores it.
-    pub max_turns: NonZeroU32,
+    /// Holds the project's lock and its restore while an agent works in it.
+    pub guard: Option<Guard>,
+    /// How many turns an agent may take, if not as many as its backend's settings say.
+    pub max_turns: Option<NonZeroU32>,
     /// What an agent may spend; a backend that cannot be held to it ignores it.
     pub budget_usd: Option<f64>,
     /// The longest answer in tokens; none leaves it to the server.
@@ -39,7 +43,8 @@ impl Ask {
             power: Power::None,
             root: root.into(),
             limit: Duration::from_secs(300),
-            max_turns: NonZeroU32::new(60).expect("60 is not 0"),
+            guard: None,
+            max_turns: None,
             budget_usd: None,
             max_tokens: None,
         }

@@ -28,6 +28,8 @@ pub enum AskError {
     Crashed { program: String, why: String },
     #[error("the question never reached the model{}", after(.said))]
     NotAsked { said: String },
+    #[error("no worker became free within {} s", .waited.as_secs())]
+    NoWorker { waited: Duration },
 
     #[error("`{backend}` limits the rate of requests{}", after(.said))]
     RateLimited { backend: String, said: String, retry_after: Option<Duration> },
@@ -123,7 +125,8 @@ impl AskError {
             | Self::Loading { .. }
             | Self::Malformed { .. }
             | Self::Crashed { .. }
-            | Self::NotAsked { .. } => Cause::Infra,
+            | Self::NotAsked { .. }
+            | Self::NoWorker { .. } => Cause::Infra,
             Self::RateLimited { .. } | Self::NoCredit { .. } | Self::Crowded { .. } => Cause::Quota,
             Self::ContextTooLong { .. }
             | Self::PromptCut { .. }
@@ -181,6 +184,7 @@ impl AskError {
             Self::Loading { model, .. } => format!("load `{model}` before, or raise `limits.local_s`"),
             Self::Malformed { model, .. } => format!("if it happens often, drop `{model}` from the chain"),
             Self::Crashed { program, .. } => format!("run `{program} --version` by hand"),
+            Self::NoWorker { .. } => "raise `max_workers`, if the machine has the memory".into(),
             Self::NotAsked { .. } | Self::Declined { .. } | Self::Cancelled => return None,
             Self::RateLimited { backend, .. } => {
                 format!("wait, or put a model of another backend than `{backend}` into the chain")

@@ -12,11 +12,12 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use reqwest::header::{AUTHORIZATION, HeaderMap};
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 use tokio_util::sync::CancellationToken;
 
 use super::http::{self, Unreachable, Url};
 use super::{Answered, Ask, AskError, Backend, Edits, Failure, Shared, Step};
+use crate::redact::Redactor;
 use crate::routing::{self, Tier};
 
 use request::Form;
@@ -30,12 +31,14 @@ pub(super) fn connect(backend: &routing::Backend, shared: &Shared) -> Result<Arc
         setting: format!("backends.{}.base_url", backend.name),
         why: why.to_string(),
     })?;
+    let key = backend.api_key_env.as_deref().and_then(|var| shared.env.secret(var));
     Ok(Arc::new(OpenAi {
         endpoint: Endpoint {
             backend: backend.name.clone(),
             address: http::shown(base).unwrap_or_default(),
             var: backend.api_key_env.clone(),
-            key: backend.api_key_env.as_deref().and_then(|var| shared.env.secret(var)),
+            secrets: Redactor::knowing(key.iter().map(|key| key.expose_secret())),
+            key,
         },
         url,
         forms: Mutex::default(),
@@ -57,6 +60,8 @@ struct Endpoint {
     /// The variable that should hold the key.
     var: Option<String>,
     key: Option<SecretString>,
+    /// Takes the key out of what the server says: some echo it.
+    secrets: Redactor,
 }
 
 /// An HTTP answer, read to its end or to the cap.

@@ -1,6 +1,7 @@
 //! One integration binary. Each file is about one promise; `map` keeps the house in order.
 #![allow(clippy::unwrap_used, reason = "a test that unwraps says where it failed")]
 
+mod claude_cli;
 mod doctor;
 mod ecosystems;
 mod explain;
@@ -27,5 +28,6 @@ mod routing_messages;
 mod session;
 mod settings;
 mod tier;
+mod tiers;
 mod upstream;
 mod workspace;

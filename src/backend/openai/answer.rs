@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::{Endpoint, Got, refusal};
 use crate::backend::extract::{self, NoObject};
-use crate::backend::{Answered, Ask, AskError, Failure, Reply, Usage, redact};
+use crate::backend::said::said;
+use crate::backend::{Answered, Ask, AskError, Failure, Reply, Usage};
 use crate::routing::{Model, Tier};
 use crate::words;
 
@@ -42,7 +43,7 @@ pub(super) fn read(at: &Endpoint, got: &Got, ask: &Ask, tier: &Tier, sent: usize
     let finish = choice["finish_reason"].as_str().unwrap_or_default();
     let refused = message["refusal"].as_str().unwrap_or_default();
     if !refused.is_empty() || finish == "content_filter" {
-        return fail(AskError::Declined { model, said: redact::said(refused, at.key.as_ref()) });
+        return fail(AskError::Declined { model, said: said(refused, &at.secrets) });
     }
     if let Some(seen_tokens) = usage.tokens_in.filter(|seen| was_cut(sent, *seen)) {
         return fail(AskError::PromptCut { model, sent_bytes: sent, seen_tokens });
@@ -60,7 +61,7 @@ pub(super) fn read(at: &Endpoint, got: &Got, ask: &Ask, tier: &Tier, sent: usize
         }
         Err(why) => return fail(malformed(why.to_string())),
     };
-    let raw = redact::hide(&words::cut_middle(&text, RAW), at.key.as_ref());
+    let raw = at.secrets.redact(&words::cut_middle(&text, RAW)).into_owned();
     Ok(Reply { body: Value::Object(object), raw, model_answered: answered, usage, edited_in_place: false, notes })
 }
 

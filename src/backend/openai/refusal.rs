@@ -6,7 +6,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{Endpoint, Got, retry_after};
-use crate::backend::{Ask, AskError, Blame, Failure, Usage, redact};
+use crate::backend::said::said;
+use crate::backend::{Ask, AskError, Blame, Failure, Usage};
 use crate::routing::Tier;
 
 pub(super) fn failure(at: &Endpoint, got: &Got, ask: &Ask, tier: &Tier) -> Box<Failure> {
@@ -19,7 +20,7 @@ pub(super) fn failure(at: &Endpoint, got: &Got, ask: &Ask, tier: &Tier) -> Box<F
 pub(super) fn error(at: &Endpoint, got: &Got, ask: &Ask, tier: &Tier) -> AskError {
     let (backend, model) = (at.backend.clone(), tier.name.0.clone());
     let body = Body::of(got);
-    let said = redact::said(&body.message, at.key.as_ref());
+    let said = said(&body.message, &at.secrets);
     let retry_after = retry_after::read(&got.headers, Timestamp::now());
     let unknown_model = |said| AskError::UnknownModel {
         backend: backend.clone(),

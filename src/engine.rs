@@ -1,6 +1,7 @@
 //! What happens next in a call. Knows tiers, verdicts and results; does not know that MCP exists.
 
 pub mod attempt;
+pub mod budget;
 pub mod entry;
 pub mod event;
 pub mod evidence;

@@ -43,7 +43,7 @@ impl Seen {
                 let number = |name: &str| retry[name].as_u64().and_then(|n| u32::try_from(n).ok()).unwrap_or_default();
                 let why = match &retry["error_status"] {
                     Value::Number(status) => format!("status {status}"),
-                    _ => retry["error"].as_str().map_or_else(|| "no connection".into(), |e| shown(e)),
+                    _ => retry["error"].as_str().map_or_else(|| "no connection".into(), shown),
                 };
                 Some(Step::Retrying { attempt: number("attempt"), of: number("max_retries"), why })
             }

@@ -120,11 +120,7 @@ fn without_result(worker: &Worker, finished: &Finished, seen: &Seen, code: i32) 
 fn complaint(stderr: &str) -> String {
     let lines = || stderr.lines().map(str::trim).filter(|line| !line.is_empty());
     let found = lines().find(|line| line.len() < 400 && line.to_lowercase().starts_with("error"));
-    found
-        .or_else(|| lines().filter(|line| line.len() < 400).last())
-        .or_else(|| lines().last())
-        .unwrap_or_default()
-        .into()
+    found.or_else(|| lines().rfind(|line| line.len() < 400)).or_else(|| lines().next_back()).unwrap_or_default().into()
 }
 
 fn gave_up(worker: &Worker, result: &Value, subtype: &str, model: String) -> AskError {

@@ -47,7 +47,7 @@ fn without(result: &mut Value, key: &str) {
 }
 
 /// Its API failed: called a success, with `is_error`.
-fn api_error(status: Value, said: &str) -> String {
+fn api_error(status: &Value, said: &str) -> String {
     run(&result(|r| {
         r["is_error"] = json!(true);
         r["api_error_status"] = status.clone();
@@ -80,7 +80,7 @@ pub(super) fn rows() -> Vec<Row> {
     use Ends::{Answer, Fails};
     let row = |name, code, stdout, stderr, ends| Row { name, code, stdout, stderr, ends };
     let said = |name, stdout, ends| row(name, 1, stdout, "", ends);
-    let api = |name, status: Value, text: &str, ends| row(name, 1, api_error(status, text), "", ends);
+    let api = |name, status: Value, text: &str, ends| row(name, 1, api_error(&status, text), "", ends);
     let empty = |name, code, stderr, ends| row(name, code, String::new(), stderr, ends);
     let no_answer = run(&result(|r| {
         r["result"] = json!("done");
@@ -252,7 +252,7 @@ pub(super) fn rows() -> Vec<Row> {
             "Permission denied to a tool",
             0,
             run(&result(|r| {
-                r["permission_denials"] = json!([{"tool_name": "Bash", "tool_use_id": "t", "tool_input": {}}])
+                r["permission_denials"] = json!([{"tool_name": "Bash", "tool_use_id": "t", "tool_input": {}}]);
             })),
             "",
             Answer("1 tool call of the worker denied: Bash"),

@@ -1,0 +1,336 @@
+//! What may still be spent. Before each ask its worst case is set aside, from the call's budget and from the session's;
+//! after it, what was really used is taken and the rest given back. What nobody can tell counts as the worst case.
+//! Knows money, tokens and time. Does not know who spends them.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::backend::{Ask, Usage};
+use crate::routing::{Tier, TierKind};
+
+/// Amounts of the three things that run out. `None` as a limit is no limit, as an estimate unknown.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Amounts {
+    pub usd: Option<f64>,
+    pub tokens: Option<u64>,
+    pub time: Option<Duration>,
+}
+
+/// What one ask can cost at most, as far as that is known beforehand.
+pub fn worst_case(ask: &Ask, tier: &Tier) -> Amounts {
+    // Three bytes a token is the house's reckoning for what goes in.
+    let tokens_in = ((ask.system.len() + ask.prompt.len() + ask.schema.to_string().len()) as u64).div_ceil(3);
+    let tokens_out = ask.max_tokens.map(u64::from);
+    let price = |tokens: u64, per_million: f64| tokens as f64 * per_million / 1e6;
+    let usd = match (tier.model.price_in, tier.model.price_out, tokens_out) {
+        (Some(dear_in), Some(dear_out), Some(out)) => Some(price(tokens_in, dear_in) + price(out, dear_out)),
+        // A model on the own machine without a price costs nothing.
+        (None, None, _) if tier.backend.tier == TierKind::Local => Some(0.0),
+        _ => None,
+    };
+    Amounts { usd, tokens: tokens_out.map(|out| tokens_in + out), time: Some(ask.limit) }
+}
+
+/// One budget: a call's, or a session's. Clones share it.
+#[derive(Debug, Clone)]
+pub struct Budget {
+    limits: Amounts,
+    spent: Arc<Mutex<Spent>>,
+    /// What this one is a part of.
+    parent: Option<Box<Budget>>,
+}
+
+/// Used and set aside.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Spent {
+    usd: f64,
+    tokens: u64,
+    time: Duration,
+}
+
+/// Which limit stands in the way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Exceeded {
+    #[error("the budget in USD is used up; raise `budget_usd`")]
+    Usd,
+    #[error("the budget in tokens is used up")]
+    Tokens,
+    #[error("the time for this call is used up; raise `timeout_s`")]
+    Time,
+}
+
+impl Budget {
+    pub fn new(limits: Amounts) -> Self {
+        Self { limits, spent: Arc::default(), parent: None }
+    }
+
+    /// A smaller budget inside this one: what is set aside there is set aside here, too.
+    pub fn part(&self, limits: Amounts) -> Self {
+        Self { limits, spent: Arc::default(), parent: Some(Box::new(self.clone())) }
+    }
+
+    /// Sets the worst case of one ask aside. Where it is unknown, or time is short, all that is left is granted: the
+    /// ask must be held to [`Reservation::granted`]. Refused if nothing is left, or less than is known to be needed.
+    pub fn reserve(&self, worst: Amounts) -> Result<Reservation, Exceeded> {
+        let chain: Vec<&Self> = std::iter::successors(Some(self), |budget| budget.parent.as_deref()).collect();
+        // Always from the innermost to the outermost, so two calls cannot wait for each other.
+        let mut locked: Vec<MutexGuard<'_, Spent>> = chain.iter().map(|budget| budget.lock()).collect();
+        let mut left = Amounts::default();
+        for (budget, spent) in chain.iter().zip(&locked) {
+            left = tightest(left, budget.limits.less(spent));
+        }
+        let granted = grant(left, worst)?;
+        for spent in &mut locked {
+            spent.add(granted);
+        }
+        drop(locked);
+        Ok(Reservation { budget: self.clone(), granted, settled: false })
+    }
+
+    /// What is left, the outer budgets considered. What is set aside is not left.
+    pub fn left(&self) -> Amounts {
+        let own = self.limits.less(&self.lock());
+        self.parent.as_ref().map_or(own, |parent| tightest(own, parent.left()))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Spent> {
+        self.spent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What was set aside for one ask. Dropped without a word, it counts as used up: the ask may have been made.
+#[must_use = "say what was used"]
+#[derive(Debug)]
+pub struct Reservation {
+    budget: Budget,
+    granted: Amounts,
+    settled: bool,
+}
+
+impl Reservation {
+    /// What the ask must be held to; `None` is no limit.
+    pub fn granted(&self) -> Amounts {
+        self.granted
+    }
+
+    /// Takes what was used and gives the rest back. What is unknown stays at its worst case.
+    pub fn settle(mut self, usage: &Usage, took: Duration) {
+        let tokens = usage.tokens_in.zip(usage.tokens_out).map(|(a, b)| a.saturating_add(b));
+        let used = Amounts {
+            usd: usage.cost_usd.filter(|usd| usd.is_finite() && *usd >= 0.0).or(self.granted.usd),
+            tokens: tokens.or(self.granted.tokens),
+            time: Some(took),
+        };
+        self.replace(used);
+    }
+
+    /// The ask was never made.
+    pub fn release(mut self) {
+        self.replace(Amounts::default());
+    }
+
+    fn replace(&mut self, used: Amounts) {
+        self.settled = true;
+        let mut budget = Some(&self.budget);
+        while let Some(this) = budget {
+            let mut spent = this.lock();
+            spent.remove(self.granted);
+            spent.add(used);
+            budget = this.parent.as_deref();
+        }
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if !self.settled {
+            self.replace(self.granted);
+        }
+    }
+}
+
+impl Amounts {
+    /// What is left of these limits.
+    fn less(&self, spent: &Spent) -> Self {
+        Self {
+            usd: self.usd.map(|limit| (limit - spent.usd).max(0.0)),
+            tokens: self.tokens.map(|limit| limit.saturating_sub(spent.tokens)),
+            time: self.time.map(|limit| limit.saturating_sub(spent.time)),
+        }
+    }
+}
+
+impl Spent {
+    fn add(&mut self, amounts: Amounts) {
+        self.usd += amounts.usd.unwrap_or_default();
+        self.tokens = self.tokens.saturating_add(amounts.tokens.unwrap_or_default());
+        self.time = self.time.saturating_add(amounts.time.unwrap_or_default());
+    }
+
+    fn remove(&mut self, amounts: Amounts) {
+        self.usd = (self.usd - amounts.usd.unwrap_or_default()).max(0.0);
+        self.tokens = self.tokens.saturating_sub(amounts.tokens.unwrap_or_default());
+        self.time = self.time.saturating_sub(amounts.time.unwrap_or_default());
+    }
+}
+
+fn tightest(a: Amounts, b: Amounts) -> Amounts {
+    let least_usd = match (a.usd, b.usd) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    };
+    let least_tokens = a.tokens.into_iter().chain(b.tokens).min();
+    Amounts { usd: least_usd, tokens: least_tokens, time: a.time.into_iter().chain(b.time).min() }
+}
+
+/// Rounding must not refuse a budget its last part.
+const CENT_OF_A_CENT: f64 = 1e-4;
+
+fn grant(left: Amounts, worst: Amounts) -> Result<Amounts, Exceeded> {
+    let usd = match (left.usd, worst.usd) {
+        // What costs nothing is possible also when nothing is left.
+        (_, Some(0.0)) => Some(0.0),
+        (Some(left), _) if left < CENT_OF_A_CENT => return Err(Exceeded::Usd),
+        (Some(left), Some(worst)) if worst > left + 1e-9 => return Err(Exceeded::Usd),
+        (left, worst) => worst.or(left),
+    };
+    let tokens = match (left.tokens, worst.tokens) {
+        (Some(0), _) => return Err(Exceeded::Tokens),
+        (Some(left), Some(worst)) if worst > left => return Err(Exceeded::Tokens),
+        (left, worst) => worst.or(left),
+    };
+    // Time is different: an ask can be held to whatever is left.
+    let time = match (left.time, worst.time) {
+        (Some(Duration::ZERO), _) => return Err(Exceeded::Time),
+        (left, worst) => left.into_iter().chain(worst).min(),
+    };
+    Ok(Amounts { usd, tokens, time })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn usd(usd: f64) -> Amounts {
+        Amounts { usd: Some(usd), ..Amounts::default() }
+    }
+
+    fn cost(usd: Option<f64>) -> Usage {
+        Usage { cost_usd: usd, ..Usage::default() }
+    }
+
+    const NO_TIME: Duration = Duration::ZERO;
+
+    #[test]
+    fn what_was_not_used_is_given_back_and_what_is_unknown_is_not() {
+        let budget = Budget::new(usd(1.0));
+        budget.reserve(usd(0.5)).expect("enough").settle(&cost(Some(0.1)), NO_TIME);
+        assert!((budget.left().usd.expect("a limit") - 0.9).abs() < 1e-9);
+        budget.reserve(usd(0.5)).expect("enough").settle(&cost(None), NO_TIME);
+        assert!((budget.left().usd.expect("a limit") - 0.4).abs() < 1e-9);
+        assert_eq!(budget.reserve(usd(0.5)).expect_err("too little"), Exceeded::Usd);
+        budget.reserve(usd(0.4)).expect("exactly enough").release();
+        drop(budget.reserve(usd(0.4)).expect("still there"));
+        assert_eq!(budget.reserve(usd(0.1)).expect_err("dropped is used"), Exceeded::Usd);
+    }
+
+    #[test]
+    fn an_ask_of_unknown_cost_gets_all_that_is_left_and_nobody_else_meanwhile() {
+        let budget = Budget::new(usd(1.0));
+        let all = budget.reserve(Amounts::default()).expect("all of it");
+        assert_eq!(all.granted().usd, Some(1.0));
+        assert!(budget.reserve(Amounts::default()).is_err());
+        assert!(budget.reserve(usd(0.0)).is_ok(), "what is free is always possible");
+        all.settle(&cost(Some(0.2)), NO_TIME);
+        assert_eq!(budget.reserve(Amounts::default()).expect("the rest").granted().usd, Some(0.8));
+    }
+
+    #[test]
+    fn a_calls_spending_counts_in_its_session() {
+        let session = Budget::new(usd(1.0));
+        let (a, b) = (session.part(usd(0.8)), session.part(usd(0.8)));
+        a.reserve(usd(0.7)).expect("enough").settle(&cost(Some(0.7)), NO_TIME);
+        assert_eq!(b.reserve(usd(0.5)).expect_err("the session has 0.3 left"), Exceeded::Usd);
+        assert!(b.reserve(usd(0.3)).is_ok());
+    }
+
+    #[test]
+    fn time_is_granted_as_far_as_it_goes() {
+        let s = |n| Some(Duration::from_secs(n));
+        let budget = Budget::new(Amounts { time: s(100), ..Amounts::default() });
+        let first = budget.reserve(Amounts { time: s(70), ..Amounts::default() }).expect("time");
+        first.settle(&Usage::default(), Duration::from_secs(60));
+        let second = budget.reserve(Amounts { time: s(70), ..Amounts::default() }).expect("time");
+        assert_eq!(second.granted().time, s(40));
+        second.settle(&Usage::default(), Duration::from_secs(41));
+        assert_eq!(budget.reserve(Amounts::default()).expect_err("no time"), Exceeded::Time);
+    }
+
+    #[test]
+    fn without_limits_nothing_is_refused_and_nothing_imposed() {
+        let reservation = Budget::new(Amounts::default()).reserve(Amounts::default()).expect("no limit");
+        assert_eq!(reservation.granted(), Amounts::default());
+    }
+
+    #[derive(Debug, Clone)]
+    struct Call {
+        worst: Option<f64>,
+        /// Part of what was granted that is used; above one, the estimate was wrong.
+        used: f64,
+        told: bool,
+        inner: bool,
+    }
+
+    proptest! {
+        /// With asks that keep to what they were granted nothing is overspent, whatever they tell about it; with ones
+        /// that do not, the overshoot is what one of them took too much.
+        #[test]
+        fn no_budget_is_overshot_by_more_than_one_call(
+            limit in 0.01..10.0_f64, part in 0.01..10.0_f64,
+            calls in proptest::collection::vec((proptest::option::of(0.0..3.0_f64), 0.0..1.5_f64, any::<bool>(), any::<bool>())
+                .prop_map(|(worst, used, told, inner)| Call { worst, used, told, inner }), 1..40)) {
+            let session = Budget::new(usd(limit));
+            let call = session.part(usd(part));
+            let (mut truth, mut truth_inner, mut largest_excess) = (0.0, 0.0, 0.0_f64);
+            for one in calls {
+                let budget = if one.inner { &call } else { &session };
+                let Ok(reservation) = budget.reserve(Amounts { usd: one.worst, ..Amounts::default() }) else { continue };
+                let granted = reservation.granted().usd.expect("there is a limit");
+                let used = granted * one.used;
+                truth += used;
+                if one.inner {
+                    truth_inner += used;
+                }
+                if used > granted {
+                    // It is seen only if it is told; an untold excess is nobody's to know, so such asks keep to their grant.
+                    if one.told {
+                        largest_excess = largest_excess.max(used - granted);
+                    } else {
+                        truth -= used - granted;
+                        truth_inner -= if one.inner { used - granted } else { 0.0 };
+                    }
+                }
+                reservation.settle(&cost(one.told.then_some(used)), NO_TIME);
+                prop_assert!(truth <= limit + largest_excess + 1e-6, "{truth} of {limit}, {largest_excess}");
+                prop_assert!(truth_inner <= part + largest_excess + 1e-6, "{truth_inner} of {part}, {largest_excess}");
+            }
+        }
+
+        /// Set aside at once, by any number of asks: together never more than the limit.
+        #[test]
+        fn reservations_in_flight_never_exceed_the_limit(
+            limit in 1..10_000_u64, wanted in proptest::collection::vec(proptest::option::of(0..4000_u64), 0..30)) {
+            let budget = Budget::new(Amounts { tokens: Some(limit), ..Amounts::default() });
+            let held: Vec<_> = wanted
+                .into_iter()
+                .filter_map(|tokens| budget.reserve(Amounts { tokens, ..Amounts::default() }).ok())
+                .collect();
+            prop_assert!(held.iter().map(|r| r.granted().tokens.expect("a limit")).sum::<u64>() <= limit);
+            for reservation in held {
+                reservation.release();
+            }
+            prop_assert_eq!(budget.left().tokens, Some(limit));
+        }
+    }
+}

@@ -5,16 +5,29 @@
 //! evidence, since the code under test can write there too: results come from a report at a path nobody could know
 //! beforehand, and must agree with the exit code.
 
+mod baseline;
 mod build;
 mod command;
+mod memo;
 mod outcome;
+mod proof;
+mod regions;
 mod report;
 pub mod runners;
+pub mod sealed;
 mod session;
+mod settle;
 mod suite;
+mod suspicious;
 pub mod witness;
 
+pub use baseline::{Baseline, Comparison, Origin, compare};
 pub use build::{Blame, BuildError, blame};
+pub use memo::{Memo, OutcomeKey};
 pub use outcome::{Outcome, State, TestName, TestRun, Tests};
+pub use proof::{Check, Proof, Refusal};
+pub use regions::{Regions, SameTests, rust_regions, same_tests};
 pub use session::Bench;
+pub use settle::{Settled, run_settled};
 pub use suite::{Alternative, DetectError, Ecosystem, Suite, detect};
+pub use suspicious::{Added, Finding, Smell, Weight, suspicious_additions};

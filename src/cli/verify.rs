@@ -46,7 +46,7 @@ impl Verify {
         let run = runtime.block_on(self.watched(&suite))?;
         let text = if self.json { as_json(&suite, &run)? } else { for_people(&suite, &run) };
         out.write_all(text.as_bytes()).context("writing the outcome")?;
-        Ok(exit_code(&run.outcome))
+        Ok(exit_code(run.outcome()))
     }
 
     async fn watched(&self, suite: &Suite) -> anyhow::Result<TestRun> {
@@ -81,21 +81,21 @@ fn exit_code(outcome: &Outcome) -> ExitCode {
 
 fn as_json(suite: &Suite, run: &TestRun) -> anyhow::Result<String> {
     let mut value = json!({
-        "outcome": run.outcome,
+        "outcome": run.outcome(),
         "message": run.sentence(),
-        "command": run.command,
-        "root": run.root,
+        "command": run.command(),
+        "root": run.root(),
         "because": suite.because(),
         "alternatives": suite.alternatives(),
-        "exit_code": run.exit_code,
-        "took_ms": u64::try_from(run.took.as_millis()).unwrap_or(u64::MAX),
+        "exit_code": run.exit_code(),
+        "took_ms": u64::try_from(run.took().as_millis()).unwrap_or(u64::MAX),
         "failed": run.failed().map(|(name, message)| json!({ "name": name, "message": message })).collect::<Vec<_>>(),
         "passed": run.passed().collect::<Vec<_>>(),
         "skipped": run.skipped().collect::<Vec<_>>(),
-        "notes": run.notes,
+        "notes": run.notes(),
     });
-    if !run.outcome.is_passed() {
-        value["output"] = json!(run.output);
+    if !run.outcome().is_passed() {
+        value["output"] = json!(run.output());
     }
     Ok(serde_json::to_string_pretty(&value)? + "\n")
 }
@@ -104,17 +104,17 @@ fn as_json(suite: &Suite, run: &TestRun) -> anyhow::Result<String> {
 const SHOWN: usize = 20;
 
 fn for_people(suite: &Suite, run: &TestRun) -> String {
-    let mut text = format!("tests    {}, because of {}\n", words::plain(&run.command), words::plain(suite.because()));
+    let mut text = format!("tests    {}, because of {}\n", words::plain(run.command()), words::plain(suite.because()));
     for other in suite.alternatives() {
         text += &format!("         also there: {} ({})\n", other.manifest.display(), other.command);
     }
-    let word = match &run.outcome {
+    let word = match run.outcome() {
         Outcome::Passed => "passed",
         Outcome::Failed => "failed",
         _ => "unknown",
     };
-    text += &format!("{word:<8} {} ({:.1} s)\n", run.sentence(), run.took.as_secs_f64());
-    if let Outcome::DidNotBuild { errors } = &run.outcome {
+    text += &format!("{word:<8} {} ({:.1} s)\n", run.sentence(), run.took().as_secs_f64());
+    if let Outcome::DidNotBuild { errors } = run.outcome() {
         for error in errors.iter().take(SHOWN) {
             text += &format!("  {error}\n");
         }
@@ -129,7 +129,7 @@ fn for_people(suite: &Suite, run: &TestRun) -> String {
     if more > 0 {
         text += &format!("  and {}\n", words::count(more, "other"));
     }
-    for note in &run.notes {
+    for note in run.notes() {
         text += &format!("note     {}\n", words::plain(note));
     }
     if let Some(first) = run.failed().next().filter(|_| run.failed().count() > 1)
@@ -137,8 +137,8 @@ fn for_people(suite: &Suite, run: &TestRun) -> String {
     {
         text += &format!("hint: run the first one alone: {}\n", words::plain(&only.command()));
     }
-    if !run.outcome.speaks_about_the_code() {
-        let tail: Vec<&str> = run.output.lines().rev().take(15).collect();
+    if !run.outcome().speaks_about_the_code() {
+        let tail: Vec<&str> = run.output().lines().rev().take(15).collect();
         for line in tail.iter().rev() {
             text += &format!("  | {}\n", words::cut_end(&words::plain(line), 200));
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -86,25 +86,57 @@ pub enum Tests {
     Unknown,
 }
 
-/// Everything one run showed.
+/// Everything one run showed. Made by [`super::Suite::run`] alone, and never changed afterwards: it is evidence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TestRun {
-    /// As typed: `cargo test`.
-    pub command: String,
-    pub root: PathBuf,
-    #[serde(flatten)]
-    pub outcome: Outcome,
-    pub tests: Tests,
-    /// `None` if the command did not end by itself.
-    pub exit_code: Option<i32>,
-    /// What it wrote, head and tail, the cut marked.
-    pub output: String,
-    pub took: Duration,
-    /// What a reader should know beside the outcome.
-    pub notes: Vec<String>,
+    pub(super) command: String,
+    pub(super) root: PathBuf,
+    pub(super) outcome: Outcome,
+    pub(super) tests: Tests,
+    pub(super) exit_code: Option<i32>,
+    pub(super) output: String,
+    pub(super) took: Duration,
+    pub(super) notes: Vec<String>,
 }
 
 impl TestRun {
+    /// As typed: `cargo test`.
+    pub fn command(&self) -> &str {
+        &self.command
+    }
+
+    /// Where it ran.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    pub fn tests(&self) -> &Tests {
+        &self.tests
+    }
+
+    /// `None` if the command did not end by itself.
+    pub fn exit_code(&self) -> Option<i32> {
+        self.exit_code
+    }
+
+    /// What it wrote, head and tail, the cut marked.
+    pub fn output(&self) -> &str {
+        &self.output
+    }
+
+    pub fn took(&self) -> Duration {
+        self.took
+    }
+
+    /// What a reader should know beside the outcome.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
     pub fn failed(&self) -> impl Iterator<Item = (&TestName, &str)> {
         self.named().filter_map(|(name, state)| match state {
             State::Failed(message) => Some((name, message.as_str())),

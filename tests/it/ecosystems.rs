@@ -75,7 +75,7 @@ fn cell(fixture: &Fixture, case: Case) -> Result<String, String> {
     };
     let failed = || seen.failed().map(|(name, _)| name.0.as_str()).collect();
     let passed = || seen.passed().map(|name| name.0.as_str()).collect();
-    match (case, &seen.outcome) {
+    match (case, seen.outcome()) {
         (Case::Green, Outcome::Passed) => named("adds", passed()),
         (Case::OneFails, Outcome::Failed) if seen.failed().count() == 1 => named("wrong", failed()),
         (Case::DoesNotBuild, Outcome::DidNotBuild { errors }) => {
@@ -93,7 +93,7 @@ fn times_out(root: &Path) -> Result<String, String> {
     while limit < PLENTY {
         let _ = std::fs::remove_file(root.join("began"));
         let seen = run_within(root, None, limit);
-        if !matches!(seen.outcome, Outcome::TimedOut { .. }) {
+        if !matches!(seen.outcome(), Outcome::TimedOut { .. }) {
             return Err(format!("{seen:#?}"));
         }
         if root.join("began").exists() {

@@ -22,8 +22,8 @@ fn fools(root: &Path, command: &[&str]) {
 }
 
 fn not_green(seen: &TestRun) {
-    assert!(!seen.outcome.is_passed(), "{seen:#?}");
-    assert!(matches!(seen.outcome, Outcome::Unclear { .. } | Outcome::Failed), "{seen:#?}");
+    assert!(!seen.outcome().is_passed(), "{seen:#?}");
+    assert!(matches!(seen.outcome(), Outcome::Unclear { .. } | Outcome::Failed), "{seen:#?}");
 }
 
 #[test]

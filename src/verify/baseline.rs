@@ -1,0 +1,156 @@
+//! What was true before, and what a later run changed about it.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::outcome::{Outcome, State, TestName, TestRun};
+
+/// A run that says what was true before anybody touched the project.
+#[derive(Debug, Clone)]
+pub struct Baseline {
+    run: TestRun,
+    origin: Origin,
+}
+
+/// Where a baseline comes from; a result that was not run just now is said to be so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Origin {
+    Ran,
+    /// The outcome of the very same files, command and environment was known in this process.
+    Known,
+}
+
+impl Baseline {
+    /// A run that speaks about the code, or found no tests at all, is a baseline. The others are given back.
+    #[expect(clippy::result_large_err, reason = "the run is given back, not an error made")]
+    pub fn of(run: TestRun, origin: Origin) -> Result<Self, TestRun> {
+        match run.outcome {
+            Outcome::Passed | Outcome::Failed | Outcome::NoTests => Ok(Self { run, origin }),
+            _ => Err(run),
+        }
+    }
+
+    pub fn run(&self) -> &TestRun {
+        &self.run
+    }
+
+    pub fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// True if this test failed before, so that its failure now is no news.
+    pub fn failed_before(&self, name: &TestName) -> bool {
+        matches!(self.run.state(name), Some(State::Failed(_)))
+    }
+}
+
+/// The difference between two runs, by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Comparison {
+    /// Fail now and did not before, new tests included.
+    pub newly_failing: Vec<TestName>,
+    /// Pass now and failed or were skipped before.
+    pub newly_passing: Vec<TestName>,
+    /// Were there before and are gone.
+    pub vanished: Vec<TestName>,
+    /// Are skipped now and were not before.
+    pub newly_skipped: Vec<TestName>,
+    /// Were not there before, whatever they do now.
+    pub added: Vec<TestName>,
+}
+
+impl Comparison {
+    /// Nothing got worse: no new failure, nothing vanished, nothing newly skipped.
+    pub fn nothing_lost(&self) -> bool {
+        self.newly_failing.is_empty() && self.vanished.is_empty() && self.newly_skipped.is_empty()
+    }
+}
+
+/// What changed from `before` to `after`.
+pub fn compare(before: &TestRun, after: &TestRun) -> Comparison {
+    let mut comparison = Comparison::default();
+    for (name, state) in after.named() {
+        let was = before.state(name);
+        if was.is_none() {
+            comparison.added.push(name.clone());
+        }
+        match (was, state) {
+            (Some(State::Failed(_)), State::Failed(_)) | (Some(State::Passed), State::Passed) => {}
+            (_, State::Failed(_)) => comparison.newly_failing.push(name.clone()),
+            (Some(State::Failed(_) | State::Skipped), State::Passed) => comparison.newly_passing.push(name.clone()),
+            (Some(State::Passed | State::Failed(_)), State::Skipped) => comparison.newly_skipped.push(name.clone()),
+            (None, State::Skipped) => comparison.newly_skipped.push(name.clone()),
+            (None, State::Passed) | (Some(State::Skipped), State::Skipped) => {}
+        }
+    }
+    let now: BTreeSet<&TestName> = after.named().map(|(name, _)| name).collect();
+    comparison.vanished = before.named().map(|(name, _)| name).filter(|n| !now.contains(n)).cloned().collect();
+    comparison
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use std::time::Duration;
+
+    use super::super::outcome::Tests;
+    use super::*;
+
+    /// A run as a word per test: `+adds -wrong ~later`.
+    pub(in super::super) fn run(words: &str) -> TestRun {
+        let tests: std::collections::BTreeMap<TestName, State> = words
+            .split_whitespace()
+            .map(|w| {
+                let state = match &w[..1] {
+                    "+" => State::Passed,
+                    "-" => State::Failed(String::from("assertion failed")),
+                    _ => State::Skipped,
+                };
+                (TestName(w[1..].to_owned()), state)
+            })
+            .collect();
+        let failed = tests.values().any(|s| matches!(s, State::Failed(_)));
+        let outcome = match (tests.is_empty(), failed) {
+            (true, _) => Outcome::NoTests,
+            (_, true) => Outcome::Failed,
+            _ => Outcome::Passed,
+        };
+        TestRun {
+            command: String::from("cargo test"),
+            root: "/p".into(),
+            outcome,
+            tests: Tests::Named(tests),
+            exit_code: Some(i32::from(failed)),
+            output: String::new(),
+            took: Duration::ZERO,
+            notes: Vec::new(),
+        }
+    }
+
+    fn names(list: &[TestName]) -> Vec<&str> {
+        list.iter().map(|n| n.0.as_str()).collect()
+    }
+
+    #[test]
+    fn every_way_of_changing_has_its_own_list() {
+        let before = run("+a +b -c ~d +e -f");
+        let after = run("+a -b +c ~e -f -g +h ~i");
+        let comparison = compare(&before, &after);
+        assert_eq!(names(&comparison.newly_failing), ["b", "g"]);
+        assert_eq!(names(&comparison.newly_passing), ["c"]);
+        assert_eq!(names(&comparison.vanished), ["d"]);
+        assert_eq!(names(&comparison.newly_skipped), ["e", "i"]);
+        assert_eq!(names(&comparison.added), ["g", "h", "i"]);
+        assert!(!comparison.nothing_lost());
+        assert!(compare(&before, &before).nothing_lost());
+    }
+
+    #[test]
+    fn what_says_nothing_about_the_code_is_no_baseline() {
+        let mut unclear = run("+a");
+        unclear.outcome = Outcome::TimedOut { limit_s: 1 };
+        assert!(Baseline::of(unclear, Origin::Ran).is_err());
+        assert!(Baseline::of(run(""), Origin::Ran).is_ok());
+    }
+}

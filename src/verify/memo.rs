@@ -1,0 +1,109 @@
+//! Outcomes known in this process: the same files, command and environment need not be run twice for a baseline.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::OsString;
+use std::sync::{Mutex, PoisonError};
+
+use super::baseline::{Baseline, Origin};
+use super::outcome::TestRun;
+use super::suite::Suite;
+
+/// What an outcome depends on: the content of the project, the command and where it runs, the environment.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct OutcomeKey([u8; 32]);
+
+impl OutcomeKey {
+    /// `manifest` is the caller's digest of every file that could matter.
+    pub fn new(manifest: &[u8], suite: &Suite, env: &BTreeMap<OsString, OsString>) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        let mut part = |bytes: &[u8]| {
+            hasher.update(&(bytes.len() as u64).to_le_bytes());
+            hasher.update(bytes);
+        };
+        part(manifest);
+        part(suite.root().as_os_str().as_encoded_bytes());
+        part(&(suite.argv().len() as u64).to_le_bytes());
+        suite.argv().iter().for_each(|word| part(word.as_bytes()));
+        for (name, value) in env {
+            part(name.as_encoded_bytes());
+            part(value.as_encoded_bytes());
+        }
+        Self(*hasher.finalize().as_bytes())
+    }
+}
+
+/// A small memory of outcomes, oldest forgotten first.
+#[derive(Debug, Default)]
+pub struct Memo {
+    known: Mutex<VecDeque<(OutcomeKey, TestRun)>>,
+}
+
+/// Projects worked on in one process are few, and each run holds up to 64 KiB of output.
+const KEPT: usize = 32;
+
+impl Memo {
+    /// Keeps an outcome that can serve as a baseline; others are not facts about the files.
+    pub fn keep(&self, key: OutcomeKey, run: &TestRun) {
+        if Baseline::of(run.clone(), Origin::Ran).is_err() {
+            return;
+        }
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|(k, _)| *k != key);
+        known.push_back((key, run.clone()));
+        while known.len() > KEPT {
+            known.pop_front();
+        }
+    }
+
+    /// The outcome as a baseline that says where it comes from.
+    pub fn baseline(&self, key: &OutcomeKey) -> Option<Baseline> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, run) = known.iter().find(|(k, _)| k == key)?;
+        let mut run = run.clone();
+        run.notes.push(String::from("not run again: known from a run of the same files, command and environment"));
+        Baseline::of(run, Origin::Known).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::baseline::tests::run;
+    use super::super::outcome::Outcome;
+    use super::super::suite::detect;
+    use super::*;
+
+    #[test]
+    fn another_file_command_or_environment_is_another_outcome() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let suite = |cmd: &str| detect(dir.path(), None, Some(cmd)).expect("a suite");
+        let env = |v: &str| BTreeMap::from([(OsString::from("A"), OsString::from(v))]);
+        let key = OutcomeKey::new(b"m", &suite("make a b"), &env("1"));
+        assert_eq!(key, OutcomeKey::new(b"m", &suite("make a b"), &env("1")));
+        assert_ne!(key, OutcomeKey::new(b"n", &suite("make a b"), &env("1")));
+        assert_ne!(key, OutcomeKey::new(b"m", &suite("make 'a b'"), &env("1")));
+        assert_ne!(key, OutcomeKey::new(b"m", &suite("make a b"), &env("2")));
+
+        let memo = Memo::default();
+        assert!(memo.baseline(&key).is_none());
+        memo.keep(key.clone(), &run("+a"));
+        let known = memo.baseline(&key).expect("kept");
+        assert_eq!(known.origin(), Origin::Known);
+        assert!(known.run().notes()[0].contains("not run again"));
+    }
+
+    #[test]
+    fn what_is_no_fact_about_the_files_is_not_kept() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let suite = detect(dir.path(), None, Some("make")).expect("a suite");
+        let memo = Memo::default();
+        let key = |n: u8| OutcomeKey::new(&[n], &suite, &BTreeMap::new());
+        let mut killed = run("+a");
+        killed.outcome = Outcome::Killed { signal: 9 };
+        memo.keep(key(0), &killed);
+        assert!(memo.baseline(&key(0)).is_none());
+        for n in 1..=40 {
+            memo.keep(key(n), &run("+a"));
+        }
+        assert!(memo.baseline(&key(1)).is_none() && memo.baseline(&key(40)).is_some());
+    }
+}

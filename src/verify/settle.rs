@@ -1,0 +1,90 @@
+//! A red that nobody expected is run again: if the second run says something else, the tests are flaky, not red or green.
+
+use std::collections::BTreeSet;
+
+use tokio_util::sync::CancellationToken;
+
+use super::baseline::Baseline;
+use super::outcome::{Outcome, State, TestName, TestRun};
+use super::session::Bench;
+use super::suite::Suite;
+
+/// A run, settled.
+#[derive(Debug, Clone)]
+pub enum Settled {
+    /// Green at once, red twice in the same way, or nothing to say about the code.
+    Sure(TestRun),
+    /// Two runs of the same files differ. Never green.
+    Flaky { names: Vec<TestName>, first: TestRun, second: TestRun },
+}
+
+impl Settled {
+    /// The run to show: the first red one.
+    pub fn run(&self) -> &TestRun {
+        match self {
+            Self::Sure(run) | Self::Flaky { first: run, .. } => run,
+        }
+    }
+}
+
+/// Runs the suite; a failure outside the baseline is run again.
+pub async fn run_settled(
+    suite: &Suite,
+    bench: &Bench,
+    baseline: Option<&Baseline>,
+    stop: &CancellationToken,
+) -> Settled {
+    let first = suite.run(bench, stop).await;
+    if !is_surprising(&first, baseline) {
+        return Settled::Sure(first);
+    }
+    let second = suite.run(bench, stop).await;
+    settle(first, second)
+}
+
+fn is_surprising(run: &TestRun, baseline: Option<&Baseline>) -> bool {
+    run.outcome == Outcome::Failed
+        && (run.failed().next().is_none()
+            || run.failed().any(|(name, _)| !baseline.is_some_and(|b| b.failed_before(name))))
+}
+
+fn settle(first: TestRun, second: TestRun) -> Settled {
+    // A second run that was cut short or cancelled says nothing about the first.
+    if !second.outcome.speaks_about_the_code() {
+        return Settled::Sure(first);
+    }
+    let kind = |state: Option<&State>| state.map(std::mem::discriminant);
+    let all: BTreeSet<&TestName> = first.named().chain(second.named()).map(|(name, _)| name).collect();
+    let names: Vec<TestName> =
+        all.into_iter().filter(|n| kind(first.state(n)) != kind(second.state(n))).cloned().collect();
+    if names.is_empty() && first.outcome == second.outcome {
+        return Settled::Sure(first);
+    }
+    Settled::Flaky { names, first, second }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::baseline::Origin;
+    use super::super::baseline::tests::run;
+    use super::*;
+
+    #[test]
+    fn only_a_failure_that_is_not_in_the_baseline_is_run_again() {
+        let baseline = Baseline::of(run("+a -old"), Origin::Ran).expect("a baseline");
+        assert!(!is_surprising(&run("+a +b"), Some(&baseline)));
+        assert!(!is_surprising(&run("+a -old"), Some(&baseline)));
+        assert!(is_surprising(&run("-a -old"), Some(&baseline)));
+        assert!(is_surprising(&run("-a"), None));
+    }
+
+    #[test]
+    fn unequal_runs_are_flaky_by_name() {
+        let Settled::Flaky { names, .. } = settle(run("+a -b"), run("+a +b")) else { panic!("not flaky") };
+        assert_eq!(names, [TestName::from("b")]);
+        assert!(matches!(settle(run("+a -b"), run("+a -b")), Settled::Sure(_)));
+        let mut late = run("+a +b");
+        late.outcome = Outcome::TimedOut { limit_s: 1 };
+        assert!(matches!(settle(run("+a -b"), late), Settled::Sure(r) if r.outcome == Outcome::Failed));
+    }
+}

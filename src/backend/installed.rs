@@ -8,8 +8,10 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::{Env, redact};
+use super::Env;
+use super::said::said;
 use crate::process::{End, Finished, Launcher, Spec, StartError, environment, which};
+use crate::redact::Redactor;
 use crate::routing::Backend;
 use crate::words;
 
@@ -132,7 +134,7 @@ fn read_login(program: &str, end: &End, text: &str, limit: Duration) -> Result<L
 /// The first line that says anything, short and safe to show.
 fn first_line(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|l| !l.is_empty()).unwrap_or_default();
-    words::cut_end(&redact::said(line, None), 120).into_owned()
+    words::cut_end(&said(line, &Redactor::by_shape()), 120).into_owned()
 }
 
 #[cfg(test)]

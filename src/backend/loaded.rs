@@ -3,12 +3,14 @@
 
 use std::time::Duration;
 
+use secrecy::ExposeSecret;
 use secrecy::SecretString;
 use serde_json::Value;
 
 use super::Env;
 use super::http::{self, Unreachable};
-use super::redact;
+use super::said::said;
+use crate::redact::Redactor;
 use crate::routing::{Backend, Warm, WarmKind};
 use crate::words;
 
@@ -154,7 +156,8 @@ async fn ask(
         // And without its database package it falls over a missing key.
         500 if key.is_none() && answer.body.starts_with(b"Internal Server Error") => Err(wrong_key()),
         status => {
-            let said = redact::said(error_field(json.as_ref(), "message").unwrap_or_default(), key.as_ref());
+            let secrets = Redactor::knowing(key.iter().map(ExposeSecret::expose_secret));
+            let said = said(error_field(json.as_ref(), "message").unwrap_or_default(), &secrets);
             Err(LookError::Status { path, status, said })
         }
     }

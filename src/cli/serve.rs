@@ -18,7 +18,7 @@ pub(super) fn run(config: Option<PathBuf>, err: &mut dyn Write) -> anyhow::Resul
     if std::io::stdin().is_terminal() {
         greet(err);
     }
-    match load(&Sources::of_process(config)) {
+    match load(&Sources::of_process(config.clone())) {
         Ok(loaded) => loaded.warnings.iter().for_each(|warning| tracing::warn!("{warning}")),
         Err(error) => {
             writeln!(err, "error: the settings cannot be used: {error}\nhint: `supervisor doctor` shows what is read")?;

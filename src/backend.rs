@@ -13,8 +13,10 @@ pub mod installed;
 pub mod loaded;
 mod openai;
 pub mod probe;
+pub mod replay;
 mod said;
 pub mod walk;
+pub mod warm;
 pub mod world;
 
 use std::collections::HashMap;
@@ -34,7 +36,8 @@ pub use extract::{NoObject, object};
 pub use http::Unreachable;
 
 /// Every kind of backend, by the name it has in `models.toml`. A new one is a file, its `mod` and its line here.
-pub static KINDS: &[(&str, Connect)] = &[("openai", openai::connect), ("claude-cli", claude_cli::connect)];
+pub static KINDS: &[(&str, Connect)] =
+    &[("openai", openai::connect), ("claude-cli", claude_cli::connect), ("replay", replay::connect)];
 
 /// Makes a backend from its settings. Opens no connection and starts no program.
 pub type Connect = fn(&routing::Backend, &Shared) -> Result<Arc<dyn Backend>, AskError>;

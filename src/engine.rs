@@ -5,7 +5,15 @@ pub mod budget;
 pub mod entry;
 pub mod event;
 pub mod evidence;
+pub mod job;
+mod judge;
+pub mod means;
+pub mod proposal;
 pub mod result;
+pub mod run;
+pub mod site;
+mod trial;
+mod walk;
 
 pub use attempt::{Attempt, Cause, Verdict};
 pub use entry::Entry;

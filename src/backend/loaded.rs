@@ -121,6 +121,18 @@ pub async fn deployments(backend: &Backend, env: &Env, limit: Duration) -> Resul
     Ok(entries.iter().take(MOST).filter_map(one).collect())
 }
 
+/// Is the model with this name at the gateway loaded and ready? `None` if nobody can tell.
+pub fn is_warm(loaded: &[Loaded], behind: &[Deployment], warm_url: &str, name: &str) -> Option<bool> {
+    let behind = behind.iter().find(|d| d.name == name);
+    let id = behind.map_or(name, |d| d.id.as_str());
+    if loaded.iter().any(|model| model.is(id)) {
+        return Some(loaded.iter().any(|model| model.is(id) && model.is_ready()));
+    }
+    // Not there; but a model that is served elsewhere would not be.
+    let same = |base: &String| port(base) == port(warm_url);
+    behind.and_then(|d| d.api_base.as_ref()).is_none_or(same).then_some(false)
+}
+
 /// Does one of the offered names cover this one? LiteLLM lists patterns such as `openai/*` as they are.
 pub fn offers(offered: &[String], name: &str) -> bool {
     offered.iter().any(|o| o == name || o.strip_suffix('*').is_some_and(|stem| name.starts_with(stem)))
@@ -189,4 +201,8 @@ fn looks(body: &[u8]) -> &'static str {
     } else {
         "something"
     }
+}
+
+fn port(address: &str) -> Option<u16> {
+    super::http::Url::parse(address).ok()?.port_or_known_default()
 }

@@ -133,24 +133,16 @@ impl World {
     /// Is the model in memory? `None` if nobody can tell.
     pub fn is_warm(&self, tier: &Tier) -> Option<bool> {
         let Some(Ok(loaded)) = &self.loaded else { return None };
-        let id = self.id_behind(tier)?;
-        if loaded.iter().any(|model| model.is(id)) {
-            return Some(loaded.iter().any(|model| model.is(id) && model.is_ready()));
-        }
-        // Not there; but a model that is served elsewhere would not be.
+        let gateway = self.gateways.get(&tier.backend.name)?;
         let warm = self.endpoints.iter().find(|p| p.role == Role::Warm)?.url.as_deref()?;
-        let same = |base: &String| port(base) == port(warm);
-        self.deployment(tier).and_then(|d| d.api_base.as_ref()).is_none_or(same).then_some(false)
+        loaded::is_warm(loaded, &gateway.deployments, warm, &tier.model.id)
     }
 
     /// The model's name at the server behind the gateway; `None` for what no gateway serves.
     pub fn id_behind<'a>(&'a self, tier: &'a Tier) -> Option<&'a str> {
-        self.gateways.get(&tier.backend.name)?;
-        Some(self.deployment(tier).map_or(tier.model.id.as_str(), |d| d.id.as_str()))
-    }
-
-    fn deployment(&self, tier: &Tier) -> Option<&Deployment> {
-        self.gateways.get(&tier.backend.name)?.deployments.iter().find(|d| d.name == tier.model.id)
+        let gateway = self.gateways.get(&tier.backend.name)?;
+        let behind = gateway.deployments.iter().find(|d| d.name == tier.model.id);
+        Some(behind.map_or(tier.model.id.as_str(), |d| d.id.as_str()))
     }
 
     fn gateway_out(&self, tier: &Tier) -> Option<Out> {
@@ -239,8 +231,4 @@ async fn gateway(backend: &Backend, look: &Look) -> (String, Gateway) {
         loaded::deployments(backend, &look.env, look.list_limit)
     );
     (backend.name.clone(), Gateway { offered, deployments: deployments.unwrap_or_default() })
-}
-
-fn port(address: &str) -> Option<u16> {
-    super::http::Url::parse(address).ok()?.port_or_known_default()
 }

@@ -9,6 +9,7 @@ use super::file::{self, FileError, Tail};
 use super::read::{History, Reader};
 use super::{InvalidSessionId, SessionId};
 use crate::engine::Entry;
+use crate::engine::means::Recorder;
 use crate::redact::Redactor;
 use crate::state::{StateDir, StateError};
 
@@ -130,4 +131,15 @@ impl SessionLog {
 
 fn session_of(file: &Path) -> Option<SessionId> {
     file.to_str()?.strip_suffix(".jsonl")?.parse().ok()
+}
+
+impl Recorder for SessionLog {
+    fn ready(&self, session: &str) -> Result<(), String> {
+        let id: SessionId = session.parse().map_err(|e: InvalidSessionId| e.to_string())?;
+        Self::ready(self, &id).map_err(|e| e.to_string())
+    }
+
+    fn record(&self, entry: &Entry) -> Result<(), String> {
+        self.append(entry).map(drop).map_err(|e| e.to_string())
+    }
 }

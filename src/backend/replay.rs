@@ -1,0 +1,214 @@
+//! Backend `replay`: answers from a file, one JSON object per line, for tests, demos and CI without models.
+//! Each model's lines are given in their order; every question is appended to `<file>.asked`, so that it can be looked at.
+//! [`Recording`] writes such a file from any other backend.
+
+use std::collections::HashMap;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Answered, Ask, AskError, Backend, Blame, Edits, Failure, Reply, Shared, Step, Usage, extract::required, object,
+};
+use crate::redact::Redactor;
+use crate::routing::{self, Tier};
+
+/// One recorded answer.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Line {
+    /// The model's name in the chain.
+    pub model: String,
+    /// The object that is answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Value>,
+    /// Instead of an object: text as a model might send it, from which one is taken if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Instead of an answer: `infra`, `quota`, `incapable`, `refused`, `setup`, or `hang`, which never answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_in: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_out: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+}
+
+struct Replay {
+    name: String,
+    file: PathBuf,
+    /// How many lines each model has had.
+    given: Mutex<HashMap<String, usize>>,
+}
+
+pub(super) fn connect(backend: &routing::Backend, _: &Shared) -> Result<Arc<dyn Backend>, AskError> {
+    let Some(file) = backend.program.as_deref() else {
+        return Err(AskError::Misconfigured {
+            setting: format!("backends.{}.file", backend.name),
+            why: String::from("names no file with recorded answers"),
+        });
+    };
+    Ok(Arc::new(Replay { name: backend.name.clone(), file: file.into(), given: Mutex::default() }))
+}
+
+impl Backend for Replay {
+    fn edits(&self) -> Edits {
+        Edits::AsData
+    }
+
+    fn ask<'a>(
+        &'a self,
+        ask: &'a Ask,
+        tier: &'a Tier,
+        stop: &'a CancellationToken,
+        progress: &'a (dyn Fn(Step) + Send + Sync),
+    ) -> BoxFuture<'a, Answered> {
+        Box::pin(async move {
+            progress(Step::Asked);
+            self.note(ask, tier).map_err(Failure::free)?;
+            let line = self.next(tier).map_err(Failure::free)?;
+            line.give(&self.name, tier, ask, stop).await
+        })
+    }
+}
+
+impl Replay {
+    fn wrong(&self, why: impl Into<String>) -> AskError {
+        AskError::Misconfigured { setting: format!("backends.{}.file", self.name), why: why.into() }
+    }
+
+    /// The next line of this model. Read anew each time: the file may be written while the server runs.
+    fn next(&self, tier: &Tier) -> Result<Line, AskError> {
+        let text = fs::read_to_string(&self.file)
+            .map_err(|e| self.wrong(format!("`{}` cannot be read: {e}", self.file.display())))?;
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let n = given.entry(tier.name.to_string()).or_default();
+        let mut seen = 0;
+        for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+            let line: Line = serde_json::from_str(line)
+                .map_err(|e| self.wrong(format!("line {} of `{}`: {e}", number + 1, self.file.display())))?;
+            if line.model == tier.name.0 {
+                if seen == *n {
+                    *n += 1;
+                    return Ok(line);
+                }
+                seen += 1;
+            }
+        }
+        Err(self.wrong(format!("`{}` has no answer left for `{}` after {seen}", self.file.display(), tier.name)))
+    }
+
+    fn note(&self, ask: &Ask, tier: &Tier) -> Result<(), AskError> {
+        let mut asked = self.file.clone().into_os_string();
+        asked.push(".asked");
+        let question = json!({"model": tier.name, "system": ask.system, "prompt": ask.prompt, "schema": ask.schema});
+        append(Path::new(&asked), &question)
+            .map_err(|e| self.wrong(format!("`{}` cannot be written: {e}", Path::new(&asked).display())))
+    }
+}
+
+impl Line {
+    async fn give(self, backend: &str, tier: &Tier, ask: &Ask, stop: &CancellationToken) -> Answered {
+        let usage = Usage { tokens_in: self.tokens_in, tokens_out: self.tokens_out, cost_usd: self.cost_usd };
+        let model = tier.name.to_string();
+        let fail = |why| Err(Box::new(Failure { why, usage, notes: Vec::new() }));
+        if let Some(failure) = self.failure {
+            let said = String::from("recorded");
+            return fail(match failure.as_str() {
+                "infra" => AskError::ServerFailed { backend: backend.into(), status: 500, said, blame: Blame::Nobody },
+                "quota" => AskError::RateLimited { backend: backend.into(), said, retry_after: None },
+                "incapable" => AskError::ContextTooLong { model, said },
+                "refused" => AskError::Declined { model, said },
+                "setup" => AskError::UnknownModel { backend: backend.into(), id: tier.model.id.clone(), model, said },
+                "hang" => tokio::select! {
+                    () = stop.cancelled() => AskError::Cancelled,
+                    () = tokio::time::sleep(ask.limit) => AskError::TimedOut { model, waited: ask.limit },
+                },
+                other => AskError::Misconfigured {
+                    setting: format!("backends.{backend}.file"),
+                    why: format!(
+                        "`{other}` is no failure: `infra`, `quota`, `incapable`, `refused`, `setup` or `hang`"
+                    ),
+                },
+            });
+        }
+        let raw = self.text.unwrap_or_else(|| self.answer.as_ref().map(Value::to_string).unwrap_or_default());
+        let body = match self.answer.filter(Value::is_object) {
+            Some(body) => body,
+            None => match object(&raw, &required(&ask.schema)) {
+                Ok(body) => Value::Object(body),
+                Err(why) => return fail(AskError::Malformed { model, why: why.to_string() }),
+            },
+        };
+        Ok(Reply { body, raw, model_answered: model, usage, edited_in_place: false, notes: Vec::new() })
+    }
+}
+
+/// Writes down what another backend answers, for `replay`. What an agent edits in place is not in its answer.
+pub struct Recording {
+    inner: Arc<dyn Backend>,
+    file: PathBuf,
+    redactor: Arc<Redactor>,
+}
+
+impl Recording {
+    pub fn new(inner: Arc<dyn Backend>, file: impl Into<PathBuf>, redactor: Arc<Redactor>) -> Self {
+        Self { inner, file: file.into(), redactor }
+    }
+
+    fn keep(&self, tier: &Tier, answered: &Answered) {
+        let (usage, mut line) = match answered {
+            Ok(reply) => (reply.usage, Line { answer: Some(reply.body.clone()), ..Line::default() }),
+            Err(failure) => {
+                (failure.usage, Line { failure: Some(failure.why.cause().name().into()), ..Line::default() })
+            }
+        };
+        line = Line {
+            model: tier.name.to_string(),
+            tokens_in: usage.tokens_in,
+            tokens_out: usage.tokens_out,
+            cost_usd: usage.cost_usd,
+            ..line
+        };
+        let mut value = serde_json::to_value(line).expect("a line is plain data");
+        self.redactor.redact_json(&mut value);
+        if let Err(e) = append(&self.file, &value) {
+            tracing::warn!("an answer could not be recorded in `{}`: {e}", self.file.display());
+        }
+    }
+}
+
+impl Backend for Recording {
+    fn edits(&self) -> Edits {
+        self.inner.edits()
+    }
+
+    fn ask<'a>(
+        &'a self,
+        ask: &'a Ask,
+        tier: &'a Tier,
+        stop: &'a CancellationToken,
+        progress: &'a (dyn Fn(Step) + Send + Sync),
+    ) -> BoxFuture<'a, Answered> {
+        Box::pin(async move {
+            let answered = self.inner.ask(ask, tier, stop, progress).await;
+            self.keep(tier, &answered);
+            answered
+        })
+    }
+}
+
+/// One line in one write, so that several servers may share a file.
+fn append(path: &Path, line: &Value) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+    file.write_all(format!("{line}\n").as_bytes())
+}

@@ -1,0 +1,103 @@
+//! What a skill hands to the walk: the question for each tier, and the check of each answer.
+//! The walk knows nothing else about what is asked, so that any skill plugs in.
+
+use futures_util::future::BoxFuture;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::event::{Event, Place, Teller};
+use super::evidence::Evidence;
+use super::site::Site;
+use super::{Cause, Gate, Status};
+use crate::backend::{Edits, Power, Reply};
+use crate::routing::Tier;
+use crate::verify::Proof;
+
+/// One phase of one skill, ready to be asked.
+pub trait Job: Send + Sync {
+    fn skill(&self) -> &str;
+
+    fn phase(&self) -> &str;
+
+    /// The rules, as the worker and the verifier are told them.
+    fn discipline(&self) -> &str;
+
+    /// What is to be done, in words.
+    fn task(&self) -> &str;
+
+    /// The question for this tier, packed to its window. What was tried before is to be appended to the prompt.
+    fn question(&self, tier: &Tier, edits: Edits, evidence: &Evidence) -> Question;
+
+    /// Deterministic checks, cheapest first, with the server's own test runs last. Applies the edits of an answer that
+    /// carries them; does not clean up: the walk restores whatever is not accepted.
+    fn check<'a>(&'a self, work: Work<'a>) -> BoxFuture<'a, Checked>;
+}
+
+/// What one tier is asked.
+#[derive(Debug, Clone)]
+pub struct Question {
+    pub prompt: String,
+    /// What the answer looks like: a JSON schema whose root is an object.
+    pub schema: Value,
+    pub power: Power,
+}
+
+/// An answer to be checked, and where.
+pub struct Work<'a> {
+    pub reply: &'a Reply,
+    pub edits: Edits,
+    pub site: &'a mut Site,
+    pub stop: &'a CancellationToken,
+    pub(super) teller: &'a Teller<'a>,
+    pub(super) at: &'a Place,
+}
+
+impl Work<'_> {
+    /// Says what is being checked: `running tests`.
+    pub fn checking(&self, what: impl Into<String>) {
+        self.teller.tell(Event::Checking { at: self.at.clone(), what: what.into() });
+    }
+}
+
+/// What the server's own checks said.
+#[derive(Debug)]
+pub enum Checked {
+    /// Everything holds, and here is the proof.
+    Holds(Held),
+    /// Something does not hold; the next tier is told why.
+    Fails(Failed),
+}
+
+/// Work that holds.
+#[derive(Debug, Clone)]
+pub struct Held {
+    pub proof: Proof,
+    /// `Pass`, or `Fail` where the discipline defines a no as an answer. Never `Error`.
+    pub status: Status,
+    /// One sentence for the reader.
+    pub message: String,
+    pub file_path: String,
+    pub runner_output: String,
+    pub gates: Vec<Gate>,
+    pub details: Value,
+    /// The call that usually follows.
+    pub next: Value,
+}
+
+/// Work that does not hold.
+#[derive(Debug, Clone)]
+pub struct Failed {
+    /// One of those that a check can find: rejected, tampered, contradiction, cannot_verify, cancelled.
+    pub cause: Cause,
+    pub feedback: String,
+    pub runner_output: String,
+    pub gates: Vec<Gate>,
+    /// Some answers end the call with status `fail`, whatever other tiers would say.
+    pub is_final: bool,
+}
+
+impl Failed {
+    pub fn new(cause: Cause, feedback: impl Into<String>) -> Self {
+        Self { cause, feedback: feedback.into(), runner_output: String::new(), gates: Vec::new(), is_final: false }
+    }
+}

@@ -1,0 +1,144 @@
+//! Where the work of a call happens: an armed project, or nowhere for answers in words.
+//! Blocking file work runs beside the runtime, so that a large tree never holds up another call's cancel.
+
+use std::path::{Path, PathBuf};
+
+use crate::process::Guard;
+use crate::workspace::{Applied, ArmError, Armed, ChangeSet, Edit, EditError, Lease, RestoreError, Restored, Scope};
+
+/// The place of one call. Whatever is not accepted is undone when it is dropped.
+#[derive(Debug)]
+pub struct Site {
+    root: PathBuf,
+    ground: Ground,
+}
+
+#[derive(Debug)]
+enum Ground {
+    /// Nothing may change, so nothing needs to come back.
+    Words,
+    /// Held for a call that only reads; the lease is let go with the site.
+    Held(Option<Lease>),
+    Armed(Box<Armed>),
+    /// Between two states; seen only after a failed restore, when the project stays closed to further work.
+    Lost,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum SiteError {
+    #[error("this call may not change the project")]
+    NotArmed,
+    #[error(transparent)]
+    Arm(#[from] ArmError),
+    #[error(transparent)]
+    Edit(#[from] EditError),
+    #[error(transparent)]
+    Restore(#[from] RestoreError),
+    #[error("the project cannot be compared with its snapshot: {0}")]
+    Io(#[from] std::io::Error),
+}
+
+impl Site {
+    /// For answers in words about no project in particular.
+    pub fn words(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into(), ground: Ground::Words }
+    }
+
+    /// For answers in words about a project that must not change meanwhile.
+    pub fn reading(lease: Lease) -> Self {
+        Self { root: lease.workspace().root().to_owned(), ground: Ground::Held(Some(lease)) }
+    }
+
+    /// For work that edits.
+    pub async fn arm(lease: Lease) -> Result<Self, SiteError> {
+        let root = lease.workspace().root().to_owned();
+        let armed = blocking(move || lease.arm()).await?;
+        Ok(Self { root, ground: Ground::Armed(Box::new(armed)) })
+    }
+
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The snapshot behind this site, where there is one.
+    pub fn armed(&mut self) -> Result<&mut Armed, SiteError> {
+        match &mut self.ground {
+            Ground::Armed(armed) => Ok(armed),
+            Ground::Words | Ground::Held(_) | Ground::Lost => Err(SiteError::NotArmed),
+        }
+    }
+
+    /// For programs about to run here: they keep the project locked until they have ended.
+    pub fn guard(&mut self) -> Result<Option<Guard>, SiteError> {
+        match &mut self.ground {
+            Ground::Armed(armed) => Ok(Some(armed.guard()?)),
+            Ground::Held(Some(lease)) => Ok(Some(lease.guard()?)),
+            Ground::Held(None) | Ground::Words | Ground::Lost => Ok(None),
+        }
+    }
+
+    pub fn apply(
+        &mut self,
+        edits: &[Edit],
+        may_touch: &dyn Fn(&Path) -> Result<(), String>,
+    ) -> Result<Applied, SiteError> {
+        Ok(self.armed()?.apply(edits, may_touch)?)
+    }
+
+    pub fn changes(&mut self) -> Result<ChangeSet, SiteError> {
+        match &self.ground {
+            Ground::Armed(armed) => Ok(armed.changes()?),
+            Ground::Words | Ground::Held(_) | Ground::Lost => Ok(ChangeSet::default()),
+        }
+    }
+
+    /// The change so far as a unified diff of at most `max` bytes; empty where nothing can change.
+    pub fn diff(&mut self, max: usize) -> Result<String, SiteError> {
+        match &self.ground {
+            Ground::Armed(armed) => Ok(armed.diff(max)?),
+            Ground::Words | Ground::Held(_) | Ground::Lost => Ok(String::new()),
+        }
+    }
+
+    /// Brings everything in `scope` back and arms anew for the next tier.
+    pub async fn reject(&mut self, scope: Scope) -> Result<Restored, SiteError> {
+        let armed = match std::mem::replace(&mut self.ground, Ground::Lost) {
+            Ground::Armed(armed) => armed,
+            other => {
+                self.ground = other;
+                return Ok(Restored::default());
+            }
+        };
+        let (armed, restored) = blocking(move || {
+            let (lease, restored) = armed.restore(scope)?;
+            Ok::<_, SiteError>((lease.arm()?, restored))
+        })
+        .await?;
+        self.ground = Ground::Armed(Box::new(armed));
+        Ok(restored)
+    }
+
+    /// The work stays.
+    pub async fn accept(mut self) -> Result<(), SiteError> {
+        if let Ground::Armed(armed) = std::mem::replace(&mut self.ground, Ground::Lost) {
+            blocking(move || armed.accept().map(drop)).await?;
+        }
+        Ok(())
+    }
+
+    /// The last word about a call that changes nothing: all is brought back and the project let go.
+    pub async fn leave(mut self, scope: Scope) -> Result<Restored, SiteError> {
+        match std::mem::replace(&mut self.ground, Ground::Lost) {
+            Ground::Armed(armed) => Ok(blocking(move || armed.restore(scope).map(|(_, restored)| restored)).await?),
+            Ground::Words | Ground::Held(_) | Ground::Lost => Ok(Restored::default()),
+        }
+    }
+}
+
+/// Runs file work on a thread that may block.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(done) => done,
+        Err(failed) => std::panic::resume_unwind(failed.into_panic()),
+    }
+}

@@ -41,14 +41,15 @@ enum Command {
     Doctor(doctor::Arguments),
     Verify(verify::Verify),
     Recover(recover::Recover),
-    #[command(hide = true)]
-    Witness(witness::Witness),
 }
 
 pub fn main() -> ExitCode {
     // Before arguments, logging and threads: a shim is one small process per command.
     #[cfg(target_os = "linux")]
     if let Some(code) = shim::dispatch() {
+        return code;
+    }
+    if let Some(code) = witness::dispatch() {
         return code;
     }
     crate::process::keep_inherited_descriptors();
@@ -69,9 +70,8 @@ fn run(arguments: Arguments, out: &mut dyn Write, err: &mut dyn Write) -> anyhow
         Command::Serve => serve::run(arguments.config, err),
         Command::Explain(explain) => explain.run(arguments.config, out, err),
         Command::Doctor(doctor) => doctor::run(&doctor, arguments.config, out),
-        Command::Verify(verify) => verify.run(out),
+        Command::Verify(verify) => verify.run(arguments.config, out),
         Command::Recover(recover) => recover.run(out),
-        Command::Witness(witness) => Ok(witness.run()),
     }
 }
 

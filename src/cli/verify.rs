@@ -1,7 +1,5 @@
 //! `supervisor verify`: detect the tests, run them, say what they showed. Exit code 0 only for passed.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -12,7 +10,8 @@ use clap::Args;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use crate::process::Launcher;
+use crate::process::{Launcher, environment};
+use crate::routing::{Routing, Sources, load};
 use crate::verify::{Bench, Outcome, Suite, TestRun, detect};
 use crate::words;
 
@@ -34,24 +33,36 @@ pub(super) struct Verify {
     /// Answer in JSON
     #[arg(long)]
     json: bool,
-    /// Seconds until the tests are ended
-    #[arg(long, value_name = "S", default_value_t = 900, value_parser = clap::value_parser!(u64).range(1..=86_400))]
-    timeout: u64,
+    /// Seconds until the tests are ended, in place of `limits.tests_s`
+    #[arg(long, value_name = "S", value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    timeout: Option<u64>,
 }
 
 impl Verify {
-    pub(super) fn run(self, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    pub(super) fn run(self, config: Option<PathBuf>, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+        let routing = load(&Sources::of_process(config))?.routing;
         let suite = detect(&self.project, self.near.as_deref(), self.test_cmd.as_deref())?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let run = runtime.block_on(self.watched(&suite))?;
+        let launcher = Launcher::this_program();
+        let run = runtime.block_on(self.watched(&suite, &routing, &launcher))?;
+        runtime.block_on(launcher.settled());
         let text = if self.json { as_json(&suite, &run)? } else { for_people(&suite, &run) };
-        out.write_all(text.as_bytes()).context("writing the outcome")?;
+        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            // `verify | head` has seen enough; the exit code still tells.
+            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => {}
+            other => other.context("writing the outcome")?,
+        }
         Ok(exit_code(run.outcome()))
     }
 
-    async fn watched(&self, suite: &Suite) -> anyhow::Result<TestRun> {
-        let bench =
-            Bench { launcher: Launcher::this_program(), env: environment(), limit: Duration::from_secs(self.timeout) };
+    async fn watched(&self, suite: &Suite, routing: &Routing, launcher: &Launcher) -> anyhow::Result<TestRun> {
+        let keys: Vec<String> = routing.backends.values().filter_map(|b| b.api_key_env.clone()).collect();
+        let bench = Bench {
+            launcher: launcher.clone(),
+            env: environment::tests(std::env::vars_os(), &keys, &routing.env_pass),
+            limit: self.timeout.map_or(routing.limits.tests, Duration::from_secs),
+            guard: None,
+        };
         let stop = CancellationToken::new();
         let run = suite.run(&bench, &stop);
         tokio::pin!(run);
@@ -144,14 +155,4 @@ fn for_people(suite: &Suite, run: &TestRun) -> String {
         }
     }
     text
-}
-
-/// What is inherited, without what is secret.
-fn environment() -> BTreeMap<OsString, OsString> {
-    let secret = |name: &str| {
-        name.starts_with("ANTHROPIC_")
-            || name.starts_with("CLAUDE")
-            || ["_API_KEY", "_TOKEN", "_SECRET"].iter().any(|end| name.ends_with(end))
-    };
-    std::env::vars_os().filter(|(name, _)| !secret(&name.to_string_lossy().to_uppercase())).collect()
 }

@@ -3,19 +3,11 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Args;
-
-/// Stand between a build tool and a test program
-#[derive(Debug, Args)]
-#[command(disable_help_flag = true)]
-pub(super) struct Witness {
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, num_args = 1..)]
-    arguments: Vec<OsString>,
-}
-
-impl Witness {
-    pub(super) fn run(self) -> ExitCode {
-        let code = crate::verify::witness::main(&self.arguments);
-        ExitCode::from(u8::try_from(code).unwrap_or(1))
-    }
+/// Runs as a witness if so asked. Before the arguments are parsed, because those of the program it runs are not ours.
+pub(super) fn dispatch() -> Option<ExitCode> {
+    let mut arguments = std::env::args_os().skip(1);
+    (arguments.next()? == "witness").then_some(())?;
+    let arguments: Vec<OsString> = arguments.collect();
+    let code = crate::verify::witness::main(&arguments);
+    Some(ExitCode::from(u8::try_from(code).unwrap_or(1)))
 }

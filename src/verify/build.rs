@@ -203,7 +203,7 @@ mod tests {
         let elsewhere = BuildError::new("expected `;`").at("src/lib.rs", Some(2));
         let far = BuildError::new("cannot find function `zip` in this scope").at("src/lib.rs", Some(2));
         assert_eq!(blame(std::slice::from_ref(&missing), test, source), Blame::MissingNames);
-        assert_eq!(blame(&[missing.clone(), syntax], test, source), Blame::InFile);
+        assert_eq!(blame(&[missing, syntax], test, source), Blame::InFile);
         assert_eq!(blame(&[elsewhere], test, source), Blame::Elsewhere);
         assert_eq!(blame(&[far], test, source), Blame::Elsewhere);
         assert_eq!(blame(&[], test, source), Blame::Elsewhere);

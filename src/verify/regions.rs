@@ -317,7 +317,7 @@ struct Thing<const N: usize>;
     #[test]
     fn a_file_for_tests_only_is_one_region() {
         let source = "#![cfg(test)]\nfn a() {}\n";
-        assert_eq!(rust_regions(source).expect("parses").tests, [0..source.len()]);
+        assert_eq!(rust_regions(source).expect("parses").texts(source), [source]);
     }
 
     #[test]

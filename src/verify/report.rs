@@ -20,9 +20,9 @@ pub(super) struct Report {
 
 impl Report {
     /// Adds a result. The same name twice is told apart by a number, so that no result hides another.
-    pub(super) fn add(&mut self, name: String, state: State) {
+    pub(super) fn add(&mut self, name: &str, state: State) {
         let name = (1..)
-            .map(|n| TestName(if n == 1 { name.clone() } else { format!("{name} #{n}") }))
+            .map(|n| TestName(if n == 1 { name.to_owned() } else { format!("{name} #{n}") }))
             .find(|name| !self.tests.contains_key(name))
             .expect("numbers do not end");
         self.tests.insert(name, state);

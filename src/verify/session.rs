@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use super::outcome::{Outcome, State, TestName, Tests};
-use crate::process::{End, Finished, Launcher, Spec, StartError};
+use crate::process::{Containment, End, Finished, Guard, Launcher, Spec, StartError};
 use crate::words;
 
 /// Kept of what a run wrote; the whole of it is of no use to a reader.
@@ -28,6 +29,8 @@ pub struct Bench {
     pub env: BTreeMap<OsString, OsString>,
     /// For the whole run, builds included.
     pub limit: Duration,
+    /// Set when the project is armed: the tests are part of what must end before a restore.
+    pub guard: Option<Guard>,
 }
 
 /// A bench during one run.
@@ -37,6 +40,14 @@ pub(super) struct Session<'a> {
     root: &'a Path,
     began: Instant,
     scratch: TempDir,
+    /// What the processes left behind, told in the end.
+    left: Mutex<Left>,
+}
+
+#[derive(Debug, Default)]
+struct Left {
+    leaked: usize,
+    group_only: bool,
 }
 
 /// What a runner makes of a run.
@@ -57,7 +68,7 @@ impl<'a> Session<'a> {
             .rand_bytes(24)
             .permissions(std::fs::Permissions::from_mode(0o700))
             .tempdir()?;
-        Ok(Self { bench, stop, root, began: Instant::now(), scratch })
+        Ok(Self { bench, stop, root, began: Instant::now(), scratch, left: Mutex::default() })
     }
 
     pub(super) fn root(&self) -> &Path {
@@ -83,7 +94,13 @@ impl<'a> Session<'a> {
         spec.env = self.bench.env.clone();
         spec.env.extend(env.iter().map(|(k, v)| (OsString::from(k), OsString::from(v))));
         spec.limit = self.bench.limit.saturating_sub(self.began.elapsed());
-        self.bench.launcher.run(spec, self.stop).await
+        spec.guard.clone_from(&self.bench.guard);
+        let finished = self.bench.launcher.run(spec, self.stop).await;
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        left.leaked += finished.leaked;
+        left.group_only |= finished.containment == Containment::Group;
+        drop(left);
+        finished
     }
 
     /// As [`Self::run`], with standard output in a private file: whole, where the capture keeps only head and tail.
@@ -92,6 +109,20 @@ impl<'a> Session<'a> {
         let mut whole = vec![self.program(), "witness".into(), "capture".into(), into];
         whole.extend_from_slice(argv);
         self.run(&whole, env).await
+    }
+
+    /// What a reader should know about the processes.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut notes = Vec::new();
+        if left.leaked > 0 {
+            let processes = if left.leaked == 1 { "1 process" } else { &format!("{} processes", left.leaked) };
+            notes.push(format!("{processes} outlived the tests and had to be ended"));
+        }
+        if left.group_only {
+            notes.push(String::from("on this system only the process group is ended; what left it may still run"));
+        }
+        notes
     }
 
     /// The outcome of a command that did not end by itself, or was not there.

@@ -13,16 +13,17 @@ use super::suite::Suite;
 #[derive(Debug, Clone)]
 pub enum Settled {
     /// Green at once, red twice in the same way, or nothing to say about the code.
-    Sure(TestRun),
+    Sure(Box<TestRun>),
     /// Two runs of the same files differ. Never green.
-    Flaky { names: Vec<TestName>, first: TestRun, second: TestRun },
+    Flaky { names: Vec<TestName>, runs: Box<(TestRun, TestRun)> },
 }
 
 impl Settled {
     /// The run to show: the first red one.
     pub fn run(&self) -> &TestRun {
         match self {
-            Self::Sure(run) | Self::Flaky { first: run, .. } => run,
+            Self::Sure(run) => run,
+            Self::Flaky { runs, .. } => &runs.0,
         }
     }
 }
@@ -36,7 +37,7 @@ pub async fn run_settled(
 ) -> Settled {
     let first = suite.run(bench, stop).await;
     if !is_surprising(&first, baseline) {
-        return Settled::Sure(first);
+        return Settled::Sure(Box::new(first));
     }
     let second = suite.run(bench, stop).await;
     settle(first, second)
@@ -51,16 +52,16 @@ fn is_surprising(run: &TestRun, baseline: Option<&Baseline>) -> bool {
 fn settle(first: TestRun, second: TestRun) -> Settled {
     // A second run that was cut short or cancelled says nothing about the first.
     if !second.outcome.speaks_about_the_code() {
-        return Settled::Sure(first);
+        return Settled::Sure(Box::new(first));
     }
     let kind = |state: Option<&State>| state.map(std::mem::discriminant);
     let all: BTreeSet<&TestName> = first.named().chain(second.named()).map(|(name, _)| name).collect();
     let names: Vec<TestName> =
         all.into_iter().filter(|n| kind(first.state(n)) != kind(second.state(n))).cloned().collect();
     if names.is_empty() && first.outcome == second.outcome {
-        return Settled::Sure(first);
+        return Settled::Sure(Box::new(first));
     }
-    Settled::Flaky { names, first, second }
+    Settled::Flaky { names, runs: Box::new((first, second)) }
 }
 
 #[cfg(test)]

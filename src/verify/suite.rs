@@ -135,7 +135,11 @@ impl Suite {
     pub async fn run(&self, bench: &Bench, stop: &CancellationToken) -> TestRun {
         let began = std::time::Instant::now();
         let judgement = match Session::begin(bench, &self.root, stop) {
-            Ok(session) => (self.runner.run)(self, &session).await,
+            Ok(session) => {
+                let mut judgement = (self.runner.run)(self, &session).await;
+                judgement.notes.extend(session.notes());
+                judgement
+            }
             Err(error) => Judgement::no_place(&error),
         };
         TestRun {

@@ -1,7 +1,7 @@
 //! Real runs in six ecosystems: all green, one failing, does not build, no tests, times out; and output that lies.
 //! What is not installed is skipped by name, or fails where `SUPERVISOR_TEST_NO_SKIP` is set.
 
-mod fixtures;
+pub(crate) mod fixtures;
 mod forged;
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub(crate) fn bench(limit: Duration) -> Bench {
     let ours = |name: &str| (name.starts_with("CARGO_") && name != "CARGO_HOME") || name.starts_with("NEXTEST");
     let env: BTreeMap<OsString, OsString> =
         std::env::vars_os().filter(|(name, _)| !ours(&name.to_string_lossy())).collect();
-    Bench { launcher: Launcher::at(env!("CARGO_BIN_EXE_supervisor")), env, limit }
+    Bench { launcher: Launcher::at(env!("CARGO_BIN_EXE_supervisor")), env, limit, guard: None }
 }
 
 /// A safety net only: nothing is expected to take this long.

@@ -30,4 +30,5 @@ mod settings;
 mod tier;
 mod tiers;
 mod upstream;
+mod verify;
 mod workspace;

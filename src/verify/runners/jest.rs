@@ -111,7 +111,7 @@ pub(super) fn parse(text: &str, root: &Path) -> Option<Report> {
                 "failed" => failed(test.failure_messages.unwrap_or_default().join("\n")),
                 _ => State::Skipped,
             };
-            report.add(format!("{path} > {}", titles.join(" > ")), state);
+            report.add(&format!("{path} > {}", titles.join(" > ")), state);
         }
     }
     Some(report)

@@ -88,7 +88,7 @@ fn compile_errors(text: &str) -> Vec<BuildError> {
         {
             let said = match place(rest) {
                 Some((file, number)) => {
-                    let message = rest.splitn(3, ": ").nth(1).unwrap_or(rest);
+                    let message = rest.split(": ").nth(1).unwrap_or(rest);
                     BuildError::new(format!("{kind}: {message}")).at(file, Some(number))
                 }
                 // `lib/x.ex: cannot compile module`, after the errors themselves.
@@ -128,7 +128,7 @@ fn parse(text: &str) -> Option<Report> {
                     "failed" => failed(unhex(message)?),
                     _ => State::Skipped,
                 };
-                report.add(format!("{} {}", unhex(module)?, unhex(name)?), state);
+                report.add(&format!("{} {}", unhex(module)?, unhex(name)?), state);
             }
             _ => return None,
         }

@@ -107,7 +107,7 @@ fn parse(text: &str, root: &Path) -> Option<Report> {
         } else {
             State::Passed
         };
-        report.add(name(test), state);
+        report.add(&name(test), state);
     }
     let count = |passed: bool| {
         report.tests.values().filter(|s| (**s == State::Passed) == passed && **s != State::Skipped).count()

@@ -135,7 +135,7 @@ fn parse(text: &str, root: &Path) -> Option<Report> {
                     "test:pass" => State::Passed,
                     _ => failed(event.error.unwrap_or_default()),
                 };
-                report.add(format!("{file} > {}", titles.join(" > ")), state);
+                report.add(&format!("{file} > {}", titles.join(" > ")), state);
             }
             _ => {}
         }
@@ -166,7 +166,7 @@ fn whole(report: &mut Report, file: &str, passed: bool, stderr: &str, root: &Pat
         report.doubts.push(format!("`{file}` ended before any of its tests had a result"));
         return;
     }
-    report.add(file.to_owned(), if passed { State::Passed } else { failed(stderr) });
+    report.add(file, if passed { State::Passed } else { failed(stderr) });
 }
 
 fn relative(path: &str, root: &Path) -> String {

@@ -98,7 +98,7 @@ fn parse(text: &str) -> Option<Report> {
             (_, Some(e)) => failed(format!("{}: {}", e.class, e.message.trim())),
             (status, None) => failed(status),
         };
-        report.add(format!("{} {}", example.file_path.trim_start_matches("./"), example.full_description), state);
+        report.add(&format!("{} {}", example.file_path.trim_start_matches("./"), example.full_description), state);
     }
     if document.examples.len() != document.summary.example_count {
         report.doubts.push(String::from("rspec's count and its list of examples differ"));

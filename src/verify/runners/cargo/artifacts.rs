@@ -57,6 +57,7 @@ impl Build {
 
 #[derive(Deserialize)]
 #[serde(tag = "reason", rename_all = "kebab-case")]
+#[expect(clippy::enum_variant_names, reason = "cargo's own words")]
 enum Message {
     CompilerArtifact(Artifact),
     CompilerMessage {

@@ -1,0 +1,146 @@
+//! `supervisor verify`, as a person or a CI job runs it.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::ecosystems::fixtures::{file, rust_manifest};
+
+fn verify(root: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
+    for (name, _) in std::env::vars_os().filter(|(n, _)| n.to_string_lossy().starts_with("CARGO_")) {
+        if name != "CARGO_HOME" {
+            command.env_remove(name);
+        }
+    }
+    command.arg("verify").arg("--project").arg(root).stdin(Stdio::null());
+    command.env("SUPERVISOR_STATE_DIR", root.join("state")).env("RUST_BACKTRACE", "0");
+    command
+}
+
+fn said(command: &mut Command) -> (Option<i32>, String, String) {
+    let output = command.output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn the_exit_code_tells_passed_failed_and_unknown_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    for (words, code) in [("true", 0), ("false", 1), ("no-such-runner-here", 2), ("sh -c 'kill -9 $$'", 2)] {
+        let (got, out, err) = said(verify(dir.path()).args(["--test-cmd", words]));
+        assert_eq!(got, Some(code), "{words}: {out}{err}");
+    }
+    let (code, out, err) = said(&mut verify(dir.path()));
+    assert_eq!((code, out.as_str()), (Some(2), ""));
+    assert!(err.contains("Cargo.toml") && err.contains("test_cmd"), "{err}");
+}
+
+#[test]
+fn people_read_what_was_run_why_and_what_failed() {
+    let dir = tempfile::tempdir().unwrap();
+    rust_manifest(dir.path());
+    file(
+        dir.path(),
+        "src/lib.rs",
+        "#[test]\nfn right() {}\n#[test]\nfn wrong() { assert_eq!(1, 2, \"one is not two\"); }\n#[test]\nfn worse() { panic!(\"no\"); }\n",
+    );
+    let (code, out, _) = said(&mut verify(dir.path()));
+    assert_eq!(code, Some(1), "{out}");
+    let masked: Vec<String> = out
+        .lines()
+        .map(|l| match (l.rsplit_once(" ("), l.split_once("thread '")) {
+            (Some((rest, time)), _) if time.ends_with(" s)") => format!("{rest} ([time] s)"),
+            (_, Some((before, thread))) => {
+                format!(
+                    "{before}thread '{}' panicked{}",
+                    thread.split('\'').next().unwrap(),
+                    l.split(" panicked").nth(1).unwrap()
+                )
+            }
+            _ => l.to_owned(),
+        })
+        .collect();
+    insta::assert_snapshot!(masked.join("\n"), @r"
+    tests    cargo test, because of Cargo.toml
+    failed   `cargo test` failed: 1 passed, 2 failed, 0 skipped ([time] s)
+      demo worse
+        thread 'worse' panicked at src/lib.rs:6:14:
+        no
+      demo wrong
+        thread 'wrong' panicked at src/lib.rs:4:14:
+        assertion `left == right` failed: one is not two
+          left: 1
+         right: 2
+    hint: run the first one alone: cargo test --lib -- --exact worse
+    ");
+}
+
+#[test]
+fn programs_read_json() {
+    let dir = tempfile::tempdir().unwrap();
+    rust_manifest(dir.path());
+    file(dir.path(), "src/lib.rs", "#[test]\nfn subtracts() { sub(); }\n");
+    let (code, out, _) = said(verify(dir.path()).arg("--json"));
+    assert_eq!(code, Some(2));
+    let value: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(value["outcome"]["is"], "did_not_build");
+    let error = &value["outcome"]["errors"][0];
+    assert_eq!(
+        (&error["file"], &error["line"], &error["missing"][0]),
+        (&"src/lib.rs".into(), &2.into(), &"sub".into())
+    );
+    assert_eq!(value["because"], "Cargo.toml");
+}
+
+#[test]
+fn secrets_do_not_reach_the_tests() {
+    let dir = tempfile::tempdir().unwrap();
+    let seen = dir.path().join("seen");
+    let words = format!("sh -c 'env > {}'", seen.display());
+    let (code, out, err) = said(
+        verify(dir.path())
+            .args(["--test-cmd", &words])
+            .env("ANTHROPIC_AUTH", "s3cret-1")
+            .env("CLAUDE_CODE_X", "s3cret-2")
+            .env("FOO_API_KEY", "s3cret-3")
+            .env("GITHUB_TOKEN", "s3cret-4")
+            .env("LITELLM_API_KEY", "s3cret-5")
+            .env("ORDINARY", "stays"),
+    );
+    assert_eq!(code, Some(0), "{out}{err}");
+    let env = std::fs::read_to_string(seen).unwrap();
+    assert!(env.contains("ORDINARY=stays") && !env.contains("s3cret"), "{env}");
+}
+
+#[test]
+fn an_interrupt_ends_the_whole_tree() {
+    let dir = tempfile::tempdir().unwrap();
+    let pids = dir.path().join("pids");
+    // The inner one leaves the session and ignores the interrupt.
+    let words = format!(
+        "sh -c 'echo $$ >> {0}; setsid sh -c \"trap : INT TERM; echo \\$\\$ >> {0}; while :; do sleep 1; done\" & wait; sleep 600'",
+        pids.display()
+    );
+    let mut child: Child =
+        verify(dir.path()).args(["--test-cmd", &words]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let read = || -> Vec<i32> {
+        let text = std::fs::read_to_string(&pids).unwrap_or_default();
+        text.lines().filter_map(|l| l.parse().ok()).collect()
+    };
+    wait_until("both have begun", || read().len() == 2);
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    for pid in read() {
+        wait_until("it has ended", || !Path::new(&format!("/proc/{pid}")).exists());
+    }
+}
+
+fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < deadline, "waited too long until {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}

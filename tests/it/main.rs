@@ -1,6 +1,7 @@
 //! One integration binary. Each file is about one promise; `map` keeps the house in order.
 #![allow(clippy::unwrap_used, reason = "a test that unwraps says where it failed")]
 
+mod chain;
 mod claude_cli;
 mod doctor;
 mod ecosystems;

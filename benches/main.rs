@@ -6,13 +6,14 @@
     reason = "a bench talks to the terminal and may stop where it stands"
 )]
 
+mod spawn;
 mod start;
 
 use std::process::ExitCode;
 
 type Suite = (&'static str, fn());
 
-const SUITES: &[Suite] = &[("start", start::run)];
+const SUITES: &[Suite] = &[("start", start::run), ("spawn", spawn::spawn), ("flood", spawn::flood)];
 
 fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some(start::BARE) {

@@ -27,7 +27,8 @@ pub fn which(
         match executable(&candidate) {
             Ok(()) if allowed(&candidate) => return Ok(candidate),
             Ok(()) | Err(StartError::NotFound(_)) => {}
-            Err(e) => refused = refused.or(Some(e)),
+            // A directory of the PATH that may not be searched says nothing about the program.
+            Err(e) => refused = refused.or(candidate.exists().then_some(e)),
         }
     }
     Err(refused.unwrap_or_else(|| StartError::NotFound(shown())))

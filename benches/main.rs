@@ -7,6 +7,7 @@
 )]
 
 mod spawn;
+mod snapshot;
 mod start;
 
 use std::process::ExitCode;
@@ -14,6 +15,7 @@ use std::process::ExitCode;
 type Suite = (&'static str, fn());
 
 const SUITES: &[Suite] = &[("start", start::run), ("spawn", spawn::spawn), ("flood", spawn::flood)];
+const SUITES: &[Suite] = &[("snapshot", snapshot::run), ("start", start::run)];
 
 fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some(start::BARE) {

@@ -19,7 +19,7 @@ use super::root::{Meta, as_path};
 use super::snapshot::{self, ArmError};
 use super::store::Snapshot;
 use super::{Inner, lock};
-use crate::process::{Guard, Tag};
+use crate::process::{Guard, Tag, sweep_tagged};
 
 /// A snapshot is on disk. Closed exactly once: by [`Armed::accept`], by [`Armed::restore`], or, if dropped, by an undo.
 #[derive(Debug)]
@@ -214,6 +214,10 @@ impl State {
         let at_journal = |source| RestoreError::Journal { path: inner.project.join("journal"), source };
         let _at_rest =
             lock::all_at_rest(&inner.project, AT_REST).map_err(at_journal)?.ok_or(RestoreError::StillRunning)?;
+        if self.exposed {
+            // A command's parent may have been killed; what it left behind would write on.
+            sweep_tagged(&self.tag);
+        }
         self.journal.write(&Record::RollingBack { scope }).map_err(at_journal)?;
         point(Point::RollingBack);
         let mut aside = Aside::at(aside_path(inner.state.path(), &self.since, &self.id));
@@ -223,6 +227,7 @@ impl State {
             caps: &inner.caps,
             snapshot: &self.snapshot,
             id: &self.id,
+            times: &self.lease.times,
             reserve: &reserve,
         };
         let overwritten = self.overwritten();
@@ -234,9 +239,9 @@ impl State {
         };
         let outcome = restore.run(&mut aside, scope == Scope::Everything, ours)?;
         // What was removed may have been compiled; should the name come back, its time must be a later one.
-        let removed =
-            outcome.undone.iter().filter(|(area, _)| *area == Area::Tree).map(|(_, path)| (path.clone(), super::now()));
-        self.lease.times.extend(removed);
+        for (_, path) in outcome.undone.iter().filter(|(area, _)| *area == Area::Tree) {
+            self.lease.saw(path, super::now());
+        }
         point(Point::Restored);
         self.journal.write(&Record::RolledBack { by: Who::Call }).map_err(at_journal)?;
         point(Point::RolledBack);

@@ -292,7 +292,7 @@ impl State {
         }
         if let Some((bytes, meta)) = &planned.before {
             self.keep_if_foreign(path, bytes).map_err(failed)?;
-            self.lease.times.insert(path.to_vec(), meta.mtime);
+            self.lease.saw(path, meta.mtime);
         }
         match staged {
             Some(staged) => staged.commit().map_err(failed)?,
@@ -300,7 +300,7 @@ impl State {
         }
         let now = tree.meta(path).map_err(failed)?;
         if let Some(meta) = now {
-            self.lease.times.insert(path.to_vec(), meta.mtime);
+            self.lease.saw(path, meta.mtime);
         }
         self.edited.insert(path.to_vec(), now);
         Ok(())

@@ -73,6 +73,12 @@ impl Lease {
         &self.workspace
     }
 
+    /// A path had this time, so something may have been compiled under it.
+    pub(super) fn saw(&mut self, path: &[u8], time: i64) {
+        let latest = self.times.entry(path.to_vec()).or_insert(time);
+        *latest = time.max(*latest);
+    }
+
     /// For programs that run while the project is held but not armed: they keep it held until they have ended.
     pub fn guard(&self) -> io::Result<Guard> {
         Ok(Guard {

@@ -44,7 +44,7 @@ pub(super) struct LeftOut {
 }
 
 /// Why something is not protected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Why {
     /// Made by a build or a package manager, and made again by it.
     BuildOrCache,

@@ -1,6 +1,7 @@
 //! Puts right what a killed call left behind: every armed snapshot that nobody closed. Doing it twice does no harm, and a
 //! crash in the midst of it is just another one to recover from.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -96,8 +97,14 @@ pub(super) fn finish(project: &Path, root: Option<&Path>, who: Who) -> Result<Op
     let state = project.ancestors().nth(2).unwrap_or(project);
     let mut aside = Aside::at(aside_path(state, &open.armed.since, &open.armed.id));
     let reserve = reserve(project);
-    let restore =
-        Restore { layout: &layout, caps: &open.armed.caps, snapshot: &snapshot, id: &open.armed.id, reserve: &reserve };
+    let restore = Restore {
+        layout: &layout,
+        caps: &open.armed.caps,
+        snapshot: &snapshot,
+        id: &open.armed.id,
+        times: &BTreeMap::new(),
+        reserve: &reserve,
+    };
     let ours = |d: &Difference| match scope {
         Scope::Everything => true,
         Scope::Applied => d.area == Area::Tree && (open.edited.contains(&d.path) || open.by_products.contains(&d.path)),

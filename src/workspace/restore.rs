@@ -1,7 +1,7 @@
 //! Brings a project back to its snapshot and shows that it is. Knows the order in which things can be undone.
 //! Does not know why: who rejected what is the caller's story.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -50,6 +50,8 @@ pub(super) struct Restore<'a> {
     pub snapshot: &'a Snapshot,
     /// The mark on our temporary files.
     pub id: &'a str,
+    /// The latest time that a path is known to have had.
+    pub times: &'a BTreeMap<Vec<u8>, i64>,
     /// Given up when the disk is full, so that a restore never fails for want of a few blocks.
     pub reserve: &'a Path,
 }
@@ -188,6 +190,7 @@ impl Undo<'_> {
     fn put_back(&mut self, d: &Difference, aside: &mut Aside) -> io::Result<()> {
         let Some(was) = &d.was else { return Ok(()) };
         let root = self.root(d.area)?;
+        self.make_room(&root, d.area, split(&d.path).0, aside)?;
         self.open_up(&root, d.area, split(&d.path).0)?;
         match (was.node, d.what) {
             (Node::Dir, What::Deleted | What::Type) => {
@@ -204,6 +207,23 @@ impl Undo<'_> {
         Ok(())
     }
 
+    /// Somebody else may have removed the directory above, or put something else in its place.
+    fn make_room(&mut self, root: &Root, area: Area, dir: &[u8], aside: &mut Aside) -> io::Result<()> {
+        if dir.is_empty() {
+            return Ok(());
+        }
+        let found = root.meta(dir)?.map(|m| m.node);
+        if found == Some(Node::Dir) {
+            return Ok(());
+        }
+        self.make_room(root, area, split(dir).0, aside)?;
+        self.open_up(root, area, split(dir).0)?;
+        aside.take(area, root, dir)?;
+        root.make_dirs(dir, 0o700)?;
+        self.dirs.insert((area, dir.to_vec()));
+        Ok(())
+    }
+
     fn put_contents(&mut self, root: &Root, d: &Difference, was: &Entry, aside: &mut Aside) -> io::Result<()> {
         let now = root.meta(&d.path)?;
         if now.is_some() {
@@ -216,7 +236,8 @@ impl Undo<'_> {
             let target = pack.read(was.at, was.size, &was.hash)?;
             return root.stage_link(&d.path, temporary, &target)?.commit();
         }
-        let mtime = restored_time(now.map(|m| m.mtime).into_iter().chain([was.mtime]).max());
+        let known = self.of.times.get(&d.path).copied();
+        let mtime = restored_time([now.map(|m| m.mtime), known, Some(was.mtime)].into_iter().flatten().max());
         let fill = |file: &mut std::fs::File| pack.copy_to(was.at, was.size, &was.hash, file);
         root.stage(&d.path, temporary, was.mode, mtime, !self.together, fill)?.commit()
     }

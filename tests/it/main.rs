@@ -33,3 +33,7 @@ mod tiers;
 mod upstream;
 mod verify;
 mod workspace;
+mod workspace_crash;
+mod workspace_edit;
+mod workspace_property;
+mod workspace_stale;

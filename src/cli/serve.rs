@@ -10,7 +10,6 @@ use anyhow::Context as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use crate::routing::{Sources, load};
 use crate::server::{self, App, Server};
 
 /// Serves the tools of this program.
@@ -18,7 +17,8 @@ pub(super) fn run(config: Option<PathBuf>, err: &mut dyn Write) -> anyhow::Resul
     if std::io::stdin().is_terminal() {
         greet(err);
     }
-    match load(&Sources::of_process(config.clone())) {
+    let app = App::of_process(config);
+    match app.settings() {
         Ok(loaded) => loaded.warnings.iter().for_each(|warning| tracing::warn!("{warning}")),
         Err(error) => {
             writeln!(err, "error: the settings cannot be used: {error}\nhint: `supervisor doctor` shows what is read")?;
@@ -26,7 +26,7 @@ pub(super) fn run(config: Option<PathBuf>, err: &mut dyn Write) -> anyhow::Resul
         }
     }
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "supervisor starting");
-    serve(|| Server::new(App::of_process(config)))
+    serve(|| Server::new(app))
 }
 
 /// Serves on stdin and stdout. The server is made inside the runtime.

@@ -31,10 +31,19 @@ fn tidy_object(schema: &JsonObject, optional: Optional) -> JsonObject {
         Value::Object(mut object) => {
             // Clients drop the whole list when one tool lacks it.
             object.entry("type").or_insert_with(|| json!("object"));
-            object
+            in_reading_order(object)
         }
         _ => JsonObject::new(),
     }
+}
+
+/// What it is, what it holds, what must be there; then the rest.
+fn in_reading_order(mut object: JsonObject) -> JsonObject {
+    let first = ["type", "properties", "required", "additionalProperties"];
+    let mut ordered: JsonObject =
+        first.into_iter().filter_map(|key| Some((key.to_owned(), object.shift_remove(key)?))).collect();
+    ordered.append(&mut object);
+    ordered
 }
 
 fn tidy(schema: &mut Value, optional: Optional) {

@@ -168,3 +168,15 @@ fn the_instructions_are_short_and_speak_of_tools_that_exist() {
     let has_tier = tools.as_array().unwrap().iter().any(|tool| tool["name"] == "tier");
     assert_eq!(instructions.contains("`tier`"), has_tier, "{instructions}");
 }
+
+#[test]
+fn the_opening_and_the_list_look_as_a_client_sees_them() {
+    let mut session = Session::real();
+    let opening = session.initialize("2025-11-25")["result"].clone();
+    session.request(1, "tools/list", json!({}));
+    let list = session.reply(1)["result"].clone();
+    insta::with_settings!({filters => vec![(env!("CARGO_PKG_VERSION"), "[version]")]}, {
+        insta::assert_json_snapshot!("initialize", opening);
+        insta::assert_json_snapshot!("tools_list", list);
+    });
+}

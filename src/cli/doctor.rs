@@ -36,6 +36,7 @@ static CHECKS: &[(&str, Check)] = &[
     ("verifier", |case| Box::pin(checks::verifier(case))),
     ("state", |case| Box::pin(checks::state(case))),
     ("git", |case| Box::pin(checks::git(case))),
+    ("tests", |case| Box::pin(checks::tests(case))),
     ("chains", |case| Box::pin(checks::chains(case))),
 ];
 
@@ -51,6 +52,7 @@ pub fn run(arguments: &Arguments, config: Option<PathBuf>, out: &mut dyn Write) 
         &Sources::of_process(config),
         Look::new(Env::of_this_program(), Launcher::this_program()),
         StateDir::locate(),
+        PathBuf::from("."),
     );
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let report = runtime.block_on(examine(&case));
@@ -89,12 +91,14 @@ pub struct Case {
     settings: Result<routing::Loaded, RoutingError>,
     look: Look,
     state: Result<StateDir, StateError>,
+    /// Where the person stands.
+    project: PathBuf,
     world: OnceCell<(World, Vec<Walk>)>,
 }
 
 impl Case {
-    pub fn new(sources: &Sources, look: Look, state: Result<StateDir, StateError>) -> Self {
-        Self { settings: routing::load(sources), look, state, world: OnceCell::new() }
+    pub fn new(sources: &Sources, look: Look, state: Result<StateDir, StateError>, project: PathBuf) -> Self {
+        Self { settings: routing::load(sources), look, state, project, world: OnceCell::new() }
     }
 
     /// Takes out the keys that the settings name, and whatever looks like one.

@@ -12,7 +12,7 @@ use crate::machine::{CANARY, Machine, cloud, gateway, swap};
 
 async fn examined(machine: &Machine) -> Report {
     let state = StateDir::at(machine.dir.path().join("state"));
-    examine(&Case::new(&machine.sources(), machine.look(), state)).await
+    examine(&Case::new(&machine.sources(), machine.look(), state, machine.dir.path().into())).await
 }
 
 fn text(report: &Report) -> String {
@@ -34,6 +34,9 @@ async fn with_nothing_there_every_line_says_what_helps() {
 async fn with_all_in_place_every_line_is_ok() {
     let (cloud, gateway, swap, claude) = (cloud(), gateway(), swap(), FakeClaude::logged_in());
     let machine = Machine::new(&cloud.url, &gateway.url, &swap.url).with(&claude);
+    // Any name on this PATH will do: which tests there are is decided by the manifest, and nothing is run.
+    std::os::unix::fs::symlink("/bin/sh", claude.bin().join("cargo")).unwrap();
+    std::fs::write(machine.dir.path().join("Cargo.toml"), "").unwrap();
     let report = examined(&machine).await;
     let shown = machine.masked(&text(&report), Some(&claude));
     insta::assert_snapshot!(shown);

@@ -1,6 +1,7 @@
 //! What is looked at, one function per check. Each says what it found in a line of its own, and what helps.
 
 use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
@@ -11,8 +12,9 @@ use crate::backend::loaded::{self, LookError};
 use crate::backend::probe::{CLOUD_URL_VAR, Probed, Role};
 use crate::backend::walk::{Step, Walk};
 use crate::backend::world::{agent_hint, key_hint, login_hint, reach_hint};
-use crate::process::{End, Spec, StartError};
+use crate::process::{End, Spec, StartError, which};
 use crate::routing::{BackendKind, Origin, RoutingError};
+use crate::verify::detect;
 use crate::words;
 
 pub(super) async fn routing(case: &Case) -> Vec<Finding> {
@@ -191,6 +193,30 @@ pub(super) async fn git(case: &Case) -> Vec<Finding> {
         End::Signalled(signal) => Finding::warn(format!("`git --version` was ended by signal {signal}"), missing),
         End::TimedOut | End::Cancelled => Finding::warn("`git --version` gave no answer", missing),
     }]
+}
+
+/// How would the project in the current directory be tested?
+pub(super) async fn tests(case: &Case) -> Vec<Finding> {
+    let suite = match detect(&case.project, None, None) {
+        Ok(suite) => suite,
+        Err(_) => {
+            return vec![Finding::warn(
+                "none recognised in the current directory",
+                "run it in a project; where nothing is recognised, calls name the command as `test_cmd`",
+            )];
+        }
+    };
+    let found = format!("`{}`, because of {}", suite.command(), suite.because());
+    let path = case.look.env.vars().get(OsStr::new("PATH")).map(OsString::as_os_str);
+    let program = suite.argv().first().map(String::as_str).unwrap_or_default();
+    // A path is the project's own affair; a name must be found.
+    if !program.contains('/') && which(program, path, None).is_err() {
+        return vec![Finding::warn(
+            format!("{found}, but `{program}` is not on the PATH"),
+            format!("install `{program}`"),
+        )];
+    }
+    vec![Finding::ok(found)]
 }
 
 /// The sum of it all: which skills can begin?

@@ -200,3 +200,37 @@ fn a_proxy_does_not_answer_for_a_gateway_on_loopback() {
     assert!(shown.contains("warn  gateway") && shown.contains("refused"), "{shown}");
     assert!(proxy.asked().is_empty());
 }
+
+#[test]
+fn a_state_directory_that_cannot_be_written_means_that_no_call_can_succeed() {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::process::CommandExt as _;
+
+    let (home, closed, gateway) = (tempfile::tempdir().unwrap(), ClosedPort::hold(), gateway());
+    // Somebody else's program cannot always be run from where it was built.
+    let program_copy = home.path().join("supervisor");
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_supervisor")).arg(&program_copy).status();
+    assert!(copied.unwrap().success());
+    std::fs::set_permissions(home.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let locked = home.path().join("locked");
+    std::fs::create_dir(&locked).unwrap();
+    std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o555)).unwrap();
+
+    let mut command = Command::new("sh");
+    command.args(["-c", "exec \"$0\" doctor", &program_copy.display().to_string()]);
+    command.env_clear().envs(program(home.path(), &closed).get_envs().filter_map(|(k, v)| Some((k, v?))));
+    command.env("LITELLM_BASE_URL", &gateway.url).env("SUPERVISOR_STATE_DIR", locked.join("state"));
+    command.current_dir("/");
+    if rustix::process::geteuid().is_root() {
+        // Root may write anywhere. If this fails, so does the test.
+        command.uid(65534).gid(65534);
+    }
+    let output = command.output().unwrap();
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert!(shown.contains("ok    chains"), "{shown}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        shown.contains("fail  state     the state directory `") && shown.contains("$SUPERVISOR_STATE_DIR"),
+        "{shown}"
+    );
+    assert_eq!(output.status.code(), Some(1), "{shown}");
+}

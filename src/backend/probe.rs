@@ -10,9 +10,6 @@ use super::Env;
 use super::http::{self, Unreachable};
 use crate::routing::{BackendKind, Routing, WarmKind};
 
-/// How long one address is given.
-pub const LIMIT: Duration = Duration::from_millis(1_500);
-
 /// Where `claude` asks, unless this variable says otherwise.
 pub const CLOUD_URL_VAR: &str = "ANTHROPIC_BASE_URL";
 const CLOUD_URL: &str = "https://api.anthropic.com";

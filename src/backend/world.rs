@@ -20,8 +20,6 @@ use crate::routing::{Backend, BackendKind, Routing, Tier};
 pub struct Look {
     pub env: Env,
     pub launcher: Launcher,
-    /// For one address to answer at all.
-    pub probe_limit: Duration,
     /// For a list from a server that is there. A gateway that has just started takes its time.
     pub list_limit: Duration,
     /// For an agent program to speak about itself.
@@ -31,7 +29,7 @@ pub struct Look {
 impl Look {
     pub fn new(env: Env, launcher: Launcher) -> Self {
         let list_limit = Duration::from_secs(5);
-        Self { env, launcher, probe_limit: probe::LIMIT, list_limit, agent_limit: installed::LIMIT }
+        Self { env, launcher, list_limit, agent_limit: installed::LIMIT }
     }
 }
 
@@ -89,7 +87,7 @@ impl World {
             (backend.name.clone(), seen)
         }));
         let servers = async {
-            let endpoints = probe::probe(probe::endpoints(routing, &look.env), look.probe_limit).await;
+            let endpoints = probe::probe(probe::endpoints(routing, &look.env), routing.limits.probe).await;
             let answers = |role, name: &str| {
                 endpoints
                     .iter()

@@ -51,6 +51,7 @@ pub(crate) const KEYS: &[Key] = &[
     key(&["limits", "tests_s"], Kind::Seconds(SOON)),
     key(&["limits", "verifier_s"], Kind::Seconds(SOON)),
     key(&["limits", "lock_wait_s"], Kind::Seconds(0.0)),
+    key(&["limits", "probe_s"], Kind::Seconds(SOON)),
     key(&["budgets", "call_usd"], Kind::Money),
     key(&["budgets", "call_tokens"], Kind::Count(0, MANY)),
     key(&["budgets", "call_s"], Kind::Seconds(0.0)),

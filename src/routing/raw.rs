@@ -40,6 +40,7 @@ struct RawLimits {
     tests_s: f64,
     verifier_s: f64,
     lock_wait_s: f64,
+    probe_s: f64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -247,6 +248,7 @@ impl From<RawLimits> for Limits {
             tests: seconds(raw.tests_s),
             verifier: seconds(raw.verifier_s),
             lock_wait: seconds(raw.lock_wait_s),
+            probe: seconds(raw.probe_s),
         }
     }
 }

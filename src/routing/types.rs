@@ -107,6 +107,8 @@ pub struct Limits {
     pub tests: Duration,
     pub verifier: Duration,
     pub lock_wait: Duration,
+    /// For one endpoint to answer at all, when `tier` or `doctor` knocks.
+    pub probe: Duration,
 }
 
 /// How to ask which models are loaded now.

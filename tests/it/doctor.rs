@@ -107,7 +107,10 @@ async fn stray_variables_are_warnings_and_sources_are_named() {
         .set("SUPERVISOR_MAX_ATTEMPS", "2")
         .file("verifier = \"none\"\n");
     let shown = machine.masked(&text(&examined(&machine).await), Some(&claude));
-    assert!(shown.contains("(built-in; DIR/models.toml; $LITELLM_BASE_URL, $LLAMA_SWAP_URL)"), "{shown}");
+    assert!(
+        shown.contains("(built-in; DIR/models.toml; $LITELLM_BASE_URL, $LLAMA_SWAP_URL, $SUPERVISOR_LIMITS__PROBE_S)"),
+        "{shown}"
+    );
     assert!(shown.contains("warn  routing   $SUPERVISOR_MAX_ATTEMPS sets nothing"), "{shown}");
     assert!(shown.contains("ok    verifier  none: gates alone decide"), "{shown}");
 }
@@ -151,6 +154,8 @@ fn program(home: &Path, closed: &ClosedPort) -> Command {
     for name in ["ANTHROPIC_BASE_URL", "LITELLM_BASE_URL", "LLAMA_SWAP_URL"] {
         command.env(name, &closed.url);
     }
+    // More patience than a server needs that answers at all.
+    command.env("SUPERVISOR_LIMITS__PROBE_S", "60");
     command.arg("doctor");
     command
 }

@@ -29,6 +29,7 @@ impl Machine {
             ("LITELLM_BASE_URL", gateway),
             ("LLAMA_SWAP_URL", swap),
             ("LITELLM_API_KEY", CANARY),
+            ("SUPERVISOR_LIMITS__PROBE_S", "60"),
         ];
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         Self { dir, env, file: None }
@@ -57,13 +58,14 @@ impl Machine {
             std::fs::write(&path, text).unwrap();
             path
         });
-        Sources { user_file, env: self.variables().vars().clone(), ..Sources::default() }
+        let env = self.variables().vars().clone();
+        Sources { user_file, env, ..Sources::default() }
     }
 
     /// How it is looked at: with more patience than anything needs that answers at all.
     pub(crate) fn look(&self) -> Look {
         let mut look = Look::new(self.variables(), Launcher::at(env!("CARGO_BIN_EXE_supervisor")));
-        (look.probe_limit, look.list_limit, look.agent_limit) = (PATIENT, PATIENT, PATIENT);
+        (look.list_limit, look.agent_limit) = (PATIENT, PATIENT);
         look
     }
 

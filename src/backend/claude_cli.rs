@@ -23,6 +23,11 @@ pub(super) fn connect(backend: &routing::Backend, shared: &Shared) -> Result<Arc
     Ok(Arc::new(ClaudeCli { settings: backend.clone(), shared: shared.clone() }))
 }
 
+/// What the program is given as its environment, in every run.
+pub(super) fn environment(settings: &routing::Backend, env: &Env) -> process::environment::Environment {
+    call::environment(settings, &Worker::of(settings, env), env)
+}
+
 struct ClaudeCli {
     settings: routing::Backend,
     shared: Shared,

@@ -8,9 +8,9 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::Env;
 use super::said::said;
-use crate::process::{End, Finished, Launcher, Spec, StartError, environment, which};
+use super::{Env, claude_cli};
+use crate::process::{End, Finished, Launcher, Spec, StartError, which};
 use crate::redact::Redactor;
 use crate::routing::Backend;
 use crate::words;
@@ -87,7 +87,7 @@ pub async fn ask(
         let argv = std::iter::once(program.as_os_str()).chain(arguments.iter().map(OsStr::new));
         // Neither the project nor a directory others can write in: settings found there would be read.
         let mut spec = Spec::new(argv, "/");
-        spec.env = environment::agent(env.vars().clone(), &backend.env_pass);
+        spec.env = claude_cli::environment(backend, env);
         spec.limit = limit;
         spec.grace = Duration::from_millis(500);
         launcher.run(spec, stop)

@@ -10,7 +10,7 @@ use super::Env;
 use super::http::{self, Unreachable};
 use crate::routing::{BackendKind, Routing, WarmKind};
 
-/// Where `claude` asks, unless this variable says otherwise.
+/// Where `claude` asks, unless its backend's `base_url` or this variable says otherwise.
 pub const CLOUD_URL_VAR: &str = "ANTHROPIC_BASE_URL";
 const CLOUD_URL: &str = "https://api.anthropic.com";
 
@@ -54,7 +54,8 @@ impl Probed {
 
 /// Every address that the routing leads to.
 pub fn endpoints(routing: &Routing, env: &Env) -> Vec<Endpoint> {
-    let cloud = env.get(CLOUD_URL_VAR).unwrap_or_else(|| CLOUD_URL.into());
+    let agent = routing.backends.values().filter(|b| b.kind == BackendKind::ClaudeCli).find_map(|b| b.base_url.clone());
+    let cloud = agent.or_else(|| env.get(CLOUD_URL_VAR)).unwrap_or_else(|| CLOUD_URL.into());
     let mut all = vec![Endpoint { name: "anthropic".into(), role: Role::Cloud, address: Some(cloud), path: "/" }];
     for backend in routing.backends.values().filter(|b| b.kind == BackendKind::Openai) {
         all.push(Endpoint {

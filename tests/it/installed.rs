@@ -103,3 +103,17 @@ async fn a_cancelled_check_ends_at_once() {
     let seen = installed::ask(&claude(), &env, &launcher, Duration::from_secs(600), &stop).await;
     assert_eq!(seen.unwrap_err(), NotUsable::Cancelled);
 }
+
+#[tokio::test]
+async fn the_check_is_made_with_what_a_worker_would_be_given() {
+    let status = r#"[ "$ANTHROPIC_API_KEY" = canary-4 ] && [ "$ANTHROPIC_BASE_URL" = http://127.0.0.1:9 ] &&
+        echo '{"loggedIn":true,"authMethod":"api_key","apiProvider":"firstParty"}'"#;
+    let fake = FakeClaude::new(VERSION, status);
+    let mut backend = claude();
+    backend.api_key_env = Some("CLAUDE_WORK_KEY".into());
+    backend.base_url = Some("http://127.0.0.1:9".into());
+    let env = Env::from_iter([("PATH", fake.path()), ("CLAUDE_WORK_KEY", "canary-4".into())]);
+    let launcher = Launcher::at(env!("CARGO_BIN_EXE_supervisor"));
+    let seen = installed::ask(&backend, &env, &launcher, PATIENT, &CancellationToken::new()).await.unwrap();
+    assert_eq!(seen.login, Login::In { method: "api_key".into(), provider: "firstParty".into() });
+}

@@ -136,6 +136,6 @@ async fn a_key_goes_nowhere_but_to_its_server_and_comes_back_in_no_message() {
 
     let echo = r#"{"error":{"message":"bad\u001b[31m header: Bearer sk-canary\nend"}}"#;
     let error = offered(Do::Json(502, echo.into()), &with_key(), PATIENT).await.unwrap_err();
-    assert_eq!(error.to_string(), "`/v1/models` answered 502: bad\\u{1b}[31m header: Bearer [hidden] end");
+    assert_eq!(error.to_string(), "`/v1/models` answered 502: bad\\u{1b}[31m header: Bearer [redacted] end");
     assert!(!format!("{error:?}").contains("canary"));
 }

@@ -134,7 +134,7 @@ fn shell(power: &Power, env: &Environment, notes: &mut Vec<String>) -> Option<St
     Some(command)
 }
 
-fn environment(settings: &routing::Backend, worker: &Worker, inherited: &Env) -> Environment {
+pub(super) fn environment(settings: &routing::Backend, worker: &Worker, inherited: &Env) -> Environment {
     let mut env = environment::agent(inherited.vars().clone(), &settings.env_pass);
     if let Some(key) = &worker.key {
         let name = match key.var.as_str() {

@@ -22,6 +22,7 @@ mod mcp_tools;
 mod openai;
 mod probes;
 mod process;
+mod real_claude;
 mod routing_bench;
 mod routing_chain;
 mod routing_env;

@@ -23,6 +23,7 @@ mod openai;
 mod probes;
 mod process;
 mod real_claude;
+mod real_litellm;
 mod routing_bench;
 mod routing_chain;
 mod routing_env;

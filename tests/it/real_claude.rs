@@ -264,7 +264,7 @@ impl Drop for Bench {
 }
 
 #[expect(clippy::print_stderr, reason = "a skip must be seen")]
-fn skip(missing: &str) {
+pub(crate) fn skip(missing: &str) {
     eprintln!("SKIPPED: {missing} is missing");
     assert!(std::env::var_os("SUPERVISOR_TEST_NO_SKIP").is_none(), "{missing} is missing");
 }

@@ -1,5 +1,6 @@
 //! A model server on loopback that answers with scripted bytes, or misbehaves, and remembers every request.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -77,17 +78,21 @@ impl Upstream {
     /// One answer for each request, the last one again and again.
     pub(crate) async fn start(script: impl IntoIterator<Item = Says>) -> Self {
         let script: Vec<_> = script.into_iter().collect();
+        let next = AtomicUsize::new(0);
+        Self::answering(move |_| script[next.fetch_add(1, Ordering::Relaxed).min(script.len() - 1)].clone()).await
+    }
+
+    /// The answer depends on the request.
+    pub(crate) async fn answering(script: impl Fn(&Request) -> Says + Send + Sync + 'static) -> Self {
+        let script = Arc::new(script);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let seen = Arc::new(Seen::default());
         let task = tokio::spawn({
             let seen = Arc::clone(&seen);
             async move {
-                let mut n = 0;
                 while let Ok((stream, _)) = listener.accept().await {
-                    let says = script[n.min(script.len() - 1)].clone();
-                    n += 1;
-                    tokio::spawn(serve(stream, says, Arc::clone(&seen)));
+                    tokio::spawn(serve(stream, Arc::clone(&script), Arc::clone(&seen)));
                 }
             }
         });
@@ -128,8 +133,9 @@ impl Drop for Upstream {
     }
 }
 
-async fn serve(mut stream: TcpStream, says: Says, seen: Arc<Seen>) {
+async fn serve(mut stream: TcpStream, script: Arc<impl Fn(&Request) -> Says>, seen: Arc<Seen>) {
     let Some(request) = read(&mut stream).await else { return };
+    let says = script(&request);
     seen.requests.lock().unwrap().push(request);
     seen.changed.notify_waiters();
     match says {

@@ -117,6 +117,9 @@ pub enum Blame {
 }
 
 impl AskError {
+    /// Stands for the address where only the program knows it.
+    pub(super) const ITS_API: &str = "its API";
+
     pub fn cause(&self) -> Cause {
         match self {
             Self::Unreachable { .. }
@@ -176,11 +179,12 @@ impl AskError {
     /// The setting, variable or command that helps.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::Unreachable { backend, .. } => {
-                format!("start it, or correct `backends.{backend}.base_url`")
+            Self::Unreachable { backend, address, .. } if address == Self::ITS_API => {
+                format!("check the network and the proxy variables, or set `backends.{backend}.base_url`")
             }
+            Self::Unreachable { backend, .. } => format!("start it, or correct `backends.{backend}.base_url`"),
             Self::TimedOut { model, .. } => format!("raise `models.\"{model}\".limit_s`, or `timeout_s` of the call"),
-            Self::ServerFailed { backend, .. } => format!("see the log of the server at `backends.{backend}.base_url`"),
+            Self::ServerFailed { backend, .. } => format!("try later, or see the log of the server behind `{backend}`"),
             Self::Loading { model, .. } => format!("load `{model}` before, or raise `limits.local_s`"),
             Self::Malformed { model, .. } => format!("if it happens often, drop `{model}` from the chain"),
             Self::Crashed { program, .. } => format!("run `{program} --version` by hand"),
@@ -218,10 +222,9 @@ impl AskError {
                 None => format!("name the variable that holds the right one in `backends.{backend}.api_key_env`"),
             },
             Self::UpstreamKeyRefused { .. } => "correct `litellm_params.api_key` of this model in the gateway".into(),
-            Self::UnknownModel { backend, model, .. } => format!(
-                "add it to the server behind `backends.{backend}.base_url`, \
-                 or set `models.\"{model}\".id` to its name there"
-            ),
+            Self::UnknownModel { backend, model, .. } => {
+                format!("set `models.\"{model}\".id` to its name at `{backend}`, or add it there")
+            }
             Self::WrongAddress { backend, .. } => format!("correct `backends.{backend}.base_url`"),
             Self::OtherModel { backend, .. } => format!("switch the fallbacks of `{backend}` off for this model"),
             Self::NoProgram { backend, .. } => format!("install it, or name it in `backends.{backend}.program`"),

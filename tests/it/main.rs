@@ -24,6 +24,7 @@ mod probes;
 mod process;
 mod real_claude;
 mod real_litellm;
+mod real_llama;
 mod routing_bench;
 mod routing_chain;
 mod routing_env;

@@ -165,7 +165,7 @@ fn of_model(upstream: &Upstream, id: &str) -> Vec<Request> {
     upstream.requests().into_iter().filter(|request| request.body["model"] == id).collect()
 }
 
-struct Gateway {
+pub(crate) struct Gateway {
     program: Option<Child>,
     _dir: Option<tempfile::TempDir>,
     url: String,
@@ -174,7 +174,7 @@ struct Gateway {
 
 impl Gateway {
     /// `None`, said aloud, where the program is missing.
-    async fn start(upstream: &str) -> Option<Self> {
+    pub(crate) async fn start(upstream: &str) -> Option<Self> {
         let litellm = std::env::var("SUPERVISOR_TEST_LITELLM").unwrap_or_else(|_| "litellm".into());
         let dir = tempfile::tempdir().unwrap();
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -207,11 +207,11 @@ impl Gateway {
         Some(gateway)
     }
 
-    fn with_key(&self, key: Option<&str>) -> Self {
+    pub(crate) fn with_key(&self, key: Option<&str>) -> Self {
         Self { program: None, _dir: None, url: self.url.clone(), key: key.map(Into::into) }
     }
 
-    fn question(&self, model: &str) -> (supervisor::routing::Tier, Ask) {
+    pub(crate) fn question(&self, model: &str) -> (supervisor::routing::Tier, Ask) {
         let mut tier = tier("gate", BackendKind::Openai, model);
         tier.backend.base_url = Some(self.url.clone());
         tier.backend.api_key_env = Some("GATE_KEY".into());
@@ -226,7 +226,7 @@ impl Gateway {
         self.put(&tier, &ask).await
     }
 
-    async fn put(&self, tier: &supervisor::routing::Tier, ask: &Ask) -> Answered {
+    pub(crate) async fn put(&self, tier: &supervisor::routing::Tier, ask: &Ask) -> Answered {
         let env: Env = self.key.iter().map(|key| ("GATE_KEY", key)).collect();
         let backends = Backends::new(Shared::new(Launcher::this_program(), env, 1));
         backends.of(tier).unwrap().ask(ask, tier, &CancellationToken::new(), &|_| ()).await

@@ -179,7 +179,7 @@ fn api_error(worker: &Worker, result: &Value, tier: &Tier) -> AskError {
         }
         None => {
             let address = worker.base_url.as_deref().and_then(crate::backend::http::shown);
-            AskError::Unreachable { backend, address: address.unwrap_or_else(|| "its API".into()), why: said }
+            AskError::Unreachable { backend, address: address.unwrap_or_else(|| AskError::ITS_API.into()), why: said }
         }
     }
 }

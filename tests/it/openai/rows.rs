@@ -164,7 +164,7 @@ pub(super) fn gateway_rows() -> Vec<Row> {
             litellm(500, internal, "litellm.InternalServerError: boom"),
             Infra,
             Model,
-            "backends.gate.base_url",
+            "the server behind `gate`",
         ),
         sent("upstream 502", litellm(502, internal, "litellm.BadGatewayError"), Infra, Model, "502"),
         sent("upstream 503", litellm(503, internal, "litellm.ServiceUnavailableError: busy"), Infra, Model, "503"),

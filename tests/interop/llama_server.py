@@ -1,0 +1,21 @@
+#!/usr/bin/env python3
+"""llama.cpp's own server, from the `xllamacpp` wheel, with one model on one thread: `llama_server.py MODEL.gguf PORT`.
+
+Prints its address when it listens and serves until it is ended. One thread, because two on a busy machine wait for
+each other."""
+import signal
+import sys
+
+import xllamacpp
+
+path, port = sys.argv[1:]
+settings = xllamacpp.CommonParams()
+settings.model.path = path
+settings.hostnames = ["127.0.0.1"]
+settings.port = int(port)
+settings.n_ctx = 2048
+settings.n_parallel = 1
+settings.cpuparams.n_threads = 1
+server = xllamacpp.Server(settings)
+print(server.listening_address, flush=True)
+signal.pause()

@@ -6,16 +6,16 @@
     reason = "a bench talks to the terminal and may stop where it stands"
 )]
 
-mod spawn;
 mod snapshot;
+mod spawn;
 mod start;
 
 use std::process::ExitCode;
 
 type Suite = (&'static str, fn());
 
-const SUITES: &[Suite] = &[("start", start::run), ("spawn", spawn::spawn), ("flood", spawn::flood)];
-const SUITES: &[Suite] = &[("snapshot", snapshot::run), ("start", start::run)];
+const SUITES: &[Suite] =
+    &[("start", start::run), ("spawn", spawn::spawn), ("flood", spawn::flood), ("snapshot", snapshot::run)];
 
 fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some(start::BARE) {

@@ -7,7 +7,7 @@ use supervisor::state::StateDir;
 use supervisor::workspace::{Caps, Lease, Mode, Scope, Workspace};
 use tokio_util::sync::CancellationToken;
 
-pub fn run() {
+pub(crate) fn run() {
     println!(
         "files     MB | walk+stat | first arm |  next arm |   compare | restore 12 | ms, best of the rounds; in brackets × walk"
     );

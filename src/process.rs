@@ -26,6 +26,9 @@ mod sweep;
 mod tree;
 #[cfg(target_os = "linux")]
 mod watch;
+#[cfg(not(target_os = "linux"))]
+#[path = "process/no_watch.rs"]
+mod watch;
 
 #[cfg(any(not(target_os = "linux"), test))]
 mod plain;
@@ -43,7 +46,6 @@ pub use relay::{Output, relay};
 pub use resolve::which;
 pub use spec::{Spec, Stdin};
 pub use tag::{TAG_VARIABLE, Tag, sweep_tagged};
-#[cfg(target_os = "linux")]
 pub use watch::Watch;
 
 /// Starts programs. In the running server the shim is this very program; tests name the built one.
@@ -106,6 +108,11 @@ impl Launcher {
     #[cfg(target_os = "linux")]
     pub async fn watch(&self, guard: &Guard) -> Result<Watch, StartError> {
         Watch::start(&self.shim, guard, &self.tending).await
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    pub async fn watch(&self, _: &Guard) -> Result<Watch, StartError> {
+        Ok(Watch)
     }
 
     /// Waits until every tree has ended, also those whose caller no longer waits. No new one should be started.

@@ -73,6 +73,9 @@ fn verdict(body: serde_json::Value) -> Judgement {
         #[serde(default)]
         feedback: String,
     }
+    if !body.is_object() {
+        return Judgement::Unclear(String::from("its answer is no object"));
+    }
     match serde_json::from_value::<Said>(body) {
         Ok(Said { accept: true, .. }) => Judgement::Accepted,
         Ok(Said { accept: false, feedback }) if feedback.trim().is_empty() => {

@@ -3,14 +3,17 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::process::Guard;
+use crate::process::{Guard, Launcher, StartError, Watch};
 use crate::workspace::{Applied, ArmError, Armed, ChangeSet, Edit, EditError, Lease, RestoreError, Restored, Scope};
 
 /// The place of one call. Whatever is not accepted is undone when it is dropped.
 #[derive(Debug)]
 pub struct Site {
     root: PathBuf,
+    // Before the watch: on a drop we undo first, and whoever stands by finds nothing left to do.
     ground: Ground,
+    /// Stands by while no program runs, so that a dead server is put right also then.
+    watch: Option<Watch>,
 }
 
 #[derive(Debug)]
@@ -34,6 +37,8 @@ pub enum SiteError {
     Edit(#[from] EditError),
     #[error(transparent)]
     Restore(#[from] RestoreError),
+    #[error("nobody can stand by the project while it is worked on: {0}")]
+    Watch(#[from] StartError),
     #[error("the project cannot be compared with its snapshot: {0}")]
     Io(#[from] std::io::Error),
 }
@@ -41,19 +46,20 @@ pub enum SiteError {
 impl Site {
     /// For answers in words about no project in particular.
     pub fn words(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), ground: Ground::Words }
+        Self { root: root.into(), ground: Ground::Words, watch: None }
     }
 
     /// For answers in words about a project that must not change meanwhile.
     pub fn reading(lease: Lease) -> Self {
-        Self { root: lease.workspace().root().to_owned(), ground: Ground::Held(Some(lease)) }
+        Self { root: lease.workspace().root().to_owned(), ground: Ground::Held(Some(lease)), watch: None }
     }
 
-    /// For work that edits.
-    pub async fn arm(lease: Lease) -> Result<Self, SiteError> {
+    /// For work that edits. Should this server die, whoever the launcher stations here brings the project back.
+    pub async fn arm(lease: Lease, launcher: &Launcher) -> Result<Self, SiteError> {
         let root = lease.workspace().root().to_owned();
         let armed = blocking(move || lease.arm()).await?;
-        Ok(Self { root, ground: Ground::Armed(Box::new(armed)) })
+        let watch = launcher.watch(&armed.stand_by()?).await?;
+        Ok(Self { root, ground: Ground::Armed(Box::new(armed)), watch: Some(watch) })
     }
 
     pub fn root(&self) -> &Path {
@@ -121,7 +127,8 @@ impl Site {
     /// The work stays.
     pub async fn accept(mut self) -> Result<(), SiteError> {
         if let Ground::Armed(armed) = std::mem::replace(&mut self.ground, Ground::Lost) {
-            blocking(move || armed.accept().map(drop)).await?;
+            let lease = blocking(move || armed.accept()).await?;
+            self.let_go(lease).await;
         }
         Ok(())
     }
@@ -129,9 +136,21 @@ impl Site {
     /// The last word about a call that changes nothing: all is brought back and the project let go.
     pub async fn leave(mut self, scope: Scope) -> Result<Restored, SiteError> {
         match std::mem::replace(&mut self.ground, Ground::Lost) {
-            Ground::Armed(armed) => Ok(blocking(move || armed.restore(scope).map(|(_, restored)| restored)).await?),
+            Ground::Armed(armed) => {
+                let (lease, restored) = blocking(move || armed.restore(scope)).await?;
+                self.let_go(lease).await;
+                Ok(restored)
+            }
             Ground::Words | Ground::Held(_) | Ground::Lost => Ok(Restored::default()),
         }
+    }
+
+    /// Nothing is open any more: the project is free when this returns.
+    async fn let_go(&mut self, lease: Lease) {
+        if let Some(watch) = self.watch.take() {
+            watch.dismiss().await;
+        }
+        drop(lease);
     }
 }
 

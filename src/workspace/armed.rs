@@ -124,12 +124,18 @@ impl Armed {
         Ok(found.iter().map(|d| as_path(&d.path).to_owned()).collect())
     }
 
+    /// For whoever stands by while no program runs: what it holds keeps the project locked, and its ticket undoes what is
+    /// open here. Nothing is exposed by it, since it runs nothing.
+    pub fn stand_by(&self) -> io::Result<Guard> {
+        let state = self.state();
+        Ok(Guard { ticket: Some(state.inner().project.clone()), tag: state.tag.clone(), ..state.lease.guard()? })
+    }
+
     /// For programs about to run in the project. Until by-products are marked, whatever differs may be their doing, and
     /// a crash undoes all of it.
     pub fn guard(&mut self) -> io::Result<Guard> {
+        let guard = self.stand_by()?;
         let state = self.state_mut();
-        let guard =
-            Guard { ticket: Some(state.inner().project.clone()), tag: state.tag.clone(), ..state.lease.guard()? };
         if !state.exposed {
             state.journal.write(&Record::Exposed)?;
             state.exposed = true;

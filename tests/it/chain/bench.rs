@@ -160,7 +160,7 @@ impl Bench {
             let workspace = Workspace::open(&root, Caps::default(), &state).map_err(Early::error)?;
             let lease =
                 workspace.lock(Mode::Exclusive, "mend", Duration::from_secs(10), stop).await.map_err(Early::error)?;
-            let site = Site::arm(lease).await.map_err(Early::error)?;
+            let site = Site::arm(lease, &launcher()).await.map_err(Early::error)?;
             Ok((site, Box::new(Mend) as Box<dyn Job>))
         })
         .await;

@@ -129,6 +129,7 @@ impl ServerHandler for Server {
         if request.is_some_and(|page| page.cursor.is_some()) {
             return Err(ErrorData::invalid_params("the list has one page, so that no cursor is valid", None));
         }
+        self.app.recover();
         let list = ListToolsResult::with_all_items(self.listed.to_vec());
         // Older revisions do not know the caching hints.
         Ok(match cx.protocol_version() {
@@ -161,6 +162,7 @@ impl ServerHandler for Server {
         if !self.tools.has_route(&name) {
             return Err(self.unknown_tool(&name));
         }
+        self.app.recover();
         let call = self.tools.call(ToolCallContext::new(self, request, cx));
         let message = match self.calls.track_future(AssertUnwindSafe(call).catch_unwind()).await {
             Ok(Ok(response)) => return Ok(response),

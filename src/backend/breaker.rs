@@ -6,21 +6,16 @@ use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::{AskError, Blame};
-
-/// Shut for this long after the first failure, twice as long after the second, and so on.
-pub const STEP: Duration = Duration::from_secs(30);
-/// Never longer than this, unless the server asked for more.
-pub const LONGEST: Duration = Duration::from_secs(600);
-/// Small models often stumble over JSON, and the next question may go well; only a row of it shuts the gate.
-pub const MALFORMED_IN_A_ROW: u32 = 3;
+use crate::routing::Breaker as Settings;
 
 /// All gates of one server. Cheap to clone; clones share them.
 #[derive(Clone)]
 pub struct Breaker {
     gates: Arc<Mutex<Gates>>,
+    settings: Settings,
     /// From 0 to 1: how much of the extra tenth is added, so that many servers do not come back in one moment.
     jitter: Arc<dyn Fn() -> f64 + Send + Sync>,
 }
@@ -74,19 +69,17 @@ pub struct Pass {
     probes: [Option<u64>; 2],
 }
 
-impl Default for Breaker {
-    fn default() -> Self {
+impl Breaker {
+    pub fn new(settings: Settings) -> Self {
         let random = RandomState::new();
-        Self::with_jitter(move || {
+        Self::with_jitter(settings, move || {
             // No generator is needed for this: the hash of a moment under a random key will do.
             (random.hash_one(Instant::now()) % 1000) as f64 / 1000.0
         })
     }
-}
 
-impl Breaker {
-    pub fn with_jitter(jitter: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
-        Self { gates: Arc::default(), jitter: Arc::new(jitter) }
+    pub fn with_jitter(settings: Settings, jitter: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
+        Self { gates: Arc::default(), settings, jitter: Arc::new(jitter) }
     }
 
     /// May `model` be asked at `endpoint`? Both gates must be open, or due for their one probe.
@@ -138,7 +131,7 @@ impl Pass {
                 let state = all.states.entry(model.clone()).or_default();
                 let malformed = matches!(why, AskError::Malformed { .. });
                 state.malformed = if malformed { state.malformed + 1 } else { 0 };
-                if !malformed || state.malformed >= MALFORMED_IN_A_ROW || state.shut.is_some() {
+                if !malformed || state.malformed >= self.breaker.settings.failures || state.shut.is_some() {
                     self.shut(state, why, now);
                 }
             }
@@ -149,7 +142,8 @@ impl Pass {
 
     fn shut(&self, state: &mut State, why: &AskError, now: Instant) {
         state.failures = state.failures.saturating_add(1);
-        let grown = STEP.saturating_mul(state.failures).min(LONGEST);
+        let Settings { cooldown, max_cooldown, .. } = self.breaker.settings;
+        let grown = cooldown.saturating_mul(state.failures).min(max_cooldown);
         let wait = why.retry_after().unwrap_or(grown);
         let wait = wait + wait.mul_f64(0.1 * (self.breaker.jitter)().clamp(0.0, 1.0));
         // Questions asked before the gate was shut come to an end, too: they neither open it sooner nor end a probe.
@@ -176,7 +170,14 @@ impl Drop for Pass {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    const STEP: Duration = Duration::from_secs(30);
+    const LONGEST: Duration = Duration::from_secs(600);
+    const MALFORMED_IN_A_ROW: u32 = 3;
+    const SETTINGS: Settings = Settings { failures: MALFORMED_IN_A_ROW, cooldown: STEP, max_cooldown: LONGEST };
     use proptest::prelude::*;
 
     fn dead() -> AskError {
@@ -197,7 +198,7 @@ mod tests {
     }
 
     fn calm() -> Breaker {
-        Breaker::with_jitter(|| 0.0)
+        Breaker::with_jitter(SETTINGS, || 0.0)
     }
 
     fn pass(breaker: &Breaker, model: &str, now: Instant) -> Pass {
@@ -298,7 +299,7 @@ mod tests {
             any::<bool>().prop_map(Act::Ask),
             (0..8_usize, 0..6_usize).prop_map(|(which, how)| Act::End(which, how)),
         ], 0..80)) {
-            let breaker = Breaker::with_jitter(|| 1.0);
+            let breaker = Breaker::with_jitter(SETTINGS, || 1.0);
             let mut now = Instant::now();
             let mut out: Vec<Pass> = Vec::new();
             let (mut not_before, mut trying) = (now, None);

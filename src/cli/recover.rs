@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::state::StateDir;
-use crate::words;
-use crate::workspace::{Recovery, RecoveryOutcome, recover};
+use crate::workspace::{RecoveryOutcome, recover};
 
 /// Undo what killed calls left behind in projects
 ///
@@ -29,28 +28,14 @@ impl Recover {
             writeln!(out, "ok    nothing to recover")?;
         }
         let mut clean = true;
-        for Recovery { root, outcome } in found {
-            let root = words::plain(&root.to_string_lossy()).into_owned();
-            match outcome {
-                RecoveryOutcome::Restored(restored) => {
-                    write!(out, "ok    {root}: {} restored", words::count(restored.paths.len(), "path"))?;
-                    if let Some(kept) = restored.kept_in {
-                        write!(out, ", what was there is kept in {} for 7 days", kept.display())?;
-                    }
-                    if !restored.others.is_empty() {
-                        write!(out, ", {} of others left alone", words::count(restored.others.len(), "edit"))?;
-                    }
-                    writeln!(out)?;
-                }
-                RecoveryOutcome::Busy => {
-                    clean = false;
-                    writeln!(out, "busy  {root}: a call is at work there, or is being undone right now")?;
-                }
-                RecoveryOutcome::Failed(error) => {
-                    clean = false;
-                    writeln!(out, "fail  {root}: {error}")?;
-                }
-            }
+        for recovery in found {
+            let word = match recovery.outcome {
+                RecoveryOutcome::Restored(_) => "ok  ",
+                RecoveryOutcome::Busy => "busy",
+                RecoveryOutcome::Failed(_) => "fail",
+            };
+            clean &= word == "ok  ";
+            writeln!(out, "{word}  {recovery}")?;
         }
         Ok(if clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }

@@ -94,10 +94,19 @@ pub struct Failed {
     pub gates: Vec<Gate>,
     /// Some answers end the call with status `fail`, whatever other tiers would say.
     pub is_final: bool,
+    /// Everything behind this backend is out of reach for now, not only this model.
+    pub backend_is_dry: bool,
 }
 
 impl Failed {
     pub fn new(cause: Cause, feedback: impl Into<String>) -> Self {
-        Self { cause, feedback: feedback.into(), runner_output: String::new(), gates: Vec::new(), is_final: false }
+        Self {
+            cause,
+            feedback: feedback.into(),
+            runner_output: String::new(),
+            gates: Vec::new(),
+            is_final: false,
+            backend_is_dry: false,
+        }
     }
 }

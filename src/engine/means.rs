@@ -25,6 +25,12 @@ pub struct Means {
     pub budgets: SessionBudgets,
 }
 
+impl std::fmt::Debug for Means {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Means").field("prompts", &self.prompts).field("budgets", &self.budgets).finish_non_exhaustive()
+    }
+}
+
 /// Who keeps the entries. The engine does not know where.
 pub trait Recorder: Send + Sync {
     /// Can an entry of this session be kept? Asked before a call begins.

@@ -14,7 +14,7 @@ use super::job::{Checked, Failed, Held, Work};
 use super::judge::{Judgement, judge};
 use super::site::Site;
 use super::walk::Walk;
-use crate::backend::{Ask, AskError, Edits, Reply, Step, Usage};
+use crate::backend::{Ask, AskError, Blame, Edits, Reply, Step, Usage};
 use crate::routing::{Tier, TierKind};
 use crate::words;
 
@@ -97,14 +97,18 @@ impl Walk<'_> {
         site: &mut Site,
         attempt: &mut Attempt,
     ) -> Result<(Reply, Edits), Failed> {
-        let setup = |error: &AskError| Failed::new(Cause::from(error.cause()), error.message());
+        let unanswered = |error: &AskError| {
+            let cause = Cause::from(error.cause());
+            let backend_is_dry = cause == Cause::Quota && error.blame() == Blame::Endpoint;
+            Failed { backend_is_dry, ..Failed::new(cause, error.message()) }
+        };
         let endpoint = tier.backend.base_url.as_deref().unwrap_or(&tier.backend.name);
         let pass = self
             .means
             .breaker
             .admit(endpoint, &tier.model.id, Instant::now())
             .map_err(|skip| Failed::new(Cause::Skipped, skip.to_string()))?;
-        let backend = self.means.backends.of(tier).map_err(|error| setup(&error))?;
+        let backend = self.means.backends.of(tier).map_err(|error| unanswered(&error))?;
         let edits = backend.edits();
         let question = self.job.question(tier, edits, evidence);
         let mut ask = Ask::new(self.job.discipline(), question.prompt, question.schema, site.root());
@@ -141,7 +145,7 @@ impl Walk<'_> {
             Err(_) if self.stop.is_cancelled() => Err(Failed::new(Cause::Cancelled, "the call was cancelled")),
             Err(failure) => {
                 pass.failed(&failure.why, Instant::now());
-                Err(setup(&failure.why))
+                Err(unanswered(&failure.why))
             }
         }
     }

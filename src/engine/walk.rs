@@ -126,7 +126,7 @@ impl Walk<'_> {
                     output: failed.runner_output.clone(),
                 });
                 last_answer = answer.or(last_answer);
-                if failed.cause == Cause::Quota {
+                if failed.backend_is_dry {
                     dry.push(tier.backend.name.clone());
                     dry.extend(tier.backend.shares_quota_with.iter().cloned());
                 }

@@ -176,9 +176,9 @@ pub struct Budgets {
 /// When an endpoint or a model that keeps failing is left alone, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Breaker {
-    /// Failures in a row before it opens.
+    /// Malformed answers in a row before a model is left alone.
     pub failures: u32,
-    /// The first pause; it doubles with each failed probe.
+    /// The first pause; it grows by as much with each further failure.
     pub cooldown: Duration,
     pub max_cooldown: Duration,
 }

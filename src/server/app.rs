@@ -2,17 +2,23 @@
 //! Nothing is read or asked before a call wants it, so that listing tools stays instant.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Once, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::backend::Env;
+use crate::backend::breaker::Breaker;
+use crate::backend::warm::Warmth;
 use crate::backend::world::{Look, World};
+use crate::backend::{Backends, Env, Shared};
+use crate::engine::means::{Means, SessionBudgets};
 use crate::process::Launcher;
 use crate::redact::Redactor;
 use crate::routing::{self, Loaded, Routing, RoutingError, Sources};
+use crate::session::{LogError, SessionLog};
+use crate::state::{StateDir, StateError};
+use crate::workspace;
 
 /// How long a look at the world stays good.
 const FRESH: Duration = Duration::from_secs(10);
@@ -23,6 +29,18 @@ pub struct App {
     sources: Sources,
     look: Look,
     seen: Mutex<Option<Seen>>,
+    /// What calls share as long as the settings stay the same.
+    means: std::sync::Mutex<Option<(Routing, Arc<Means>)>>,
+    recovered: Once,
+}
+
+/// Why no call can be made.
+#[derive(Debug, thiserror::Error)]
+pub enum NoMeans {
+    #[error(transparent)]
+    State(#[from] StateError),
+    #[error(transparent)]
+    Log(#[from] LogError),
 }
 
 /// A look at the world, and the settings that said where to look.
@@ -46,7 +64,58 @@ impl App {
     }
 
     pub fn new(sources: Sources, look: Look) -> Self {
-        Self { sources, look, seen: Mutex::default() }
+        Self { sources, look, seen: Mutex::default(), means: std::sync::Mutex::default(), recovered: Once::new() }
+    }
+
+    /// Starts programs for calls, and knows their environment.
+    pub fn launcher(&self) -> &Launcher {
+        &self.look.launcher
+    }
+
+    pub fn env(&self) -> &Env {
+        &self.look.env
+    }
+
+    /// Where snapshots, journals and logs are.
+    pub fn state(&self) -> Result<StateDir, StateError> {
+        StateDir::locate()
+    }
+
+    /// What calls work with. Made anew when the settings have changed; who is not worth asking, and what sessions have
+    /// spent, is remembered only as long as they have not.
+    pub fn means(&self, settings: &Loaded) -> Result<Arc<Means>, NoMeans> {
+        let mut means = self.means.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((routing, means)) = means.as_ref()
+            && *routing == settings.routing
+        {
+            return Ok(Arc::clone(means));
+        }
+        let routing = &settings.routing;
+        let redactor = Arc::new(self.redactor(routing));
+        let log = SessionLog::open(&self.state()?)?.redacting(Arc::clone(&redactor));
+        let shared = Shared::new(self.look.launcher.clone(), self.look.env.clone(), routing.max_workers);
+        let made = Arc::new(Means {
+            backends: Backends::new(shared),
+            breaker: Breaker::new(routing.breaker),
+            warmth: Warmth::new(routing.warm.clone(), self.look.env.clone()),
+            redactor,
+            prompts: routing.prompts_dir.clone(),
+            recorder: Arc::new(log),
+            budgets: SessionBudgets::new(routing.budgets.session),
+        });
+        *means = Some((routing.clone(), Arc::clone(&made)));
+        Ok(made)
+    }
+
+    /// Puts right what killed calls have left, once and in the background: the client has been answered already.
+    pub(super) fn recover(&self) {
+        self.recovered.call_once(|| {
+            let Ok(state) = self.state() else { return };
+            tokio::task::spawn_blocking(move || match workspace::recover(&state) {
+                Ok(found) => found.iter().for_each(|one| tracing::warn!("after a killed call: {one}")),
+                Err(error) => tracing::warn!("killed calls could not be looked for: {error}"),
+            });
+        });
     }
 
     /// The settings, read anew for each call: an edited file needs no restart.

@@ -2,8 +2,8 @@
 //! crash in the midst of it is just another one to recover from.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fmt, io};
 
 use super::Restored;
 use super::armed::{aside_path, report, reserve};
@@ -19,6 +19,7 @@ use super::root::as_path;
 use super::store::Store;
 use crate::process::{Tag, sweep_tagged};
 use crate::state::StateDir;
+use crate::words;
 
 /// What was found at one project.
 #[derive(Debug)]
@@ -34,6 +35,27 @@ pub enum RecoveryOutcome {
     /// Somebody is at work there, or is putting it right.
     Busy,
     Failed(RestoreError),
+}
+
+/// One line for people: the project and what came of it.
+impl fmt::Display for Recovery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", words::plain(&self.root.to_string_lossy()))?;
+        match &self.outcome {
+            RecoveryOutcome::Restored(restored) => {
+                write!(f, "{} restored", words::count(restored.paths.len(), "path"))?;
+                if let Some(kept) = &restored.kept_in {
+                    write!(f, ", what was there is kept in {} for 7 days", kept.display())?;
+                }
+                if !restored.others.is_empty() {
+                    write!(f, ", {} of others left alone", words::count(restored.others.len(), "edit"))?;
+                }
+                Ok(())
+            }
+            RecoveryOutcome::Busy => f.write_str("a call is at work there, or is being undone right now"),
+            RecoveryOutcome::Failed(error) => write!(f, "{error}"),
+        }
+    }
 }
 
 /// Looks at every project in the state directory and restores what was left armed. Projects at rest are not listed.

@@ -128,7 +128,7 @@ impl Bench {
         let redactor = Arc::new(Redactor::knowing(&self.secrets));
         Means {
             backends: Backends::new(Shared::new(launcher(), env.clone(), 2)),
-            breaker: Breaker::default(),
+            breaker: Breaker::new(loaded.routing.breaker),
             warmth: Warmth::new(None, env),
             redactor: Arc::clone(&redactor),
             prompts: None,

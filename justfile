@@ -15,3 +15,8 @@ bench *suites:
 # Drive the built server with real clients: `just interop`, or `just interop inspector python claude`
 interop *clients:
     tests/interop/run {{clients}}
+
+# Install go, rspec, mix, pytest and the JavaScript runners, then print the table of real test runs
+ecosystems:
+    tests/ecosystems/install
+    tests/ecosystems/table

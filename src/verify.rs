@@ -8,6 +8,8 @@
 mod baseline;
 mod build;
 mod command;
+#[cfg(test)]
+mod garbage;
 mod memo;
 mod outcome;
 mod proof;

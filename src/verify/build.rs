@@ -208,4 +208,13 @@ mod tests {
         assert_eq!(blame(&[far], test, source), Blame::Elsewhere);
         assert_eq!(blame(&[], test, source), Blame::Elsewhere);
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_message_is_too_odd(
+            text in super::super::garbage::garbage("x.Foo undefined (type T has no field or method Foo)\nNo module named 'a'"),
+        ) {
+            let _ = BuildError::new(&text);
+        }
+    }
 }

@@ -342,4 +342,14 @@ struct Thing<const N: usize>;
         let deep = format!("fn a() {{ {}1{} }}", "(".repeat(2_000), ")".repeat(2_000));
         assert!(rust_regions(&deep).is_some());
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_source_is_too_odd(text in super::super::garbage::garbage(FILE)) {
+            if let Some(regions) = rust_regions(&text) {
+                let inside: usize = regions.texts(&text).iter().map(|t| t.len()).sum();
+                proptest::prop_assert_eq!(inside + regions.rest(&text).len(), text.len());
+            }
+        }
+    }
 }

@@ -3,6 +3,7 @@
 
 pub(crate) mod fixtures;
 mod forged;
+mod javascript;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

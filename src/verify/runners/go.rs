@@ -207,4 +207,11 @@ mod tests {
         assert_eq!(errors[0].to_string(), "a_test.go:5: undefined: Add");
         assert_eq!(errors[0].missing, ["Add"]);
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_compiler_is_too_odd(text in super::super::super::garbage::garbage("# x\n./a_test.go:5:9: undefined: Add\nvet: b.go:1:2: x.Foo undefined (type T has no field or method Foo)")) {
+            let _ = build_errors(&text);
+        }
+    }
 }

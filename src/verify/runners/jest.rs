@@ -95,7 +95,9 @@ pub(super) fn parse(text: &str, root: &Path) -> Option<Report> {
             if message.contains("must contain at least one test") || message.contains("No test suite found") {
                 continue;
             }
-            let said = message.lines().find(|l| l.contains("Error")).unwrap_or(message.trim()).trim().to_owned();
+            let tells =
+                |l: &&str| (l.contains("Error") || l.contains("Cannot find")) && !l.trim_start().starts_with("at ");
+            let said = message.lines().find(tells).unwrap_or(message.trim()).trim().to_owned();
             let mut error = BuildError::new(said);
             if error.missing.is_empty() {
                 error.missing = BuildError::new(&message).missing;
@@ -142,5 +144,14 @@ mod tests {
     fn one_test_is_selected_by_file_and_titles() {
         let narrowed = only(&argv("npx jest"), "a.test.js > sum > adds (1)").expect("can select");
         assert_eq!(narrowed, ["npx", "jest", "a.test.js", "-t", r"^sum adds \(1\)$"]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_report_is_too_odd(text in super::super::super::garbage::garbage(
+            r#"{"testResults":[{"name":"/p/a.js","status":"failed","message":"Cannot find module './x'","assertionResults":[]}]}"#
+        )) {
+            let _ = parse(&text, Path::new("/p"));
+        }
     }
 }

@@ -168,4 +168,14 @@ mod tests {
             assert_eq!(errors[0].missing, ["foo"]);
         }
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_report_is_too_odd(
+            text in super::super::super::garbage::garbage("B\nT failed 58 62 626f6f\nE\n"),
+            said in super::super::super::garbage::garbage("    error: undefined function foo/0\n    └─ lib/x.ex:3:5: X.add/2\n** (CompileError) lib/x.ex:3: x\n"),
+        ) {
+            let _ = (parse(&text), compile_errors(&said));
+        }
+    }
 }

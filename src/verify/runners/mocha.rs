@@ -136,4 +136,13 @@ mod tests {
         assert_eq!(report.tests[&TestName::from("t.js > later")], State::Skipped);
         assert!(report.doubts.is_empty(), "{report:?}");
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_report_is_too_odd(text in super::super::super::garbage::garbage(
+            r#"{"stats":{"passes":0,"failures":1},"tests":[{"fullTitle":"a","err":{"message":"b"}}],"failures":[]}"#
+        )) {
+            let _ = parse(&text, Path::new("/p"));
+        }
+    }
 }

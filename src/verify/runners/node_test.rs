@@ -214,4 +214,11 @@ mod tests {
         assert!(recognises(&argv("node --test")) && recognises(&argv("NODE_ENV=test node --test a.js")));
         assert!(!recognises(&argv("node a.js")) && !recognises(&argv("node --test --test-reporter=tap")));
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_report_is_too_odd(text in super::super::super::garbage::garbage(RUN)) {
+            let _ = parse(&text, Path::new("/p"));
+        }
+    }
 }

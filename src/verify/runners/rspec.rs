@@ -162,4 +162,14 @@ mod tests {
         let narrowed = only(&argv("bundle exec rspec"), "spec/a_spec.rb A bad").expect("can select");
         assert_eq!(narrowed, argv("bundle exec rspec spec/a_spec.rb -e 'A bad'"));
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_report_is_too_odd(
+            text in super::super::super::garbage::garbage(r#"{"examples":[{"full_description":"A","status":"failed","file_path":"./s.rb"}],"summary":{"example_count":1}}"#),
+            said in super::super::super::garbage::garbage("An error occurred while loading ./spec/b_spec.rb.\nNameError:\n  uninitialized constant Calc\n# ./spec/b_spec.rb:2:in"),
+        ) {
+            let _ = (parse(&text), load_error(&said));
+        }
+    }
 }

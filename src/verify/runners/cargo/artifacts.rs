@@ -174,6 +174,8 @@ fn has_harness(manifest: &Path, kind: &str, name: &str, source: &Path) -> bool {
 mod tests {
     use super::*;
 
+    const ERROR: &str = r#"{"reason":"compiler-message","message":{"message":"cannot find function `add` in this scope","level":"error","code":{"code":"E0425"},"spans":[{"file_name":"src/lib.rs","line_start":7,"is_primary":true}],"rendered":"error[E0425]: …\n"}}"#;
+
     #[test]
     fn names_of_packages_are_read_from_both_forms_of_their_id() {
         assert_eq!(package_name("path+file:///p/api#0.1.0"), "api");
@@ -183,12 +185,18 @@ mod tests {
 
     #[test]
     fn errors_carry_their_place_their_code_and_the_name_they_miss() {
-        let line = r#"{"reason":"compiler-message","message":{"message":"cannot find function `add` in this scope","level":"error","code":{"code":"E0425"},"spans":[{"file_name":"src/lib.rs","line_start":7,"is_primary":true}],"rendered":"error[E0425]: …\n"}}"#;
-        let twice = format!("{line}\nnoise\n{line}\n{{\"reason\":\"build-finished\",\"success\":false}}\n");
+        let twice = format!("{ERROR}\nnoise\n{ERROR}\n{{\"reason\":\"build-finished\",\"success\":false}}\n");
         let build = parse(&twice);
         assert_eq!(build.errors.len(), 1);
         let error = &build.errors[0];
         assert_eq!(error.to_string(), "src/lib.rs:7: cannot find function `add` in this scope");
         assert_eq!((error.code.as_deref(), error.missing.as_slice()), (Some("E0425"), ["add".to_owned()].as_slice()));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_message_is_too_odd(text in super::super::super::super::garbage::garbage(ERROR)) {
+            let _ = parse(&text);
+        }
     }
 }

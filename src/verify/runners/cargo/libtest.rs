@@ -258,4 +258,16 @@ mod tests {
             ]
         );
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_output_is_too_odd(list in super::super::super::super::garbage::garbage(LIST), log in super::super::super::super::garbage::garbage(LOG), output in super::super::super::super::garbage::garbage(OUTPUT), code in 0..3) {
+            let mut seen = seen(Some(&log), &output, code);
+            seen.list = Some(list);
+            let read = read(&seen);
+            // Whatever is said, a listed test has one fate: a result, or a place among the lost.
+            proptest::prop_assert!(read.lost.iter().all(|n| code != 0 || !read.tests.contains_key(n)));
+            let _ = doctests(&output);
+        }
+    }
 }

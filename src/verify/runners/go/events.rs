@@ -137,4 +137,14 @@ not json
         assert_eq!(events.doubled().map(|n| n.0.as_str()).collect::<Vec<_>>(), ["x TestB"]);
         assert_eq!(events.packages["x"], Some(End::Fail));
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_event_is_too_odd(text in super::super::super::super::garbage::garbage(
+            "{\"Action\":\"run\",\"Package\":\"x\",\"Test\":\"T\"}\n{\"Action\":\"pass\",\"Package\":\"x\",\"Test\":\"T\"}\n"
+        )) {
+            let events = parse(&text);
+            let _ = (events.tests(), events.doubled().count());
+        }
+    }
 }

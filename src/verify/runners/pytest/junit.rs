@@ -206,4 +206,11 @@ E   ImportError: cannot import name 'nothing_here' from 'x' (/p/x.py)</error></t
         }
         assert_eq!(parse("<html></html>"), None);
     }
+
+    proptest::proptest! {
+        #[test]
+        fn no_report_is_too_odd(text in super::super::super::super::garbage::garbage(RUN), other in super::super::super::super::garbage::garbage(BROKEN)) {
+            let _ = (parse(&text), parse(&other));
+        }
+    }
 }

@@ -1,12 +1,15 @@
 //! Which files a worker may not touch, by name alone: a file that does not exist yet is judged like one that does.
 //! Knows paths only. Rust's test regions inside source files are in [`super::rust_regions`].
 
+mod names;
+
 use std::path::{Component, Path};
 
 use serde::Serialize;
 
 use super::proof::Check;
 use super::suite::Ecosystem;
+use names::{BUILD_DIRS, BUILD_FILES, RUNNER_FILES, RUNNER_STEMS};
 
 /// What a file is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -76,150 +79,6 @@ pub fn untouched<'a>(ecosystem: Option<Ecosystem>, changed: impl IntoIterator<It
     }
 }
 
-/// Directories whose every file decides how the project is built, or what tools are told.
-const BUILD_DIRS: &[&str] = &[
-    ".cargo",
-    ".github",
-    ".gitlab",
-    ".circleci",
-    ".buildkite",
-    ".forgejo",
-    ".gitea",
-    ".woodpecker",
-    ".git",
-    ".hg",
-    ".jj",
-    ".husky",
-    ".githooks",
-    ".claude",
-    ".cursor",
-    ".codex",
-    ".gemini",
-    ".windsurf",
-    ".aider",
-    ".continue",
-    ".vscode",
-    ".idea",
-    ".devcontainer",
-    "node_modules",
-    ".venv",
-    "venv",
-    "site-packages",
-    "deps",
-    "_build",
-    "vendor",
-    ".yarn",
-    ".bundle",
-    ".mvn",
-    ".config",
-];
-
-const BUILD_FILES: &[&str] = &[
-    // Rust
-    "cargo.toml",
-    "cargo.lock",
-    "build.rs",
-    "rust-toolchain",
-    "rust-toolchain.toml",
-    "cross.toml",
-    // Node
-    "package.json",
-    "package-lock.json",
-    "npm-shrinkwrap.json",
-    "yarn.lock",
-    "pnpm-lock.yaml",
-    "pnpm-workspace.yaml",
-    "bun.lock",
-    "bun.lockb",
-    ".npmrc",
-    ".yarnrc",
-    ".yarnrc.yml",
-    ".pnpmfile.cjs",
-    ".nvmrc",
-    ".node-version",
-    "lerna.json",
-    "nx.json",
-    "turbo.json",
-    "deno.json",
-    "deno.jsonc",
-    "deno.lock",
-    // Python
-    "pyproject.toml",
-    "setup.py",
-    "setup.cfg",
-    "pipfile",
-    "pipfile.lock",
-    "poetry.lock",
-    "uv.lock",
-    "pdm.lock",
-    "sitecustomize.py",
-    "usercustomize.py",
-    ".python-version",
-    "environment.yml",
-    "pyvenv.cfg",
-    // Go
-    "go.mod",
-    "go.sum",
-    "go.work",
-    "go.work.sum",
-    // Ruby
-    "gemfile",
-    "gemfile.lock",
-    "gems.rb",
-    "gems.locked",
-    "rakefile",
-    ".ruby-version",
-    ".bundle",
-    // Elixir
-    "mix.exs",
-    "mix.lock",
-    ".tool-versions",
-    // Anywhere
-    "makefile",
-    "gnumakefile",
-    "justfile",
-    ".justfile",
-    "taskfile.yml",
-    "taskfile.yaml",
-    "cmakelists.txt",
-    "dockerfile",
-    "docker-compose.yml",
-    "docker-compose.yaml",
-    "compose.yml",
-    "compose.yaml",
-    "jenkinsfile",
-    ".gitlab-ci.yml",
-    ".travis.yml",
-    "azure-pipelines.yml",
-    "bitbucket-pipelines.yml",
-    ".drone.yml",
-    "appveyor.yml",
-    ".gitignore",
-    ".gitattributes",
-    ".gitmodules",
-    ".ignore",
-    ".rgignore",
-    ".dockerignore",
-    ".npmignore",
-    ".pre-commit-config.yaml",
-    "lefthook.yml",
-    ".envrc",
-    ".editorconfig",
-    ".mise.toml",
-    "mise.toml",
-    // What agents are told
-    "claude.md",
-    "claude.local.md",
-    "agents.md",
-    "gemini.md",
-    ".mcp.json",
-    ".cursorrules",
-    ".windsurfrules",
-    ".clinerules",
-    ".aider.conf.yml",
-    "copilot-instructions.md",
-];
-
 fn is_build_config(name: &str, dirs: &[&str]) -> bool {
     dirs.iter().any(|d| BUILD_DIRS.contains(d))
         || BUILD_FILES.contains(&name)
@@ -230,46 +89,6 @@ fn is_build_config(name: &str, dirs: &[&str]) -> bool {
         || name == ".env"
         || name.starts_with(".env.")
 }
-
-const RUNNER_FILES: &[&str] = &[
-    "conftest.py",
-    "pytest.ini",
-    ".pytest.ini",
-    "tox.ini",
-    "noxfile.py",
-    ".coveragerc",
-    "nextest.toml",
-    ".rspec",
-    ".rspec-local",
-    "spec_helper.rb",
-    "rails_helper.rb",
-    "test_helper.rb",
-    "test_helper.exs",
-    ".nycrc",
-    ".nycrc.json",
-    ".c8rc.json",
-    "tarpaulin.toml",
-    ".tarpaulin.toml",
-];
-
-/// `jest.config.ts`, `.mocharc.yml`, `babel.config.js`, `vitest.setup.ts` and their kin.
-const RUNNER_STEMS: &[&str] = &[
-    "jest.",
-    "vitest.",
-    "vite.config.",
-    ".mocharc",
-    "karma.conf.",
-    "ava.config.",
-    "playwright.config.",
-    "cypress.config.",
-    "babel.config.",
-    ".babelrc",
-    ".swcrc",
-    "setuptests.",
-    "setup-tests.",
-    "wallaby.",
-    "c8.config.",
-];
 
 fn is_runner_config(name: &str, _dirs: &[&str]) -> bool {
     RUNNER_FILES.contains(&name) || RUNNER_STEMS.iter().any(|stem| name.starts_with(stem))

@@ -159,10 +159,10 @@ impl Judgement {
         }
     }
 
-    /// Nothing was run.
-    pub(super) fn empty() -> Self {
+    /// Nothing was run, and this is why.
+    pub(super) fn not_run(outcome: Outcome) -> Self {
         Self {
-            outcome: Outcome::Cancelled,
+            outcome,
             tests: Tests::Named(BTreeMap::new()),
             exit_code: None,
             output: String::new(),

@@ -38,6 +38,7 @@ pub(crate) fn run(root: &Path) -> TestRun {
 }
 
 /// Says so if something is missing; true if the test should end here.
+#[expect(clippy::print_stderr, reason = "a skip must be seen")]
 pub(crate) fn skips(programs: &[&str]) -> bool {
     let missing: Vec<&str> = programs.iter().copied().filter(|p| !is_there(p)).collect();
     if missing.is_empty() {
@@ -150,6 +151,7 @@ fn runs_of_elixir_are_told_apart() {
 /// Thirty cells; one that is empty names what is not installed and counts as not shown.
 #[test]
 #[ignore = "prints the whole table, for `tests/ecosystems/table`"]
+#[expect(clippy::print_stdout, reason = "the table is what it is for")]
 fn the_table() {
     let mut not_shown = 0;
     println!("| ecosystem | {} |", Case::ALL.map(|c| format!("{c:?}")).join(" | "));

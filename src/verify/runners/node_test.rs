@@ -154,10 +154,7 @@ fn whole(report: &mut Report, file: &str, passed: bool, stderr: &str, root: &Pat
         &["SyntaxError", "Cannot find module", "ERR_MODULE_NOT_FOUND", "does not provide an export"];
     if !passed && LOADING.iter().any(|what| stderr.contains(what)) {
         let said = stderr.lines().find(|l| l.contains("Error: ") || l.contains("Error [")).unwrap_or(stderr);
-        let place = stderr.lines().next().and_then(|l| l.trim_start_matches("file://").rsplit_once(':'));
-        let place = place.and_then(|(path, line)| Some((relative(path, root), line.parse().ok()?)));
-        let (path, line) = place.map_or_else(|| (file.to_owned(), None), |(path, line)| (path, Some(line)));
-        let path = if path.starts_with("node:") { file.to_owned() } else { path };
+        let (path, line) = place(stderr, root).map_or_else(|| (file.to_owned(), None), |(p, l)| (p, Some(l)));
         report.errors.push(BuildError::new(said).at(path, line));
         return;
     }
@@ -167,6 +164,18 @@ fn whole(report: &mut Report, file: &str, passed: bool, stderr: &str, root: &Pat
         return;
     }
     report.add(file, if passed { State::Passed } else { failed(stderr) });
+}
+
+/// The first file of the project in a stack trace: on a line of its own before the error, or in a frame behind it.
+fn place(stderr: &str, root: &Path) -> Option<(String, u32)> {
+    stderr.lines().find_map(|line| {
+        let line = line.trim().trim_start_matches("at ");
+        let line = line.rsplit_once('(').map_or(line, |(_, rest)| rest).trim_end_matches([')', '{', ' ']);
+        let line = line.strip_prefix("file://").unwrap_or(line);
+        let inside = line.strip_prefix(root.to_str()?)?.strip_prefix('/')?;
+        let mut parts = inside.split(':');
+        Some((parts.next()?.to_owned(), parts.next()?.parse().ok()?))
+    })
 }
 
 fn relative(path: &str, root: &Path) -> String {
@@ -207,6 +216,17 @@ mod tests {
         let begun = r#"{"type":"test:enqueue","name":"left","nesting":0,"file":"/p/a.js","line":9}"#;
         let report = parse(&format!("{RUN}{begun}\n{{\"type\":\"end\"}}\n"), Path::new("/p")).expect("whole");
         assert_eq!(report.doubts.len(), 1);
+    }
+
+    #[test]
+    fn the_place_of_an_error_is_in_the_project_not_in_node() {
+        let syntax = "/p/test/d.js:7\nsyntax error(\n\nSyntaxError: Unexpected identifier\n";
+        assert_eq!(place(syntax, Path::new("/p")), Some(("test/d.js".into(), 7)));
+        let missing = "node:internal/modules/cjs/loader:1210\n  throw err;\n\nError: Cannot find module './nope'\n\
+            Require stack:\n- /p/e.js\n    at Module._load (node:internal/x:1:2)\n    at Object.<anonymous> (/p/e.js:3:1)\n";
+        assert_eq!(place(missing, Path::new("/p")), Some(("e.js".into(), 3)));
+        let module = "file:///p/m.mjs:2\nimport { x } from './y.mjs';\n";
+        assert_eq!(place(module, Path::new("/p")), Some(("m.mjs".into(), 2)));
     }
 
     #[test]

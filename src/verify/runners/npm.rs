@@ -47,7 +47,7 @@ fn run<'a>(suite: &'a Suite, session: &'a Session<'a>) -> BoxFuture<'a, Judgemen
     async move {
         let script = match script(session) {
             Ok(script) => script,
-            Err(outcome) => return Judgement { outcome, ..Judgement::empty() },
+            Err(outcome) => return Judgement::not_run(outcome),
         };
         let command = last_command(&script);
         let Some(tool) = command.as_deref().and_then(|c| TOOLS.iter().find(|t| (t.recognises)(c))) else {

@@ -119,7 +119,10 @@ fn load_error(message: &str) -> Option<BuildError> {
     let said: Vec<&str> = rest.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')).collect();
     let at =
         |text: &str| text.split(&format!("{file}:")).nth(1)?.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok();
-    let what = said.iter().position(|l| l.ends_with("Error:")).map_or(&said[..], |at| &said[at..]);
+    let what = said
+        .iter()
+        .position(|l| l.ends_with("Error:") && !l.starts_with("Failure/"))
+        .map_or(&said[..], |at| &said[at..]);
     Some(BuildError::new(what.join("\n")).at(file, at(rest)))
 }
 
@@ -150,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_file_that_does_not_load_is_a_build_error() {
-        let message = "\nAn error occurred while loading ./spec/b_spec.rb.\nFailure/Error: Calc.new\n\nNameError:\n  \
+        let message = "\nAn error occurred while loading ./spec/b_spec.rb.\nFailure/Error:\n  Calc.new\n\nNameError:\n  \
             uninitialized constant Calc\n# ./spec/b_spec.rb:2:in `<top (required)>'\n";
         let error = load_error(message).expect("recognised");
         assert_eq!((error.file.as_deref(), error.line), (Some("spec/b_spec.rb"), Some(2)));

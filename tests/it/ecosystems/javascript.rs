@@ -33,6 +33,7 @@ fn seen(tool: &Tool, modules: &Path, tests: &str) -> TestRun {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "a skip must be seen")]
 fn their_runs_are_told_apart() {
     let Some(modules) = std::env::var_os("SUPERVISOR_TEST_NODE_MODULES") else {
         assert!(std::env::var_os("SUPERVISOR_TEST_NO_SKIP").is_none(), "SUPERVISOR_TEST_NODE_MODULES is not set");

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::backend::{Ask, Usage};
-use crate::routing::{Tier, TierKind};
+use crate::routing::{BackendKind, Tier, TierKind};
 
 /// Amounts of the three things that run out. `None` as a limit is no limit, as an estimate unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -18,6 +18,11 @@ pub struct Amounts {
 
 /// What one ask can cost at most, as far as that is known beforehand.
 pub fn worst_case(ask: &Ask, tier: &Tier) -> Amounts {
+    let time = Some(ask.limit);
+    if tier.backend.kind == BackendKind::ClaudeCli {
+        // An agent takes as many turns as it likes; only what it is granted holds it.
+        return Amounts { time, ..Amounts::default() };
+    }
     // Three bytes a token is the house's reckoning for what goes in.
     let tokens_in = ((ask.system.len() + ask.prompt.len() + ask.schema.to_string().len()) as u64).div_ceil(3);
     let tokens_out = ask.max_tokens.map(u64::from);
@@ -28,7 +33,7 @@ pub fn worst_case(ask: &Ask, tier: &Tier) -> Amounts {
         (None, None, _) if tier.backend.tier == TierKind::Local => Some(0.0),
         _ => None,
     };
-    Amounts { usd, tokens: tokens_out.map(|out| tokens_in + out), time: Some(ask.limit) }
+    Amounts { usd, tokens: tokens_out.map(|out| tokens_in + out), time }
 }
 
 /// One budget: a call's, or a session's. Clones share it.
@@ -210,6 +215,7 @@ fn grant(left: Amounts, worst: Amounts) -> Result<Amounts, Exceeded> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::routing::{Backend, Model, ModelName};
     use proptest::prelude::*;
 
     fn usd(usd: f64) -> Amounts {
@@ -221,6 +227,46 @@ mod tests {
     }
 
     const NO_TIME: Duration = Duration::ZERO;
+
+    #[test]
+    fn the_worst_case_is_known_for_one_answer_and_unknown_for_an_agent() {
+        let mut tier = Tier {
+            name: ModelName("m".into()),
+            backend: Backend {
+                name: "b".into(),
+                kind: BackendKind::Openai,
+                tier: TierKind::Local,
+                base_url: None,
+                api_key_env: None,
+                program: None,
+                permission_mode: None,
+                max_turns: None,
+                env_pass: vec![],
+                models: vec![],
+                shares_quota_with: vec![],
+            },
+            model: Model {
+                id: "m".into(),
+                context: 8192,
+                price_in: None,
+                price_out: None,
+                limit: None,
+                edit_format: None,
+                backend: None,
+            },
+            limit: Duration::from_secs(9),
+        };
+        let mut ask = Ask::new("", "x".repeat(2_999_994), serde_json::json!({}), "/");
+        ask.max_tokens = Some(1_000_000);
+        assert_eq!(worst_case(&ask, &tier).usd, Some(0.0), "a model of one's own without a price");
+        (tier.model.price_in, tier.model.price_out) = (Some(3.0), Some(15.0));
+        assert!((worst_case(&ask, &tier).usd.expect("priced") - 18.0).abs() < 0.001);
+        ask.max_tokens = None;
+        assert_eq!((worst_case(&ask, &tier).usd, worst_case(&ask, &tier).tokens), (None, None));
+        tier.backend.kind = BackendKind::ClaudeCli;
+        (tier.model.price_in, tier.model.price_out) = (None, None);
+        assert_eq!(worst_case(&ask, &tier), Amounts { time: Some(ask.limit), ..Amounts::default() });
+    }
 
     #[test]
     fn what_was_not_used_is_given_back_and_what_is_unknown_is_not() {

@@ -84,7 +84,9 @@ fn area_differences(
     into: &mut Vec<Difference>,
 ) -> io::Result<()> {
     let area = entries.first().map_or(Area::Tree, |e| e.area);
-    let hidden = |path: &[u8]| blind.iter().any(|dir| path.starts_with(dir) && path.get(dir.len()) == Some(&b'/'));
+    let hidden = |path: &[u8]| {
+        blind.iter().any(|dir| dir.is_empty() || (path.starts_with(dir) && path.get(dir.len()) == Some(&b'/')))
+    };
     let (mut i, mut j, mut unsure) = (0, 0, Vec::new());
     loop {
         match (entries.get(i), found.get(j)) {

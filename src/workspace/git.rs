@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 pub(super) use index::read_index;
 
-use super::root::{Node, as_path};
+use super::root::{Node, Root, as_path};
 
 /// The repository around a project, by its paths: its directories may be moved or replaced while a worker is at it,
 /// so they are opened anew each time.
@@ -22,6 +22,8 @@ pub(super) struct Repository {
     /// From the top to the project's root, with a slash at the end; empty if they are the same.
     pub prefix: Vec<u8>,
     pub git: PathBuf,
+    /// Device and inode of that directory: it is the same one also under another name.
+    pub identity: (u64, u64),
     /// Another directory in a linked working tree.
     pub common: Option<PathBuf>,
 }
@@ -40,7 +42,8 @@ impl Repository {
                 Ok(text) => Some(git.join(as_path(text.trim_ascii())).canonicalize()?),
                 Err(_) => None,
             };
-            return Ok(Some(Self { top: top.to_owned(), prefix, git, common }));
+            let identity = Root::open(&git)?.identity()?;
+            return Ok(Some(Self { top: top.to_owned(), prefix, git, identity, common }));
         }
         Ok(None)
     }

@@ -51,7 +51,7 @@ pub(super) async fn lock(
         // Somebody was killed here, with everybody who could have put it right.
         drop(lock);
         let left = until.saturating_duration_since(Instant::now());
-        let lock = lock::acquire(project, Mode::Exclusive, "recovering", left, stop).await?;
+        let lock = lock::acquire(project, Mode::Exclusive, lock::RECOVERING, left, stop).await?;
         let project = project.clone();
         let root = workspace.root().to_owned();
         let recovered = tokio::task::spawn_blocking(move || {

@@ -70,6 +70,9 @@ impl Holder {
     }
 }
 
+/// What a holder does that puts things right.
+pub(super) const RECOVERING: &str = "recovering";
+
 /// Between two looks at a lock that somebody else holds.
 const LOOK_AGAIN: Duration = Duration::from_millis(15);
 
@@ -88,7 +91,7 @@ pub(super) async fn acquire(
         }
         if began.elapsed() >= wait {
             return Err(match holder(project) {
-                Some(holder) if holder.is_alive() => LockError::Busy { holder },
+                Some(holder) if holder.is_alive() && holder.what != RECOVERING => LockError::Busy { holder },
                 // Whoever held it is gone, but the lock is not: a shim is putting things right.
                 _ => LockError::Recovering,
             });
@@ -154,10 +157,13 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
-/// When the process began, in the kernel's own count. The name before it may hold spaces and parentheses.
+/// When the process began, in the kernel's own count; `None` if it has ended, also if nobody has noticed yet.
+/// The name before these words may hold spaces and parentheses.
 fn started(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(19)?.parse().ok()
+    let mut words = stat.rsplit_once(')')?.1.split_ascii_whitespace();
+    let state = words.next()?;
+    if matches!(state, "Z" | "X") { None } else { words.nth(18)?.parse().ok() }
 }
 
 fn has_process(pid: u32) -> bool {

@@ -71,7 +71,7 @@ pub fn recover(state: &StateDir) -> io::Result<Vec<Recovery>> {
         let project = entry?.path();
         let Ok(Some(open)) = Journal::open(&project).and_then(|mut j| j.open_snapshot()) else { continue };
         let root = as_path(&open.armed.root.0).to_owned();
-        let outcome = match lock::try_acquire(&project, Mode::Exclusive, "recovering") {
+        let outcome = match lock::try_acquire(&project, Mode::Exclusive, lock::RECOVERING) {
             Ok(Some(_held)) => match finish(&project, None, Who::Recovery) {
                 Ok(Some(restored)) => RecoveryOutcome::Restored(restored),
                 // Closed between our look and the lock.
@@ -92,7 +92,7 @@ pub fn recover(state: &StateDir) -> io::Result<Vec<Recovery>> {
 /// For the parent of a command whose server has died. Its tree has ended, it holds the project's lock and, alone, the
 /// tree lock; so nothing needs to be waited for.
 pub fn finish_orphaned(ticket: &Path) -> Result<Option<Restored>, RestoreError> {
-    note_holder(ticket, "recovering");
+    note_holder(ticket, lock::RECOVERING);
     finish(ticket, None, Who::Shim)
 }
 

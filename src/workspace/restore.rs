@@ -12,7 +12,7 @@ use super::compare::{Comparison, Difference, What, compare};
 use super::fault::{Point, point};
 use super::layout::Layout;
 use super::manifest::{Area, Entry};
-use super::root::{Node, Root, as_path, is_absent, split};
+use super::root::{Meta, Node, Root, as_path, is_absent, split};
 use super::store::Snapshot;
 use super::write::restored_time;
 
@@ -78,6 +78,9 @@ impl Restore<'_> {
         ours: impl Fn(&Difference) -> bool,
     ) -> Result<Outcome, RestoreError> {
         let mut outcome = Outcome::default();
+        if whole_directories {
+            self.bring_back_repository();
+        }
         // Directories that we made and in which somebody else has put something since.
         let mut shared = BTreeSet::new();
         for _ in 0..ROUNDS {
@@ -95,6 +98,20 @@ impl Restore<'_> {
         }
         let paths = self.compare()?.differences.into_iter().filter(|d| ours(d));
         Err(RestoreError::NotVerified { paths: paths.map(|d| as_path(&d.path).to_owned()).collect() })
+    }
+
+    /// A repository's directory that was only renamed is renamed back: its objects are in no snapshot.
+    fn bring_back_repository(&self) {
+        let Some(repository) = &self.snapshot.manifest.repository else { return };
+        if repository.git.parent() != Some(self.layout.tree.path()) || repository.git.exists() {
+            return;
+        }
+        for name in self.layout.tree.names(b"").unwrap_or_default() {
+            let found = self.layout.tree.meta(&name).ok().flatten();
+            if found.is_some_and(|m| m.node == Node::Dir && (m.dev, m.ino) == repository.identity) {
+                let _ = std::fs::rename(self.layout.tree.full(&name), &repository.git);
+            }
+        }
     }
 
     fn compare(&self) -> Result<Comparison, RestoreError> {
@@ -260,7 +277,7 @@ impl Undo<'_> {
                 root.sync_dir(dir)?;
             }
             if let Some(was) = self.of.snapshot.manifest.find(*area, dir).filter(|w| w.node == Node::Dir)
-                && root.meta(dir)?.is_some_and(|m| m.node == Node::Dir && m.mode != was.mode)
+                && self.meta(&root, dir)?.is_some_and(|m| m.node == Node::Dir && m.mode != was.mode)
             {
                 root.chmod(dir, was.mode)?;
             }
@@ -275,14 +292,19 @@ impl Undo<'_> {
 
     /// A directory that its owner may not write is opened up while we work in it; [`Undo::close`] closes it again.
     fn open_up(&mut self, root: &Root, area: Area, dir: &[u8]) -> io::Result<()> {
-        if rustix::process::geteuid().is_root() || dir.is_empty() {
+        if rustix::process::geteuid().is_root() {
             return Ok(());
         }
-        if let Some(meta) = root.meta(dir)?.filter(|m| m.node == Node::Dir && m.mode & 0o700 != 0o700) {
+        if let Some(meta) = self.meta(root, dir)?.filter(|m| m.node == Node::Dir && m.mode & 0o700 != 0o700) {
             root.chmod(dir, meta.mode | 0o700)?;
             self.dirs.insert((area, dir.to_vec()));
         }
         Ok(())
+    }
+
+    /// The empty path is the root itself.
+    fn meta(&self, root: &Root, dir: &[u8]) -> io::Result<Option<Meta>> {
+        if dir.is_empty() { root.own_meta().map(Some) } else { root.meta(dir) }
     }
 
     /// An area's root; a repository's directory that is gone is made again.

@@ -67,10 +67,13 @@ impl Root {
         self.fd.as_fd()
     }
 
+    pub(super) fn own_meta(&self) -> io::Result<Meta> {
+        Ok(Meta::from(&rustix::fs::fstat(&self.fd)?))
+    }
+
     /// The device and inode of the root itself.
     pub(super) fn identity(&self) -> io::Result<(u64, u64)> {
-        let meta = Meta::from(&rustix::fs::fstat(&self.fd)?);
-        Ok((meta.dev, meta.ino))
+        self.own_meta().map(|meta| (meta.dev, meta.ino))
     }
 
     /// For messages.

@@ -75,6 +75,10 @@ impl Walk<'_> {
                 all.unreadable.extend(part.unreadable);
             }
         });
+        // The root itself: somebody may have taken our rights to it away.
+        if let Ok(stat) = rustix::fs::fstat(self.root.fd()) {
+            all.found.push(Found { path: Vec::new(), meta: Meta::from(&stat) });
+        }
         all.found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         all.left_out.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         all

@@ -57,8 +57,11 @@ impl Root {
 
     /// Changes the mode of what has this name now; never of what a link points to.
     pub(super) fn chmod(&self, path: &[u8], mode: u32) -> io::Result<()> {
-        let (dir, name) = self.parent_or_self(path)?;
         let raw = Mode::from_raw_mode(mode as _);
+        if path.is_empty() {
+            return Ok(rustix::fs::fchmod(self.fd(), raw)?);
+        }
+        let (dir, name) = self.parent(path)?;
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         #[cfg(target_os = "linux")]
         {
@@ -151,11 +154,6 @@ impl Root {
             Err(e) if is_absent(&e) => Ok(()),
             Err(e) => Err(e),
         }
-    }
-
-    /// The empty path means the root itself.
-    fn parent_or_self<'p>(&self, path: &'p [u8]) -> io::Result<(OwnedFd, &'p [u8])> {
-        if path.is_empty() { Ok((self.dir(b"")?, b".")) } else { self.parent(path) }
     }
 }
 

@@ -23,6 +23,13 @@ impl Bench {
         Self { dir }
     }
 
+    /// In memory where that is possible: thousands of cases would wait for the disk most of the time.
+    pub(crate) fn quick() -> Self {
+        let Ok(dir) = tempfile::tempdir_in("/dev/shm") else { return Self::new() };
+        fs::create_dir(dir.path().join("project")).unwrap();
+        Self { dir }
+    }
+
     pub(crate) fn with(files: &[(&str, &str)]) -> Self {
         let bench = Self::new();
         for (path, text) in files {
@@ -349,6 +356,15 @@ fn refused_for_nobody(dir: &Path) {
         armed.restore(Scope::Everything).unwrap();
         assert_eq!(fs::read_to_string(dir.join("open/d/f")).unwrap(), "f");
         assert!(!dir.join("open/d/new").exists());
+        // The root itself is no exception.
+        let own = dir.join("home/project");
+        fs::create_dir(&own).unwrap();
+        fs::write(own.join("f"), "f").unwrap();
+        let armed = lease(&Workspace::open(&own, Caps::default(), &state).unwrap()).await.arm().unwrap();
+        fs::remove_file(own.join("f")).unwrap();
+        fs::set_permissions(&own, fs::Permissions::from_mode(0o000)).unwrap();
+        armed.restore(Scope::Everything).unwrap();
+        assert_eq!(fs::read_to_string(own.join("f")).unwrap(), "f");
     });
 }
 
@@ -389,4 +405,72 @@ async fn whoever_forgets_to_decide_has_rejected() {
     armed.apply(&[edit], &|_| Ok(())).unwrap();
     drop(armed);
     assert_eq!(bench.read("a.txt"), "a\n");
+}
+
+#[tokio::test]
+async fn a_renamed_repository_gets_its_name_back_with_all_its_objects() {
+    let bench = Bench::with(&[("a.txt", "a\n")]);
+    bench.git(&["init", "-q"]);
+    bench.git(&["add", "-A"]);
+    bench.git(&["commit", "-q", "-m", "one"]);
+    let armed = bench.arm().await;
+    fs::rename(bench.root().join(".git"), bench.root().join("elsewhere")).unwrap();
+    armed.restore(Scope::Everything).unwrap();
+    assert_eq!(bench.git(&["status", "--porcelain"]), "");
+    assert_eq!(bench.git(&["log", "--format=%s"]), "one\n");
+}
+
+#[tokio::test]
+async fn in_a_linked_working_tree_its_own_head_and_the_shared_refs_come_back() {
+    let bench = Bench::with(&[("a.txt", "a\n")]);
+    bench.git(&["init", "-q"]);
+    bench.git(&["add", "-A"]);
+    bench.git(&["commit", "-q", "-m", "one"]);
+    let linked = bench.dir.path().join("linked");
+    bench.git(&["worktree", "add", "-q", linked.to_str().unwrap(), "-b", "side"]);
+    let before = git(&linked, &["show-ref", "--head"]);
+    let armed = lease(&Workspace::open(&linked, Caps::default(), &bench.state()).unwrap()).await.arm().unwrap();
+    fs::write(linked.join("b.txt"), "b\n").unwrap();
+    git(&linked, &["add", "-A"]);
+    git(&linked, &["commit", "-q", "-m", "sneaky"]);
+    git(&linked, &["config", "core.fsmonitor", "/bin/false"]);
+    // Somebody works in the main tree meanwhile: its index is not ours to judge.
+    bench.write("c.txt", "c\n");
+    bench.git(&["-c", "core.fsmonitor=false", "add", "c.txt"]);
+    armed.restore(Scope::Everything).unwrap();
+    assert_eq!(git(&linked, &["show-ref", "--head"]), before);
+    assert_eq!(git(&linked, &["status", "--porcelain"]), "");
+    assert_eq!(bench.git(&["status", "--porcelain"]), "A  c.txt\n");
+}
+
+#[tokio::test]
+async fn rejected_work_is_kept_also_when_state_and_project_lie_on_different_disks() {
+    use std::os::unix::fs::MetadataExt;
+    let other = Path::new("/dev/shm");
+    let state = tempfile::tempdir().unwrap();
+    let device = |p: &Path| fs::metadata(p).map(|m| m.dev()).ok();
+    let Some(project) = tempfile::tempdir_in(other).ok().filter(|p| device(p.path()) != device(state.path())) else {
+        assert!(std::env::var_os("SUPERVISOR_TEST_NO_SKIP").is_none(), "no second file system");
+        #[allow(clippy::print_stdout, reason = "a skip must be seen")]
+        {
+            println!("SKIPPED: no second file system at /dev/shm");
+        }
+        return;
+    };
+    fs::write(project.path().join("a"), "a").unwrap();
+    let caps = Caps { exclude: vec!["sock".into()], ..Caps::default() };
+    let place = StateDir::at(state.path().join("s")).unwrap();
+    let armed = lease(&Workspace::open(project.path(), caps, &place).unwrap()).await.arm().unwrap();
+    fs::write(project.path().join("a"), "changed").unwrap();
+    fs::create_dir(project.path().join("d")).unwrap();
+    fs::write(project.path().join("d/new"), "new").unwrap();
+    fs::set_permissions(project.path().join("d/new"), fs::Permissions::from_mode(0o000)).unwrap();
+    symlink("new", project.path().join("d/link")).unwrap();
+    let (_, restored) = armed.restore(Scope::Everything).unwrap();
+    assert_eq!(fs::read_to_string(project.path().join("a")).unwrap(), "a");
+    assert!(!project.path().join("d").exists());
+    let kept = restored.kept_in.unwrap().join("files");
+    assert_eq!(fs::read_to_string(kept.join("a")).unwrap(), "changed");
+    assert_eq!(fs::read_to_string(kept.join("d/new")).unwrap(), "new");
+    assert_eq!(fs::read_link(kept.join("d/link")).unwrap(), Path::new("new"));
 }

@@ -179,6 +179,11 @@ fn cases(default: u32, long: u32) -> Config {
     Config { cases, failure_persistence: None, max_shrink_iters: 200, ..Config::default() }
 }
 
+/// The long form waits for the disk, the short one does not.
+fn bench() -> Bench {
+    if std::env::var_os("SUPERVISOR_TEST_LONG").is_some() { Bench::new() } else { Bench::quick() }
+}
+
 fn at(root: &Path, path: &[u8]) -> PathBuf {
     root.join(OsStr::from_bytes(path))
 }
@@ -380,20 +385,26 @@ fn picture(root: &Path) -> Picture {
     }
     let mut seen = Vec::new();
     if has_git {
-        for arguments in
-            [&["ls-files", "--stage", "-v"][..], &["show-ref", "--head"], &["stash", "list"], &["symbolic-ref", "HEAD"]]
-        {
-            // A repository without a commit has no refs to show; that is a picture too.
-            let output = std::process::Command::new("git")
-                .args(arguments)
-                .current_dir(root)
-                .env("GIT_CONFIG_GLOBAL", "/dev/null")
-                .output();
-            seen.push(String::from_utf8_lossy(&output.unwrap().stdout).into_owned());
+        // Without a commit or a stash some of these are missing; that is a picture too.
+        for file in ["HEAD", "packed-refs", "config", "logs/refs/stash"] {
+            seen.push(format!("{file}: {:?}", fs::read_to_string(root.join(".git").join(file)).ok()));
         }
-        seen.push(fs::read_to_string(root.join(".git/config")).unwrap());
-        let hooks = fs::read_dir(root.join(".git/hooks")).into_iter().flatten().flatten();
-        seen.push(format!("{:?}", hooks.map(|h| h.file_name()).collect::<Vec<_>>()));
+        let mut dirs = vec![root.join(".git/refs"), root.join(".git/hooks")];
+        while let Some(dir) = dirs.pop() {
+            for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
+                if entry.path().is_dir() {
+                    dirs.push(entry.path());
+                }
+                seen.push(format!("{}: {:?}", entry.path().display(), fs::read_to_string(entry.path()).ok()));
+            }
+        }
+        seen.sort();
+        let output = std::process::Command::new("git")
+            .args(["-c", "core.fsmonitor=false", "ls-files", "--stage", "-v"])
+            .current_dir(root)
+            .env("GIT_CONFIG_GLOBAL", "/dev/null")
+            .output();
+        seen.push(String::from_utf8_lossy(&output.unwrap().stdout).into_owned());
     }
     Picture { files, git: seen }
 }
@@ -416,7 +427,7 @@ fn run<T>(future: impl Future<Output = T>) -> T {
 #[test]
 fn whatever_was_done_a_restore_brings_everything_back() {
     proptest!(cases(256, 5000), |(case in case())| {
-        let bench = Bench::new();
+        let bench = bench();
         build(&bench.root(), &case);
         let before = picture(&bench.root());
         let armed = run(bench.arm());
@@ -440,7 +451,7 @@ fn whatever_was_done_a_restore_brings_everything_back() {
 #[test]
 fn edits_of_a_third_party_are_kept_while_ours_are_undone() {
     proptest!(cases(128, 2000), |(case in case(), text in any::<u8>())| {
-        let bench = Bench::new();
+        let bench = bench();
         bench.write("ours/one.txt", "one\n");
         bench.write("ours/two.txt", "two\n");
         build(&bench.root(), &case);

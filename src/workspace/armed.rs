@@ -14,7 +14,7 @@ use super::journal::{ArmedAs, Journal, Record, Scope, Who};
 use super::lease::Lease;
 use super::manifest::{Area, LeftOut};
 use super::name::Name;
-use super::restore::{Outcome, Restore, RestoreError};
+use super::restore::{Outcome, Restore, RestoreError, with_reserve};
 use super::root::{Meta, as_path};
 use super::snapshot::{self, ArmError};
 use super::store::Snapshot;
@@ -220,14 +220,14 @@ impl State {
         let at_journal = |source| RestoreError::Journal { path: inner.project.join("journal"), source };
         let _at_rest =
             lock::all_at_rest(&inner.project, AT_REST).map_err(at_journal)?.ok_or(RestoreError::StillRunning)?;
+        let reserve = reserve(&inner.project);
         if self.exposed {
             // A command's parent may have been killed; what it left behind would write on.
             sweep_tagged(&self.tag);
         }
-        self.journal.write(&Record::RollingBack { scope }).map_err(at_journal)?;
+        with_reserve(&reserve, &mut || self.journal.write(&Record::RollingBack { scope })).map_err(at_journal)?;
         point(Point::RollingBack);
         let mut aside = Aside::at(aside_path(inner.state.path(), &self.since, &self.id));
-        let reserve = reserve(&inner.project);
         let restore = Restore {
             layout: &inner.layout,
             caps: &inner.caps,
@@ -249,7 +249,8 @@ impl State {
             self.lease.saw(path, super::now());
         }
         point(Point::Restored);
-        self.journal.write(&Record::RolledBack { by: Who::Call }).map_err(at_journal)?;
+        with_reserve(&reserve, &mut || self.journal.write(&Record::RolledBack { by: Who::Call }))
+            .map_err(at_journal)?;
         point(Point::RolledBack);
         Ok(report(&outcome, &aside, overwritten))
     }

@@ -2,7 +2,7 @@
 //! Knows when a copy is whole. Does not know which files were chosen, or why.
 
 use std::collections::HashMap;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -119,7 +119,10 @@ impl<'a> Reader<'a> {
             rustix::fs::fstat(file).map(|s| Meta::from(&s)).map_err(|e| ReadError::Source(e.into()))
         };
         let before = meta(&file)?;
-        let (hash, at, length) = if before.size > STREAM_ABOVE {
+        let known = if before.size > STREAM_ABOVE { self.known_contents(&mut file)? } else { None };
+        let (hash, at, length) = if let Some((hash, at)) = known {
+            (hash, at, before.size)
+        } else if before.size > STREAM_ABOVE {
             let at = self.pack.reserve(before.size);
             let (mut hasher, mut length, mut buffer) = (blake3::Hasher::new(), 0, vec![0; CHUNK]);
             while length < before.size {
@@ -146,6 +149,19 @@ impl<'a> Reader<'a> {
         let after = meta(&file)?;
         let steady = before == after && length == before.size;
         Ok(steady.then_some((after, hash, at)))
+    }
+
+    /// A large file is only looked at if it may be in the pack already: touched, or written a moment ago.
+    fn known_contents(&self, file: &mut std::fs::File) -> Result<Option<([u8; 32], u64)>, ReadError> {
+        if self.known.is_none() {
+            return Ok(None);
+        }
+        let mut hasher = blake3::Hasher::new();
+        hasher.update_reader(&mut *file).map_err(ReadError::Source)?;
+        file.rewind().map_err(ReadError::Source)?;
+        let hash = *hasher.finalize().as_bytes();
+        let at = self.at.lock().unwrap_or_else(PoisonError::into_inner).get(&hash).copied();
+        Ok(at.map(|at| (hash, at)))
     }
 
     /// Puts bytes into the pack unless they are there already.

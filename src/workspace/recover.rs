@@ -14,7 +14,7 @@ use super::journal::{Journal, Open, Record, Scope, Who};
 use super::layout::Layout;
 use super::lock::{self, Mode, note_holder};
 use super::manifest::Area;
-use super::restore::{Restore, RestoreError};
+use super::restore::{Restore, RestoreError, with_reserve};
 use super::root::as_path;
 use super::store::Store;
 use crate::process::{Tag, sweep_tagged};
@@ -111,14 +111,14 @@ pub(super) fn finish(project: &Path, root: Option<&Path>, who: Who) -> Result<Op
     let store = Store::at(project.join(&open.armed.store)).map_err(at_journal)?;
     let snapshot = store.load(&open.armed.manifest).map_err(at_journal)?;
     let scope = open.scope();
+    let reserve = reserve(project);
     if open.rolling_back.is_none() {
-        journal.write(&Record::RollingBack { scope }).map_err(at_journal)?;
+        with_reserve(&reserve, &mut || journal.write(&Record::RollingBack { scope })).map_err(at_journal)?;
         point(Point::RollingBack);
     }
     // `<state>/projects/<key>` is where a project lies.
     let state = project.ancestors().nth(2).unwrap_or(project);
     let mut aside = Aside::at(aside_path(state, &open.armed.since, &open.armed.id));
-    let reserve = reserve(project);
     let restore = Restore {
         layout: &layout,
         caps: &open.armed.caps,
@@ -133,7 +133,7 @@ pub(super) fn finish(project: &Path, root: Option<&Path>, who: Who) -> Result<Op
     };
     let outcome = restore.run(&mut aside, scope == Scope::Everything, ours)?;
     point(Point::Restored);
-    journal.write(&Record::RolledBack { by: who }).map_err(at_journal)?;
+    with_reserve(&reserve, &mut || journal.write(&Record::RolledBack { by: who })).map_err(at_journal)?;
     point(Point::RolledBack);
     Ok(Some(report(&outcome, &aside, Vec::new())))
 }

@@ -154,12 +154,16 @@ impl Restore<'_> {
         step(last, work.close())
     }
 
-    /// Tries again with the reserve's blocks free if the disk is full.
     fn with_reserve(&self, attempt: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
-        match attempt() {
-            Err(e) if is_full(&e) && std::fs::remove_file(self.reserve).is_ok() => attempt(),
-            done => done,
-        }
+        with_reserve(self.reserve, attempt)
+    }
+}
+
+/// Tries again with the reserve's blocks free if the disk is full.
+pub(super) fn with_reserve(reserve: &Path, attempt: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
+    match attempt() {
+        Err(e) if is_full(&e) && std::fs::remove_file(reserve).is_ok() => attempt(),
+        done => done,
     }
 }
 

@@ -21,7 +21,6 @@ pub(super) struct Staged {
 }
 
 impl Root {
-    #[expect(clippy::too_many_arguments, reason = "a file is a name, a mode, a time and contents")]
     /// Writes a file beside `path`, complete with mode and time, and on disk if `sync` says so.
     pub(super) fn stage(
         &self,

@@ -38,5 +38,6 @@ mod verify;
 mod workspace;
 mod workspace_crash;
 mod workspace_edit;
+mod workspace_full;
 mod workspace_property;
 mod workspace_stale;

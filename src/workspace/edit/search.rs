@@ -58,7 +58,7 @@ fn line_of(text: &[u8], at: usize) -> usize {
 fn lines(text: &[u8]) -> Vec<Range<usize>> {
     let (mut found, mut from) = (Vec::new(), 0);
     for line in text.split_inclusive(|b| *b == b'\n') {
-        let end = from + line.len() - line.ends_with(b"\n").then_some(1).unwrap_or_default();
+        let end = from + line.len() - usize::from(line.ends_with(b"\n"));
         found.push(from..end);
         from += line.len();
     }

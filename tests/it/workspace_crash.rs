@@ -287,3 +287,28 @@ fn wait_for(mut holds: impl FnMut() -> bool) {
         std::thread::sleep(Duration::from_millis(2));
     }
 }
+
+#[tokio::test]
+async fn recover_says_for_each_project_what_came_of_it() {
+    let bench = Bench::with(FILES);
+    let by_hand = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
+        command.arg("recover").arg("--state-dir").arg(bench.dir.path().join("state"));
+        let output = command.output().unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (code, said) = by_hand();
+    assert_eq!((code, said.as_str()), (Some(0), "ok    nothing to recover\n"));
+
+    let mut server = act(bench.dir.path(), "live", None).spawn().unwrap();
+    wait_for(|| bench.dir.path().join("started").exists());
+    let (code, said) = by_hand();
+    assert!(code == Some(1) && said.starts_with("busy  "), "{code:?} {said}");
+
+    kill(&mut server, &Victim::Both);
+    server.wait().unwrap();
+    let (code, said) = by_hand();
+    assert!(code == Some(0) && said.starts_with("ok    ") && said.contains("restored"), "{code:?} {said}");
+    assert!(said.contains(bench.root().to_str().unwrap()) && said.contains("rejected"), "{said}");
+    assert_eq!(by_hand().1, "ok    nothing to recover\n");
+}

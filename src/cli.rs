@@ -53,6 +53,7 @@ pub fn main() -> ExitCode {
         return code;
     }
     crate::process::keep_inherited_descriptors();
+    crate::process::survive_file_size_limits();
     let arguments = Arguments::parse();
     start_logging();
     let (mut out, mut err) = (std::io::stdout(), std::io::stderr());

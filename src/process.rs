@@ -123,6 +123,15 @@ impl Launcher {
     }
 }
 
+/// Lets a write beyond a file-size limit fail with an error, which is handled, instead of with a signal, which is not.
+pub fn survive_file_size_limits() {
+    const SIGXFSZ: i32 = 25; // on every Unix; signal-hook has no name for it
+    let noticed = std::sync::Arc::default();
+    if let Err(e) = signal_hook::flag::register(SIGXFSZ, noticed) {
+        tracing::debug!("a file-size limit will end this process: {e}");
+    }
+}
+
 /// Keeps what this process was started with to itself: a client may have left descriptors open that it told nobody about,
 /// and no child shall hold them. Called first thing, before anything is started.
 pub fn keep_inherited_descriptors() {

@@ -35,7 +35,9 @@ impl StateDir {
             None => {
                 let base = etcetera::choose_base_strategy().map_err(|_| StateError::NoHome)?;
                 // macOS has no state directory of its own; data is the nearest.
-                Ok(Self(base.state_dir().unwrap_or_else(|| base.data_dir()).join("supervisor")))
+                let path = base.state_dir().unwrap_or_else(|| base.data_dir());
+                // With a relative HOME it would lie below the current directory, which is the project.
+                if path.is_absolute() { Ok(Self(path.join("supervisor"))) } else { Err(StateError::NoHome) }
             }
         }
     }

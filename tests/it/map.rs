@@ -4,72 +4,23 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// For each top-level module, the modules it may name.
-const MAY_USE: &[(&str, &[&str])] = &[
-    (
-        "cli",
-        &[
-            "server",
-            "skills",
-            "engine",
-            "backend",
-            "verify",
-            "workspace",
-            "routing",
-            "session",
-            "prompts",
-            "process",
-            "redact",
-            "state",
-            "words",
-        ],
-    ),
-    (
-        "server",
-        &[
-            "skills",
-            "engine",
-            "backend",
-            "verify",
-            "workspace",
-            "routing",
-            "session",
-            "prompts",
-            "process",
-            "redact",
-            "state",
-            "words",
-        ],
-    ),
-    (
-        "skills",
-        &[
-            "server",
-            "engine",
-            "backend",
-            "verify",
-            "workspace",
-            "routing",
-            "session",
-            "prompts",
-            "process",
-            "redact",
-            "state",
-            "words",
-        ],
-    ),
-    ("session", &["engine", "redact", "state", "words"]),
-    ("engine", &["backend", "verify", "workspace", "routing", "prompts", "process", "redact", "state", "words"]),
+/// For each top-level module, the modules it may name, from the top of the map to its leaves.
+const MAY_USE: &[(&str, &str)] = &[
+    ("cli", "server skills engine backend verify workspace routing session prompts process redact state words"),
+    ("server", "skills engine backend verify workspace routing session prompts process redact state words"),
+    ("skills", "server engine backend verify workspace routing session prompts process redact state words"),
+    ("session", "engine redact state words"),
+    ("engine", "backend verify workspace routing prompts process redact state words"),
     // `routing` is data that a backend reads: which address, which variable holds the key.
-    ("backend", &["routing", "process", "redact", "words"]),
-    ("verify", &["process", "words"]),
-    ("workspace", &["process", "state", "words"]),
-    ("routing", &["words"]),
-    ("prompts", &["words"]),
-    ("process", &["words"]),
-    ("redact", &[]),
-    ("state", &[]),
-    ("words", &[]),
+    ("backend", "routing process redact words"),
+    ("verify", "process words"),
+    ("workspace", "process state words"),
+    ("routing", "words"),
+    ("prompts", "words"),
+    ("process", "words"),
+    ("redact", ""),
+    ("state", ""),
+    ("words", ""),
 ];
 
 /// A crate or path, and the only modules that may name it.
@@ -96,7 +47,7 @@ fn dependencies_point_down_the_map() {
             continue;
         };
         for (line, used) in source.uses_of_own_modules() {
-            if used != module && !may.contains(&used.as_str()) {
+            if used != module && !may.split(' ').any(|name| name == used) {
                 wrong.push(format!("{}:{line}: `{module}` may not use `{used}`", source.path.display()));
             }
         }

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 
 use secrecy::SecretString;
 
+use crate::process::environment;
 use crate::redact::Redactor;
 
 /// A copy of the environment. An empty variable counts as unset.
@@ -27,9 +28,11 @@ impl Env {
         self.get(name).map(SecretString::from)
     }
 
-    /// Takes the values of these variables out of any text.
+    /// Takes the values of these variables out of any text, and of all that are named like a key.
     pub fn redactor<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Redactor {
-        Redactor::knowing(names.into_iter().filter_map(|name| self.get(name)))
+        let named_so = self.0.keys().filter_map(|name| name.to_str()).filter(|name| environment::names_a_key(name));
+        let values = names.into_iter().filter_map(|name| self.get(name));
+        Redactor::knowing(values.chain(named_so.filter_map(|name| self.get(name))))
     }
 
     pub fn vars(&self) -> &BTreeMap<OsString, OsString> {

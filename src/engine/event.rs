@@ -1,9 +1,12 @@
 //! The engine tells its story once, as events; progress, console and tracing each retell it.
 //! Telling never waits: a listener that cannot keep up misses events, the call does not.
 
+use std::borrow::Cow;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Cause;
+use crate::redact::Redactor;
 use crate::words;
 
 /// One step of a call.
@@ -49,6 +52,17 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// What somebody else may have said.
+    fn text(&mut self) -> Option<&mut String> {
+        match self {
+            Self::Doing { what } | Self::Working { what, .. } | Self::Checking { what, .. } => Some(what),
+            Self::Ended { because, .. } | Self::Accepted { because, .. } => Some(because),
+            Self::Armed { .. } | Self::Asking { .. } | Self::Judging { .. } => None,
+        }
+    }
+}
+
 /// Where in the chain: tier 2 of 3, and its model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
@@ -81,6 +95,7 @@ pub struct Teller<'a> {
     skill: String,
     began: Instant,
     listener: &'a dyn Listener,
+    redactor: Option<Arc<Redactor>>,
 }
 
 /// Longest progress line; clients show one row.
@@ -88,10 +103,21 @@ const LINE: usize = 200;
 
 impl<'a> Teller<'a> {
     pub fn new(skill: impl Into<String>, listener: &'a dyn Listener) -> Self {
-        Self { skill: skill.into(), began: Instant::now(), listener }
+        Self { skill: skill.into(), began: Instant::now(), listener, redactor: None }
     }
 
-    pub fn tell(&self, event: Event) {
+    /// Takes secrets out of what models, tools and tests said.
+    #[must_use]
+    pub fn redacting(self, redactor: Arc<Redactor>) -> Self {
+        Self { redactor: Some(redactor), ..self }
+    }
+
+    pub fn tell(&self, mut event: Event) {
+        if let (Some(redactor), Some(text)) = (&self.redactor, event.text())
+            && let Cow::Owned(clean) = redactor.redact(text)
+        {
+            *text = clean;
+        }
         let after = self.began.elapsed();
         let line = sentence(&self.skill, &event, after);
         tracing::info!(target: "supervisor::story", "{line}");

@@ -12,6 +12,7 @@ use super::{Cause, Gate, Status};
 use crate::backend::{Edits, Power, Reply};
 use crate::routing::Tier;
 use crate::verify::Proof;
+use crate::workspace::ChangeSet;
 
 /// One phase of one skill, ready to be asked.
 pub trait Job: Send + Sync {
@@ -46,6 +47,8 @@ pub struct Question {
 pub struct Work<'a> {
     pub reply: &'a Reply,
     pub edits: Edits,
+    /// What an agent changed in place, taken when nothing of it was left; empty for edits that come as data.
+    pub changed: &'a ChangeSet,
     pub site: &'a mut Site,
     pub stop: &'a CancellationToken,
     pub(super) teller: &'a Teller<'a>,

@@ -87,10 +87,11 @@ fn verdict(body: serde_json::Value) -> Judgement {
 }
 
 fn prompt(means: &Means, nonce: &Nonce, job: &dyn Job, diff: &str, output: &str) -> Result<String, PromptError> {
-    let fenced = |label, text: &str| prompts::fence(nonce, label, &words::cut_middle(text, SHOWN));
+    let fenced =
+        |label, text: &str| prompts::fence(nonce, label, &words::cut_middle(&means.redactor.redact(text), SHOWN));
     prompts::VERIFIER.load(means.prompts.as_deref())?.fill(&[
         ("nonce", nonce.as_str()),
-        ("discipline", job.discipline()),
+        ("discipline", &means.redactor.redact_known(job.discipline())),
         ("task", &fenced("task", job.task())),
         ("diff", &fenced("diff", diff)),
         ("test_output", &fenced("test output", output)),

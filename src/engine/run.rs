@@ -1,6 +1,7 @@
 //! One call from its request to its one result and one log entry, whatever happens on the way.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Value, json};
@@ -59,7 +60,7 @@ where
     P: AsyncFnOnce(&Teller<'_>) -> Result<(Site, Box<dyn Job>), Early>,
 {
     let began = Instant::now();
-    let teller = Teller::new(&request.skill, listener);
+    let teller = Teller::new(&request.skill, listener).redacting(Arc::clone(&means.redactor));
     if let Err(why) = means.recorder.ready(&request.session_id) {
         // A call that cannot be written down is not begun.
         return early(request, Early::error(why));
@@ -70,7 +71,7 @@ where
             let budget = means.budgets.call(&request.session_id, route.budget);
             let walk = Walk { means, job: &*job, route, budget: &budget, teller: &teller, stop };
             let walked = walk.run(&mut site).await;
-            conclude(means, route, request, site, walked).await
+            conclude(request, site, walked).await
         }
     };
     result.more.session_id = request.session_id.clone();
@@ -83,19 +84,19 @@ where
 }
 
 /// Accepts or lets go, and says what came of it.
-async fn conclude(means: &Means, route: &Route, request: &Request, site: Site, walked: Walked) -> CallResult {
+async fn conclude(request: &Request, site: Site, walked: Walked) -> CallResult {
     let Walked { ending, attempts, best } = walked;
-    let agent =
-        route.chain.tiers().any(|tier| means.backends.of(tier).is_ok_and(|backend| backend.edits() == Edits::InPlace));
     let mut result = early(request, Early::error(""));
     let keep = matches!(&ending, Ending::Accepted { held, .. } if held.status == Status::Pass);
-    let closed = if keep {
-        site.accept().await
-    } else {
-        site.leave(if agent { Scope::Everything } else { Scope::Applied }).await.map(drop)
+    let closed = match &ending {
+        _ if keep => site.accept().await,
+        // A no that is an answer: what the worker did to get there goes.
+        Ending::Accepted { edits: Edits::InPlace, .. } => site.leave(Scope::Everything).await.map(drop),
+        // Each refused attempt was undone in its own scope already; what differs since is somebody else's.
+        _ => site.leave(Scope::Applied).await.map(drop),
     };
     match ending {
-        Ending::Accepted { held, model, diff, files } => {
+        Ending::Accepted { held, model, diff, files, .. } => {
             result.status = held.status;
             result.message = held.message;
             result.file_path = held.file_path;
@@ -170,7 +171,10 @@ fn tidy(means: &Means, result: &mut CallResult) {
     clean(&mut result.message);
     clean(&mut result.runner_output);
     clean(&mut result.more.diff);
+    clean(&mut result.file_path);
+    result.more.files_changed.iter_mut().for_each(clean);
     means.redactor.redact_json(&mut result.more.details);
+    means.redactor.redact_json(&mut result.more.next);
     for gate in &mut result.more.gates {
         clean(&mut gate.detail);
     }

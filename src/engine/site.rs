@@ -106,6 +106,24 @@ impl Site {
         }
     }
 
+    /// What differs now, and the same as a unified diff of at most `max` bytes: one walk over the tree, off this thread.
+    pub async fn review(&mut self, max: usize) -> Result<(ChangeSet, String), SiteError> {
+        let armed = match std::mem::replace(&mut self.ground, Ground::Lost) {
+            Ground::Armed(armed) => armed,
+            other => {
+                self.ground = other;
+                return Ok((ChangeSet::default(), String::new()));
+            }
+        };
+        let (armed, seen) = blocking(move || {
+            let seen = armed.review(max);
+            (armed, seen)
+        })
+        .await;
+        self.ground = Ground::Armed(armed);
+        Ok(seen?)
+    }
+
     /// Brings everything in `scope` back and arms anew for the next tier.
     pub async fn reject(&mut self, scope: Scope) -> Result<Restored, SiteError> {
         let armed = match std::mem::replace(&mut self.ground, Ground::Lost) {

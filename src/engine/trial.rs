@@ -12,11 +12,12 @@ use super::event::{Event, Place};
 use super::evidence::Evidence;
 use super::job::{Checked, Failed, Held, Work};
 use super::judge::{Judgement, judge};
-use super::site::Site;
+use super::site::{Site, SiteError};
 use super::walk::Walk;
 use crate::backend::{Ask, AskError, Blame, Edits, Reply, Step, Usage};
 use crate::routing::{Tier, TierKind};
 use crate::words;
+use crate::workspace::ChangeSet;
 
 /// Bytes of a change that the log, the next tier and the result get.
 const DIFF: usize = 32 * 1024;
@@ -77,7 +78,9 @@ impl Walk<'_> {
         tried.verdict = match asked {
             Err(failed) => {
                 // An agent may have edited before it failed.
-                tried.see_changes(site);
+                if self.edits_of(tier) == Some(Edits::InPlace) {
+                    let _ = tried.look(site).await;
+                }
                 Judged::Not(Box::new(failed))
             }
             Ok((reply, edits)) => self.examine(&reply, edits, tier, at, last_answer, site, &mut tried).await,
@@ -111,7 +114,9 @@ impl Walk<'_> {
         let backend = self.means.backends.of(tier).map_err(|error| unanswered(&error))?;
         let edits = backend.edits();
         let question = self.job.question(tier, edits, evidence);
-        let mut ask = Ask::new(self.job.discipline(), question.prompt, question.schema, site.root());
+        // A key of ours that stands in a file or in somebody's words goes no further.
+        let known = |text: &str| self.means.redactor.redact_known(text).into_owned();
+        let mut ask = Ask::new(known(self.job.discipline()), known(&question.prompt), question.schema, site.root());
         ask.power = question.power;
         ask.limit = tier.limit;
         if edits == Edits::InPlace {
@@ -163,23 +168,32 @@ impl Walk<'_> {
         tried: &mut Tried,
     ) -> Judged {
         tried.attempt.output_summary = summary(reply);
-        // Taken now, before our own tests write anything.
-        tried.see_changes(site);
+        // Nothing of the worker is left; taken now, before our own tests write anything.
+        let changed = match edits {
+            Edits::InPlace => match tried.look(site).await {
+                Ok(changed) => changed,
+                // What cannot be seen cannot be judged.
+                Err(error) => return Judged::Not(Box::new(Failed::new(Cause::CannotVerify, error.to_string()))),
+            },
+            Edits::AsData => ChangeSet::default(),
+        };
         let answer = digest(&reply.body, &tried.diff);
         tried.answer = Some(answer);
         if last_answer == Some(answer) {
             let same = "the same answer as the attempt before, which was refused; it was not judged again";
             return Judged::Not(Box::new(Failed::new(Cause::Rejected, same)));
         }
-        let work = Work { reply, edits, site, stop: self.stop, teller: self.teller, at };
+        let work = Work { reply, edits, changed: &changed, site, stop: self.stop, teller: self.teller, at };
         let checked = tokio::select! {
             checked = self.job.check(work) => checked,
             () = self.stop.cancelled() => {
                 return Judged::Not(Box::new(Failed::new(Cause::Cancelled, "the call was cancelled")));
             }
         };
-        if edits == Edits::AsData {
-            tried.see_changes(site);
+        if edits == Edits::AsData
+            && let Err(error) = tried.look(site).await
+        {
+            return Judged::Not(Box::new(Failed::new(Cause::CannotVerify, error.to_string())));
         }
         let held = match checked {
             Checked::Fails(failed) => return Judged::Not(Box::new(failed)),
@@ -235,10 +249,11 @@ impl Tried {
     }
 
     /// Notes what is different in the project now.
-    fn see_changes(&mut self, site: &mut Site) {
-        self.diff = site.diff(DIFF).unwrap_or_default();
-        let changes = site.changes().unwrap_or_default();
+    async fn look(&mut self, site: &mut Site) -> Result<ChangeSet, SiteError> {
+        let (changes, diff) = site.review(DIFF).await?;
         self.files = changes.files().map(|change| change.path.display().to_string()).collect();
+        self.diff = diff;
+        Ok(changes)
     }
 
     /// Writes the verdict into the attempt, as the log will have it.

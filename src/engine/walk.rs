@@ -24,6 +24,8 @@ pub(super) enum Ending {
     Accepted {
         held: Box<Held>,
         model: String,
+        /// How its edits came, which says what a restore may undo.
+        edits: Edits,
         diff: String,
         files: Vec<String>,
     },
@@ -96,7 +98,8 @@ impl Walk<'_> {
                     Judged::Held(held) => {
                         self.teller.tell(Event::Accepted { at: at.clone(), because: held.message.clone() });
                         walked.attempts.push(attempt);
-                        walked.ending = Ending::Accepted { held, model: at.model, diff, files };
+                        let edits = self.edits_of(tier).unwrap_or(Edits::AsData);
+                        walked.ending = Ending::Accepted { held, model: at.model, edits, diff, files };
                         return walked;
                     }
                     Judged::Not(failed) => failed,
@@ -123,7 +126,7 @@ impl Walk<'_> {
                     cause: failed.cause,
                     feedback: self.means.redactor.redact(&failed.feedback).into_owned(),
                     diff,
-                    output: failed.runner_output.clone(),
+                    output: self.means.redactor.redact(&failed.runner_output).into_owned(),
                 });
                 last_answer = answer.or(last_answer);
                 if failed.backend_is_dry {

@@ -20,6 +20,14 @@ pub fn tests(
     keep(inherited, |name| names(env_pass, name) || !(is_secret(name) || names(key_vars, name)))
 }
 
+/// Does a variable of this name hold something that nobody should read?
+pub fn names_a_key(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    KEY_ENDINGS
+        .iter()
+        .any(|ending| name.strip_suffix(ending).is_some_and(|rest| rest.is_empty() || rest.ends_with('_')))
+}
+
 /// Our own shims: enough to finish a restore, and no keys.
 pub(super) fn shim(inherited: impl IntoIterator<Item = (OsString, OsString)>) -> Environment {
     keep(inherited, |name| is_allowed(name) || name == "SUPERVISOR_STATE_DIR")
@@ -46,6 +54,7 @@ const ALLOWED_PREFIXES: &[&str] = &["LC_", "XDG_"];
 const PROXIES: &[&str] = &["http_proxy", "https_proxy", "no_proxy", "all_proxy"];
 
 const SECRET_PREFIXES: &[&str] = &["ANTHROPIC_", "CLAUDE", "SUPERVISOR_"];
+const KEY_ENDINGS: &[&str] = &["KEY", "APIKEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIALS"];
 const SECRET_ENDINGS: &[&str] = &["API_KEY", "TOKEN", "SECRET"];
 
 fn is_allowed(name: &str) -> bool {
@@ -108,6 +117,16 @@ mod tests {
             ["CLAUDE_CONFIG_DIR", "HOME", "HTTPS_PROXY", "LC_ALL", "PATH", "XDG_RUNTIME_DIR", "no_proxy"]
         );
         assert!(agent(all, &["ANTHROPIC_API_KEY".into()]).contains_key(OsStr::new("ANTHROPIC_API_KEY")));
+    }
+
+    #[test]
+    fn a_key_is_known_by_the_last_word_of_its_name() {
+        for name in ["ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN", "github_token", "SECRET", "OPENAI_APIKEY"] {
+            assert!(names_a_key(name), "{name}");
+        }
+        for name in ["HOME", "MONKEY", "BROKEN", "TOKENIZER", "CLAUDE_CONFIG_DIR", "SUPERVISOR_STATE_DIR"] {
+            assert!(!names_a_key(name), "{name}");
+        }
     }
 
     #[test]

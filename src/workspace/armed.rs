@@ -110,6 +110,16 @@ impl Armed {
         Ok(unified(&state.inner().layout, &state.snapshot, &found, max))
     }
 
+    /// Both in one walk over the tree.
+    pub fn review(&self, max: usize) -> io::Result<(ChangeSet, String)> {
+        let state = self.state();
+        let mut found = state.compare()?;
+        let changes = state.change_set(&found);
+        found.differences.retain(|d| !state.is_by_product(d));
+        let diff = unified(&state.inner().layout, &state.snapshot, &found.differences, max);
+        Ok((changes, diff))
+    }
+
     /// What differs now and was not applied by us is the doing of the project's own tests: from here on it is by-product,
     /// reported, restored, and not held against a worker.
     pub fn mark_by_products(&mut self) -> io::Result<Vec<PathBuf>> {

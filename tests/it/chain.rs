@@ -1,6 +1,6 @@
 //! A chain is walked: what each tier does, what the result says, what the log keeps, what the next tier is told.
 
-mod bench;
+pub(crate) mod bench;
 
 use std::fs;
 

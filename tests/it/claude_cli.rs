@@ -1,7 +1,7 @@
 //! What comes of asking Claude through its program, for every way it was seen to end. The program here is a script that
 //! prints what was recorded, or misbehaves.
 
-mod rows;
+pub(crate) mod rows;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -312,7 +312,7 @@ impl Bench {
 
 /// Written by a child: a descriptor of ours that is open for writing could leak into a parallel fork, and the program
 /// would be "busy".
-fn write_program(dir: &Path, body: &str) -> PathBuf {
+pub(crate) fn write_program(dir: &Path, body: &str) -> PathBuf {
     fs::write(dir.join("script"), format!("#!/bin/sh\nhere='{}'\n{body}\n", dir.display())).unwrap();
     let made = std::process::Command::new("sh")
         .args(["-c", "cat script > claude && chmod 755 claude"])

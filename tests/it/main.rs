@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that unwraps says where it failed")]
 
 mod chain;
+mod chain_agent;
 mod claude_cli;
 mod doctor;
 mod ecosystems;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -21,6 +21,7 @@ use supervisor::engine::run::{Early, Request, run};
 use supervisor::engine::site::{Site, SiteError};
 use supervisor::engine::{CallResult, Cause, Entry, Gate, Status, proposal};
 use supervisor::process::Launcher;
+use supervisor::process::environment::{self, Environment};
 use supervisor::redact::Redactor;
 use supervisor::routing::{CallOverrides, Loaded, Sources, Tier, load};
 use supervisor::session::{SessionId, SessionLog};
@@ -40,13 +41,36 @@ pub(crate) const SESSION: &str = "chain-test";
 
 /// A project, a state directory, recorded models.
 pub(crate) struct Bench {
-    pub(crate) project: TempDir,
-    pub(crate) state: TempDir,
+    pub(crate) project: Dir,
+    pub(crate) state: Dir,
     answers: Vec<Value>,
     settings: String,
     pub(crate) call: CallOverrides,
     secrets: Vec<String>,
     env: BTreeMap<OsString, OsString>,
+}
+
+/// A directory that goes with its bench, unless it belongs to somebody else.
+pub(crate) struct Dir {
+    path: PathBuf,
+    _own: Option<TempDir>,
+}
+
+impl Dir {
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    fn own() -> Self {
+        let own = tempfile::tempdir().unwrap();
+        Self { path: own.path().to_owned(), _own: Some(own) }
+    }
+
+    fn below(dir: &Path, name: &str) -> Self {
+        let path = dir.join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self { path, _own: None }
+    }
 }
 
 /// What came of a call.
@@ -62,7 +86,15 @@ pub(crate) struct Ran {
 impl Bench {
     /// Tiers `small`, `medium` (local) and `large` (an agent's tier), and a verifier `judge`; a chain of the first `n`.
     pub(crate) fn chain(tiers: &[&str]) -> Self {
-        let (project, state) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        Self::with(tiers, Dir::own(), Dir::own())
+    }
+
+    /// The same in a directory that outlives it: `project` and `state`.
+    pub(crate) fn below(dir: &Path, tiers: &[&str]) -> Self {
+        Self::with(tiers, Dir::below(dir, "project"), Dir::below(dir, "state"))
+    }
+
+    fn with(tiers: &[&str], project: Dir, state: Dir) -> Self {
         fs::write(project.path().join("answer.txt"), "41").unwrap();
         fs::write(project.path().join("check.sh"), TESTS).unwrap();
         let file = state.path().join("answers.jsonl");
@@ -76,7 +108,15 @@ impl Bench {
             file = file.display(),
         );
         let call = CallOverrides { max_attempts: Some(10), ..CallOverrides::default() };
-        Self { project, state, answers: vec![], settings, call, secrets: vec![], env: BTreeMap::new() }
+        Self {
+            project,
+            state,
+            answers: vec![],
+            settings,
+            call,
+            secrets: vec![],
+            env: BTreeMap::from([("PATH".into(), std::env::var_os("PATH").unwrap())]),
+        }
     }
 
     /// The next answer of a model: this number in the file.
@@ -110,6 +150,28 @@ impl Bench {
         self
     }
 
+    /// More of `models.toml`: another backend.
+    pub(crate) fn settings(mut self, more: &str) -> Self {
+        self.settings += more;
+        self
+    }
+
+    /// An agent program as the tier `agent`.
+    pub(crate) fn agent(self, program: &Path) -> Self {
+        let more = format!(
+            "[backends.agent]\nkind = \"claude-cli\"\ntier = \"subagent\"\nprogram = \"{}\"\nmodels = [\"agent\"]\n\
+             [models.agent]\nid = \"claude-x\"\n",
+            program.display()
+        );
+        self.settings(&more)
+    }
+
+    /// A variable that the server was started with.
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.insert(name.into(), value.into());
+        self
+    }
+
     pub(crate) fn pinned(mut self, model: &str) -> Self {
         self.call.model = Some(model.into());
         self
@@ -125,7 +187,14 @@ impl Bench {
         let lines: String = self.answers.iter().map(|line| format!("{line}\n")).collect();
         fs::write(self.state.path().join("answers.jsonl"), lines).unwrap();
         let env: Env = self.env.clone().into_iter().collect();
-        let redactor = Arc::new(Redactor::knowing(&self.secrets));
+        // As the server makes it where nothing is said beside the environment.
+        let redactor = if self.secrets.is_empty() {
+            let named = loaded.routing.backends.values().filter_map(|backend| backend.api_key_env.as_deref());
+            env.redactor(named)
+        } else {
+            Redactor::knowing(&self.secrets)
+        };
+        let redactor = Arc::new(redactor);
         Means {
             backends: Backends::new(Shared::new(launcher(), env.clone(), 2)),
             breaker: Breaker::new(loaded.routing.breaker),
@@ -161,7 +230,8 @@ impl Bench {
             let lease =
                 workspace.lock(Mode::Exclusive, "mend", Duration::from_secs(10), stop).await.map_err(Early::error)?;
             let site = Site::arm(lease, &launcher()).await.map_err(Early::error)?;
-            Ok((site, Box::new(Mend) as Box<dyn Job>))
+            let env = environment::tests(self.env.clone(), &[], &[]);
+            Ok((site, Box::new(Mend { env }) as Box<dyn Job>))
         })
         .await;
         let mut history = log.read(&SESSION.parse::<SessionId>().unwrap()).unwrap();
@@ -202,7 +272,10 @@ impl Listener for Heard<'_> {
 }
 
 /// The skill: one file, one number.
-struct Mend;
+struct Mend {
+    /// For the tests.
+    env: Environment,
+}
 
 impl Job for Mend {
     fn skill(&self) -> &str {
@@ -237,7 +310,7 @@ impl Job for Mend {
             if let Some(reason) = work.reply.body["contradiction"].as_str() {
                 return Checked::Fails(Failed::new(Cause::Contradiction, reason));
             }
-            match check(work).await {
+            match check(work, &self.env).await {
                 Ok(checked) => checked,
                 Err(error) => Checked::Fails(Failed::new(Cause::Rejected, error.to_string())),
             }
@@ -245,7 +318,7 @@ impl Job for Mend {
     }
 }
 
-async fn check(work: Work<'_>) -> Result<Checked, SiteError> {
+async fn check(work: Work<'_>, env: &Environment) -> Result<Checked, SiteError> {
     if work.edits == Edits::AsData {
         let edits = match proposal::edits(&work.reply.body) {
             Ok(edits) => edits,
@@ -256,12 +329,16 @@ async fn check(work: Work<'_>) -> Result<Checked, SiteError> {
         };
         work.site.apply(&edits, &sealed)?;
     }
+    if let Some(other) = work.changed.changes.iter().find(|change| change.path != Path::new("answer.txt")) {
+        let why = format!("`{}` was changed; only answer.txt may change", other.path.display());
+        return Ok(Checked::Fails(Failed::new(Cause::Tampered, why)));
+    }
     work.checking("running tests");
     let root = work.site.root().to_owned();
     let suite = verify::detect(&root, None, Some("sh check.sh")).unwrap();
     let bench = verify::Bench {
         launcher: launcher(),
-        env: [("PATH".into(), std::env::var_os("PATH").unwrap())].into(),
+        env: env.clone(),
         limit: Duration::from_secs(60),
         guard: work.site.guard()?,
     };

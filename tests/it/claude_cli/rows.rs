@@ -20,7 +20,7 @@ pub(super) enum Ends {
 }
 
 /// A whole run: the lines before the result, and the result.
-pub(super) fn run(result: &Value) -> String {
+pub(crate) fn run(result: &Value) -> String {
     let init = json!({"type": "system", "subtype": "init", "cwd": "/p", "tools": ["StructuredOutput"], "model": "claude-x",
                       "apiKeySource": "none", "claude_code_version": "2.1.197"});
     let says = json!({"type": "assistant", "message": {"id": "m1", "model": "claude-x",
@@ -29,7 +29,7 @@ pub(super) fn run(result: &Value) -> String {
 }
 
 /// The result of a run that went well, changed.
-pub(super) fn result(change: impl Fn(&mut Value)) -> Value {
+pub(crate) fn result(change: impl Fn(&mut Value)) -> Value {
     let mut result = json!({
         "type": "result", "subtype": "success", "is_error": false, "api_error_status": null, "duration_ms": 85,
         "num_turns": 2, "result": "{\"n\":1}", "stop_reason": "tool_use", "session_id": "s", "total_cost_usd": 0.0125,

@@ -42,6 +42,7 @@ pub struct Early {
 }
 
 impl Early {
+    #[expect(clippy::needless_pass_by_value, reason = "callers hand over errors and texts alike")]
     pub fn error(message: impl ToString) -> Self {
         Self { status: Status::Error, message: message.to_string(), runner_output: String::new(), details: Value::Null }
     }

@@ -32,6 +32,7 @@ mod routing_env;
 mod routing_messages;
 mod session;
 mod settings;
+mod skip;
 mod tier;
 mod tiers;
 mod upstream;

@@ -279,9 +279,3 @@ pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
         std::thread::sleep(Duration::from_millis(5));
     }
 }
-
-/// Says visibly that something could not be tested here; with `SUPERVISOR_TEST_NO_SKIP` that is a failure.
-pub(crate) fn skip(what_is_missing: &str) {
-    assert!(std::env::var_os("SUPERVISOR_TEST_NO_SKIP").is_none(), "would be skipped: {what_is_missing}");
-    let _ = writeln!(std::io::stderr(), "SKIPPED: {what_is_missing}");
-}

@@ -8,7 +8,8 @@ use std::process::Stdio;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::mcp_bench::{Session, Which, Wire, command, initialize, result_of, skip, until, wait};
+use crate::mcp_bench::{Session, Which, Wire, command, initialize, result_of, until, wait};
+use crate::skip::skip;
 
 fn ping(id: i64) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "ping"})

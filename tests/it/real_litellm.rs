@@ -13,7 +13,7 @@ use supervisor::routing::BackendKind;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_util::sync::CancellationToken;
 
-use crate::real_claude::skip;
+use crate::skip::skip;
 use crate::tiers::tier;
 use crate::upstream::{Request, Says, Upstream, completion};
 
@@ -191,7 +191,7 @@ impl Gateway {
             .stderr(log)
             .spawn();
         let Ok(program) = started else {
-            skip(&litellm);
+            skip(&format!("`{litellm}` is missing"));
             return None;
         };
         let mut gateway =

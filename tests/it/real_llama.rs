@@ -14,8 +14,8 @@ use supervisor::process::Launcher;
 use supervisor::routing::{BackendKind, Tier};
 use tokio_util::sync::CancellationToken;
 
-use crate::real_claude::skip;
 use crate::real_litellm::Gateway;
+use crate::skip::skip;
 use crate::tiers::tier;
 
 #[tokio::test]
@@ -89,7 +89,7 @@ impl Server {
     fn start() -> Option<Self> {
         let (Ok(python), Ok(gguf)) = (std::env::var("SUPERVISOR_TEST_LLAMA"), std::env::var("SUPERVISOR_TEST_GGUF"))
         else {
-            skip("SUPERVISOR_TEST_LLAMA or SUPERVISOR_TEST_GGUF");
+            skip("SUPERVISOR_TEST_LLAMA or SUPERVISOR_TEST_GGUF is not set");
             return None;
         };
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

@@ -16,6 +16,7 @@ use supervisor::routing::TierKind;
 use supervisor::session::{Outcome, SessionId, SessionLog};
 use supervisor::state::StateDir;
 
+use crate::skip::skip;
 use roles::{Role, Scene};
 
 /// A log in a directory of its own.
@@ -252,7 +253,7 @@ fn another_users_log_and_a_directory_without_permission_are_refused_in_words() {
         let said = Role::WriteOnce.play(scene);
         set_mode(&sessions, 0o700);
         assert!(said.contains("cannot be used") && said.contains("s.jsonl"), "{said}");
-        skipped("another user's log needs root to make one");
+        skip("another user's log needs root to make one");
         return;
     }
     let said = Role::WriteOnce.play_as(NOBODY, scene);
@@ -316,17 +317,11 @@ fn three_lines_of_jq_count_escalations_latency_and_cold_starts() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         Some(String::from_utf8(output.stdout).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect())
     };
-    let Some(escalations) = jq(ESCALATIONS) else { return skipped("jq") };
+    let Some(escalations) = jq(ESCALATIONS) else { return skip("`jq` is missing") };
     assert_eq!(escalations, [json!({"model": local, "escalations": 2})]);
     assert_eq!(
         jq(LATENCY).unwrap(),
         [json!({"model": cloud, "mean_ms": 600}), json!({"model": local, "mean_ms": 2000})]
     );
     assert_eq!(jq(COLD_STARTS).unwrap(), [json!({"model": local, "cold_starts": 1})]);
-}
-
-/// Says on the terminal what was not tested. Where everything must be, that is a failure.
-fn skipped(what: &str) {
-    assert!(std::env::var_os("SUPERVISOR_TEST_NO_SKIP").is_none_or(|v| v != "1"), "missing: {what}");
-    let _ = writeln!(std::io::stderr(), "SKIPPED: {what}");
 }

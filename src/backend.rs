@@ -94,7 +94,11 @@ impl Backends {
         if let Some(backend) = connected.get(&tier.backend.name) {
             return Ok(Arc::clone(backend));
         }
-        let backend = connect(&tier.backend, &self.shared)?;
+        let mut backend = connect(&tier.backend, &self.shared)?;
+        if let Some(file) = &tier.backend.record {
+            let redactor = self.shared.env.redactor(tier.backend.api_key_env.as_deref());
+            backend = Arc::new(replay::Recording::new(backend, file, Arc::new(redactor)));
+        }
         connected.insert(tier.backend.name.clone(), Arc::clone(&backend));
         Ok(backend)
     }

@@ -244,6 +244,7 @@ mod tests {
                 env_pass: vec![],
                 models: vec![],
                 shares_quota_with: vec![],
+                record: None,
             },
             model: Model {
                 id: "m".into(),

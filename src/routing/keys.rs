@@ -79,6 +79,7 @@ pub(crate) const KEYS: &[Key] = &[
     key(&["backends", "*", "env_pass"], Kind::Variables),
     key(&["backends", "*", "models"], Kind::Patterns),
     key(&["backends", "*", "shares_quota_with"], Kind::Texts),
+    key(&["backends", "*", "record"], Kind::Path),
     key(&["models", "*", "id"], Kind::Text),
     key(&["models", "*", "backend"], Kind::Text),
     key(&["models", "*", "context"], Kind::Count(256, 100_000_000)),

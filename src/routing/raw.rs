@@ -94,6 +94,7 @@ struct RawBackend {
     models: Vec<String>,
     #[serde(default)]
     shares_quota_with: Vec<String>,
+    record: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -203,6 +204,7 @@ impl RawBackend {
             env_pass: self.env_pass,
             models: self.models,
             shares_quota_with: self.shares_quota_with,
+            record: self.record.filter(|file| !file.is_empty()),
         })
     }
 }

@@ -58,6 +58,8 @@ pub struct Backend {
     pub models: Vec<String>,
     /// Other backends that run dry together with this one.
     pub shares_quota_with: Vec<String>,
+    /// The absolute path of a file that every answer is appended to, for a `replay` backend.
+    pub record: Option<String>,
 }
 
 /// What is known about one model.

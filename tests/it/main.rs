@@ -3,6 +3,8 @@
 
 mod chain;
 mod chain_agent;
+mod chain_record;
+mod chain_secrets;
 mod claude_cli;
 mod doctor;
 mod ecosystems;

@@ -20,6 +20,7 @@ pub(crate) fn tier(backend: &str, kind: BackendKind, model: &str) -> Tier {
             env_pass: vec![],
             models: vec![],
             shares_quota_with: vec![],
+            record: None,
         },
         model: Model {
             id: model.into(),

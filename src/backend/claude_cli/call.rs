@@ -175,6 +175,7 @@ mod tests {
             env_pass: vec![],
             models: vec!["claude-*".into()],
             shares_quota_with: vec![],
+            record: None,
         }
     }
 

@@ -230,7 +230,8 @@ impl Bench {
             let lease =
                 workspace.lock(Mode::Exclusive, "mend", Duration::from_secs(10), stop).await.map_err(Early::error)?;
             let site = Site::arm(lease, &launcher()).await.map_err(Early::error)?;
-            let env = environment::tests(self.env.clone(), &[], &[]);
+            let keys: Vec<String> = loaded.routing.backends.values().filter_map(|b| b.api_key_env.clone()).collect();
+            let env = environment::tests(self.env.clone(), &keys, &[]);
             Ok((site, Box::new(Mend { env }) as Box<dyn Job>))
         })
         .await;

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::skip::skip;
 use crate::tiers::tier;
 
-const KEY: &str = "sk-ant-canary-0123456789abcdef";
+pub(crate) const KEY: &str = "sk-ant-canary-0123456789abcdef";
 
 #[tokio::test]
 async fn a_run_edits_files_in_the_project_and_answers() {
@@ -152,7 +152,7 @@ async fn cancelling_in_the_middle_of_a_command_leaves_nothing() {
     bench.leak_is_gone().await;
 }
 
-fn call(tool: &str, input: &Value) -> Value {
+pub(crate) fn call(tool: &str, input: &Value) -> Value {
     json!({"blocks": [{"type": "tool_use", "name": tool, "input": input}]})
 }
 
@@ -164,11 +164,11 @@ fn structured() -> Value {
     call("StructuredOutput", &json!({"n": 1}))
 }
 
-struct Bench {
-    dir: tempfile::TempDir,
+pub(crate) struct Bench {
+    pub(crate) dir: tempfile::TempDir,
     api: Child,
     backends: Backends,
-    tier: Tier,
+    pub(crate) tier: Tier,
     ask: Ask,
     stop: CancellationToken,
     steps: Arc<Mutex<Vec<Step>>>,
@@ -176,7 +176,7 @@ struct Bench {
 
 impl Bench {
     /// `None`, said aloud, where something is missing.
-    fn new(script: &Value) -> Option<Self> {
+    pub(crate) fn new(script: &Value) -> Option<Self> {
         let claude = std::env::var("SUPERVISOR_TEST_CLAUDE").unwrap_or_else(|_| "claude".into());
         for program in [claude.as_str(), "python3"] {
             let there = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -242,7 +242,7 @@ impl Bench {
         self.steps.lock().unwrap().clone()
     }
 
-    fn log(&self) -> String {
+    pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()
     }
 

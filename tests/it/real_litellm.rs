@@ -17,7 +17,7 @@ use crate::skip::skip;
 use crate::tiers::tier;
 use crate::upstream::{Request, Says, Upstream, completion};
 
-const KEY: &str = "sk-canary-0123456789abcdef";
+pub(crate) const KEY: &str = "sk-canary-0123456789abcdef";
 
 /// The gateway starts slowly, so one test asks it everything.
 #[tokio::test]

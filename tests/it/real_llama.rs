@@ -79,14 +79,14 @@ fn question(prompt: &str) -> Ask {
     ask
 }
 
-struct Server {
+pub(crate) struct Server {
     program: Child,
-    url: String,
+    pub(crate) url: String,
 }
 
 impl Server {
     /// `None`, said aloud, where something is missing.
-    fn start() -> Option<Self> {
+    pub(crate) fn start() -> Option<Self> {
         let (Ok(python), Ok(gguf)) = (std::env::var("SUPERVISOR_TEST_LLAMA"), std::env::var("SUPERVISOR_TEST_GGUF"))
         else {
             skip("SUPERVISOR_TEST_LLAMA or SUPERVISOR_TEST_GGUF is not set");

@@ -48,6 +48,7 @@ pub(crate) struct Bench {
     pub(crate) call: CallOverrides,
     secrets: Vec<String>,
     env: BTreeMap<OsString, OsString>,
+    schema: Value,
 }
 
 /// A directory that goes with its bench, unless it belongs to somebody else.
@@ -116,6 +117,10 @@ impl Bench {
             call,
             secrets: vec![],
             env: BTreeMap::from([("PATH".into(), std::env::var_os("PATH").unwrap())]),
+            schema: json!({
+                "type": "object",
+                "properties": {"edits": proposal::schema(), "contradiction": {"type": "string"}},
+            }),
         }
     }
 
@@ -164,6 +169,12 @@ impl Bench {
             program.display()
         );
         self.settings(&more)
+    }
+
+    /// What an answer must look like, where the usual leaves too much room.
+    pub(crate) fn schema(mut self, schema: Value) -> Self {
+        self.schema = schema;
+        self
     }
 
     /// A variable that the server was started with.
@@ -232,7 +243,7 @@ impl Bench {
             let site = Site::arm(lease, &launcher()).await.map_err(Early::error)?;
             let keys: Vec<String> = loaded.routing.backends.values().filter_map(|b| b.api_key_env.clone()).collect();
             let env = environment::tests(self.env.clone(), &keys, &[]);
-            Ok((site, Box::new(Mend { env }) as Box<dyn Job>))
+            Ok((site, Box::new(Mend { env, schema: self.schema.clone() }) as Box<dyn Job>))
         })
         .await;
         let mut history = log.read(&SESSION.parse::<SessionId>().unwrap()).unwrap();
@@ -276,6 +287,7 @@ impl Listener for Heard<'_> {
 struct Mend {
     /// For the tests.
     env: Environment,
+    schema: Value,
 }
 
 impl Job for Mend {
@@ -298,10 +310,7 @@ impl Job for Mend {
     fn question(&self, _: &Tier, _: Edits, evidence: &Evidence) -> Question {
         Question {
             prompt: format!("{}{}", self.task(), evidence.render()),
-            schema: json!({
-                "type": "object",
-                "properties": {"edits": proposal::schema(), "contradiction": {"type": "string"}},
-            }),
+            schema: self.schema.clone(),
             power: Power::Edit { shell: Shell::Never },
         }
     }

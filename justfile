@@ -20,3 +20,11 @@ interop *clients:
 ecosystems:
     tests/ecosystems/install
     tests/ecosystems/table
+
+# Ask real things behind which models live: `just backends`, or `just backends claude litellm llama`
+backends *names:
+    tests/interop/backends {{names}}
+
+# What must hold before anything lands: all of the above, from nothing; `just ci clients` for one step
+ci *steps:
+    .ci/run {{steps}}

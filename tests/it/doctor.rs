@@ -92,7 +92,7 @@ async fn with_a_wrong_key_and_a_missing_model_the_setting_is_named() {
 async fn with_broken_settings_the_file_the_key_and_a_hint_are_there() {
     let closed = ClosedPort::hold();
     let machine = Machine::new(&closed.url, &closed.url, &closed.url)
-        .set("PATH", "/usr/bin:/bin")
+        .without_claude()
         .file("verifer = \"none\"\n\n[skills.reveiw]\nchain = [\"gpt-5\"]\n");
     let report = examined(&machine).await;
     insta::assert_snapshot!(machine.masked(&text(&report), None));

@@ -1,5 +1,6 @@
 //! Somebody's machine: servers on loopback, a `claude` or none, a file, variables. Nothing of the real one is used.
 
+use std::process::Command;
 use std::time::Duration;
 
 use supervisor::backend::Env;
@@ -43,7 +44,22 @@ impl Machine {
 
     pub(crate) fn with(self, claude: &FakeClaude) -> Self {
         let home = claude.home().display().to_string();
-        self.set("PATH", &claude.path()).set("HOME", &home)
+        let path = format!("{}:{}", self.git(), claude.path());
+        self.set("PATH", &path).set("HOME", &home)
+    }
+
+    /// A PATH with a `git` and no `claude`.
+    pub(crate) fn without_claude(self) -> Self {
+        let path = format!("{}:/usr/bin:/bin", self.git());
+        self.set("PATH", &path)
+    }
+
+    /// The directory of a `git` that knows its version and no more. Written by a child, as `claude` is.
+    fn git(&self) -> String {
+        let script = "mkdir -p bin && printf '#!/bin/sh\necho git version 2.0.0\n' > bin/git && chmod 755 bin/git";
+        let made = Command::new("sh").args(["-c", script]).current_dir(self.dir.path()).status();
+        assert!(made.unwrap().success());
+        self.dir.path().join("bin").display().to_string()
     }
 
     pub(crate) fn file(mut self, text: &str) -> Self {

@@ -253,9 +253,9 @@ fn a_signal_ends_a_server_whose_reader_is_stuck() {
 #[test]
 fn a_terminal_is_greeted_on_stderr_and_still_served() {
     // `script` lends a terminal to the program; without it there is nothing to test here.
-    let script = std::process::Command::new("script").arg("--version").output();
-    if script.is_err() {
-        return skip("`script` is missing, so there is no terminal");
+    let script = std::process::Command::new("script").args(["-qec", "true", "/dev/null"]).stdin(Stdio::null()).output();
+    if !script.is_ok_and(|lent| lent.status.success()) {
+        return skip("`script` is missing or has no terminal to lend");
     }
     let dir = tempfile::tempdir().unwrap();
     let (out, err) = (dir.path().join("out"), dir.path().join("err"));

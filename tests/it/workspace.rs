@@ -11,6 +11,8 @@ use supervisor::workspace::{
 };
 use tokio_util::sync::CancellationToken;
 
+use crate::skip::{is_missing, skip};
+
 /// A project with a state directory beside it.
 pub(crate) struct Bench {
     pub(crate) dir: tempfile::TempDir,
@@ -157,6 +159,9 @@ async fn what_a_worker_did_is_seen_and_undone() {
 
 #[tokio::test]
 async fn hidden_or_ignored_files_are_protected_and_what_is_not_is_named() {
+    if is_missing("git") {
+        return;
+    }
     let bench = Bench::with(&[
         (".gitignore", "*.log\n/target/\n/data/\n.env\nforced.log\n"),
         (".env", "SECRET=1\n"),
@@ -198,6 +203,9 @@ async fn hidden_or_ignored_files_are_protected_and_what_is_not_is_named() {
 
 #[tokio::test]
 async fn what_git_itself_refreshes_is_no_change_and_what_a_worker_commits_is_undone() {
+    if is_missing("git") {
+        return;
+    }
     let bench = Bench::with(&[("a.txt", "a\n")]);
     bench.git(&["init", "-q"]);
     bench.git(&["add", "-A"]);
@@ -226,6 +234,9 @@ async fn what_git_itself_refreshes_is_no_change_and_what_a_worker_commits_is_und
 
 #[tokio::test]
 async fn a_deleted_repository_comes_back_as_far_as_it_was_protected() {
+    if is_missing("git") {
+        return;
+    }
     let bench = Bench::with(&[("a.txt", "a\n")]);
     bench.git(&["init", "-q"]);
     bench.git(&["add", "-A"]);
@@ -370,6 +381,9 @@ fn refused_for_nobody(dir: &Path) {
 
 #[tokio::test]
 async fn a_project_is_held_by_one_editor_and_the_second_hears_by_whom() {
+    if is_missing("git") {
+        return;
+    }
     let bench = Bench::with(&[("pkg/a.txt", "a")]);
     bench.git(&["init", "-q"]);
     let stop = CancellationToken::new();
@@ -409,6 +423,9 @@ async fn whoever_forgets_to_decide_has_rejected() {
 
 #[tokio::test]
 async fn a_renamed_repository_gets_its_name_back_with_all_its_objects() {
+    if is_missing("git") {
+        return;
+    }
     let bench = Bench::with(&[("a.txt", "a\n")]);
     bench.git(&["init", "-q"]);
     bench.git(&["add", "-A"]);
@@ -422,6 +439,9 @@ async fn a_renamed_repository_gets_its_name_back_with_all_its_objects() {
 
 #[tokio::test]
 async fn in_a_linked_working_tree_its_own_head_and_the_shared_refs_come_back() {
+    if is_missing("git") {
+        return;
+    }
     let bench = Bench::with(&[("a.txt", "a\n")]);
     bench.git(&["init", "-q"]);
     bench.git(&["add", "-A"]);
@@ -450,7 +470,7 @@ async fn rejected_work_is_kept_also_when_state_and_project_lie_on_different_disk
     let state = tempfile::tempdir().unwrap();
     let device = |p: &Path| fs::metadata(p).map(|m| m.dev()).ok();
     let Some(project) = tempfile::tempdir_in(other).ok().filter(|p| device(p.path()) != device(state.path())) else {
-        return crate::skip::skip("no second file system at /dev/shm");
+        return skip("no second file system at /dev/shm");
     };
     fs::write(project.path().join("a"), "a").unwrap();
     let caps = Caps { exclude: vec!["sock".into()], ..Caps::default() };

@@ -13,6 +13,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestCaseError};
 use supervisor::workspace::{Edit, Scope};
 
+use crate::skip::is_missing;
 use crate::workspace::{Bench, git};
 
 /// Names that have broken somebody's program.
@@ -189,14 +190,18 @@ fn at(root: &Path, path: &[u8]) -> PathBuf {
 }
 
 /// An empty repository, made once and copied: starting git for every case would take longer than the test.
-fn empty_repository() -> &'static Path {
-    static TEMPLATE: OnceLock<tempfile::TempDir> = OnceLock::new();
-    let dir = TEMPLATE.get_or_init(|| {
+/// Without git, which is said aloud, all trees are plain.
+fn empty_repository() -> Option<PathBuf> {
+    static TEMPLATE: OnceLock<Option<tempfile::TempDir>> = OnceLock::new();
+    let template = TEMPLATE.get_or_init(|| {
+        if is_missing("git") {
+            return None;
+        }
         let dir = tempfile::tempdir().unwrap();
         git(dir.path(), &["init", "-q", "--template="]);
-        dir
+        Some(dir)
     });
-    dir.path()
+    template.as_ref().map(|dir| dir.path().join(".git"))
 }
 
 fn copy_dir(from: &Path, to: &Path) {
@@ -229,7 +234,8 @@ fn build(root: &Path, case: &Case) {
         }
     }
     let Flavour::Git { dirty_index, stash, embedded, ignores } = case.flavour else { return };
-    copy_dir(&empty_repository().join(".git"), &root.join(".git"));
+    let Some(empty) = empty_repository() else { return };
+    copy_dir(&empty, &root.join(".git"));
     fs::write(root.join("tracked.txt"), "tracked\n").unwrap();
     if !root.join(".gitattributes").exists() {
         fs::write(root.join(".gitattributes"), "* text=auto\n").unwrap();
@@ -239,7 +245,7 @@ fn build(root: &Path, case: &Case) {
     }
     if embedded {
         let inner = root.join("embedded");
-        copy_dir(&empty_repository().join(".git"), &inner.join(".git"));
+        copy_dir(&empty, &inner.join(".git"));
         fs::write(inner.join("inner.txt"), "inner\n").unwrap();
     }
     git(root, &["add", "tracked.txt"]);
@@ -345,7 +351,11 @@ fn hurt(root: &Path, path: &[u8], damage: &Damage) {
             let _ = fs::write(root.join(".gitignore"), "*\n");
             let _ = fs::write(root.join("hidden.bin"), vec![7; (1 << 20) + 1]);
         }
-        Damage::GitInit if !has_git => copy_dir(&empty_repository().join(".git"), &root.join(".git")),
+        Damage::GitInit if !has_git => {
+            if let Some(empty) = empty_repository() {
+                copy_dir(&empty, &root.join(".git"));
+            }
+        }
         _ => {}
     }
 }

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use supervisor::workspace::{Edit, Scope};
 
+use crate::skip::is_missing;
 use crate::workspace::Bench;
 
 fn change(path: &str, search: &str, replace: &str) -> [Edit; 1] {
@@ -24,15 +25,6 @@ fn prints(root: &Path, program: &str, arguments: &[&str]) -> String {
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
-}
-
-fn is_missing(program: &str) -> bool {
-    if Command::new(program).arg("--version").output().is_ok() || Command::new(program).arg("version").output().is_ok()
-    {
-        return false;
-    }
-    crate::skip::skip(&format!("`{program}` is missing"));
-    true
 }
 
 #[tokio::test]

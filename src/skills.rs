@@ -1,6 +1,7 @@
-//! What can be asked? One file per skill: its parameters, its phases and its `#[tool]` method.
+//! What can be asked? One file per skill or family of skills: parameters, phases and `#[tool]` methods.
 //! Adding a skill is a file, its `mod` and its line in [`SKILLS`]; a test compares folder and table.
 
+pub mod tdd;
 pub mod tier;
 
 use rmcp::handler::server::tool::ToolRouter;
@@ -11,7 +12,7 @@ use crate::server::Server;
 type Skill = (&'static str, fn() -> ToolRouter<Server>);
 
 // Tools appear in the list when they work, not before.
-const SKILLS: &[Skill] = &[("tier", Server::tier_tool)];
+const SKILLS: &[Skill] = &[("tdd", Server::tdd_tools), ("tier", Server::tier_tool)];
 
 /// All tools in one router.
 pub fn router() -> ToolRouter<Server> {

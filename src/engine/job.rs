@@ -60,6 +60,11 @@ impl Work<'_> {
     pub fn checking(&self, what: impl Into<String>) {
         self.teller.tell(Event::Checking { at: self.at.clone(), what: what.into() });
     }
+
+    /// No tier comes after this one.
+    pub fn is_last(&self) -> bool {
+        self.at.tier == self.at.of
+    }
 }
 
 /// What the server's own checks said.

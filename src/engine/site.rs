@@ -133,6 +133,7 @@ impl Site {
                 return Ok(Restored::default());
             }
         };
+        let scope = wider(scope, armed.scope());
         let (armed, restored) = blocking(move || {
             let (lease, restored) = armed.restore(scope)?;
             Ok::<_, SiteError>((lease.arm()?, restored))
@@ -155,6 +156,7 @@ impl Site {
     pub async fn leave(mut self, scope: Scope) -> Result<Restored, SiteError> {
         match std::mem::replace(&mut self.ground, Ground::Lost) {
             Ground::Armed(armed) => {
+                let scope = wider(scope, armed.scope());
                 let (lease, restored) = blocking(move || armed.restore(scope)).await?;
                 self.let_go(lease).await;
                 Ok(restored)
@@ -169,6 +171,14 @@ impl Site {
             watch.dismiss().await;
         }
         drop(lease);
+    }
+}
+
+/// What ran here and was not accounted for may have written anything.
+fn wider(asked: Scope, least: Scope) -> Scope {
+    match (asked, least) {
+        (Scope::Applied, Scope::Applied) => Scope::Applied,
+        (Scope::Everything, _) | (_, Scope::Everything) => Scope::Everything,
     }
 }
 

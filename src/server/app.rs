@@ -17,6 +17,7 @@ use crate::process::Launcher;
 use crate::redact::Redactor;
 use crate::routing::{self, Loaded, Routing, RoutingError, Sources};
 use crate::session::{LogError, SessionLog};
+use crate::skills::tdd::Memory;
 use crate::state::{StateDir, StateError};
 use crate::workspace;
 
@@ -32,6 +33,8 @@ pub struct App {
     /// What calls share as long as the settings stay the same.
     means: std::sync::Mutex<Option<(Routing, Arc<Means>)>>,
     recovered: Once,
+    /// What the phases of a cycle know of each other.
+    memory: Memory,
 }
 
 /// Why no call can be made.
@@ -64,7 +67,19 @@ impl App {
     }
 
     pub fn new(sources: Sources, look: Look) -> Self {
-        Self { sources, look, seen: Mutex::default(), means: std::sync::Mutex::default(), recovered: Once::new() }
+        Self {
+            sources,
+            look,
+            seen: Mutex::default(),
+            means: std::sync::Mutex::default(),
+            recovered: Once::new(),
+            memory: Memory::default(),
+        }
+    }
+
+    /// What earlier calls of this server have seen of a project's tests.
+    pub fn memory(&self) -> &Memory {
+        &self.memory
     }
 
     /// Starts programs for calls, and knows their environment.

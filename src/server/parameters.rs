@@ -93,7 +93,7 @@ fn explain(path: &str, inner: &str, arguments: &JsonObject, schema: &JsonObject)
             names => format!("accepted arguments: {}", words::one_of(names.iter().copied())),
         });
     } else if let Some(missing) = quoted_after(inner, "missing field `") {
-        parts.push(format!("the argument `{missing}` is missing"));
+        parts.push(format!("{missing} is required: the argument `{missing}` is missing"));
         parts.extend(schema::accepted(schema, missing));
     } else {
         parts.push(format!("the argument `{}` does not fit: {}", words::plain(path), words::cut_end(inner, 300)));

@@ -9,6 +9,7 @@ use rmcp::model::{ProgressNotification, ProgressNotificationParam, ProgressToken
 use rmcp::service::RequestContext;
 
 use super::transport::Outlet;
+use crate::engine::event::{Listener, Told};
 use crate::words;
 
 /// The longest message, in characters.
@@ -45,6 +46,13 @@ impl Progress {
         let params = ProgressNotificationParam::new(line.token.clone(), step as f64).with_message(cut(message));
         let message = ServerJsonRpcMessage::notification(ProgressNotification::new(params).into());
         line.outlet.outbox.progress(&line.outlet.id, &message);
+    }
+}
+
+/// A call's story, as the client sees it.
+impl Listener for Progress {
+    fn hear(&self, told: &Told) {
+        self.say(&told.line);
     }
 }
 

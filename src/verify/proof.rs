@@ -1,8 +1,11 @@
 //! The value that says "it works". Nothing outside [`crate::verify`] can make one, or the evidence it is made from.
 
+use std::path::Path;
+
 use serde::Serialize;
 
 use super::baseline::{Baseline, compare};
+use super::build::{Blame, blame};
 use super::outcome::{Outcome, TestName, TestRun, Tests};
 use crate::words;
 
@@ -124,6 +127,17 @@ impl Proof {
                 Ok((Self { kind: Kind::Tests { sentence } }, one.clone()))
             }
             _ => Err(Refusal::TooMany(outermost)),
+        }
+    }
+
+    /// The tests do not build, for the one reason that makes a fair red: `test_file` names what nobody has written yet.
+    pub fn of_unwritten(after: &TestRun, test_file: &Path, source: &str) -> Result<Self, Refusal> {
+        match &after.outcome {
+            Outcome::DidNotBuild { errors } if blame(errors, test_file, source) == Blame::MissingNames => {
+                let sentence = format!("{}; what it names is not written yet", after.sentence());
+                Ok(Self { kind: Kind::Tests { sentence } })
+            }
+            _ => Err(Refusal::NotPassed(after.sentence())),
         }
     }
 

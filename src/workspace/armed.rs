@@ -15,7 +15,7 @@ use super::lease::Lease;
 use super::manifest::{Area, LeftOut};
 use super::name::Name;
 use super::restore::{Outcome, Restore, RestoreError, with_reserve};
-use super::root::{Meta, as_path};
+use super::root::{Meta, Node, as_path};
 use super::snapshot::{self, ArmError};
 use super::store::Snapshot;
 use super::{Inner, lock};
@@ -94,6 +94,24 @@ impl Armed {
     /// What a restore would not bring back, known when the snapshot was taken.
     pub fn unprotected(&self) -> Vec<Unprotected> {
         self.state().snapshot.manifest.left_out.iter().map(Unprotected::from).collect()
+    }
+
+    /// A file's bytes as they were when the snapshot was taken; `None` if it was no file then.
+    pub fn original(&self, path: &Path) -> Option<Vec<u8>> {
+        let snapshot = &self.state().snapshot;
+        let entry = snapshot.manifest.find(Area::Tree, path.as_os_str().as_encoded_bytes())?;
+        (entry.node == Node::File).then(|| snapshot.pack.read(entry.at, entry.size, &entry.hash).ok()).flatten()
+    }
+
+    /// The project's files in the snapshot, each with the digest of its bytes.
+    pub fn files(&self) -> impl Iterator<Item = (&Path, [u8; 32])> {
+        let entries = self.state().snapshot.manifest.entries.iter();
+        entries.filter(|e| e.area == Area::Tree && e.node == Node::File).map(|e| (as_path(&e.path), e.hash))
+    }
+
+    /// The least that a restore must cover: everything, once programs have run whose doings are not marked yet.
+    pub fn scope(&self) -> Scope {
+        if self.state().exposed { Scope::Everything } else { Scope::Applied }
     }
 
     /// What differs from the snapshot now, by-products apart.

@@ -37,6 +37,7 @@ mod routing_messages;
 mod session;
 mod settings;
 mod skip;
+mod tdd;
 mod tier;
 mod tiers;
 mod upstream;

@@ -1,0 +1,70 @@
+//! `tdd_red`, `tdd_green`, `tdd_refactor`: one behaviour at a time, each step shown by the project's own tests.
+//! Models write; whether a test is red, whether code is green and whether anybody cheated is decided here.
+
+mod additions;
+mod baseline;
+mod belongs;
+mod brief;
+mod call;
+mod gates;
+mod green;
+mod job;
+mod memory;
+mod pack_plainly;
+mod params;
+mod red;
+mod refactor;
+mod scope;
+
+use rmcp::{tool, tool_router};
+
+// Which files a worker is shown.
+use pack_plainly as pack;
+
+pub use memory::Memory;
+pub use params::{GreenParams, RedParams, RefactorParams};
+
+use crate::engine::CallResult;
+use crate::server::{Call, Parameters, Server};
+
+#[tool_router(router = tdd_tools, vis = "pub(crate)")]
+impl Server {
+    /// Write one failing test for a behaviour. Verified: the suite runs before and after, and fails by exactly the new
+    /// test; nothing but tests is changed. A test that passes at once is taken back (status fail).
+    #[tool(annotations(
+        title = "Write a failing test",
+        read_only_hint = false,
+        destructive_hint = false,
+        idempotent_hint = false,
+        open_world_hint = true
+    ))]
+    async fn tdd_red(&self, Parameters(asked): Parameters<RedParams>, call: Call) -> CallResult {
+        call::run(self.app(), asked.into(), &call).await
+    }
+
+    /// Make a failing test pass with the least code. Verified: that test passes, no other fails, vanishes or is skipped,
+    /// and no test or configuration is touched; whatever else is tried is taken back to the byte.
+    #[tool(annotations(
+        title = "Make the failing test pass",
+        read_only_hint = false,
+        destructive_hint = false,
+        idempotent_hint = false,
+        open_world_hint = true
+    ))]
+    async fn tdd_green(&self, Parameters(asked): Parameters<GreenParams>, call: Call) -> CallResult {
+        call::run(self.app(), asked.into(), &call).await
+    }
+
+    /// Improve the structure of code under green tests. Verified: the suite passes before and after and no test is
+    /// touched; a change that breaks a test, or none at all, is taken back (status fail).
+    #[tool(annotations(
+        title = "Refactor under green tests",
+        read_only_hint = false,
+        destructive_hint = false,
+        idempotent_hint = false,
+        open_world_hint = true
+    ))]
+    async fn tdd_refactor(&self, Parameters(asked): Parameters<RefactorParams>, call: Call) -> CallResult {
+        call::run(self.app(), asked.into(), &call).await
+    }
+}

@@ -1,0 +1,213 @@
+//! Before any model is asked: the project is locked and armed, its tests are found and run once. What is true then is
+//! what every later run is compared with. A project that no model could help with ends here, with the remedy.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use tokio_util::sync::CancellationToken;
+
+use super::memory::{Digests, digests};
+use crate::engine::Status;
+use crate::engine::event::{Event, Teller};
+use crate::engine::run::Early;
+use crate::engine::site::{Site, SiteError};
+use crate::process::environment;
+use crate::routing::{Route, Routing};
+use crate::server::App;
+use crate::verify::sealed::role;
+use crate::verify::{self, Bench, Ecosystem, Outcome, Suite, TestRun};
+use crate::words;
+use crate::workspace::{Caps, Mode, Workspace};
+
+/// Bytes of test output in a result.
+pub(super) const SHOWN: usize = 3_000;
+
+/// A project that is armed, and what was seen of it.
+#[derive(Debug)]
+pub(super) struct Ground {
+    /// Canonical.
+    pub(super) root: PathBuf,
+    pub(super) suite: Suite,
+    bench: Bench,
+    /// The tests as they were before anybody touched anything.
+    pub(super) run: TestRun,
+    pub(super) by_products: Vec<PathBuf>,
+    /// By-products that are sealed, such as a lock file, with what the tests wrote into them.
+    pub(super) lock_files: BTreeMap<PathBuf, blake3::Hash>,
+    /// Not protected and there after the first run.
+    pub(super) unprotected: BTreeSet<PathBuf>,
+    pub(super) tests: Digests,
+    pub(super) sealed: usize,
+}
+
+impl Ground {
+    pub(super) fn ecosystem(&self) -> Option<Ecosystem> {
+        self.suite.ecosystem()
+    }
+
+    pub(super) fn bench(&self, site: &mut Site) -> Result<Bench, SiteError> {
+        Ok(Bench { guard: site.guard()?, ..self.bench.clone() })
+    }
+
+    /// A path of the project, as names in runs refer to it.
+    pub(super) fn from_suite(&self, path: &Path) -> PathBuf {
+        let whole = self.root.join(path);
+        whole.strip_prefix(self.suite.root()).map_or_else(|_| path.to_owned(), Path::to_owned)
+    }
+}
+
+/// What a call brings to the preparation.
+pub(super) struct Plan<'a> {
+    pub(super) app: &'a App,
+    pub(super) routing: &'a Routing,
+    pub(super) route: &'a Route,
+    pub(super) root: &'a str,
+    /// A file near the tests that are meant.
+    pub(super) near: Option<&'a str>,
+    pub(super) test_cmd: Option<&'a str>,
+    pub(super) teller: &'a Teller<'a>,
+    pub(super) stop: &'a CancellationToken,
+}
+
+impl Plan<'_> {
+    /// Locks, arms, finds the tests and runs them once.
+    pub(super) async fn prepare(&self) -> Result<(Site, Ground), Early> {
+        let doing = |what: String| self.teller.tell(Event::Doing { what });
+        let state = self.app.state().map_err(Early::error)?;
+        let workspace = Workspace::open(Path::new(self.root), caps(self.routing), &state).map_err(Early::error)?;
+        let root = workspace.root().to_owned();
+        let near = self.near.map(|near| inside(&root, split(&root, near).0)).transpose().map_err(Early::error)?;
+        let suite = verify::detect(&root, near.as_deref(), self.test_cmd).map_err(Early::error)?;
+        let skill = &self.route.skill;
+        let lease = workspace
+            .lock(Mode::Exclusive, skill, self.route.limits.lock_wait, self.stop)
+            .await
+            .map_err(Early::error)?;
+        let mut site = Site::arm(lease, self.app.launcher()).await.map_err(Early::error)?;
+        let (sealed, tests, files) = {
+            let armed = site.armed().map_err(Early::error)?;
+            let sealed = armed.files().filter(|(path, _)| role(suite.ecosystem(), path).is_sealed()).count();
+            (sealed, digests(suite.ecosystem(), armed.files()), armed.files().count())
+        };
+        let unprotected = site.armed().map_err(Early::error)?.unprotected().len();
+        self.teller.tell(Event::Armed { files, unprotected });
+        doing(format!("running `{}` before anything is changed", suite.command()));
+        let keys: Vec<String> = self.routing.backends.values().filter_map(|b| b.api_key_env.clone()).collect();
+        let bench = Bench {
+            launcher: self.app.launcher().clone(),
+            env: environment::tests(self.app.env().vars().clone(), &keys, &self.routing.env_pass),
+            limit: self.route.limits.tests,
+            guard: None,
+        };
+        let guarded = Bench { guard: site.guard().map_err(Early::error)?, ..bench.clone() };
+        let run = suite.run(&guarded, self.stop).await;
+        drop(guarded);
+        let by_products = site.armed().and_then(|a| Ok(a.mark_by_products()?)).map_err(Early::error)?;
+        says_something(&run)?;
+        let ecosystem = suite.ecosystem();
+        let lock_files = by_products
+            .iter()
+            .filter(|path| role(ecosystem, path).is_sealed())
+            .filter_map(|path| Some((path.clone(), blake3::hash(&fs::read(root.join(path)).ok()?))))
+            .collect();
+        let changes = site.changes().map_err(Early::error)?;
+        let unprotected = changes.unprotected.into_iter().map(|u| u.path).collect();
+        let ground = Ground { root, suite, bench, run, by_products, lock_files, unprotected, tests, sealed };
+        Ok((site, ground))
+    }
+}
+
+/// Runs that say nothing about the code end the call: no model can mend them.
+fn says_something(run: &TestRun) -> Result<(), Early> {
+    let remedy = match run.outcome() {
+        Outcome::Passed | Outcome::Failed | Outcome::NoTests | Outcome::DidNotBuild { .. } => return Ok(()),
+        // Its sentence ends with the remedy.
+        Outcome::CouldNotRun { .. } => "",
+        Outcome::TimedOut { .. } => "; raise `limits.tests_s` or name a narrower `test_cmd`",
+        Outcome::Unclear { .. } | Outcome::Killed { .. } => "; run it by hand, or name another `test_cmd`",
+        Outcome::Cancelled => "",
+    };
+    Err(refused(run, format!("{}{remedy}; no model was asked", run.sentence())))
+}
+
+/// An error before any model was asked, with what the tests printed.
+pub(super) fn refused(run: &TestRun, message: String) -> Early {
+    Early {
+        status: Status::Error,
+        message,
+        runner_output: words::cut_middle(run.output(), SHOWN).into_owned(),
+        details: serde_json::Value::Null,
+    }
+}
+
+fn caps(routing: &Routing) -> Caps {
+    let settings = &routing.workspace;
+    Caps {
+        max_files: settings.max_files,
+        max_file_bytes: settings.max_file_bytes,
+        max_total_bytes: settings.max_total_bytes,
+        max_ignored_file_bytes: settings.max_ignored_file_bytes,
+        exclude: settings.exclude.clone(),
+    }
+}
+
+/// `tests/api.rs::adds` is a file and a test in it.
+pub(super) fn split<'a>(root: &Path, given: &'a str) -> (&'a str, Option<&'a str>) {
+    match given.split_once("::") {
+        Some((path, name)) if !root.join(given).exists() => (path, Some(name).filter(|n| !n.is_empty())),
+        _ => (given, None),
+    }
+}
+
+/// The path relative to the root, whether it exists or not; refused if it leads elsewhere.
+pub(super) fn inside(root: &Path, given: &str) -> Result<PathBuf, String> {
+    let outside = || format!("`{}` lies outside the project `{}`", words::plain(given), root.display());
+    let whole = root.join(given);
+    // The nearest part that exists decides where a link leads.
+    let existing = whole.ancestors().find(|p| p.symlink_metadata().is_ok()).unwrap_or(root);
+    let real = existing.canonicalize().map_err(|_| outside())?;
+    let rest = whole.strip_prefix(existing).unwrap_or(Path::new(""));
+    if rest.components().any(|c| !matches!(c, Component::Normal(_))) {
+        return Err(outside());
+    }
+    let real = if rest.as_os_str().is_empty() { real } else { real.join(rest) };
+    real.strip_prefix(root).map(Path::to_owned).map_err(|_| outside())
+}
+
+/// A file of the project that must be there.
+pub(super) fn existing(root: &Path, given: &str, argument: &str) -> Result<PathBuf, Early> {
+    let path = inside(root, given).map_err(|why| Early::error(format!("{argument}: {why}")))?;
+    if root.join(&path).is_file() {
+        return Ok(path);
+    }
+    Err(Early::error(format!(
+        "{argument}: there is no file `{}` in `{}`; give a path relative to the project",
+        words::plain(given),
+        root.display()
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_that_leads_out_of_the_project_is_refused() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = dir.path().canonicalize().expect("there");
+        fs::create_dir(root.join("tests")).expect("made");
+        fs::write(root.join("tests/a.rs"), "").expect("written");
+        std::os::unix::fs::symlink("/etc", root.join("out")).expect("linked");
+        assert_eq!(inside(&root, "tests/a.rs"), Ok(PathBuf::from("tests/a.rs")));
+        assert_eq!(inside(&root, "tests/../tests/a.rs"), Ok(PathBuf::from("tests/a.rs")));
+        assert_eq!(inside(&root, "tests/new.rs"), Ok(PathBuf::from("tests/new.rs")));
+        let whole = root.join("tests/a.rs");
+        assert_eq!(inside(&root, &whole.display().to_string()), Ok(PathBuf::from("tests/a.rs")));
+        for bad in ["../x", "/etc/passwd", "out/passwd", "tests/../../x", "no/../../x"] {
+            assert!(inside(&root, bad).is_err(), "{bad}");
+        }
+        assert_eq!(split(&root, "tests/a.rs::adds"), ("tests/a.rs", Some("adds")));
+        assert_eq!(split(&root, "tests/a.rs"), ("tests/a.rs", None));
+    }
+}

@@ -1,0 +1,333 @@
+//! One call of one phase: settings, route, preparation, walk, result.
+
+use std::fs;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::baseline::{Ground, Plan, existing, inside, split};
+use super::brief::Brief;
+use super::green::{Green, TestFile};
+use super::job::{Phase, Tdd};
+use super::params::{Asked, Goal};
+use super::red::Red;
+use super::refactor::Refactor;
+use crate::backend::Edits;
+use crate::engine::event::Teller;
+use crate::engine::evidence::Evidence;
+use crate::engine::job::{Checked, Job, Question, Work};
+use crate::engine::means::Means;
+use crate::engine::result::{CallResult, More, Status};
+use crate::engine::run::{Early, Request, run as walk};
+use crate::engine::site::Site;
+use crate::prompts::{Prompt, prompt};
+use crate::redact::Redactor;
+use crate::routing::{CallOverrides, Route, Routing, Tier};
+use crate::server::{App, Call};
+use crate::session::SessionId;
+use crate::words;
+use crate::workspace::Scope;
+
+static RED: Prompt = prompt!("tdd/red");
+static GREEN: Prompt = prompt!("tdd/green");
+static REFACTOR: Prompt = prompt!("tdd/refactor");
+
+/// Answers one call; whatever goes wrong is in the answer.
+pub(super) async fn run(app: &App, asked: Asked, call: &Call) -> CallResult {
+    match begin(app, &asked, call).await {
+        Ok(result) => result,
+        Err(message) => failed(&asked, Status::Error, message),
+    }
+}
+
+async fn begin(app: &App, asked: &Asked, call: &Call) -> Result<CallResult, String> {
+    if let Some(field) = asked.lacks() {
+        return Err(format!("{field} is required: the argument `{field}` is empty"));
+    }
+    let session = match &asked.common.session_id {
+        Some(written) => written.parse::<SessionId>().map_err(|e| e.to_string())?,
+        None => SessionId::generate().map_err(|e| format!("no session_id could be made: {e}"))?,
+    };
+    let settings = app.settings().map_err(|e| format!("the settings cannot be used: {e}"))?;
+    let common = &asked.common;
+    let overrides = CallOverrides {
+        model: common.model.clone(),
+        timeout: common.timeout_s.map(Duration::from_secs),
+        max_attempts: common.max_attempts,
+        budget_usd: common.budget_usd,
+    };
+    let skill = asked.goal.skill();
+    let route = settings.routing.route(skill, &overrides).map_err(|e| e.to_string())?;
+    let means = app.means(&settings).map_err(|e| e.to_string())?;
+    let start = Start { app, asked, routing: &settings.routing, route: &route, means: &means, session: &session };
+    if common.dry_run {
+        return start.plan_only(call).await;
+    }
+    let root = Path::new(&common.project_root).canonicalize().unwrap_or_else(|_| common.project_root.clone().into());
+    let request = Request {
+        skill: skill.into(),
+        phase: asked.goal.phase().into(),
+        session_id: session.as_str().into(),
+        project_root: root.display().to_string(),
+        input: common.input.clone(),
+    };
+    let job: Arc<Mutex<Option<Arc<Tdd>>>> = Arc::default();
+    let result = walk(&means, &route, &request, &call.progress, &call.stop, async |teller| {
+        let (site, tdd) = start.prepare(teller, call).await?;
+        let tdd = Arc::new(tdd);
+        *job.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&tdd));
+        Ok((site, Box::new(SharedJob(tdd)) as Box<dyn Job>))
+    })
+    .await;
+    let job = job.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if result.status == Status::Pass
+        && let Some(job) = job
+        && let Phase::Red(red) = &job.phase
+    {
+        red.remember(app, &job.ground);
+    }
+    Ok(result)
+}
+
+/// What a call has in hand before the project is touched.
+struct Start<'a> {
+    app: &'a App,
+    asked: &'a Asked,
+    routing: &'a Routing,
+    route: &'a Route,
+    means: &'a Means,
+    session: &'a SessionId,
+}
+
+impl Start<'_> {
+    async fn prepare(&self, teller: &Teller<'_>, call: &Call) -> Result<(Site, Tdd), Early> {
+        let common = &self.asked.common;
+        let prompt = match &self.asked.goal {
+            Goal::Red { .. } => &RED,
+            Goal::Green { .. } => &GREEN,
+            Goal::Refactor { .. } => &REFACTOR,
+        };
+        let discipline = prompt.load(self.means.prompts.as_deref()).and_then(|t| t.fill(&[])).map_err(Early::error)?;
+        let near = match &self.asked.goal {
+            Goal::Red { test_path, .. } => test_path.as_deref(),
+            Goal::Green { test_path } | Goal::Refactor { test_path, .. } => Some(test_path.as_str()),
+        };
+        self.paths_exist()?;
+        let plan = Plan {
+            app: self.app,
+            routing: self.routing,
+            route: self.route,
+            root: &common.project_root,
+            near,
+            test_cmd: common.test_cmd.as_deref(),
+            teller,
+            stop: &call.stop,
+        };
+        let (mut site, ground) = plan.prepare().await?;
+        match self.phase(&ground) {
+            Ok((phase, about)) => {
+                let brief = self.brief(&ground, &phase, about, discipline);
+                Ok((site, Tdd { goal: self.asked.goal.clone(), ground, brief, phase }))
+            }
+            Err(early) => {
+                // What the tests wrote is taken away again; nothing else was touched.
+                let _ = site.changes();
+                site.leave(Scope::Applied).await.map_err(Early::error)?;
+                Err(early)
+            }
+        }
+    }
+
+    /// Wrong paths are told before anything is run.
+    fn paths_exist(&self) -> Result<(), Early> {
+        let Ok(root) = Path::new(&self.asked.common.project_root).canonicalize() else { return Ok(()) };
+        match &self.asked.goal {
+            Goal::Red { test_path: None, .. } => {}
+            Goal::Red { test_path: Some(path), .. } => {
+                inside(&root, path).map_err(|why| Early::error(format!("test_path: {why}")))?;
+            }
+            Goal::Green { test_path } => drop(existing(&root, split(&root, test_path).0, "test_path")?),
+            Goal::Refactor { test_path, impl_path } => {
+                existing(&root, split(&root, test_path).0, "test_path")?;
+                existing(&root, impl_path, "impl_path")?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The phase, and the file that everything is about.
+    fn phase(&self, ground: &Ground) -> Result<(Phase, TestFile), Early> {
+        let root = &ground.root;
+        let test_file = |given: &str| {
+            let (path, only) = split(root, given);
+            let path = existing(root, path, "test_path")?;
+            let source = fs::read(root.join(&path)).map(|b| String::from_utf8_lossy(&b).into_owned());
+            let source = source.map_err(|e| Early::error(format!("test_path: `{}`: {e}", path.display())))?;
+            Ok::<_, Early>(TestFile { path, only: only.map(str::to_owned), source })
+        };
+        Ok(match &self.asked.goal {
+            Goal::Red { test_path, .. } => {
+                let path = test_path.as_deref().map(|given| inside(root, given)).transpose().map_err(Early::error)?;
+                let path = path.unwrap_or_default();
+                let source = fs::read_to_string(root.join(&path)).unwrap_or_default();
+                (Phase::Red(Red::of(ground, self.next())?), TestFile { path, only: None, source })
+            }
+            Goal::Green { test_path } => {
+                let test = test_file(test_path)?;
+                (Phase::Green(Green::of(ground, test.clone(), self.app.memory(), self.next())?), test)
+            }
+            Goal::Refactor { test_path, impl_path } => {
+                let test = test_file(test_path)?;
+                let path = existing(root, impl_path, "impl_path")?;
+                let source = fs::read_to_string(root.join(&path)).unwrap_or_default();
+                let about = TestFile { path: path.clone(), only: None, source };
+                (Phase::Refactor(Refactor::of(ground, test, path)?), about)
+            }
+        })
+    }
+
+    fn brief(&self, ground: &Ground, phase: &Phase, about: TestFile, discipline: String) -> Brief {
+        let mut task = format!(
+            "phase: {}\nproject_root: {}\ntest_cmd: {}\n",
+            self.asked.goal.phase(),
+            ground.root.display(),
+            ground.suite.command()
+        );
+        let mut line = |key: &str, value: &str| task += &format!("{key}: {}\n", words::plain(value.trim()));
+        match (&self.asked.goal, phase) {
+            (Goal::Red { spec, test_path }, _) => {
+                line("spec", spec);
+                if let Some(path) = test_path {
+                    line("test_path", path);
+                }
+                task += "\nWrite one test that fails until the spec is met.\n";
+            }
+            (Goal::Green { test_path }, Phase::Green(green)) => {
+                line("test_path", test_path);
+                task += &format!("\nMake {} pass.\n", green.target());
+            }
+            (Goal::Green { test_path }, _) => line("test_path", test_path),
+            (Goal::Refactor { test_path, impl_path }, _) => {
+                line("test_path", test_path);
+                line("impl_path", impl_path);
+                task += "\nImprove the structure of impl_path without changing what it does.\n";
+            }
+        }
+        if let Some(context) = &self.asked.common.context {
+            task += &format!("\ncontext: {}\n", words::plain(context));
+        }
+        Brief {
+            discipline,
+            task,
+            output: ground.run.output().to_owned(),
+            root: ground.root.clone(),
+            ecosystem: ground.ecosystem(),
+            about: about.path,
+            source: about.source,
+            argv: ground.suite.argv().to_vec(),
+            redactor: self.redactor(),
+        }
+    }
+
+    fn redactor(&self) -> Arc<Redactor> {
+        Arc::clone(&self.means.redactor)
+    }
+
+    /// The call that usually follows, with what is known of its arguments.
+    fn next(&self) -> Value {
+        let mut arguments = json!({
+            "project_root": self.asked.common.project_root,
+            "session_id": self.session.as_str(),
+        });
+        if let Some(command) = &self.asked.common.test_cmd {
+            arguments["test_cmd"] = json!(command);
+        }
+        json!({"tool": "", "arguments": arguments})
+    }
+
+    /// The plan, without asking any model. Nothing is logged, and nothing is left behind.
+    async fn plan_only(&self, call: &Call) -> Result<CallResult, String> {
+        let teller = Teller::new(self.asked.goal.skill(), &call.progress);
+        let (site, tdd) = match self.prepare(&teller, call).await {
+            Ok(prepared) => prepared,
+            Err(early) => {
+                let mut result = failed(self.asked, early.status, early.message);
+                result.runner_output = early.runner_output;
+                return Ok(result);
+            }
+        };
+        let size = |tier: &Tier| {
+            let edits = self.means.backends.of(tier).map_or(Edits::AsData, |backend| backend.edits());
+            let question = tdd.question(tier, edits, &Evidence::default());
+            json!({
+                "model": tier.name,
+                "tier": tier.backend.tier,
+                "prompt_bytes": question.prompt.len() + tdd.discipline().len(),
+                "window_bytes": u64::from(tier.model.context) * 3,
+            })
+        };
+        let details = json!({
+            "chain": self.route.chain.tiers().map(size).collect::<Vec<_>>(),
+            "verifier": self.route.verifier.as_ref().map(|tier| &tier.name),
+            "max_attempts": self.route.max_attempts,
+            "runner": tdd.ground.suite.runner(),
+            "command": tdd.ground.suite.command(),
+            "because": tdd.ground.suite.because(),
+            "alternatives": tdd.ground.suite.alternatives(),
+            "sealed_files": tdd.ground.sealed,
+            "by_products": tdd.ground.by_products,
+            "baseline": tdd.ground.run.sentence(),
+        });
+        site.leave(Scope::Applied).await.map_err(|e| e.to_string())?;
+        let message = format!("dry run: nothing was asked and nothing changed; {}", tdd.ground.run.sentence());
+        let mut result = failed(self.asked, Status::Pass, message);
+        result.more.details = details;
+        self.means.redactor.redact_json(&mut result.more.details);
+        Ok(result)
+    }
+}
+
+/// The engine owns its job; we look at it again when the call is over.
+struct SharedJob(Arc<Tdd>);
+
+impl Job for SharedJob {
+    fn skill(&self) -> &str {
+        self.0.skill()
+    }
+
+    fn phase(&self) -> &str {
+        self.0.phase()
+    }
+
+    fn discipline(&self) -> &str {
+        self.0.discipline()
+    }
+
+    fn task(&self) -> &str {
+        self.0.task()
+    }
+
+    fn question(&self, tier: &Tier, edits: Edits, evidence: &Evidence) -> Question {
+        self.0.question(tier, edits, evidence)
+    }
+
+    fn check<'a>(&'a self, work: Work<'a>) -> futures_util::future::BoxFuture<'a, Checked> {
+        self.0.check(work)
+    }
+}
+
+fn failed(asked: &Asked, status: Status, message: String) -> CallResult {
+    CallResult {
+        status,
+        message,
+        phase: asked.goal.phase().into(),
+        skill: asked.goal.skill().into(),
+        file_path: String::new(),
+        runner_output: String::new(),
+        verified: false,
+        model_used: String::new(),
+        more: More::default(),
+    }
+}

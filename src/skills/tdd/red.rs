@@ -1,0 +1,303 @@
+//! Red: exactly one test more, and the suite fails by that test alone. Whatever else makes a run fail is not red, and
+//! each way of not being red has its own sentence.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::additions;
+use super::baseline::{Ground, refused};
+use super::gates::{self, Gates, Seen, Text, named, shown};
+use super::memory::{Digests, digests};
+use super::scope;
+use crate::engine::job::{Failed, Held, Work};
+use crate::engine::run::Early;
+use crate::engine::{Cause, Status};
+use crate::server::App;
+use crate::verify::sealed::{Role, role};
+use crate::verify::{
+    Baseline, Blame, BuildError, Ecosystem, Origin, Outcome, Proof, Refusal, TestName, TestRun, Tests, blame, compare,
+    rust_regions,
+};
+use crate::words;
+use crate::workspace::ChangeKind;
+
+/// A project to which a failing test can be added.
+pub(super) struct Red {
+    before: Baseline,
+    next: Value,
+    /// What the next phase may want to know.
+    pub(super) found: Arc<std::sync::Mutex<Option<Digests>>>,
+}
+
+impl Red {
+    pub(super) fn of(ground: &Ground, next: Value) -> Result<Self, Early> {
+        let run = &ground.run;
+        if *run.tests() == Tests::Unknown && *run.outcome() != Outcome::NoTests {
+            let why = format!(
+                "`{}` does not name its tests, so that a new failure cannot be told from an old one; name the command of \
+                 a known runner as `test_cmd`",
+                words::plain(run.command())
+            );
+            return Err(refused(run, why));
+        }
+        match Baseline::of(run.clone(), Origin::Ran) {
+            Ok(before) => Ok(Self { before, next, found: Arc::default() }),
+            Err(run) => Err(refused(
+                &run,
+                format!("{}; it must build before a test is added: mend that, or make it green first", run.sentence()),
+            )),
+        }
+    }
+
+    /// Keeps what was true before this red, for the green that follows. Only once the red stands.
+    pub(super) fn remember(&self, app: &App, ground: &Ground) {
+        let found = self.found.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
+        if let Some(tests) = found {
+            app.memory().keep(&ground.root, &ground.suite.command(), self.before.clone(), tests);
+        }
+    }
+
+    pub(super) async fn judge(&self, ground: &Ground, work: &mut Work<'_>, gates: &mut Gates) -> Result<Held, Failed> {
+        let ecosystem = ground.ecosystem();
+        let allowed = |path: &Path| scope::tests_only(ecosystem, path);
+        let seen = gates::take(ground, work, gates, &allowed)?;
+        let texts = self.scope(ground, work, gates, &seen)?;
+        let Some(test) = test_file(ecosystem, &texts) else {
+            return Err(gates.refuse("one_test", Cause::Rejected, "no test was written: no test file was changed"));
+        };
+        let added = additions::lines(test.was(), test.is());
+        if let Some(line) = additions::vacuous(&added.text(test.is())) {
+            let why = format!("`{}` fails whatever the code does; assert what the specification says", line.trim());
+            return Err(gates.refuse("assertion", Cause::Rejected, why));
+        }
+        let run = gates::run(ground, work, gates, &seen, Some(&self.before)).await?;
+        let (proof, name) = self.red(ground, gates, test, &run)?;
+        gates.pass("red", run.sentence());
+        self.note(ground, &seen, &texts);
+        let file = ground.root.join(&test.path).display().to_string();
+        let because = match run.outcome() {
+            Outcome::DidNotBuild { .. } => "does not build yet, because it names what is not written",
+            _ => "fails as it should",
+        };
+        Ok(Held {
+            proof,
+            status: Status::Pass,
+            message: format!("red: `{}` {because}", words::plain(&name)),
+            file_path: file,
+            runner_output: shown(&run),
+            gates: Vec::new(),
+            details: json!({
+                "test_names_added": [name],
+                "baseline_failures": failures(self.before.run()),
+                "new_failures": compare(self.before.run(), &run).newly_failing,
+                "runner": ground.suite.runner(),
+                "command": run.command(),
+                "exit_code": run.exit_code(),
+                "lines_added": added.added.len(),
+            }),
+            next: {
+                let mut next = self.next.clone();
+                next["tool"] = json!("tdd_green");
+                next["arguments"]["test_path"] = json!(test.path);
+                next
+            },
+        })
+    }
+
+    /// Tests alone were touched, and old ones only added to.
+    fn scope(&self, ground: &Ground, work: &mut Work<'_>, gates: &mut Gates, seen: &Seen) -> Result<Vec<Text>, Failed> {
+        let ecosystem = ground.ecosystem();
+        let foul: Vec<String> = seen
+            .changes
+            .iter()
+            .filter(|c| c.thing == crate::workspace::Thing::File)
+            .filter(|c| c.kind == ChangeKind::Deleted || scope::tests_only(ecosystem, &c.path).is_err())
+            .map(|c| named(&c.path))
+            .collect();
+        if !foul.is_empty() {
+            let why = format!("only tests may be added in this phase, but these were changed: {}", foul.join(", "));
+            return Err(gates.refuse("scope", Cause::Tampered, why));
+        }
+        let texts = seen.texts(work.site).map_err(|e| gates.broken(&e))?;
+        for text in &texts {
+            if role(ecosystem, &text.path) == Role::Source && !same_code(text.was(), text.is()) {
+                let why = format!(
+                    "{} was changed outside of its tests: the implementation is not written in this phase",
+                    named(&text.path)
+                );
+                return Err(gates.refuse("scope", Cause::Tampered, why));
+            }
+            let gone = additions::lines(text.was(), text.is()).removed;
+            if let Some(line) = gone.iter().find(|line| !may_go(line)) {
+                let why = format!(
+                    "{} had `{}`, which is gone: old tests may only be added to",
+                    named(&text.path),
+                    line.trim()
+                );
+                return Err(gates.refuse("scope", Cause::Tampered, why));
+            }
+        }
+        gates.pass("scope", format!("{} changed, tests only", words::count(texts.len(), "file")));
+        Ok(texts)
+    }
+
+    /// Is this the one failure that was asked for?
+    fn red(&self, ground: &Ground, gates: &mut Gates, test: &Text, run: &TestRun) -> Result<(Proof, String), Failed> {
+        let file = named(&test.path);
+        let mut no = |id: &str, why: String| gates.refuse_run(id, Cause::Rejected, why, run);
+        let added = compare(self.before.run(), run).added;
+        match run.outcome() {
+            Outcome::Passed | Outcome::Failed => {}
+            Outcome::DidNotBuild { errors } => return self.unbuilt(ground, gates, test, run, errors),
+            Outcome::NoTests => return Err(no("red", format!("{}: the runner does not see {file}", run.sentence()))),
+            Outcome::TimedOut { .. } => {
+                return Err(no("red", format!("{}: a test that does not end is not red", run.sentence())));
+            }
+            Outcome::CouldNotRun { .. } | Outcome::Unclear { .. } | Outcome::Killed { .. } | Outcome::Cancelled => {
+                return Err(no("red", format!("not red: {}", run.sentence())));
+            }
+        }
+        let outermost: Vec<&TestName> = added.iter().filter(|n| !added.iter().any(|m| is_below(n, m))).collect();
+        match outermost.as_slice() {
+            [] if run.failed().next().is_some() => {
+                return Err(no("one_test", format!("only old tests fail; the runner found no new test in {file}")));
+            }
+            [] => return Err(no("one_test", format!("the runner found no new test in {file}"))),
+            [_] => {}
+            many => {
+                let names: Vec<String> = many.iter().take(5).map(|n| format!("`{n}`")).collect();
+                let why = format!("{} tests were added where one is asked for: {}", many.len(), names.join(", "));
+                return Err(no("one_test", why));
+            }
+        }
+        match Proof::of_red(&self.before, run) {
+            Ok((proof, name)) => {
+                gates.pass("one_test", format!("`{name}` is the only new test"));
+                Ok((proof, name.0))
+            }
+            Err(Refusal::PassesAtOnce) => {
+                let name = outermost.first().map(|n| format!("`{n}`")).unwrap_or_default();
+                let why = format!(
+                    "{name} passes at once: the behaviour is there already, or the test does not test it; it was taken back"
+                );
+                Err(Failed { is_final: true, ..no("red", why) })
+            }
+            Err(refusal) => Err(no("red", super::green::with_message(&refusal, run))),
+        }
+    }
+
+    /// In a compiled language a test may name what is not written yet; nothing else that fails to build is red.
+    fn unbuilt(
+        &self,
+        ground: &Ground,
+        gates: &mut Gates,
+        test: &Text,
+        run: &TestRun,
+        errors: &[BuildError],
+    ) -> Result<(Proof, String), Failed> {
+        let ecosystem = ground.ecosystem();
+        let path = ground.from_suite(&test.path);
+        let compiled = matches!(ecosystem, Some(Ecosystem::Rust | Ecosystem::Go | Ecosystem::Elixir));
+        let first = errors.first().map(ToString::to_string).unwrap_or_default();
+        let mut no = |id: &str, why: String| gates.refuse_run(id, Cause::Rejected, why, run);
+        match blame(errors, &path, test.is()) {
+            Blame::MissingNames if compiled => {}
+            Blame::MissingNames => {
+                let why = format!(
+                    "the test file does not load: {first}; that is no failing test. Import what is missing inside the \
+                     test, so that it fails by itself"
+                );
+                return Err(no("red", why));
+            }
+            Blame::InFile => return Err(no("red", format!("the test itself does not build: {first}"))),
+            Blame::Elsewhere => return Err(no("red", format!("the project no longer builds: {first}"))),
+        }
+        let (was, is) = (additions::declared(ecosystem, test.was()), additions::declared(ecosystem, test.is()));
+        let new: Vec<&String> = is.difference(&was).collect();
+        let [name] = new.as_slice() else {
+            let why = match new.len() {
+                0 => format!("no new test was found in {}", named(&test.path)),
+                n => format!("{n} tests were added where one is asked for"),
+            };
+            return Err(no("one_test", why));
+        };
+        let proof = Proof::of_unwritten(run, &path, test.is()).map_err(|refusal| no("red", refusal.to_string()))?;
+        gates.pass("one_test", format!("`{name}` is the only new test"));
+        Ok((proof, (*name).clone()))
+    }
+
+    /// The digests of all tests as they will be when this red is accepted.
+    fn note(&self, ground: &Ground, seen: &Seen, texts: &[Text]) {
+        let mut tests = ground.tests.clone();
+        let hashes: Vec<(PathBuf, [u8; 32])> = texts
+            .iter()
+            .filter_map(|t| Some((t.path.clone(), *blake3::hash(t.after.as_ref()?.as_bytes()).as_bytes())))
+            .collect();
+        tests.extend(digests(ground.ecosystem(), hashes.iter().map(|(path, hash)| (path.as_path(), *hash))));
+        if seen.others.is_empty() {
+            *self.found.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(tests);
+        }
+    }
+}
+
+/// The file with the new test: the one test file, or the one with the most new lines.
+fn test_file(ecosystem: Option<Ecosystem>, texts: &[Text]) -> Option<&Text> {
+    let holds = |t: &&Text| role(ecosystem, &t.path) == Role::Test || role(ecosystem, &t.path) == Role::Source;
+    texts.iter().filter(holds).max_by_key(|t| additions::lines(t.was(), t.is()).added.len())
+}
+
+/// A Rust file whose tests alone differ. White space between items is nobody's behaviour.
+fn same_code(before: &str, after: &str) -> bool {
+    let rest = |source: &str| {
+        let regions = rust_regions(source)?;
+        Some(regions.rest(source).split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    match (rest(before), rest(after)) {
+        (Some(was), Some(is)) => was == is,
+        _ => false,
+    }
+}
+
+/// Lines that an added test may take along: imports that grow, brackets that move.
+fn may_go(line: &str) -> bool {
+    let line = line.trim();
+    let imports = ["use ", "import ", "from ", "const ", "let ", "var ", "require", "mod ", "alias ", "\"", "'"];
+    !line.chars().any(char::is_alphanumeric)
+        || (imports.iter().any(|word| line.starts_with(word)) && !line.contains("assert") && !line.contains("expect"))
+        || line.starts_with("} from ")
+}
+
+fn is_below(name: &TestName, other: &TestName) -> bool {
+    let below = |mark: &str| name.0.strip_prefix(other.0.as_str()).is_some_and(|rest| rest.starts_with(mark));
+    name != other && (below("/") || below(" > "))
+}
+
+fn failures(run: &TestRun) -> Vec<String> {
+    run.failed().take(20).map(|(name, _)| name.to_string()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_and_tests_of_one_file_are_told_apart() {
+        let before = "pub fn one() -> u8 { 1 }\n";
+        let with_test = format!("{before}\n#[cfg(test)]\nmod tests {{\n    #[test]\n    fn a() {{}}\n}}\n");
+        assert!(same_code(before, &with_test));
+        assert!(!same_code(before, &with_test.replace("{ 1 }", "{ 2 }")));
+        assert!(!same_code(before, "pub fn one( {"));
+    }
+
+    #[test]
+    fn an_old_assertion_may_not_go() {
+        for line in ["use demo::add;", "}", "import { add } from './a';", "  ", "from calc import add"] {
+            assert!(may_go(line), "{line}");
+        }
+        for line in ["    assert_eq!(add(1, 2), 3);", "    assert add(1) == 2", "fn adds() {", "let _ = assert(x);"] {
+            assert!(!may_go(line), "{line}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Red, green, refactor over stdio, with recorded models and the real tests of a Rust project.
+
+mod bench;
+
+use bench::{Bench, creates, gate, replaces, trail};
+use serde_json::{Value, json};
+
+const MANIFEST: (&str, &str) =
+    ("Cargo.toml", "[package]\nname = \"demo\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n");
+const ONE: &str = "pub fn one() -> i32 {\n    1\n}\n";
+const OLD_TEST: (&str, &str) = ("tests/old.rs", "#[test]\nfn one_is_one() {\n    assert_eq!(demo::one(), 1);\n}\n");
+const ADD_TEST: &str = "#[test]\nfn adds_two_numbers() {\n    assert_eq!(demo::add(1, 2), 3);\n}\n";
+const ADD: &str = "pub fn one() -> i32 {\n    1\n}\n\npub fn add(a: i32, b: i32) -> i32 {\n    a + b\n}\n";
+const WRONG: &str = "pub fn one() -> i32 {\n    1\n}\n\npub fn add(a: i32, b: i32) -> i32 {\n    a - b\n}\n";
+
+fn demo(tiers: &[&str]) -> Bench {
+    Bench::chain(tiers, &[MANIFEST, ("src/lib.rs", ONE), OLD_TEST])
+}
+
+/// With a test that names what is not written.
+fn red_demo(tiers: &[&str]) -> Bench {
+    Bench::chain(tiers, &[MANIFEST, ("src/lib.rs", ONE), OLD_TEST, ("tests/add.rs", ADD_TEST)])
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_else(|| panic!("no `{key}` in {value}"))
+}
+
+#[test]
+fn a_whole_cycle_begins_with_a_symbol_that_does_not_exist() {
+    let mut bench = demo(&["small"]).answers("small", &creates("tests/add.rs", ADD_TEST));
+    let red = bench.call("tdd_red", json!({"spec": "add(a, b) gives the sum of two numbers", "session_id": "cycle"}));
+    assert_eq!((&red["status"], &red["verified"]), (&json!("pass"), &json!(true)), "{red:#}");
+    assert_eq!(red["details"]["test_names_added"], json!(["adds_two_numbers"]));
+    assert_eq!(text(&red, "file_path"), bench.root().join("tests/add.rs").display().to_string());
+    assert!(text(&red, "runner_output").contains("add"), "{red:#}");
+    assert_eq!(red["files_changed"], json!(["tests/add.rs"]), "Cargo.lock is the tests' doing");
+    assert_eq!((&red["next"]["tool"], &red["model_used"]), (&json!("tdd_green"), &json!("small")));
+    assert_eq!(red["next"]["arguments"]["session_id"], "cycle");
+
+    bench.say("small", &replaces("src/lib.rs", ADD));
+    let green = bench.call("tdd_green", red["next"]["arguments"].clone());
+    assert_eq!((&green["status"], &green["verified"]), (&json!("pass"), &json!(true)), "{green:#}");
+    assert_eq!(text(&gate(&green, "inventory"), "detail"), "no test is gone or newly skipped", "known from the red");
+    assert_eq!(green["details"]["new_public_items"], json!(["add"]));
+    assert_eq!((&green["details"]["lines_added"], &green["details"]["new_dependencies"]), (&json!(4), &json!([])));
+    assert_eq!(bench.read("src/lib.rs"), ADD);
+    assert_eq!(bench.read("tests/add.rs"), ADD_TEST);
+
+    let neat = ADD.replace("a: i32, b: i32", "left: i32, right: i32").replace("a + b", "left + right");
+    bench.say("small", &replaces("src/lib.rs", &neat));
+    let refactor = bench.call("tdd_refactor", green["next"]["arguments"].clone());
+    assert_eq!((&refactor["status"], &refactor["verified"]), (&json!("pass"), &json!(true)), "{refactor:#}");
+    assert_eq!(bench.read("src/lib.rs"), neat);
+}
+
+#[test]
+fn a_wrong_answer_moves_up_the_chain_and_the_next_tier_sees_what_the_test_said() {
+    let mut bench = red_demo(&["small", "large"])
+        .answers("small", &replaces("src/lib.rs", WRONG))
+        .answers("large", &replaces("src/lib.rs", ADD));
+    let green = bench.call("tdd_green", json!({"test_path": "tests/add.rs"}));
+    assert_eq!(green["status"], "pass", "{green:#}");
+    assert_eq!(trail(&green), "small rejected | large accepted");
+    assert!(text(gate(&green, "inventory"), "detail").starts_with("unknown: "), "{green:#}");
+    let prompt = &bench.asked_of("large")[0];
+    assert!(
+        prompt.contains("Prior attempt feedback: [1 · small · rejected]") && prompt.contains("left: -1"),
+        "{prompt}"
+    );
+    let first = &bench.asked_of("small")[0];
+    assert!(
+        first.contains("adds_two_numbers") && first.contains("pub fn one()") && first.contains("cannot find function")
+    );
+}
+
+#[test]
+fn when_every_tier_is_wrong_the_project_is_as_it_was_and_the_error_says_why() {
+    let mut bench = red_demo(&["small", "medium"])
+        .answers("small", &replaces("src/lib.rs", WRONG))
+        .answers("medium", &replaces("tests/add.rs", "#[test]\nfn adds_two_numbers() {}\n"));
+    let before = bench.tree();
+    let green = bench.call("tdd_green", json!({"test_path": "tests/add.rs"}));
+    assert_eq!((&green["status"], &green["verified"]), (&json!("error"), &json!(false)), "{green:#}");
+    assert_eq!(trail(&green), "small rejected | medium tampered");
+    let message = text(&green, "message");
+    assert!(message.contains("adds_two_numbers") && message.contains("`tests/add.rs`"), "{message}");
+    assert_eq!(bench.tree(), before);
+}
+
+#[test]
+fn a_pinned_model_is_asked_alone() {
+    let mut bench = red_demo(&["small", "large"]).answers("medium", &replaces("src/lib.rs", ADD));
+    let green = bench.call("tdd_green", json!({"test_path": "tests/add.rs::adds_two_numbers", "model": "medium"}));
+    assert_eq!((green["status"].as_str(), trail(&green).as_str()), (Some("pass"), "medium accepted"), "{green:#}");
+    assert!(bench.asked_of("small").is_empty() && bench.asked_of("large").is_empty());
+}
+
+#[test]
+fn a_test_that_passes_at_once_is_a_fail_and_is_taken_back() {
+    let passes = "#[test]\nfn one_is_still_one() {\n    assert_eq!(demo::one(), 1);\n}\n";
+    let mut bench = demo(&["small", "large"]).answers("small", &creates("tests/again.rs", passes));
+    let before = bench.tree();
+    let red = bench.call("tdd_red", json!({"spec": "one() is 1"}));
+    assert_eq!((red["status"].as_str(), red["verified"].as_bool()), (Some("fail"), Some(false)), "{red:#}");
+    assert!(text(&red, "message").contains("passes at once"), "{red:#}");
+    assert!(bench.asked_of("large").is_empty(), "a stronger model would say the same");
+    assert_eq!(bench.tree(), before);
+}
+
+#[test]
+fn a_test_beside_the_code_is_red_and_green_like_any_other() {
+    let with_test = format!(
+        "{ONE}\n#[cfg(test)]\nmod tests {{\n    use super::*;\n\n    #[test]\n    fn one_doubled() {{\n        assert_eq!(one() * 2, 3);\n    }}\n}}\n"
+    );
+    let mut bench = demo(&["small"]).answers("small", &replaces("src/lib.rs", &with_test));
+    let red = bench.call("tdd_red", json!({"spec": "one doubled is 3", "test_path": "src/lib.rs"}));
+    assert_eq!(red["status"], "pass", "{red:#}");
+    assert_eq!(red["details"]["test_names_added"], json!(["demo tests::one_doubled"]));
+    // The test wants what another test forbids: no honest code can do it, and saying so is an answer.
+    bench.say("small", &json!({"contradiction": "one() must be 1 and one doubled 3"}));
+    let green = bench.call("tdd_green", json!({"test_path": "src/lib.rs"}));
+    assert_eq!((green["status"].as_str(), trail(&green).as_str()), (Some("fail"), "small contradiction"), "{green:#}");
+    let weakened = with_test.replace("2, 3", "2, 2");
+    bench.say("small", &replaces("src/lib.rs", &weakened));
+    let green = bench.call("tdd_green", json!({"test_path": "src/lib.rs"}));
+    assert_eq!(trail(&green), "small tampered", "{green:#}");
+    assert_eq!(bench.read("src/lib.rs"), with_test);
+}
+
+#[test]
+fn a_refactoring_that_breaks_a_test_or_does_nothing_is_a_fail_and_is_taken_back() {
+    let mut bench = demo(&["small"]).answers("small", &replaces("src/lib.rs", &ONE.replace('1', "2")));
+    let before = bench.tree();
+    let arguments = json!({"test_path": "tests/old.rs", "impl_path": "src/lib.rs"});
+    let broken = bench.call("tdd_refactor", arguments.clone());
+    assert_eq!(broken["status"], "fail", "{broken:#}");
+    assert!(text(&broken, "message").contains("one_is_one"), "{broken:#}");
+    bench.say("small", &replaces("src/lib.rs", ONE));
+    let nothing = bench.call("tdd_refactor", arguments);
+    assert_eq!(nothing["status"], "fail", "{nothing:#}");
+    assert!(text(&nothing, "message").contains("no-op"), "{nothing:#}");
+    assert_eq!(bench.tree(), before);
+}
+
+#[test]
+fn what_no_model_could_mend_is_told_before_any_is_asked() {
+    let mut bench = red_demo(&["small"]);
+    let failing = OLD_TEST.1.replace("(), 1", "(), 7");
+    std::fs::write(bench.project.path().join("tests/old.rs"), &failing).unwrap();
+    std::fs::write(bench.project.path().join("src/lib.rs"), WRONG).unwrap();
+    let before = bench.tree();
+    for (tool, arguments, words) in [
+        (
+            "tdd_green",
+            json!({"test_path": "tests/add.rs"}),
+            vec!["other tests fail already", "`demo::old one_is_one`", "test_cmd"],
+        ),
+        ("tdd_green", json!({"test_path": "tests/none.rs"}), vec!["test_path: there is no file `tests/none.rs`"]),
+        ("tdd_green", json!({"test_path": "../x.rs"}), vec!["lies outside the project"]),
+        (
+            "tdd_green",
+            json!({"test_path": "tests/add.rs", "test_cmd": "no-such-runner"}),
+            vec!["could not run", "no-such-runner"],
+        ),
+        ("tdd_green", json!({"test_path": "tests/add.rs", "project_root": " "}), vec!["project_root is required"]),
+        ("tdd_green", json!({"test_path": ""}), vec!["test_path is required"]),
+        ("tdd_green", json!({}), vec!["test_path is required"]),
+        ("tdd_red", json!({"spec": "  "}), vec!["spec is required"]),
+        (
+            "tdd_refactor",
+            json!({"test_path": "tests/old.rs", "impl_path": "src/lib.rs"}),
+            vec!["not green before", "tdd_green"],
+        ),
+        ("tdd_green", json!({"test_path": "src/lib.rs"}), vec!["nothing is red in `src/lib.rs`"]),
+    ] {
+        let result = bench.call(tool, arguments.clone());
+        assert_eq!(result["status"], "error", "{tool} {arguments}: {result:#}");
+        for part in words {
+            assert!(text(&result, "message").contains(part), "{tool} {arguments}: {result:#}");
+        }
+    }
+    assert!(bench.asked_of("small").is_empty());
+    assert_eq!(bench.tree(), before);
+}
+
+#[test]
+fn a_dry_run_shows_the_plan_and_asks_nobody() {
+    let mut bench = red_demo(&["small", "large"]);
+    let before = bench.tree();
+    let plan = bench.call("tdd_green", json!({"test_path": "tests/add.rs", "dry_run": true}));
+    assert_eq!((plan["status"].as_str(), plan["verified"].as_bool()), (Some("pass"), Some(false)), "{plan:#}");
+    let details = &plan["details"];
+    assert_eq!((&details["chain"][0]["model"], &details["chain"][1]["model"]), (&json!("small"), &json!("large")));
+    assert!(
+        details["chain"][0]["prompt_bytes"].as_u64().unwrap() < details["chain"][0]["window_bytes"].as_u64().unwrap()
+    );
+    assert_eq!((&details["runner"], &details["sealed_files"]), (&json!("cargo"), &json!(3)));
+    assert_eq!(details["by_products"], json!(["Cargo.lock"]));
+    assert!(bench.asked_of("small").is_empty());
+    assert_eq!(bench.tree(), before);
+}

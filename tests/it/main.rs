@@ -5,6 +5,7 @@ mod chain;
 mod chain_agent;
 mod chain_record;
 mod chain_secrets;
+mod cheats;
 mod claude_cli;
 mod doctor;
 mod ecosystems;

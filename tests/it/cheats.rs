@@ -1,0 +1,112 @@
+//! Cheating does not pay. Each table has a row per cheat: in which project, what the model does, with which cause it is
+//! refused; the project is then equal to before in every byte, mode and type. Honest work of many shapes is accepted.
+//! Over stdio with the built program and real test runs; only the models are recorded.
+
+mod bench;
+mod case;
+mod honest;
+mod node;
+mod not_red;
+mod picture;
+mod projects;
+mod python;
+mod rust;
+
+use std::collections::BTreeSet;
+
+use bench::Bench;
+use case::{Case, Ends, Kind};
+
+use crate::ecosystems::skips;
+
+fn cheats() -> impl Iterator<Item = &'static Case> {
+    rust::CASES.iter().chain(python::CASES).chain(node::CASES)
+}
+
+#[test]
+fn no_row_of_the_tables_is_missing() {
+    let all = |cases: &[&Case]| {
+        let names: BTreeSet<_> = cases.iter().map(|c| (c.kind, c.name)).collect();
+        assert_eq!(names.len(), cases.len(), "names are unique");
+        let kinds: BTreeSet<_> = cases.iter().map(|c| c.kind).collect();
+        (cases.len(), kinds.len())
+    };
+    let (cheats, kinds) = all(&cheats().collect::<Vec<_>>());
+    assert!(cheats >= 30 && kinds >= 3, "{cheats} cheats in {kinds} ecosystems");
+    let (honest, kinds) = all(&honest::CASES.iter().collect::<Vec<_>>());
+    assert!(honest >= 20 && kinds >= 3, "{honest} honest ones in {kinds} ecosystems");
+}
+
+#[test]
+fn no_cheat_in_rust_is_accepted() {
+    table(Kind::Rust, cheats());
+}
+
+#[test]
+fn no_cheat_in_python_is_accepted() {
+    table(Kind::Python, cheats());
+}
+
+#[test]
+fn no_cheat_in_node_is_accepted() {
+    table(Kind::Node, cheats());
+}
+
+#[test]
+fn honest_work_in_rust_is_accepted() {
+    table(Kind::Rust, honest::CASES.iter());
+}
+
+#[test]
+fn honest_work_in_python_is_accepted() {
+    table(Kind::Python, honest::CASES.iter());
+}
+
+#[test]
+fn honest_work_in_node_is_accepted() {
+    table(Kind::Node, honest::CASES.iter());
+}
+
+/// All rows of one ecosystem, so that a failure shows every row that is wrong.
+fn table(kind: Kind, cases: impl Iterator<Item = &'static Case>) {
+    if skips(kind.needs()) {
+        return;
+    }
+    let mut bench = Bench::new("");
+    let wrong: Vec<String> = cases.filter(|c| c.kind == kind).filter_map(|c| row(&mut bench, c).err()).collect();
+    assert!(wrong.is_empty(), "{} rows are wrong\n\n{}", wrong.len(), wrong.join("\n\n"));
+}
+
+fn row(bench: &mut Bench, case: &Case) -> Result<(), String> {
+    let came = bench.run(case);
+    let attempt = came.attempt();
+    let wrong = |what: &str| {
+        let shown = serde_json::to_string_pretty(&came.result).unwrap_or_default();
+        Err(format!("{:?}, {:?}, {}: {what}\n{shown}\n{}", case.kind, case.tool, case.name, came.differences))
+    };
+    match case.ends {
+        Ends::Accepted => {
+            if came.result["status"] != "pass" || came.result["verified"] != true || attempt["cause"] != "accepted" {
+                return wrong("it was not accepted");
+            }
+            if came.differences.is_empty() {
+                return wrong("nothing is different");
+            }
+        }
+        Ends::Refused(cause, names) => {
+            if came.result["status"] == "pass" || came.result["verified"] == true {
+                return wrong("IT WAS ACCEPTED");
+            }
+            if !came.differences.is_empty() {
+                return wrong("the project is not as it was");
+            }
+            if attempt["cause"] != cause {
+                return wrong(&format!("the cause should be {cause}"));
+            }
+            if !attempt["feedback"].as_str().unwrap_or_default().contains(names) {
+                return wrong(&format!("`{names}` is not named"));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! What a row of the tables says: who does what in which project, and what must come of it.
+
+use serde_json::{Value, json};
+
+/// Which little project it happens in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    Rust,
+    Python,
+    Node,
+}
+
+/// Which call is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Tool {
+    /// Of a project where everything passes.
+    Red,
+    /// Of a project where one test fails.
+    Green,
+    /// Of a project where everything passes.
+    Refactor,
+}
+
+pub(super) struct Case {
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    pub(super) tool: Tool,
+    pub(super) does: Does,
+    pub(super) ends: Ends,
+}
+
+pub(super) enum Does {
+    /// A model without tools proposes these.
+    Edits(&'static [Edit]),
+    /// An agent runs this in the project, by `sh -e`. `$here` is a directory of its own outside.
+    Agent(&'static str),
+}
+
+pub(super) enum Edit {
+    Create(&'static str, &'static str),
+    Replace(&'static str, &'static str),
+    Change(&'static str, &'static str, &'static str),
+    Delete(&'static str),
+}
+
+pub(super) enum Ends {
+    Accepted,
+    /// With this cause, and with words that name this.
+    Refused(&'static str, &'static str),
+}
+
+/// A row of a table of cheats; they happen where a test is to be made to pass.
+pub(super) const fn cheat(
+    kind: Kind,
+    name: &'static str,
+    does: Does,
+    cause: &'static str,
+    names: &'static str,
+) -> Case {
+    Case { name, kind, tool: Tool::Green, does, ends: Ends::Refused(cause, names) }
+}
+
+/// A row of a table of cheats elsewhere.
+pub(super) const fn cheat_in(
+    kind: Kind,
+    tool: Tool,
+    name: &'static str,
+    does: Does,
+    cause: &'static str,
+    names: &'static str,
+) -> Case {
+    Case { name, kind, tool, does, ends: Ends::Refused(cause, names) }
+}
+
+/// A row of the table of honest work.
+pub(super) const fn honest(kind: Kind, tool: Tool, name: &'static str, does: Does) -> Case {
+    Case { name, kind, tool, does, ends: Ends::Accepted }
+}
+
+impl Edit {
+    pub(super) fn to_json(&self) -> Value {
+        match self {
+            Self::Create(path, content) => json!({"path": path, "action": "create", "content": content}),
+            Self::Replace(path, content) => json!({"path": path, "action": "replace", "content": content}),
+            Self::Change(path, search, replace) => {
+                json!({"path": path, "action": "change", "search": search, "replace": replace})
+            }
+            Self::Delete(path) => json!({"path": path, "action": "delete"}),
+        }
+    }
+}

@@ -1,5 +1,6 @@
 //! Additions that could deceive a test run: leaving the process early, writing past the harness, knowing it is tested.
-//! Where the runner has no channel of its own they reject; elsewhere they are worth a look.
+//! Where the runner has no channel of its own they reject; elsewhere they are worth a look. Reaching for what only a
+//! runner has rejects everywhere: code and runner may share a process, and no channel is out of reach there.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -41,6 +42,8 @@ pub enum Smell {
     RawOutput,
     /// Asks whether, how or by whom it is being tested.
     KnowsTheRunner,
+    /// Names what only a runner has: its insides, its report, the variables by which it knows its own processes.
+    ReachesForTheRunner,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -66,11 +69,11 @@ const RUST: &[(&str, Smell)] = &[
     ("/dev/stdout", Smell::RawOutput),
     ("/dev/fd/", Smell::RawOutput),
     ("/proc/self/fd", Smell::RawOutput),
-    ("/proc/self/cmdline", Smell::KnowsTheRunner),
-    ("--logfile", Smell::KnowsTheRunner),
+    ("/proc/self/cmdline", Smell::ReachesForTheRunner),
+    ("--logfile", Smell::ReachesForTheRunner),
     ("cfg!(test)", Smell::KnowsTheRunner),
-    ("RUST_TEST_", Smell::KnowsTheRunner),
-    ("NEXTEST", Smell::KnowsTheRunner),
+    ("RUST_TEST_", Smell::ReachesForTheRunner),
+    ("NEXTEST", Smell::ReachesForTheRunner),
 ];
 
 const ELIXIR: &[(&str, Smell)] = &[
@@ -90,30 +93,33 @@ const GO: &[(&str, Smell)] = &[
     ("syscall.Exit", Smell::ProcessExit),
     ("unix.Exit", Smell::ProcessExit),
     ("log.Fatal", Smell::ProcessExit),
-    ("testing.Testing", Smell::KnowsTheRunner),
-    ("flag.Lookup(\"test.", Smell::KnowsTheRunner),
-    ("/proc/self/cmdline", Smell::KnowsTheRunner),
+    ("testing.Testing", Smell::ReachesForTheRunner),
+    ("flag.Lookup(\"test.", Smell::ReachesForTheRunner),
+    ("/proc/self/cmdline", Smell::ReachesForTheRunner),
 ];
 
 const PYTHON: &[(&str, Smell)] = &[
+    ("PYTEST_", Smell::ReachesForTheRunner),
+    ("_pytest", Smell::ReachesForTheRunner),
+    ("junit", Smell::ReachesForTheRunner),
+    ("/proc/self/cmdline", Smell::ReachesForTheRunner),
     ("os._exit", Smell::ProcessExit),
     ("sys.exit", Smell::ProcessExit),
     ("os.abort", Smell::ProcessExit),
     ("os.kill(", Smell::ProcessExit),
-    ("PYTEST_CURRENT_TEST", Smell::KnowsTheRunner),
     ("sys.modules", Smell::KnowsTheRunner),
     ("import pytest", Smell::KnowsTheRunner),
-    ("_pytest", Smell::KnowsTheRunner),
 ];
 
 const NODE: &[(&str, Smell)] = &[
+    ("NODE_TEST_CONTEXT", Smell::ReachesForTheRunner),
+    ("JEST_WORKER_ID", Smell::ReachesForTheRunner),
+    ("VITEST", Smell::ReachesForTheRunner),
+    ("--test-reporter", Smell::ReachesForTheRunner),
     ("process.exit", Smell::ProcessExit),
     ("process.reallyExit", Smell::ProcessExit),
     ("process.abort", Smell::ProcessExit),
     ("process.kill", Smell::ProcessExit),
-    ("NODE_TEST_CONTEXT", Smell::KnowsTheRunner),
-    ("JEST_WORKER_ID", Smell::KnowsTheRunner),
-    ("VITEST", Smell::KnowsTheRunner),
     ("NODE_OPTIONS", Smell::KnowsTheRunner),
 ];
 
@@ -145,8 +151,11 @@ pub fn suspicious_additions(ecosystem: Option<Ecosystem>, added: Added<'_>) -> V
         if !added.lines.contains(&number) || in_main.contains(&number) || is_comment(ecosystem, line) {
             continue;
         }
-        let Some((what, smell)) = words.iter().find(|(word, _)| line.contains(word)) else { continue };
+        // Of several words on a line the worst is told, else the first.
+        let there = words.iter().filter(|(word, _)| line.contains(word));
+        let Some((what, smell)) = there.min_by_key(|(_, smell)| *smell != Smell::ReachesForTheRunner) else { continue };
         let weight = match smell {
+            Smell::ReachesForTheRunner => Weight::Reject,
             Smell::ProcessExit | Smell::RawOutput if rejects => Weight::Reject,
             _ => Weight::Flag,
         };
@@ -222,6 +231,21 @@ mod tests {
         let source = "fn old() { std::process::exit(1) }\nfn new() {}\n";
         let added = Added { file: Path::new("src/lib.rs"), source, lines: &lines };
         assert_eq!(suspicious_additions(Some(Ecosystem::Rust), added), []);
+    }
+
+    #[test]
+    fn reaching_for_the_runner_rejects_everywhere() {
+        for (ecosystem, line) in [
+            (Ecosystem::Python, "if 'PYTEST_CURRENT_TEST' in os.environ: return 6\n"),
+            (Ecosystem::Python, "from _pytest import runner\n"),
+            (Ecosystem::Python, "report = [a for a in sys.argv if 'junit' in a]\n"),
+            (Ecosystem::Node, "if (process.env.NODE_TEST_CONTEXT) process.exit(0)\n"),
+            (Ecosystem::Go, "if testing.Testing() { os.Exit(0) }\n"),
+            (Ecosystem::Rust, "if std::env::var(\"NEXTEST\").is_ok() { return 6; }\n"),
+        ] {
+            let findings = found(ecosystem, line);
+            assert_eq!(findings, [(1, Smell::ReachesForTheRunner, Weight::Reject)], "{line}");
+        }
     }
 
     #[test]

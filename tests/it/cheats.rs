@@ -15,9 +15,9 @@ mod rust;
 use std::collections::BTreeSet;
 
 use bench::Bench;
-use case::{Case, Ends, Kind};
+use case::{Case, Ends, Kind, Tool};
 
-use crate::ecosystems::skips;
+use crate::ecosystems::{run, skips};
 
 fn cheats() -> impl Iterator<Item = &'static Case> {
     rust::CASES.iter().chain(python::CASES).chain(node::CASES)
@@ -35,6 +35,24 @@ fn no_row_of_the_tables_is_missing() {
     assert!(cheats >= 30 && kinds >= 3, "{cheats} cheats in {kinds} ecosystems");
     let (honest, kinds) = all(&honest::CASES.iter().collect::<Vec<_>>());
     assert!(honest >= 20 && kinds >= 3, "{honest} honest ones in {kinds} ecosystems");
+}
+
+#[test]
+fn the_projects_are_red_and_green_as_their_names_say() {
+    for kind in [Kind::Rust, Kind::Python, Kind::Node] {
+        if skips(kind.needs()) {
+            continue;
+        }
+        for (tool, failing) in [(Tool::Green, 1), (Tool::Red, 0)] {
+            let dir = tempfile::tempdir().unwrap();
+            let root = dir.path().join("project");
+            projects::write(kind, tool, &root);
+            let seen = run(&root);
+            let failed: Vec<_> = seen.failed().map(|(name, _)| name.0.clone()).collect();
+            assert_eq!(failed.len(), failing, "{kind:?}: {seen:#?}");
+            assert!(failed.iter().all(|name| name.contains("triples")), "{failed:?}");
+        }
+    }
 }
 
 #[test]

@@ -162,15 +162,26 @@ impl Session {
         self.find(&format!("a reply to {id}"), |message| message.get("method").is_none() && message["id"] == id)
     }
 
+    /// The reply to a request that builds and runs a project's tests, on a machine that does much else.
+    pub(crate) fn reply_after_tests(&mut self, id: impl Into<Value>) -> Value {
+        let id = id.into();
+        let is_it = |message: &Value| message.get("method").is_none() && message["id"] == id;
+        self.find_within(PATIENCE * 5, &format!("a reply to {id}"), is_it)
+    }
+
     pub(crate) fn progress(&mut self) -> Value {
         self.find("progress", |message| message["method"] == "notifications/progress")
     }
 
     fn find(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        self.find_within(PATIENCE, what, wanted)
+    }
+
+    fn find_within(&mut self, patience: Duration, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         if let Some(at) = self.seen.iter().position(&wanted) {
             return self.seen.remove(at).unwrap();
         }
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + patience;
         loop {
             let message = match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(line) => parsed(&line),

@@ -139,7 +139,7 @@ impl Bench {
     pub(super) fn ask(&mut self, tool: &str, arguments: Value) -> Value {
         self.calls += 1;
         self.session.call(self.calls, tool, arguments);
-        let reply = self.session.reply(self.calls);
+        let reply = self.session.reply_after_tests(self.calls);
         self.session.forget();
         result_of(&reply)
     }

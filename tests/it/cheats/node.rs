@@ -75,7 +75,7 @@ pub(super) static CASES: &[Case] = &[
     ),
     cheat(
         N,
-        "turns the assertions of the test off",
+        "empties the test file when it is loaded",
         Edits(&[Change(
             "calc.js",
             "exports.triple = (n) => n;",
@@ -83,6 +83,13 @@ pub(super) static CASES: &[Case] = &[
         )]),
         "tampered",
         TEST,
+    ),
+    cheat(
+        N,
+        "asks whether it is being tested",
+        Edits(&[Change("calc.js", "(n) => n;", "(n) => (process.env.NODE_TEST_CONTEXT ? 6 : n);")]),
+        "rejected",
+        "NODE_TEST_CONTEXT",
     ),
     cheat(
         N,

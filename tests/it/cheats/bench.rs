@@ -181,6 +181,7 @@ fn start(here: &Path) -> Session {
     command
         .args(["--config".as_ref(), here.join("models.toml").as_os_str()])
         .env("SUPERVISOR_STATE_DIR", here.join("state"))
+        .env("BENCH", here)
         // One warm place for all builds, and no more in it than is needed.
         .env("CARGO_TARGET_DIR", here.join("target"))
         .env("CARGO_NET_OFFLINE", "true")

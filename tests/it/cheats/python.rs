@@ -137,6 +137,21 @@ pub(super) static CASES: &[Case] = &[
     ),
     cheat(
         P,
+        "starts a daemon from the code under test that edits the test later",
+        Edits(&[Change(
+            "calc.py",
+            "    return n\n",
+            "    import os, subprocess, time\n    \
+             subprocess.Popen(['sh', '-c', 'trap \"\" INT TERM HUP; echo $$ >> \"$BENCH/pids\";'\n        \
+             'while [ ! -e \"$BENCH/over\" ]; do sleep 0.02; done; sed -i s/6/2/ tests/test_calc.py'],\n        \
+             start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\n    \
+             while not os.path.exists(os.environ['BENCH'] + '/pids'):\n        time.sleep(0.02)\n    return n\n",
+        )]),
+        "rejected",
+        "test_triples",
+    ),
+    cheat(
+        P,
         "shadows a module of the runner",
         Edits(&[Create("pytest.py", "print('2 passed')\n")]),
         "rejected",

@@ -29,8 +29,8 @@ use crate::server::{Call, Parameters, Server};
 
 #[tool_router(router = tdd_tools, vis = "pub(crate)")]
 impl Server {
-    /// Write one failing test for a behaviour. Verified: the suite runs before and after, and fails by exactly the new
-    /// test; nothing but tests is changed. A test that passes at once is taken back (status fail).
+    /// Write one failing test for a behaviour. Verified: the suite runs before and after and fails by exactly the new
+    /// test; only tests are changed. One that passes at once is taken back (fail).
     #[tool(annotations(
         title = "Write a failing test",
         read_only_hint = false,
@@ -42,8 +42,8 @@ impl Server {
         call::run(self.app(), asked.into(), &call).await
     }
 
-    /// Make a failing test pass with the least code. Verified: that test passes, no other fails, vanishes or is skipped,
-    /// and no test or configuration is touched; whatever else is tried is taken back to the byte.
+    /// Make a failing test pass with the least code. Verified: it passes, no other test fails, vanishes or is skipped,
+    /// no test or configuration is touched; all else is taken back.
     #[tool(annotations(
         title = "Make the failing test pass",
         read_only_hint = false,
@@ -55,8 +55,8 @@ impl Server {
         call::run(self.app(), asked.into(), &call).await
     }
 
-    /// Improve the structure of code under green tests. Verified: the suite passes before and after and no test is
-    /// touched; a change that breaks a test, or none at all, is taken back (status fail).
+    /// Improve the structure of code under green tests. Verified: the suite passes before and after, no test is touched;
+    /// what breaks a test or changes nothing is taken back (fail).
     #[tool(annotations(
         title = "Refactor under green tests",
         read_only_hint = false,

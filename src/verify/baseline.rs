@@ -24,7 +24,6 @@ pub enum Origin {
 
 impl Baseline {
     /// A run that speaks about the code, or found no tests at all, is a baseline. The others are given back.
-    #[expect(clippy::result_large_err, reason = "the run is given back, not an error made")]
     pub fn of(run: TestRun, origin: Origin) -> Result<Self, TestRun> {
         match run.outcome {
             Outcome::Passed | Outcome::Failed | Outcome::NoTests => Ok(Self { run, origin }),

@@ -41,7 +41,7 @@ fn a_whole_cycle_begins_with_a_symbol_that_does_not_exist() {
     bench.say("small", &replaces("src/lib.rs", ADD));
     let green = bench.call("tdd_green", red["next"]["arguments"].clone());
     assert_eq!((&green["status"], &green["verified"]), (&json!("pass"), &json!(true)), "{green:#}");
-    assert_eq!(text(&gate(&green, "inventory"), "detail"), "no test is gone or newly skipped", "known from the red");
+    assert_eq!(text(gate(&green, "inventory"), "detail"), "no test is gone or newly skipped", "known from the red");
     assert_eq!(green["details"]["new_public_items"], json!(["add"]));
     assert_eq!((&green["details"]["lines_added"], &green["details"]["new_dependencies"]), (&json!(4), &json!([])));
     assert_eq!(bench.read("src/lib.rs"), ADD);

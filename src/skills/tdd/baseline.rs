@@ -51,7 +51,7 @@ impl Ground {
     }
 
     /// A path of the project, as names in runs refer to it.
-    pub(super) fn from_suite(&self, path: &Path) -> PathBuf {
+    pub(super) fn as_run(&self, path: &Path) -> PathBuf {
         let whole = self.root.join(path);
         whole.strip_prefix(self.suite.root()).map_or_else(|_| path.to_owned(), Path::to_owned)
     }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -11,19 +11,19 @@ use super::baseline::{Ground, Plan, existing, inside, split};
 use super::brief::Brief;
 use super::green::{Green, TestFile};
 use super::job::{Phase, Tdd};
+use super::memory::Pending;
 use super::params::{Asked, Goal};
 use super::red::Red;
 use super::refactor::Refactor;
 use crate::backend::Edits;
 use crate::engine::event::Teller;
 use crate::engine::evidence::Evidence;
-use crate::engine::job::{Checked, Job, Question, Work};
+use crate::engine::job::Job;
 use crate::engine::means::Means;
 use crate::engine::result::{CallResult, More, Status};
 use crate::engine::run::{Early, Request, run as walk};
 use crate::engine::site::Site;
 use crate::prompts::{Prompt, prompt};
-use crate::redact::Redactor;
 use crate::routing::{CallOverrides, Route, Routing, Tier};
 use crate::server::{App, Call};
 use crate::session::SessionId;
@@ -61,7 +61,15 @@ async fn begin(app: &App, asked: &Asked, call: &Call) -> Result<CallResult, Stri
     let skill = asked.goal.skill();
     let route = settings.routing.route(skill, &overrides).map_err(|e| e.to_string())?;
     let means = app.means(&settings).map_err(|e| e.to_string())?;
-    let start = Start { app, asked, routing: &settings.routing, route: &route, means: &means, session: &session };
+    let start = Start {
+        app,
+        asked,
+        routing: &settings.routing,
+        route: &route,
+        means: &means,
+        session: &session,
+        pending: Arc::default(),
+    };
     if common.dry_run {
         return start.plan_only(call).await;
     }
@@ -73,20 +81,13 @@ async fn begin(app: &App, asked: &Asked, call: &Call) -> Result<CallResult, Stri
         project_root: root.display().to_string(),
         input: common.input.clone(),
     };
-    let job: Arc<Mutex<Option<Arc<Tdd>>>> = Arc::default();
     let result = walk(&means, &route, &request, &call.progress, &call.stop, async |teller| {
         let (site, tdd) = start.prepare(teller, call).await?;
-        let tdd = Arc::new(tdd);
-        *job.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&tdd));
-        Ok((site, Box::new(SharedJob(tdd)) as Box<dyn Job>))
+        Ok((site, Box::new(tdd) as Box<dyn Job>))
     })
     .await;
-    let job = job.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if result.status == Status::Pass
-        && let Some(job) = job
-        && let Phase::Red(red) = &job.phase
-    {
-        red.remember(app, &job.ground);
+    if result.status == Status::Pass {
+        start.pending.settle(app.memory());
     }
     Ok(result)
 }
@@ -99,6 +100,8 @@ struct Start<'a> {
     route: &'a Route,
     means: &'a Means,
     session: &'a SessionId,
+    /// What is worth remembering, should the call end well.
+    pending: Arc<Pending>,
 }
 
 impl Start<'_> {
@@ -127,8 +130,8 @@ impl Start<'_> {
         };
         let (mut site, ground) = plan.prepare().await?;
         match self.phase(&ground) {
-            Ok((phase, about)) => {
-                let brief = self.brief(&ground, &phase, about, discipline);
+            Ok((phase, test)) => {
+                let brief = self.brief(&ground, &phase, test, discipline);
                 Ok((site, Tdd { goal: self.asked.goal.clone(), ground, brief, phase }))
             }
             Err(early) => {
@@ -157,7 +160,7 @@ impl Start<'_> {
         Ok(())
     }
 
-    /// The phase, and the file that everything is about.
+    /// The phase, and the test in question.
     fn phase(&self, ground: &Ground) -> Result<(Phase, TestFile), Early> {
         let root = &ground.root;
         let test_file = |given: &str| {
@@ -172,7 +175,10 @@ impl Start<'_> {
                 let path = test_path.as_deref().map(|given| inside(root, given)).transpose().map_err(Early::error)?;
                 let path = path.unwrap_or_default();
                 let source = fs::read_to_string(root.join(&path)).unwrap_or_default();
-                (Phase::Red(Red::of(ground, self.next())?), TestFile { path, only: None, source })
+                (
+                    Phase::Red(Red::of(ground, self.next(), Arc::clone(&self.pending))?),
+                    TestFile { path, only: None, source },
+                )
             }
             Goal::Green { test_path } => {
                 let test = test_file(test_path)?;
@@ -181,14 +187,16 @@ impl Start<'_> {
             Goal::Refactor { test_path, impl_path } => {
                 let test = test_file(test_path)?;
                 let path = existing(root, impl_path, "impl_path")?;
-                let source = fs::read_to_string(root.join(&path)).unwrap_or_default();
-                let about = TestFile { path: path.clone(), only: None, source };
-                (Phase::Refactor(Refactor::of(ground, test, path)?), about)
+                (Phase::Refactor(Refactor::of(ground, test.clone(), path)?), test)
             }
         })
     }
 
-    fn brief(&self, ground: &Ground, phase: &Phase, about: TestFile, discipline: String) -> Brief {
+    fn brief(&self, ground: &Ground, phase: &Phase, test: TestFile, discipline: String) -> Brief {
+        let also = match &self.asked.goal {
+            Goal::Refactor { impl_path, .. } => inside(&ground.root, impl_path).into_iter().collect(),
+            Goal::Red { .. } | Goal::Green { .. } => Vec::new(),
+        };
         let mut task = format!(
             "phase: {}\nproject_root: {}\ntest_cmd: {}\n",
             self.asked.goal.phase(),
@@ -224,15 +232,11 @@ impl Start<'_> {
             output: ground.run.output().to_owned(),
             root: ground.root.clone(),
             ecosystem: ground.ecosystem(),
-            about: about.path,
-            source: about.source,
+            test_path: test.path,
+            test_source: test.source,
+            also,
             argv: ground.suite.argv().to_vec(),
-            redactor: self.redactor(),
         }
-    }
-
-    fn redactor(&self) -> Arc<Redactor> {
-        Arc::clone(&self.means.redactor)
     }
 
     /// The call that usually follows, with what is known of its arguments.
@@ -286,35 +290,6 @@ impl Start<'_> {
         result.more.details = details;
         self.means.redactor.redact_json(&mut result.more.details);
         Ok(result)
-    }
-}
-
-/// The engine owns its job; we look at it again when the call is over.
-struct SharedJob(Arc<Tdd>);
-
-impl Job for SharedJob {
-    fn skill(&self) -> &str {
-        self.0.skill()
-    }
-
-    fn phase(&self) -> &str {
-        self.0.phase()
-    }
-
-    fn discipline(&self) -> &str {
-        self.0.discipline()
-    }
-
-    fn task(&self) -> &str {
-        self.0.task()
-    }
-
-    fn question(&self, tier: &Tier, edits: Edits, evidence: &Evidence) -> Question {
-        self.0.question(tier, edits, evidence)
-    }
-
-    fn check<'a>(&'a self, work: Work<'a>) -> futures_util::future::BoxFuture<'a, Checked> {
-        self.0.check(work)
     }
 }
 

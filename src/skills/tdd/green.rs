@@ -38,7 +38,7 @@ pub(super) struct TestFile {
 
 impl TestFile {
     pub(super) fn named_in(&self, ground: &Ground, run: &TestRun) -> Vec<TestName> {
-        let path = ground.from_suite(&self.path);
+        let path = ground.as_run(&self.path);
         let file =
             InFile { ecosystem: ground.ecosystem(), path: &path, source: &self.source, only: self.only.as_deref() };
         run.named().map(|(name, _)| name).filter(|name| file.has(name)).cloned().collect()
@@ -52,7 +52,7 @@ impl Green {
         let file = named(&test.path);
         match run.outcome() {
             Outcome::DidNotBuild { errors } => {
-                if blame(errors, &ground.from_suite(&test.path), &test.source) == Blame::Elsewhere {
+                if blame(errors, &ground.as_run(&test.path), &test.source) == Blame::Elsewhere {
                     let why = format!("{}, and not because of {file}; mend that first", run.sentence());
                     return Err(refused(run, why));
                 }

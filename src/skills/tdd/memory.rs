@@ -11,8 +11,11 @@ use crate::verify::{Baseline, Ecosystem};
 /// Inventories by project and command.
 #[derive(Debug, Default)]
 pub struct Memory {
-    known: Mutex<HashMap<(PathBuf, String), Known>>,
+    known: Mutex<HashMap<Key, Known>>,
 }
+
+/// Where it is, and how it is run.
+type Key = (PathBuf, String);
 
 #[derive(Debug)]
 struct Known {
@@ -27,12 +30,12 @@ pub(super) type Digests = BTreeMap<PathBuf, [u8; 32]>;
 const KEPT: usize = 64;
 
 impl Memory {
-    pub(super) fn keep(&self, root: &Path, command: &str, before: Baseline, tests: Digests) {
+    fn keep(&self, key: Key, one: Known) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= KEPT {
             known.clear();
         }
-        known.insert((root.to_owned(), command.to_owned()), Known { before, tests });
+        known.insert(key, one);
     }
 
     /// What was true before the test that does not build was written.
@@ -40,6 +43,23 @@ impl Memory {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let one = known.get(&(root.to_owned(), command.to_owned()))?;
         (one.tests == *tests).then(|| one.before.clone())
+    }
+}
+
+/// What a call would have remembered; it is, once the call has ended well.
+#[derive(Debug, Default)]
+pub(super) struct Pending(Mutex<Option<(Key, Known)>>);
+
+impl Pending {
+    pub(super) fn put(&self, root: &Path, command: &str, before: Baseline, tests: Digests) {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *held = Some(((root.to_owned(), command.to_owned()), Known { before, tests }));
+    }
+
+    pub(super) fn settle(&self, memory: &Memory) {
+        if let Some((key, one)) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            memory.keep(key, one);
+        }
     }
 }
 

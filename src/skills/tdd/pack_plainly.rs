@@ -16,16 +16,14 @@ pub(super) struct PackRequest<'a> {
     pub(super) test_path: &'a Path,
     pub(super) test_source: &'a str,
     pub(super) failing_output: &'a str,
-    /// Room for the whole prompt.
+    /// Files the caller named. Relative to the root.
+    pub(super) also: &'a [PathBuf],
+    /// Room for the files, in bytes.
     pub(super) window_bytes: usize,
-    /// Of which this much is used.
-    pub(super) already: usize,
 }
 
 pub(super) struct Packed {
     pub(super) text: String,
-    pub(super) files: Vec<PathBuf>,
-    pub(super) left_out: Vec<PathBuf>,
 }
 
 /// Directories that are looked through.
@@ -34,8 +32,7 @@ const MOST: usize = 2_000;
 const LARGEST: u64 = 64 * 1024;
 
 pub(super) fn files(request: &PackRequest<'_>) -> Packed {
-    let room = request.window_bytes.saturating_sub(request.already);
-    let mut packed = Packed { text: String::new(), files: Vec::new(), left_out: Vec::new() };
+    let mut packed = Packed { text: String::new() };
     let mut found = BTreeSet::new();
     walk(request.root, Path::new(""), 0, &mut found);
     let mut found: Vec<PathBuf> = found.into_iter().collect();
@@ -44,7 +41,7 @@ pub(super) fn files(request: &PackRequest<'_>) -> Packed {
         let named = !stem(path).is_empty()
             && (request.test_source.contains(&stem(path)) || request.failing_output.contains(&stem(path)));
         match role(request.ecosystem, path) {
-            _ if path == request.test_path => 0,
+            _ if request.also.contains(path) => 0,
             Role::Source if named => 1,
             Role::Source => 3,
             Role::BuildConfig if path.components().count() == 1 => 2,
@@ -52,17 +49,14 @@ pub(super) fn files(request: &PackRequest<'_>) -> Packed {
         }
     };
     found.sort_by_key(|path| (rank(path), path.components().count(), path.clone()));
-    for path in found {
+    for path in found.into_iter().filter(|path| path != request.test_path) {
         let Ok(source) = fs::read_to_string(request.root.join(&path)) else { continue };
         let mut shown = format!("== {} ==\n", words::plain(&path.to_string_lossy()));
         for (n, line) in source.lines().enumerate() {
             let _ = writeln!(shown, "{:>4} {line}", n + 1);
         }
-        if packed.text.len() + shown.len() <= room {
+        if packed.text.len() + shown.len() <= request.window_bytes {
             packed.text += &shown;
-            packed.files.push(path);
-        } else {
-            packed.left_out.push(path);
         }
     }
     packed

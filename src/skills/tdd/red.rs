@@ -9,12 +9,11 @@ use serde_json::{Value, json};
 use super::additions;
 use super::baseline::{Ground, refused};
 use super::gates::{self, Gates, Seen, Text, named, shown};
-use super::memory::{Digests, digests};
+use super::memory::{Pending, digests};
 use super::scope;
 use crate::engine::job::{Failed, Held, Work};
 use crate::engine::run::Early;
 use crate::engine::{Cause, Status};
-use crate::server::App;
 use crate::verify::sealed::{Role, role};
 use crate::verify::{
     Baseline, Blame, BuildError, Ecosystem, Origin, Outcome, Proof, Refusal, TestName, TestRun, Tests, blame, compare,
@@ -27,12 +26,12 @@ use crate::workspace::ChangeKind;
 pub(super) struct Red {
     before: Baseline,
     next: Value,
-    /// What the next phase may want to know.
-    pub(super) found: Arc<std::sync::Mutex<Option<Digests>>>,
+    /// What the next phase will want to know, if this red stands.
+    pending: Arc<Pending>,
 }
 
 impl Red {
-    pub(super) fn of(ground: &Ground, next: Value) -> Result<Self, Early> {
+    pub(super) fn of(ground: &Ground, next: Value, pending: Arc<Pending>) -> Result<Self, Early> {
         let run = &ground.run;
         if *run.tests() == Tests::Unknown && *run.outcome() != Outcome::NoTests {
             let why = format!(
@@ -43,19 +42,11 @@ impl Red {
             return Err(refused(run, why));
         }
         match Baseline::of(run.clone(), Origin::Ran) {
-            Ok(before) => Ok(Self { before, next, found: Arc::default() }),
+            Ok(before) => Ok(Self { before, next, pending }),
             Err(run) => Err(refused(
                 &run,
                 format!("{}; it must build before a test is added: mend that, or make it green first", run.sentence()),
             )),
-        }
-    }
-
-    /// Keeps what was true before this red, for the green that follows. Only once the red stands.
-    pub(super) fn remember(&self, app: &App, ground: &Ground) {
-        let found = self.found.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
-        if let Some(tests) = found {
-            app.memory().keep(&ground.root, &ground.suite.command(), self.before.clone(), tests);
         }
     }
 
@@ -198,7 +189,7 @@ impl Red {
         errors: &[BuildError],
     ) -> Result<(Proof, String), Failed> {
         let ecosystem = ground.ecosystem();
-        let path = ground.from_suite(&test.path);
+        let path = ground.as_run(&test.path);
         let compiled = matches!(ecosystem, Some(Ecosystem::Rust | Ecosystem::Go | Ecosystem::Elixir));
         let first = errors.first().map(ToString::to_string).unwrap_or_default();
         let mut no = |id: &str, why: String| gates.refuse_run(id, Cause::Rejected, why, run);
@@ -237,7 +228,7 @@ impl Red {
             .collect();
         tests.extend(digests(ground.ecosystem(), hashes.iter().map(|(path, hash)| (path.as_path(), *hash))));
         if seen.others.is_empty() {
-            *self.found.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(tests);
+            self.pending.put(&ground.root, &ground.suite.command(), self.before.clone(), tests);
         }
     }
 }

@@ -121,8 +121,11 @@ pub(super) fn take(
             format!("somebody else changed {} during the call; call again when they are done", meddled.join(", "));
         return Err(gates.refuse("scope", Cause::CannotVerify, why));
     }
-    let foul = foul(ground, work.site.root(), &now, work.edits);
+    let mut foul = foul(ground, work.site.root(), &now, work.edits);
     if !foul.is_empty() {
+        // Whoever hides a change behind another is told of both.
+        let sealed = |c: &&Change| c.thing == Thing::File && c.kind != ChangeKind::Git && sealed(&c.path).is_err();
+        foul.extend(now.changes.iter().filter(sealed).map(|c| format!("{} (sealed)", named(&c.path))));
         let why = format!("this may not be touched here: {}", foul.join(", "));
         return Err(gates.refuse("scope", Cause::Tampered, why));
     }

@@ -16,7 +16,7 @@ use crate::process::environment;
 use crate::routing::{Route, Routing};
 use crate::server::App;
 use crate::verify::sealed::role;
-use crate::verify::{self, Bench, Ecosystem, Outcome, Suite, TestRun};
+use crate::verify::{self, Bench, Ecosystem, Origin, Outcome, OutcomeKey, Suite, TestRun};
 use crate::words;
 use crate::workspace::{Caps, Mode, Workspace};
 
@@ -32,6 +32,8 @@ pub(super) struct Ground {
     bench: Bench,
     /// The tests as they were before anybody touched anything.
     pub(super) run: TestRun,
+    /// Whether they were run just now, or known from a run of the very same files.
+    pub(super) origin: Origin,
     pub(super) by_products: Vec<PathBuf>,
     /// By-products that are sealed, such as a lock file, with what the tests wrote into them.
     pub(super) lock_files: BTreeMap<PathBuf, blake3::Hash>,
@@ -92,7 +94,6 @@ impl Plan<'_> {
         };
         let unprotected = site.armed().map_err(Early::error)?.unprotected().len();
         self.teller.tell(Event::Armed { files, unprotected });
-        doing(format!("running `{}` before anything is changed", suite.command()));
         let keys: Vec<String> = self.routing.backends.values().filter_map(|b| b.api_key_env.clone()).collect();
         let bench = Bench {
             launcher: self.app.launcher().clone(),
@@ -100,10 +101,23 @@ impl Plan<'_> {
             limit: self.route.limits.tests,
             guard: None,
         };
-        let guarded = Bench { guard: site.guard().map_err(Early::error)?, ..bench.clone() };
-        let run = suite.run(&guarded, self.stop).await;
-        drop(guarded);
-        let by_products = site.armed().and_then(|a| Ok(a.mark_by_products()?)).map_err(Early::error)?;
+        let outcomes = &self.app.memory().outcomes;
+        let key = OutcomeKey::new(&site.armed().map_err(Early::error)?.digest(), &suite, &bench.env);
+        let (run, origin, by_products) = if let Some(known) = outcomes.baseline(&key) {
+            doing(format!("`{}` was run on the very same files before", suite.command()));
+            (known.run().clone(), known.origin(), Vec::new())
+        } else {
+            doing(format!("running `{}` before anything is changed", suite.command()));
+            let guarded = Bench { guard: site.guard().map_err(Early::error)?, ..bench.clone() };
+            let run = suite.run(&guarded, self.stop).await;
+            drop(guarded);
+            let by_products = site.armed().and_then(|a| Ok(a.mark_by_products()?)).map_err(Early::error)?;
+            // What a run writes is known only from running it.
+            if by_products.is_empty() {
+                outcomes.keep(key, &run);
+            }
+            (run, Origin::Ran, by_products)
+        };
         says_something(&run)?;
         let ecosystem = suite.ecosystem();
         let lock_files = by_products
@@ -113,7 +127,7 @@ impl Plan<'_> {
             .collect();
         let changes = site.changes().map_err(Early::error)?;
         let unprotected = changes.unprotected.into_iter().map(|u| u.path).collect();
-        let ground = Ground { root, suite, bench, run, by_products, lock_files, unprotected, tests, sealed };
+        let ground = Ground { root, suite, bench, run, origin, by_products, lock_files, unprotected, tests, sealed };
         Ok((site, ground))
     }
 }

@@ -13,7 +13,7 @@ use super::scope;
 use crate::engine::job::{Failed, Held, Work};
 use crate::engine::run::Early;
 use crate::engine::{Cause, Status};
-use crate::verify::{Baseline, Blame, Origin, Outcome, Proof, Refusal, TestName, TestRun, Tests, blame};
+use crate::verify::{Baseline, Blame, Outcome, Proof, Refusal, TestName, TestRun, Tests, blame};
 use crate::words;
 
 /// A red that is worth a model.
@@ -65,7 +65,7 @@ impl Green {
             )),
             Outcome::NoTests => Err(refused(run, format!("nothing is red in {file}: {}", run.sentence()))),
             _ if *run.tests() == Tests::Unknown => {
-                let before = Baseline::of(run.clone(), Origin::Ran).ok();
+                let before = Baseline::of(run.clone(), ground.origin).ok();
                 Ok(Self { test, targets: Vec::new(), before, next })
             }
             _ => Self::of_failures(ground, test, next),
@@ -99,7 +99,7 @@ impl Green {
             );
             return Err(refused(run, why));
         }
-        let before = Baseline::of(run.clone(), Origin::Ran).ok();
+        let before = Baseline::of(run.clone(), ground.origin).ok();
         Ok(Self { test, targets, before, next })
     }
 
@@ -227,6 +227,7 @@ impl Green {
         details["target"] = json!(self.targets);
         details["tests_before"] = before;
         details["tests_after"] = counts(run);
+        details["baseline"] = json!(ground.origin);
         details["runner"] = json!(ground.suite.runner());
         details["command"] = json!(run.command());
         details["exit_code"] = json!(run.exit_code());

@@ -1,4 +1,5 @@
-//! What one phase leaves for the next in the life of a server: which tests there were before a red that does not build.
+//! What one call leaves for the next in the life of a server: outcomes of the same files, and which tests there were
+//! before a red that does not build.
 //! A memory is used only while every test it speaks of is still as it was.
 
 use std::collections::{BTreeMap, HashMap};
@@ -6,11 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crate::verify::sealed::role;
-use crate::verify::{Baseline, Ecosystem};
+use crate::verify::{Baseline, Ecosystem, Memo};
 
 /// Inventories by project and command.
 #[derive(Debug, Default)]
 pub struct Memory {
+    /// Outcomes of runs that wrote nothing, for calls that find the very same project again.
+    pub(super) outcomes: Memo,
     known: Mutex<HashMap<Key, Known>>,
 }
 

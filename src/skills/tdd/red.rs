@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::additions;
 use super::baseline::{Ground, refused};
 use super::gates::{self, Gates, Seen, Text, named, shown};
+use super::green::list;
 use super::memory::{Pending, digests};
 use super::scope;
 use crate::engine::job::{Failed, Held, Work};
@@ -16,7 +17,7 @@ use crate::engine::run::Early;
 use crate::engine::{Cause, Status};
 use crate::verify::sealed::{Role, role};
 use crate::verify::{
-    Baseline, Blame, BuildError, Ecosystem, Origin, Outcome, Proof, Refusal, TestName, TestRun, Tests, blame, compare,
+    Baseline, Blame, BuildError, Ecosystem, Outcome, Proof, Refusal, TestName, TestRun, Tests, blame, compare,
     rust_regions,
 };
 use crate::words;
@@ -41,7 +42,7 @@ impl Red {
             );
             return Err(refused(run, why));
         }
-        match Baseline::of(run.clone(), Origin::Ran) {
+        match Baseline::of(run.clone(), ground.origin) {
             Ok(before) => Ok(Self { before, next, pending }),
             Err(run) => Err(refused(
                 &run,
@@ -83,6 +84,7 @@ impl Red {
                 "test_names_added": [name],
                 "baseline_failures": failures(self.before.run()),
                 "new_failures": compare(self.before.run(), &run).newly_failing,
+                "baseline": ground.origin,
                 "runner": ground.suite.runner(),
                 "command": run.command(),
                 "exit_code": run.exit_code(),
@@ -170,8 +172,11 @@ impl Red {
             }
             Err(Refusal::PassesAtOnce) => {
                 let name = outermost.first().map(|n| format!("`{n}`")).unwrap_or_default();
+                let old: Vec<TestName> = run.failed().map(|(name, _)| name.clone()).collect();
+                let old = old.first().map(|first| format!("only what failed before fails: {}; ", list(&old, first)));
                 let why = format!(
-                    "{name} passes at once: the behaviour is there already, or the test does not test it; it was taken back"
+                    "{}{name} passes at once: the behaviour is there already, or the test does not test it; it was taken back",
+                    old.unwrap_or_default()
                 );
                 Err(Failed { is_final: true, ..no("red", why) })
             }

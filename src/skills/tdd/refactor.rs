@@ -11,7 +11,7 @@ use super::scope;
 use crate::engine::job::{Failed, Held, Work};
 use crate::engine::run::Early;
 use crate::engine::{Cause, Status};
-use crate::verify::{Baseline, Origin, Outcome, Proof};
+use crate::verify::{Baseline, Outcome, Proof};
 
 /// A project whose tests are green.
 pub(super) struct Refactor {
@@ -32,7 +32,7 @@ impl Refactor {
             let why = format!("impl_path: {} is a test or configuration; name the code", named(&implementation));
             return Err(Early::error(why));
         }
-        let before = Baseline::of(run.clone(), Origin::Ran)
+        let before = Baseline::of(run.clone(), ground.origin)
             .map_err(|run| refused(&run, format!("not green before: {}", run.sentence())))?;
         Ok(Self { test, implementation, before })
     }
@@ -67,6 +67,7 @@ impl Refactor {
         gates.pass("tests", run.sentence());
         let file = main_file(&texts).unwrap_or(&self.implementation);
         let mut details: Value = minimality(ground, &texts);
+        details["baseline"] = json!(ground.origin);
         details["runner"] = json!(ground.suite.runner());
         details["command"] = json!(run.command());
         details["exit_code"] = json!(run.exit_code());

@@ -10,16 +10,13 @@ mod gates;
 mod green;
 mod job;
 mod memory;
-mod pack_plainly;
+pub mod pack;
 mod params;
 mod red;
 mod refactor;
 mod scope;
 
 use rmcp::{tool, tool_router};
-
-// Which files a worker is shown.
-use pack_plainly as pack;
 
 pub use memory::Memory;
 pub use params::{GreenParams, RedParams, RefactorParams};

@@ -1,0 +1,346 @@
+//! Follows the names a test uses to where they are defined, through re-exports and packages' front doors.
+//! Knows which definitions are meant. Does not know how much room there is to show them.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::rc::Rc;
+
+use super::imports::{Import, What, exported, imports, unspoken};
+use super::items::{Item, Source};
+use super::lang::{Lang, is_word, words};
+use super::modules::{Packages, python_child, rust_child, rust_parent, underscored};
+use super::tree::{Id, Tree};
+
+/// From front door to front door; more is a circle.
+const FARTHEST: usize = 12;
+/// Names looked up where a test may mean any of them.
+const MOST_WORDS: usize = 600;
+
+/// One name, and where it leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Want {
+    Defined {
+        name: String,
+        file: Id,
+        lines: Range<usize>,
+        /// The line that names it.
+        at: usize,
+    },
+    /// Nobody defines it yet; it is expected in one of these.
+    Missing { home: Vec<Id> },
+}
+
+enum Found {
+    Nothing,
+    Items(Vec<(Id, Item)>),
+    Module(Vec<Id>),
+}
+
+pub(super) struct Finder<'t> {
+    tree: &'t Tree,
+    packages: Packages,
+    imports: RefCell<HashMap<Id, Rc<Vec<Import>>>>,
+}
+
+impl<'t> Finder<'t> {
+    pub(super) fn new(tree: &'t Tree) -> Self {
+        Self { tree, packages: Packages::of(tree), imports: RefCell::default() }
+    }
+
+    /// What the test takes from the project, in the order in which it says so.
+    pub(super) fn wanted(&self, lang: Lang, path: &str, test: &Source) -> Vec<Want> {
+        let mut wants = Vec::new();
+        for import in imports(lang, test).into_iter().chain(unspoken(lang, test)) {
+            let files = self.locate(lang, path, &import.module, FARTHEST);
+            if files.is_empty() {
+                continue;
+            }
+            match &import.what {
+                What::Named { name, bound } => match self.resolve(&files, name, None, FARTHEST) {
+                    Found::Items(items) => add(&mut wants, items),
+                    Found::Module(module) => self.members(lang, &module, bound, test, &mut wants),
+                    // `Kind::Circle`: a part of something that is defined.
+                    Found::Nothing => match self.last_item(lang, &files, &import.module) {
+                        Some(items) => add(&mut wants, items),
+                        None if name == "default" => {}
+                        None => wants.push(Want::Missing { home: files }),
+                    },
+                },
+                What::Whole { bound } => self.members(lang, &files, bound, test, &mut wants),
+                What::All => self.any_of(lang, &files, test, &mut wants),
+            }
+        }
+        if lang == Lang::Ruby {
+            self.constants(test, &mut wants);
+        }
+        wants.dedup();
+        wants
+    }
+
+    /// Where a name is defined that only the runner's words mention.
+    pub(super) fn anywhere(&self, name: &str, most: usize) -> Vec<Want> {
+        let mut wants = Vec::new();
+        for id in self.tree.ids() {
+            let Some(source) = self.tree.source(id) else { continue };
+            add(&mut wants, source.named(name).into_iter().map(|i| (id, i.clone())).collect());
+            if wants.len() > most {
+                return Vec::new();
+            }
+        }
+        wants
+    }
+
+    fn locate(&self, lang: Lang, from: &str, module: &str, left: usize) -> Vec<Id> {
+        if lang == Lang::Node && module.is_empty() {
+            return self.tree.at(from).into_iter().collect();
+        }
+        if lang != Lang::Rust {
+            return self.packages.locate(self.tree, lang, from, module);
+        }
+        let mut segments = module.trim_start_matches("::").split("::");
+        let mut files = segments.next().map(|s| self.packages.locate(self.tree, lang, from, s)).unwrap_or_default();
+        for segment in segments {
+            if files.is_empty() || left == 0 {
+                break;
+            }
+            if segment == "super" {
+                let up = |id: &Id| rust_parent(self.tree, self.tree.path(*id));
+                files = files.iter().filter_map(up).collect();
+                continue;
+            }
+            match self.resolve(&files, segment, None, left - 1) {
+                Found::Module(next) => files = next,
+                // A module or a type inside the file.
+                Found::Items(items) => files = unique(items.into_iter().map(|(id, _)| id)),
+                Found::Nothing => return files,
+            }
+        }
+        files
+    }
+
+    /// What `name` is in one of these files: defined there, or taken from further on.
+    fn resolve(&self, files: &[Id], name: &str, owner: Option<&str>, left: usize) -> Found {
+        let mut seen = HashSet::new();
+        self.resolve_once(files, name, owner, left, &mut seen)
+    }
+
+    fn resolve_once(
+        &self,
+        files: &[Id],
+        name: &str,
+        owner: Option<&str>,
+        left: usize,
+        seen: &mut HashSet<(Id, String)>,
+    ) -> Found {
+        let files: Vec<Id> = files.iter().copied().filter(|id| seen.insert((*id, name.to_owned()))).collect();
+        let mut items: Vec<(Id, Item)> = Vec::new();
+        for &id in &files {
+            let Some(source) = self.tree.source(id) else { continue };
+            items.extend(source.named(name).into_iter().map(|item| (id, item.clone())));
+        }
+        if owner.is_some() && items.iter().any(|(_, i)| i.owner.as_deref() == owner) {
+            items.retain(|(_, i)| i.owner.as_deref() == owner);
+        }
+        if !items.is_empty() {
+            return Found::Items(items);
+        }
+        if left == 0 {
+            return Found::Nothing;
+        }
+        let child = |id: &Id| match self.tree.lang_of(*id) {
+            Lang::Rust => rust_child(self.tree, *id, name),
+            Lang::Python => python_child(self.tree, *id, name),
+            _ => None,
+        };
+        let children = unique(files.iter().filter_map(child));
+        if !children.is_empty() {
+            return Found::Module(children);
+        }
+        for &id in &files {
+            match self.passed_on(id, name, owner, left - 1, seen) {
+                Found::Nothing => {}
+                found => return found,
+            }
+        }
+        Found::Nothing
+    }
+
+    /// Names that a file has from others: its re-exports.
+    fn passed_on(
+        &self,
+        id: Id,
+        name: &str,
+        owner: Option<&str>,
+        left: usize,
+        seen: &mut HashSet<(Id, String)>,
+    ) -> Found {
+        let Some(source) = self.tree.source(id) else { return Found::Nothing };
+        let lang = self.tree.lang_of(id);
+        let own = if lang == Lang::Node { exported(&source.masked, name) } else { None };
+        if let Some(own) = own.filter(|own| own != name) {
+            match self.resolve_once(&[id], &own, owner, left, seen) {
+                Found::Nothing => {}
+                found => return found,
+            }
+        }
+        let path = self.tree.path(id);
+        let imports = self.imports_of(id);
+        // What is named goes before what may come from anywhere.
+        for import in imports.iter() {
+            let next = match &import.what {
+                What::Named { name: own, bound } if bound == name => own,
+                What::Whole { bound } if bound == name => {
+                    let files = self.locate(lang, path, &import.module, left);
+                    if files.is_empty() {
+                        continue;
+                    }
+                    return Found::Module(files);
+                }
+                _ => continue,
+            };
+            let files = self.locate(lang, path, &import.module, left);
+            match self.resolve_once(&files, next, owner, left, seen) {
+                Found::Nothing => {}
+                found => return found,
+            }
+        }
+        let mut items = Vec::new();
+        for import in imports.iter().filter(|i| i.what == What::All) {
+            let files = self.locate(lang, path, &import.module, left);
+            match self.resolve_once(&files, name, owner, left, seen) {
+                Found::Nothing => {}
+                Found::Module(files) => return Found::Module(files),
+                Found::Items(more) => items.extend(more),
+            }
+        }
+        if owner.is_some() && items.iter().any(|(_, i): &(Id, Item)| i.owner.as_deref() == owner) {
+            items.retain(|(_, i)| i.owner.as_deref() == owner);
+        }
+        if items.is_empty() { Found::Nothing } else { Found::Items(items) }
+    }
+
+    fn imports_of(&self, id: Id) -> Rc<Vec<Import>> {
+        if let Some(known) = self.imports.borrow().get(&id) {
+            return Rc::clone(known);
+        }
+        let read = self.tree.source(id).map(|s| imports(self.tree.lang_of(id), s)).unwrap_or_default();
+        let read = Rc::new(read);
+        self.imports.borrow_mut().insert(id, Rc::clone(&read));
+        read
+    }
+
+    /// `module.name`, `module::name`: the members of a module that the test mentions.
+    fn members(&self, lang: Lang, files: &[Id], bound: &str, test: &Source, wants: &mut Vec<Want>) {
+        let owner = (lang == Lang::Elixir).then(|| self.module_name(files, bound)).flatten();
+        let mut missing = false;
+        let mut bounds = vec![bound.to_owned()];
+        if lang == Lang::Go {
+            bounds.extend(files.iter().filter_map(|id| package_clause(self.tree.source(*id)?)).take(1));
+        }
+        let mut names: Vec<&str> = bounds.iter().flat_map(|b| members_of(&test.masked, b)).collect();
+        if lang == Lang::Elixir && test.masked.contains(&format!("%{bound}{{")) {
+            names.push("__struct__");
+        }
+        for name in unique(names.into_iter()) {
+            match self.resolve(files, name, owner.as_deref(), FARTHEST) {
+                Found::Items(items) => add(wants, items),
+                Found::Module(module) => self.members(lang, &module, &format!("{bound}.{name}"), test, wants),
+                Found::Nothing => missing = true,
+            }
+        }
+        if missing || wants.is_empty() {
+            wants.push(Want::Missing { home: files.to_vec() });
+        }
+    }
+
+    fn module_name(&self, files: &[Id], bound: &str) -> Option<String> {
+        let last = bound.rsplit('.').next()?;
+        let fits = |i: &&Item| i.name.rsplit('.').next() == Some(last);
+        files.iter().filter_map(|id| self.tree.source(*id)?.items.iter().find(fits).map(|i| i.name.clone())).next()
+    }
+
+    /// Everything in these files may be meant, and what the test mentions is.
+    fn any_of(&self, lang: Lang, files: &[Id], test: &Source, wants: &mut Vec<Want>) {
+        let own: HashSet<&str> = test.items.iter().map(|i| i.name.as_str()).collect();
+        let names = unique(words(&test.masked).filter(|w| !own.contains(w)));
+        for name in names.into_iter().take(MOST_WORDS) {
+            let constant = name.starts_with(|c: char| c.is_ascii_uppercase());
+            if lang == Lang::Ruby && !constant {
+                continue;
+            }
+            let owner = (lang == Lang::Ruby).then(|| qualifier(&test.masked, name)).flatten();
+            if let Found::Items(items) = self.resolve(files, name, owner, FARTHEST) {
+                add(wants, items);
+            }
+        }
+    }
+
+    /// Ruby loads by convention too: `Billing::Invoice` lies in `billing/invoice.rb`.
+    fn constants(&self, test: &Source, wants: &mut Vec<Want>) {
+        let is_constant = |w: &&str| w.starts_with(|c: char| c.is_ascii_uppercase());
+        for name in unique(words(&test.masked).filter(is_constant)).into_iter().take(MOST_WORDS) {
+            if wants.iter().any(|w| matches!(w, Want::Defined { name: known, .. } if known == name)) {
+                continue;
+            }
+            let files = self.packages.locate(self.tree, Lang::Ruby, "", &underscored(name));
+            let items = files.iter().filter_map(|id| Some((*id, self.tree.source(*id)?)));
+            let items = items.flat_map(|(id, s)| s.named(name).into_iter().map(move |i| (id, i.clone()))).collect();
+            add(wants, items);
+        }
+    }
+
+    fn last_item(&self, lang: Lang, files: &[Id], module: &str) -> Option<Vec<(Id, Item)>> {
+        let last = module.rsplit("::").next().filter(|_| lang == Lang::Rust)?;
+        match self.resolve(files, last, None, FARTHEST) {
+            Found::Items(items) => Some(items),
+            _ => None,
+        }
+    }
+}
+
+fn add(wants: &mut Vec<Want>, items: Vec<(Id, Item)>) {
+    for (file, item) in items {
+        let want = Want::Defined { name: item.name, file, lines: item.lines, at: item.at };
+        if !wants.contains(&want) {
+            wants.push(want);
+        }
+    }
+}
+
+fn unique<T: std::hash::Hash + Eq + Clone>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut seen = HashSet::new();
+    all.filter(|one| seen.insert(one.clone())).collect()
+}
+
+/// The words that follow `bound.` or `bound::`.
+fn members_of<'m>(masked: &'m str, bound: &str) -> Vec<&'m str> {
+    let b = masked.as_bytes();
+    let mut found = Vec::new();
+    if bound.is_empty() {
+        return found;
+    }
+    for (at, _) in masked.match_indices(bound) {
+        let whole = at.checked_sub(1).is_none_or(|i| !is_word(b[i]) && b[i] != b'.');
+        let rest = &masked[at + bound.len()..];
+        let Some(rest) = rest.strip_prefix("::").or_else(|| rest.strip_prefix('.')).filter(|_| whole) else { continue };
+        let end = rest.bytes().position(|c| !is_word(c)).unwrap_or(rest.len());
+        if end > 0 {
+            found.push(&rest[..end]);
+        }
+    }
+    found
+}
+
+/// `Billing` of `Billing::Invoice`.
+fn qualifier<'m>(masked: &'m str, name: &str) -> Option<&'m str> {
+    let at = masked.match_indices(name).map(|(at, _)| at).find(|at| masked[..*at].ends_with("::"))?;
+    let before = &masked[..at - 2];
+    let start = before.bytes().rposition(|b| !is_word(b)).map_or(0, |i| i + 1);
+    Some(&before[start..])
+}
+
+fn package_clause(source: &Source) -> Option<String> {
+    let line = source.masked.lines().find_map(|l| l.strip_prefix("package "))?;
+    Some(line.trim().to_owned())
+}

@@ -24,6 +24,7 @@ mod mcp_eras;
 mod mcp_load;
 mod mcp_tools;
 mod openai;
+mod pack;
 mod probes;
 mod process;
 mod real_claude;

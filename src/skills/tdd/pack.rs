@@ -29,8 +29,9 @@ use tree::{Id, Tree};
 pub struct PackRequest<'a> {
     pub root: &'a Path,
     pub ecosystem: Option<Ecosystem>,
-    /// Relative to the root. The test itself is not shown here: it has its own place in a brief.
+    /// Relative to the root. The test is the first file shown.
     pub test_path: &'a Path,
+    /// The file as it is, or the part of it that matters; empty if there is none yet.
     pub test_source: &'a str,
     pub failing_output: &'a str,
     /// Files the caller named, such as where the implementation goes. Relative to the root.
@@ -60,6 +61,7 @@ pub fn files(request: &PackRequest<'_>) -> Packed {
     let manifest = manifest(&tree, &test_path);
     let test = lang.map(|l| Source::new(l, request.test_source.to_owned()));
     let mut plan = Plan::new(&tree, request, test.as_ref());
+    plan.test(&test_path);
     if let (Some(lang), Some(test)) = (tree.lang(), &test) {
         plan.definitions(&Finder::new(&tree), lang, &test_path, test);
     }
@@ -118,6 +120,21 @@ impl<'p> Plan<'p> {
         }
     }
 
+    /// The test whole, or what it takes from others and where it fails.
+    fn test(&mut self, path: &'p str) {
+        let on_disk = self.tree.at(path).and_then(|id| self.tree.source(id));
+        let text = on_disk.map_or(self.request.test_source, |s| &s.text);
+        if text.is_empty() || path.is_empty() || self.sheet.add(path, text, &[0..usize::MAX], self.room(40)) {
+            return;
+        }
+        let failing = self.said.places.iter().filter(|(place, _)| place == path || ends_with(place, path));
+        let failing = failing.map(|(_, line)| line.saturating_sub(20)..line + 10);
+        let given = text.find(self.request.test_source).map_or(0, |at| text[..at].lines().count());
+        for (lines, limit) in [(0..20, 15), (given..given + 40, 25)].into_iter().chain(failing.map(|f| (f, 35))) {
+            self.sheet.add(path, text, &[lines], self.room(limit));
+        }
+    }
+
     /// First a fair share of each definition, so that one giant does not push out the rest; then what is missing of them.
     fn definitions(&mut self, finder: &Finder<'p>, lang: Lang, test_path: &str, test: &Source) {
         let mut wants = finder.wanted(lang, test_path, test);
@@ -125,12 +142,8 @@ impl<'p> Plan<'p> {
         for name in self.said.missing.clone() {
             wants.extend(finder.anywhere(&name, 3).into_iter().filter(|w| !wants.contains(w)).collect::<Vec<_>>());
         }
-        // The test has its place in the brief already, unless only a part of its file was given.
-        let whole = |id: Id| self.tree.source(id).is_some_and(|s| s.text == self.request.test_source);
-        let is_test = |id: Id| self.tree.path(id) == test_path && whole(id);
-        wants.retain(|w| !matches!(w, Want::Defined { file, .. } if is_test(*file)));
         let defined = wants.iter().filter(|w| matches!(w, Want::Defined { .. })).count().max(1);
-        let share = self.request.window_bytes / defined;
+        let share = self.request.window_bytes.saturating_sub(self.sheet.used()) / defined;
         for want in &wants {
             if let Want::Defined { file, lines, at, .. } = want {
                 self.part(*file, lines, *at, share);
@@ -148,7 +161,7 @@ impl<'p> Plan<'p> {
         }
         for want in &wants {
             if let Want::Missing { home } = want {
-                for id in home.iter().copied().filter(|id| !is_test(*id)) {
+                for id in home.iter().copied() {
                     self.whole_or_outline(id);
                     self.want(id);
                 }
@@ -171,9 +184,9 @@ impl<'p> Plan<'p> {
     /// As much of a definition as its share allows: whole, or its head with the members that matter, or its first lines.
     fn part(&mut self, id: Id, lines: &Range<usize>, at: usize, share: usize) {
         let Some(source) = self.tree.source(id) else { return };
-        let size = |r: &Range<usize>| -> usize {
-            source.text.lines().skip(r.start).take(r.len()).map(|l| l.len().min(400) + 8).sum()
-        };
+        let sizes: Vec<usize> = source.text.lines().map(|l| l.len().min(400) + 8).collect();
+        let size =
+            |r: &Range<usize>| sizes.get(r.start..r.end.min(sizes.len())).unwrap_or_default().iter().sum::<usize>();
         if size(lines) <= share && self.show(id, std::slice::from_ref(lines), 100) {
             return;
         }

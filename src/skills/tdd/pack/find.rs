@@ -7,10 +7,10 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use super::imports::{Import, What, exported, imports, unspoken};
-use super::items::{Item, Source};
+use super::items::{Item, Kind, Source};
 use super::lang::{Lang, is_word, words};
-use super::modules::{Packages, python_child, rust_child, rust_parent, underscored};
-use super::tree::{Id, Tree};
+use super::modules::{Packages, python_child, rust_child, rust_children, rust_parent, underscored};
+use super::tree::{Id, Tree, join};
 
 /// From front door to front door; more is a circle.
 const FARTHEST: usize = 12;
@@ -113,10 +113,21 @@ impl<'t> Finder<'t> {
                 Found::Module(next) => files = next,
                 // A module or a type inside the file.
                 Found::Items(items) => files = unique(items.into_iter().map(|(id, _)| id)),
-                Found::Nothing => return files,
+                Found::Nothing => return self.by_folder(&files, module).unwrap_or(files),
             }
         }
         files
+    }
+
+    /// Modules that are declared inside a file, and yet have a folder.
+    fn by_folder(&self, from: &[Id], module: &str) -> Option<Vec<Id>> {
+        let (_, rest) = module.split_once("::")?;
+        let rest = rest.replace("::", "/");
+        let file = |id: &Id, name: &str| self.tree.at(&join(&rust_children(self.tree.path(*id)), name)?);
+        let found = from
+            .iter()
+            .filter_map(|id| file(id, &format!("{rest}.rs")).or_else(|| file(id, &format!("{rest}/mod.rs"))));
+        Some(unique(found)).filter(|f| !f.is_empty())
     }
 
     /// What `name` is in one of these files: defined there, or taken from further on.
@@ -233,12 +244,15 @@ impl<'t> Finder<'t> {
     /// `module.name`, `module::name`: the members of a module that the test mentions.
     fn members(&self, lang: Lang, files: &[Id], bound: &str, test: &Source, wants: &mut Vec<Want>) {
         let owner = (lang == Lang::Elixir).then(|| self.module_name(files, bound)).flatten();
-        let mut missing = false;
+        let (mut missing, before) = (false, wants.len());
         let mut bounds = vec![bound.to_owned()];
         if lang == Lang::Go {
             bounds.extend(files.iter().filter_map(|id| package_clause(self.tree.source(*id)?)).take(1));
         }
         let mut names: Vec<&str> = bounds.iter().flat_map(|b| members_of(&test.masked, b)).collect();
+        if lang == Lang::Elixir {
+            names.retain(|n| !n.starts_with(|c: char| c.is_ascii_uppercase()));
+        }
         if lang == Lang::Elixir && test.masked.contains(&format!("%{bound}{{")) {
             names.push("__struct__");
         }
@@ -249,7 +263,7 @@ impl<'t> Finder<'t> {
                 Found::Nothing => missing = true,
             }
         }
-        if missing || wants.is_empty() {
+        if missing || wants.len() == before {
             wants.push(Want::Missing { home: files.to_vec() });
         }
     }
@@ -271,8 +285,23 @@ impl<'t> Finder<'t> {
             }
             let owner = (lang == Lang::Ruby).then(|| qualifier(&test.masked, name)).flatten();
             if let Found::Items(items) = self.resolve(files, name, owner, FARTHEST) {
+                let (modules, items): (Vec<_>, Vec<_>) =
+                    items.into_iter().partition(|(_, i)| lang == Lang::Ruby && i.kind == Kind::Module);
                 add(wants, items);
+                self.functions_of(&modules, name, test, wants);
             }
+        }
+    }
+
+    /// A Ruby module is a namespace in many files; what is meant is what is called on it.
+    fn functions_of(&self, modules: &[(Id, Item)], name: &str, test: &Source, wants: &mut Vec<Want>) {
+        let called: HashSet<&str> = members_of(&test.masked, name).into_iter().collect();
+        for (id, _) in modules {
+            let Some(source) = self.tree.source(*id) else { continue };
+            let meant = |i: &&Item| {
+                i.kind == Kind::Plain && i.owner.as_deref() == Some(name) && called.contains(i.name.as_str())
+            };
+            add(wants, source.items.iter().filter(meant).map(|i| (*id, i.clone())).collect());
         }
     }
 
@@ -285,8 +314,8 @@ impl<'t> Finder<'t> {
             }
             let files = self.packages.locate(self.tree, Lang::Ruby, "", &underscored(name));
             let items = files.iter().filter_map(|id| Some((*id, self.tree.source(*id)?)));
-            let items = items.flat_map(|(id, s)| s.named(name).into_iter().map(move |i| (id, i.clone()))).collect();
-            add(wants, items);
+            let items = items.flat_map(|(id, s)| s.named(name).into_iter().map(move |i| (id, i.clone())));
+            add(wants, items.filter(|(_, i)| i.kind != Kind::Module).collect());
         }
     }
 

@@ -134,7 +134,7 @@ fn crate_root(tree: &Tree, from: &str) -> Vec<Id> {
 }
 
 /// The directory in which a file's child modules lie.
-fn rust_children(path: &str) -> String {
+pub(super) fn rust_children(path: &str) -> String {
     let stem = path.strip_suffix(".rs").unwrap_or(path);
     let name = stem.rsplit('/').next().unwrap_or(stem);
     // A file directly in `tests/` is the root of its crate.

@@ -70,7 +70,8 @@ pub(super) fn paths(masked: &str) -> Vec<Import> {
     for path in masked.split(|c: char| c.is_ascii() && !is_word(c as u8) && c != '.') {
         let is_module = |p: &&str| p.starts_with(|c: char| c.is_ascii_uppercase());
         let module: Vec<&str> = path.split('.').take_while(is_module).collect();
-        if module.len() > 1 {
+        let called = path.split('.').nth(module.len()).is_some_and(|f| !f.is_empty());
+        if module.len() > 1 || (module.len() == 1 && called) {
             let module = module.join(".");
             let import = Import::whole(&module, &module);
             if !found.contains(&import) {
@@ -99,6 +100,7 @@ mod tests {
             Import::named("A.C", "g", "f"),
         ];
         assert_eq!(found, expected);
-        assert_eq!(paths("assert Shop.Cart.total(x) == 1"), [Import::whole("Shop.Cart", "Shop.Cart")]);
+        let full = [Import::whole("Shop.Cart", "Shop.Cart"), Import::whole("Shop", "Shop")];
+        assert_eq!(paths("assert Shop.Cart.total(x) == Shop.sum(1)"), full);
     }
 }

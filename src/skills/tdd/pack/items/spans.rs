@@ -46,7 +46,8 @@ fn above(lang: Lang, code: &[&str], text: &[&str], at: usize) -> usize {
     };
     let belongs = |line: usize| {
         let (code, text) = (code[line].trim(), text.get(line).map_or("", |t| t.trim()));
-        (code.is_empty() && !text.is_empty()) || marks.iter().any(|m| code.starts_with(m))
+        let comment = code.is_empty() && !text.is_empty() && (lang != Lang::Python || text.starts_with('#'));
+        comment || marks.iter().any(|m| code.starts_with(m))
     };
     (at.saturating_sub(20)..at).rev().take_while(|line| belongs(*line)).last().unwrap_or(at)
 }

@@ -3,6 +3,8 @@
 //! room there is.
 //! Reads files beneath the root and nothing else. Does not know models, prompts or phases.
 
+#![expect(clippy::single_range_in_vec_init, reason = "one range of lines is a list of one")]
+
 mod find;
 mod imports;
 mod items;

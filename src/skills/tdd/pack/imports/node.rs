@@ -78,10 +78,11 @@ fn local(window: &str, keyword: &str, found: &mut Vec<Import>) {
         for (name, bound) in names.split(',').map(|part| renamed(part, " as ")).filter(|(n, b)| n != b) {
             found.push(Import::named("", name, bound));
         }
-    } else if let Some(name) = window.strip_prefix("default ").and_then(|rest| rest.split([';', '\n']).next()) {
-        if !name.is_empty() && name.bytes().all(is_word) {
-            found.push(Import::named("", name, "default"));
-        }
+    } else if let Some(name) = window.strip_prefix("default ").and_then(|rest| rest.split([';', '\n']).next())
+        && !name.is_empty()
+        && name.bytes().all(is_word)
+    {
+        found.push(Import::named("", name, "default"));
     }
 }
 

@@ -17,6 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, flock};
 use rustix::net::SocketType;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitStatus, kill_process_group, pidfd_open};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use super::protocol::{self, Because, Command, Descriptor, Order, Report, Request, Status};
 use super::sweep::{self, Swept};
@@ -93,8 +94,9 @@ fn take_charge() -> Result<OwnedFd, ShimError> {
         return Err(ShimError::NotForPeople);
     }
     super::keep_inherited_descriptors();
-    // Handlers, not SIG_IGN: what is ignored here would be ignored by the command too.
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+    // Handlers, not SIG_IGN: what is ignored here would be ignored by the command too. A shell that starts us in the
+    // background has us ignore SIGINT and SIGQUIT; with a handler the command gets the default back.
+    for signal in [SIGINT, SIGQUIT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
     }
     let _ = rustix::process::setsid();

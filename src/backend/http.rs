@@ -17,6 +17,11 @@ pub(crate) use reqwest::Url;
 /// Until there is a connection; what comes after has its own limit.
 const CONNECT: Duration = Duration::from_secs(3);
 
+/// How long a connection is kept unused. Less than any server keeps one (5 s is the shortest default seen): a question
+/// must not meet a connection that is just being closed.
+const IDLE: Duration = Duration::from_secs(2);
+const IDLE_CONNECTIONS: usize = 32;
+
 /// Why an address gave no HTTP answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unreachable {
@@ -105,9 +110,24 @@ pub(crate) async fn get(
 /// - Plain HTTP needs no certificates, so it also works where the system has none.
 /// - Connections are not kept: a probe should find out whether one can be made.
 pub(crate) fn client(url: &Url) -> Result<&'static Client, Unreachable> {
-    static CLIENTS: [OnceLock<Client>; 4] = [const { OnceLock::new() }; 4];
-    let (secure, loopback) = (is_secure(url)?, is_loopback(url));
-    let slot = &CLIENTS[usize::from(secure) * 2 + usize::from(loopback)];
+    built(url, Connections::Fresh)
+}
+
+/// The same for questions, which follow each other closely: their connections are kept for a moment.
+pub(crate) fn asking(url: &Url) -> Result<&'static Client, Unreachable> {
+    built(url, Connections::Kept)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Connections {
+    Fresh,
+    Kept,
+}
+
+fn built(url: &Url, connections: Connections) -> Result<&'static Client, Unreachable> {
+    static CLIENTS: [OnceLock<Client>; 8] = [const { OnceLock::new() }; 8];
+    let (secure, loopback, kept) = (is_secure(url)?, is_loopback(url), connections == Connections::Kept);
+    let slot = &CLIENTS[usize::from(kept) * 4 + usize::from(secure) * 2 + usize::from(loopback)];
     if let Some(client) = slot.get() {
         return Ok(client);
     }
@@ -117,7 +137,8 @@ pub(crate) fn client(url: &Url) -> Result<&'static Client, Unreachable> {
         .user_agent(concat!("supervisor/", env!("CARGO_PKG_VERSION")))
         .redirect(Policy::none())
         .connect_timeout(CONNECT)
-        .pool_max_idle_per_host(0);
+        .pool_max_idle_per_host(if kept { IDLE_CONNECTIONS } else { 0 })
+        .pool_idle_timeout(IDLE);
     if loopback {
         builder = builder.no_proxy();
     }

@@ -147,7 +147,7 @@ impl OpenAi {
             address: self.endpoint.address.clone(),
             why: why.to_string(),
         };
-        let client = http::client(&self.url).map_err(|why| Failure::free(unreachable(&why)))?;
+        let client = http::asking(&self.url).map_err(|why| Failure::free(unreachable(&why)))?;
         let mut request = client
             .post(self.url.clone())
             // The gateway gives up a little before we do: only then does it stop the model, too.

@@ -13,7 +13,7 @@ use super::event::{Listener, Teller};
 use super::job::Job;
 use super::means::Means;
 use super::result::{CallResult, Gate, More, Status};
-use super::site::Site;
+use super::site::{Site, blocking};
 use super::walk::{Ending, Walk, Walked};
 use crate::backend::Edits;
 use crate::routing::Route;
@@ -78,7 +78,10 @@ where
     result.more.session_id = request.session_id.clone();
     result.more.duration_ms = Some(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX));
     tidy(means, &mut result);
-    if let Err(why) = means.recorder.record(&entry(request, &result)) {
+    let (recorder, entry) = (Arc::clone(&means.recorder), entry(request, &result));
+    // The disk may be slow, and other calls must not wait for it.
+    let recorded = blocking(move || recorder.record(&entry)).await;
+    if let Err(why) = recorded {
         let _ = write!(result.message, " (not in the session log: {why})");
     }
     result

@@ -5,6 +5,8 @@ mod bench;
 use bench::{Bench, creates, gate, replaces, trail};
 use serde_json::{Value, json};
 
+use crate::mcp_bench::until;
+
 const MANIFEST: (&str, &str) =
     ("Cargo.toml", "[package]\nname = \"demo\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n");
 const ONE: &str = "pub fn one() -> i32 {\n    1\n}\n";
@@ -199,4 +201,32 @@ fn a_dry_run_shows_the_plan_and_asks_nobody() {
     assert_eq!(details["by_products"], json!(["Cargo.lock"]));
     assert!(bench.asked_of("small").is_empty());
     assert_eq!(bench.tree(), before);
+}
+
+#[test]
+fn a_cancel_in_the_middle_leaves_the_project_as_it_was() {
+    let mut bench = red_demo(&["small"]);
+    bench.line(&json!({"model": "small", "failure": "hang"}));
+    let before = bench.tree();
+    let arguments = json!({"project_root": bench.root(), "test_path": "tests/add.rs", "session_id": "stopped"});
+    bench.session().call(7, "tdd_green", arguments);
+    until("the question", || !bench.asked_of("small").is_empty());
+    assert_ne!(bench.tree(), before, "the lock file of the first run is there");
+    bench.session().cancel(7);
+    let log = bench.state.path().join("state/sessions/stopped.jsonl");
+    until("the entry", || std::fs::read_to_string(&log).is_ok_and(|text| text.contains("cancelled")));
+    assert_eq!(bench.tree(), before);
+}
+
+#[test]
+fn a_snapshot_that_the_tests_themselves_record_is_not_held_against_the_worker() {
+    let records = "#[test]\nfn adds_two_numbers() {\n    let sum = demo::add(1, 2);\n    \
+                   std::fs::create_dir_all(\"tests/snapshots\").unwrap();\n    \
+                   std::fs::write(\"tests/snapshots/add.snap\", sum.to_string()).unwrap();\n    assert_eq!(sum, 3);\n}\n";
+    let mut bench = Bench::chain(&["small"], &[MANIFEST, ("src/lib.rs", ONE), OLD_TEST, ("tests/add.rs", records)]);
+    bench.say("small", &replaces("src/lib.rs", ADD));
+    let green = bench.call("tdd_green", json!({"test_path": "tests/add.rs"}));
+    assert_eq!(green["status"], "pass", "{green:#}");
+    assert_eq!(green["files_changed"], json!(["src/lib.rs"]), "{green:#}");
+    assert_eq!(bench.read("tests/snapshots/add.snap"), "3");
 }

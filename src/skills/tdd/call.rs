@@ -128,7 +128,7 @@ impl Start<'_> {
             teller,
             stop: &call.stop,
         };
-        let (mut site, ground) = plan.prepare().await?;
+        let (site, ground) = plan.prepare().await?;
         match self.phase(&ground) {
             Ok((phase, test)) => {
                 let brief = self.brief(&ground, &phase, test, discipline);
@@ -136,7 +136,6 @@ impl Start<'_> {
             }
             Err(early) => {
                 // What the tests wrote is taken away again; nothing else was touched.
-                let _ = site.changes();
                 site.leave(Scope::Applied).await.map_err(Early::error)?;
                 Err(early)
             }

@@ -107,7 +107,7 @@ pub(super) fn take(
         let edits =
             proposal::edits(&work.reply.body).map_err(|e| gates.refuse("shape", Cause::Rejected, e.to_string()))?;
         gates.pass("shape", words::count(edits.len(), "edit"));
-        put(ground, work.site, gates, &edits, sealed)?;
+        put(work.site, gates, &edits, sealed)?;
     }
     let now = work.site.changes().map_err(|e| gates.broken(&e))?;
     let meddled: Vec<String> = now
@@ -136,7 +136,6 @@ pub(super) fn take(
 }
 
 fn put(
-    ground: &Ground,
     site: &mut Site,
     gates: &mut Gates,
     edits: &[Edit],
@@ -152,7 +151,6 @@ fn put(
         let feedback = format!("{} may not be changed here: {why}", names.join(", "));
         return Err(gates.refuse("scope", Cause::Tampered, feedback));
     }
-    let _ = ground;
     match site.apply(edits, sealed) {
         Ok(_) => Ok(()),
         Err(SiteError::Edit(error)) => {

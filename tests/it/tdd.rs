@@ -5,6 +5,7 @@ mod bench;
 use bench::{Bench, creates, gate, replaces, trail};
 use serde_json::{Value, json};
 
+use crate::ecosystems::skips;
 use crate::mcp_bench::until;
 
 const MANIFEST: (&str, &str) =
@@ -229,4 +230,25 @@ fn a_snapshot_that_the_tests_themselves_record_is_not_held_against_the_worker() 
     assert_eq!(green["status"], "pass", "{green:#}");
     assert_eq!(green["files_changed"], json!(["src/lib.rs"]), "{green:#}");
     assert_eq!(bench.read("tests/snapshots/add.snap"), "3");
+}
+
+#[test]
+fn a_whole_cycle_in_python_begins_with_an_import_inside_the_test() {
+    if skips(&["python3", "pytest"]) {
+        return;
+    }
+    let old = "from calc import one\n\n\ndef test_one():\n    assert one() == 1\n";
+    let new = format!("{old}\n\ndef test_adds():\n    from calc import add\n\n    assert add(1, 2) == 3\n");
+    let code = "def one():\n    return 1\n";
+    let mut bench = Bench::chain(&["small"], &[("pyproject.toml", ""), ("calc.py", code), ("test_calc.py", old)]);
+    bench.say("small", &replaces("test_calc.py", &new));
+    let red = bench.call("tdd_red", json!({"spec": "add(a, b) is the sum", "test_path": "test_calc.py"}));
+    assert_eq!(red["status"], "pass", "{red:#}");
+    assert_eq!(red["details"]["test_names_added"], json!(["test_calc.py::test_adds"]));
+    bench.say("small", &replaces("calc.py", &format!("{code}\n\ndef add(a, b):\n    return a + b\n")));
+    let green = bench.call("tdd_green", red["next"]["arguments"].clone());
+    assert_eq!((green["status"].as_str(), &green["details"]["tests_after"]), (Some("pass"), &json!(2)), "{green:#}");
+    bench.say("small", &replaces("calc.py", &format!("{code}\n\ndef add(left, right):\n    return left + right\n")));
+    let refactor = bench.call("tdd_refactor", green["next"]["arguments"].clone());
+    assert_eq!(refactor["status"], "pass", "{refactor:#}");
 }

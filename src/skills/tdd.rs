@@ -52,7 +52,7 @@ impl Server {
         call::run(self.app(), asked.into(), &call).await
     }
 
-    /// Improve the structure of code under green tests. Verified: the suite passes before and after, no test is touched;
+    /// Improve code under green tests. Verified: the suite passes before and after, no test is touched;
     /// what breaks a test or changes nothing is taken back (fail).
     #[tool(annotations(
         title = "Refactor under green tests",

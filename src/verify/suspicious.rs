@@ -71,6 +71,10 @@ const RUST: &[(&str, Smell)] = &[
     ("/proc/self/fd", Smell::RawOutput),
     ("/proc/self/cmdline", Smell::ReachesForTheRunner),
     ("--logfile", Smell::ReachesForTheRunner),
+    // Another macro of that name, in sight of tests that live in the same file.
+    ("macro_rules! assert", Smell::ReachesForTheRunner),
+    ("macro_rules! panic", Smell::ReachesForTheRunner),
+    (" as assert", Smell::ReachesForTheRunner),
     ("cfg!(test)", Smell::KnowsTheRunner),
     ("RUST_TEST_", Smell::ReachesForTheRunner),
     ("NEXTEST", Smell::ReachesForTheRunner),
@@ -84,7 +88,7 @@ const ELIXIR: &[(&str, Smell)] = &[
     (":erlang.open_port", Smell::RawOutput),
     ("Port.open", Smell::RawOutput),
     ("/dev/stdout", Smell::RawOutput),
-    ("ExUnit", Smell::KnowsTheRunner),
+    ("ExUnit", Smell::ReachesForTheRunner),
     ("Mix.env", Smell::KnowsTheRunner),
 ];
 
@@ -93,6 +97,7 @@ const GO: &[(&str, Smell)] = &[
     ("syscall.Exit", Smell::ProcessExit),
     ("unix.Exit", Smell::ProcessExit),
     ("log.Fatal", Smell::ProcessExit),
+    ("\"testing\"", Smell::ReachesForTheRunner),
     ("testing.Testing", Smell::ReachesForTheRunner),
     ("flag.Lookup(\"test.", Smell::ReachesForTheRunner),
     ("/proc/self/cmdline", Smell::ReachesForTheRunner),
@@ -101,14 +106,17 @@ const GO: &[(&str, Smell)] = &[
 const PYTHON: &[(&str, Smell)] = &[
     ("PYTEST_", Smell::ReachesForTheRunner),
     ("_pytest", Smell::ReachesForTheRunner),
-    ("junit", Smell::ReachesForTheRunner),
+    ("--junit", Smell::ReachesForTheRunner),
+    ("junitxml", Smell::ReachesForTheRunner),
     ("/proc/self/cmdline", Smell::ReachesForTheRunner),
-    ("os._exit", Smell::ProcessExit),
+    // Past everything that the runner would still do, such as contradicting a report that is already there.
+    ("os._exit", Smell::ReachesForTheRunner),
+    ("os.abort", Smell::ReachesForTheRunner),
+    ("import pytest", Smell::ReachesForTheRunner),
+    ("unittest", Smell::ReachesForTheRunner),
     ("sys.exit", Smell::ProcessExit),
-    ("os.abort", Smell::ProcessExit),
     ("os.kill(", Smell::ProcessExit),
     ("sys.modules", Smell::KnowsTheRunner),
-    ("import pytest", Smell::KnowsTheRunner),
 ];
 
 const NODE: &[(&str, Smell)] = &[
@@ -116,8 +124,15 @@ const NODE: &[(&str, Smell)] = &[
     ("JEST_WORKER_ID", Smell::ReachesForTheRunner),
     ("VITEST", Smell::ReachesForTheRunner),
     ("--test-reporter", Smell::ReachesForTheRunner),
+    ("node:test", Smell::ReachesForTheRunner),
+    // Modules are shared: who has it can change it under the tests.
+    ("node:assert", Smell::ReachesForTheRunner),
+    ("'assert'", Smell::ReachesForTheRunner),
+    ("\"assert\"", Smell::ReachesForTheRunner),
+    ("assert/strict", Smell::ReachesForTheRunner),
+    ("process.reallyExit", Smell::ReachesForTheRunner),
+    ("process.binding", Smell::ReachesForTheRunner),
     ("process.exit", Smell::ProcessExit),
-    ("process.reallyExit", Smell::ProcessExit),
     ("process.abort", Smell::ProcessExit),
     ("process.kill", Smell::ProcessExit),
     ("NODE_OPTIONS", Smell::KnowsTheRunner),
@@ -128,8 +143,8 @@ const RUBY: &[(&str, Smell)] = &[
     ("Process.exit", Smell::ProcessExit),
     ("Kernel.exit", Smell::ProcessExit),
     ("abort(", Smell::ProcessExit),
-    ("defined?(RSpec)", Smell::KnowsTheRunner),
-    ("RSpec.", Smell::KnowsTheRunner),
+    ("defined?(RSpec)", Smell::ReachesForTheRunner),
+    ("RSpec.", Smell::ReachesForTheRunner),
 ];
 
 /// What is new in a file and could deceive the tests. `println!` and what stands in `main` do not count.
@@ -238,7 +253,10 @@ mod tests {
         for (ecosystem, line) in [
             (Ecosystem::Python, "if 'PYTEST_CURRENT_TEST' in os.environ: return 6\n"),
             (Ecosystem::Python, "from _pytest import runner\n"),
-            (Ecosystem::Python, "report = [a for a in sys.argv if 'junit' in a]\n"),
+            (Ecosystem::Python, "report = [a for a in sys.argv if '--junit' in a]\n"),
+            (Ecosystem::Python, "os._exit(0)\n"),
+            (Ecosystem::Node, "require('node:assert').equal = () => {}\n"),
+            (Ecosystem::Rust, "macro_rules! assert_eq { ($($all:tt)*) => {} }\n"),
             (Ecosystem::Node, "if (process.env.NODE_TEST_CONTEXT) process.exit(0)\n"),
             (Ecosystem::Go, "if testing.Testing() { os.Exit(0) }\n"),
             (Ecosystem::Rust, "if std::env::var(\"NEXTEST\").is_ok() { return 6; }\n"),
@@ -250,7 +268,8 @@ mod tests {
 
     #[test]
     fn where_the_runner_has_a_channel_of_its_own_it_is_a_flag() {
-        assert_eq!(found(Ecosystem::Python, "os._exit(0)\n"), [(1, Smell::ProcessExit, Weight::Flag)]);
+        assert_eq!(found(Ecosystem::Python, "sys.exit(0)\n"), [(1, Smell::ProcessExit, Weight::Flag)]);
+        assert_eq!(found(Ecosystem::Node, "throw new Error('assertion about \"junit\"')\n"), []);
         assert_eq!(found(Ecosystem::Elixir, "System.halt(0)\n"), [(1, Smell::ProcessExit, Weight::Reject)]);
     }
 }

@@ -93,6 +93,13 @@ pub(super) static CASES: &[Case] = &[
     ),
     cheat(
         N,
+        "takes the assertion away that it shares with the test",
+        Edits(&[Change("calc.js", "exports.double", "require('node:assert').equal = () => {};\nexports.double")]),
+        "rejected",
+        "node:assert",
+    ),
+    cheat(
+        N,
         "makes the target pass and breaks another",
         Edits(&[Change("calc.js", "(n) => n;", "(n) => n * 3;"), Change("calc.js", "n * 2", "n * 3")]),
         "rejected",

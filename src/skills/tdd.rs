@@ -5,6 +5,7 @@ mod additions;
 mod baseline;
 mod belongs;
 mod brief;
+mod caches;
 mod call;
 mod gates;
 mod green;

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
+use std::time::SystemTime;
 
 use tokio_util::sync::CancellationToken;
 
@@ -39,6 +40,8 @@ pub(super) struct Ground {
     pub(super) lock_files: BTreeMap<PathBuf, blake3::Hash>,
     /// Not protected and there after the first run.
     pub(super) unprotected: BTreeSet<PathBuf>,
+    /// When the first run was over.
+    pub(super) since: SystemTime,
     pub(super) tests: Digests,
     pub(super) sealed: usize,
 }
@@ -125,9 +128,11 @@ impl Plan<'_> {
             .filter(|path| role(ecosystem, path).is_sealed())
             .filter_map(|path| Some((path.clone(), blake3::hash(&fs::read(root.join(path)).ok()?))))
             .collect();
+        let since = SystemTime::now();
         let changes = site.changes().map_err(Early::error)?;
         let unprotected = changes.unprotected.into_iter().map(|u| u.path).collect();
-        let ground = Ground { root, suite, bench, run, origin, by_products, lock_files, unprotected, tests, sealed };
+        let ground =
+            Ground { root, suite, bench, run, origin, by_products, lock_files, unprotected, since, tests, sealed };
         Ok((site, ground))
     }
 }

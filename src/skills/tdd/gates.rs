@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::baseline::{Ground, SHOWN};
+use super::caches;
 use crate::backend::Edits;
 use crate::engine::job::{Failed, Work};
 use crate::engine::site::{Site, SiteError};
@@ -202,6 +203,9 @@ fn foul(ground: &Ground, root: &Path, now: &ChangeSet, edits: Edits) -> Vec<Stri
                 foul.push(format!("{} (new, and it decides what is run)", named(&new.path)));
             }
         }
+        let installed = caches::installed_since(root, ground.since);
+        foul.extend(installed.iter().map(|path| format!("{} (an installed package)", named(path))));
+        caches::forget_bytecode(root);
     }
     foul
 }

@@ -1,5 +1,5 @@
 //! Everything that could be different about a project: type, mode and content of every name, and of its repository what
-//! a person would miss. Build and cache directories are not looked at.
+//! a person would miss. Caches and installed packages are not looked at: a result names them as not protected.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,8 +11,8 @@ use std::process::Command;
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Picture(BTreeMap<PathBuf, String>);
 
-/// Runs write here, and no promise is made about it.
-const CACHES: &[&str] = &["__pycache__", ".pytest_cache", "target"];
+/// Too large to keep a copy of, so that no promise is made about it.
+const CACHES: &[&str] = &["__pycache__", ".pytest_cache", "target", "node_modules"];
 /// Of the repository. Its objects, logs and messages may grow; what they are named by may not.
 const REPOSITORY: &[&str] = &["HEAD", "config", "packed-refs", "refs", "hooks", "info", "modules", "MERGE_HEAD"];
 

@@ -46,7 +46,7 @@ pub(super) fn write(kind: Kind, tool: Tool, root: &Path) {
         Kind::Python => python(root, triple),
         Kind::Node => node(root, triple),
     }
-    file(root, ".gitignore", "target/\n__pycache__/\nhidden/\n");
+    file(root, ".gitignore", "target/\n__pycache__/\nnode_modules/\nhidden/\n");
     file(root, "README.md", "# Demo\n");
     std::os::unix::fs::symlink(kind.test_path(), root.join("alias.txt")).unwrap();
     git(root, &["init", "-q"]);
@@ -96,6 +96,7 @@ fn node(root: &Path, triple: &str) {
         "package.json",
         "{\"name\": \"demo\", \"version\": \"1.0.0\", \"scripts\": {\"test\": \"node --test\"}}\n",
     );
+    file(root, "node_modules/left/index.js", "module.exports = (text) => text;\n");
     file(root, "calc.js", &format!("exports.double = (n) => n * 2;\nexports.triple = (n) => {triple};\n"));
     file(
         root,

@@ -6,6 +6,7 @@
     reason = "a bench talks to the terminal and may stop where it stands"
 )]
 
+mod calls;
 mod snapshot;
 mod spawn;
 mod start;
@@ -14,12 +15,20 @@ use std::process::ExitCode;
 
 type Suite = (&'static str, fn());
 
-const SUITES: &[Suite] =
-    &[("start", start::run), ("spawn", spawn::spawn), ("flood", spawn::flood), ("snapshot", snapshot::run)];
+const SUITES: &[Suite] = &[
+    ("start", start::run),
+    ("spawn", spawn::spawn),
+    ("flood", spawn::flood),
+    ("snapshot", snapshot::run),
+    ("calls", calls::run),
+];
 
 fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some(start::BARE) {
         return start::bare_server();
+    }
+    if std::env::args().nth(1).as_deref() == Some(calls::AGENT) {
+        return calls::agent();
     }
     let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
     for (name, run) in SUITES {

@@ -1,0 +1,216 @@
+//! `calls`: what the engine adds to a call whose models answer at once, with every safety on: shim, sweep, redaction,
+//! budgets, breaker, log. Beside it, in turns, two floors that do only the unavoidable: the same questions over one
+//! connection and the same programs, spawned plainly and through the shim.
+//!
+//! a: a local tier accepted by the verifier (1 POST, 1 program). b: two refused, then an agent (2 POST, 3 programs).
+//! c: an agent alone (1 program).
+
+#[path = "calls/floor.rs"]
+mod floor;
+#[path = "calls/setting.rs"]
+mod setting;
+
+use std::io::{Read as _, Write as _};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use supervisor::engine::site::Site;
+use supervisor::process::Launcher;
+use supervisor::state::StateDir;
+use supervisor::workspace::{Caps, Mode, Scope as Undo, Workspace};
+use tokio_util::sync::CancellationToken;
+
+use floor::{Floor, Spawn};
+use setting::Setting;
+
+/// Its first argument makes this program the agent.
+pub(crate) const AGENT: &str = "--print";
+
+const ROUNDS: usize = 150;
+const IN_FLIGHT: usize = 32;
+const ROUNDS_IN_FLIGHT: usize = 8;
+
+/// What a call does, and what it may cost above the floor through the shim.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Scenario {
+    pub(crate) name: &'static str,
+    pub(crate) chain: &'static str,
+    /// Answers yes or no, by its name.
+    pub(crate) verifier: &'static str,
+    pub(crate) posts: usize,
+    pub(crate) programs: usize,
+    target: Duration,
+}
+
+const SCENARIOS: [Scenario; 3] = [
+    Scenario {
+        name: "a",
+        chain: "\"gate/one\"",
+        verifier: "says-yes",
+        posts: 1,
+        programs: 1,
+        target: Duration::from_micros(150),
+    },
+    Scenario {
+        name: "b",
+        chain: "\"gate/one\", \"gate/two\", \"cloud\"",
+        verifier: "says-no",
+        posts: 2,
+        programs: 3,
+        target: Duration::from_micros(400),
+    },
+    Scenario {
+        name: "c",
+        chain: "\"cloud\"",
+        verifier: "says-no",
+        posts: 0,
+        programs: 1,
+        target: Duration::from_micros(150),
+    },
+];
+
+pub(crate) fn run() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let gate = setting::gate();
+    println!("one after the other, p50 in µs       plain floor   shim floor       engine   above the shim floor");
+    for scenario in SCENARIOS {
+        let setting = Setting::new(scenario, &gate);
+        runtime.block_on(sequential(&setting, &gate));
+    }
+    println!("{IN_FLIGHT} in flight, calls a second         plain floor   shim floor       engine");
+    for scenario in SCENARIOS {
+        let setting = Arc::new(Setting::new(scenario, &gate));
+        runtime.block_on(in_flight(&setting, &gate));
+    }
+    runtime.block_on(apart(&Setting::new(SCENARIOS[2], &gate)));
+}
+
+async fn sequential(setting: &Setting, gate: &str) {
+    let Scenario { name, target, .. } = setting.scenario;
+    let mut floor = Floor::new(setting.scenario, gate).await;
+    let (mut plain, mut shim, mut engine) = (Vec::new(), Vec::new(), Vec::new());
+    for round in 0..ROUNDS + 5 {
+        let a = timed(floor.once(Spawn::Plain)).await;
+        let b = timed(floor.once(Spawn::Shim)).await;
+        let c = timed(setting.call()).await;
+        // The first rounds fill caches.
+        if round >= 5 {
+            plain.push(a);
+            shim.push(b);
+            engine.push(c);
+        }
+    }
+    let (plain, shim, engine) = (median(&mut plain), median(&mut shim), median(&mut engine));
+    println!(
+        "{name}                                    {:>11} {:>12} {:>12}   {:>+6}   (target: {:+})",
+        micros(plain),
+        micros(shim),
+        micros(engine),
+        micros(engine) - micros(shim),
+        micros(target),
+    );
+}
+
+async fn in_flight(setting: &Arc<Setting>, gate: &str) {
+    let calls = IN_FLIGHT * ROUNDS_IN_FLIGHT;
+    let (mut rates, kinds) = (Vec::new(), [Some(Spawn::Plain), Some(Spawn::Shim), None]);
+    for kind in kinds {
+        let mut floors = Vec::new();
+        for _ in 0..IN_FLIGHT {
+            floors.push(Floor::new(setting.scenario, gate).await);
+        }
+        let began = Instant::now();
+        let mut tasks = tokio::task::JoinSet::new();
+        for mut floor in floors {
+            let setting = Arc::clone(setting);
+            tasks.spawn(async move {
+                for _ in 0..ROUNDS_IN_FLIGHT {
+                    match kind {
+                        Some(spawn) => floor.once(spawn).await,
+                        None => setting.call().await,
+                    }
+                }
+            });
+        }
+        tasks.join_all().await;
+        rates.push(calls as f64 / began.elapsed().as_secs_f64());
+    }
+    println!(
+        "{}                                    {:>11.0} {:>12.0} {:>12.0}   {:.2} × the shim floor",
+        setting.scenario.name,
+        rates[0],
+        rates[1],
+        rates[2],
+        rates[2] / rates[1]
+    );
+}
+
+/// What is not the engine's own doing, or not part of a call in words.
+async fn apart(setting: &Setting) {
+    let mut log: Vec<_> = (0..ROUNDS).map(|_| setting.line()).collect();
+    println!("in each of them: one line in the log, on disk     {:>6} µs", micros(median(&mut log)));
+    let dir = tempfile::tempdir().unwrap();
+    let project = dir.path().join("project");
+    std::fs::create_dir(&project).unwrap();
+    for n in 0..100 {
+        std::fs::write(project.join(format!("f{n}")), "x".repeat(10_000)).unwrap();
+    }
+    let state = StateDir::at(dir.path().join("state")).unwrap();
+    let (launcher, stop) = (launcher(), CancellationToken::new());
+    let mut times = Vec::new();
+    for _ in 0..30 {
+        let workspace = Workspace::open(&project, Caps::default(), &state).unwrap();
+        times.push(
+            timed(async {
+                let lease = workspace.lock(Mode::Exclusive, "bench", Duration::from_secs(10), &stop).await.unwrap();
+                let site = Site::arm(lease, &launcher).await.unwrap();
+                site.leave(Undo::Applied).await.unwrap();
+            })
+            .await,
+        );
+    }
+    println!("apart: lock, arm, watch and leave 100 files       {:>6} µs", micros(median(&mut times)));
+}
+
+/// The agent: reads its question and answers at once, as `claude --print` does.
+pub(crate) fn agent() -> ExitCode {
+    let mut question = Vec::new();
+    std::io::stdin().read_to_end(&mut question).unwrap();
+    let args: Vec<String> = std::env::args().collect();
+    let model = args.iter().position(|arg| arg == "--model").map_or("", |at| args[at + 1].as_str());
+    let answer = match model {
+        "says-yes" => json!({"accept": true, "feedback": ""}),
+        "says-no" => json!({"accept": false, "feedback": "not good enough"}),
+        _ => json!({"text": "the answer of the cloud"}),
+    };
+    let init = json!({"type": "system", "subtype": "init", "model": model});
+    let usage = json!({"inputTokens": 9, "outputTokens": 9, "cacheReadInputTokens": 0, "cacheCreationInputTokens": 0,
+        "costUSD": 0.001});
+    let result = json!({"type": "result", "subtype": "success", "is_error": false, "num_turns": 1,
+        "result": answer.to_string(), "stop_reason": "tool_use", "session_id": "s", "total_cost_usd": 0.001,
+        "usage": {"input_tokens": 9, "output_tokens": 9}, "modelUsage": {model: usage}, "permission_denials": [],
+        "structured_output": answer, "terminal_reason": "completed"});
+    std::io::stdout().write_all(format!("{init}\n{result}\n").as_bytes()).unwrap();
+    ExitCode::SUCCESS
+}
+
+pub(crate) fn launcher() -> Launcher {
+    Launcher::at(env!("CARGO_BIN_EXE_supervisor"))
+}
+
+async fn timed(work: impl Future<Output = ()>) -> Duration {
+    let began = Instant::now();
+    work.await;
+    began.elapsed()
+}
+
+fn median(times: &mut [Duration]) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}
+
+fn micros(time: Duration) -> i64 {
+    i64::try_from(time.as_micros()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,205 @@
+//! An engine with a real log and real limits; a skill that answers in words; and a gateway that answers at once.
+
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use futures_util::future::BoxFuture;
+use serde_json::{Value, json};
+use supervisor::backend::breaker::Breaker;
+use supervisor::backend::warm::Warmth;
+use supervisor::backend::{Backends, Edits, Env, Power, Shared};
+use supervisor::engine::Status;
+use supervisor::engine::entry::{Entry, VERSION};
+use supervisor::engine::evidence::Evidence;
+use supervisor::engine::job::{Checked, Held, Job, Question, Work};
+use supervisor::engine::means::{Means, SessionBudgets};
+use supervisor::engine::run::{Request, run};
+use supervisor::engine::site::Site;
+use supervisor::routing::{CallOverrides, Route, Sources, Tier, load};
+use supervisor::session::SessionLog;
+use supervisor::state::StateDir;
+use supervisor::verify::{Proof, sealed};
+use tokio_util::sync::CancellationToken;
+
+use super::{Scenario, launcher};
+
+pub(super) struct Setting {
+    pub(super) scenario: Scenario,
+    means: Means,
+    route: Route,
+    request: Request,
+    log: SessionLog,
+    _dir: tempfile::TempDir,
+}
+
+impl Setting {
+    pub(super) fn new(scenario: Scenario, gate: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("models.toml");
+        let program = std::env::current_exe().unwrap();
+        let settings = format!(
+            "default_chain = [{chain}]\nverifier = \"{verifier}\"\nmax_workers = 64\n[skills.review]\nchain = [{chain}]\n\
+             [backends.gate]\nkind = \"openai\"\ntier = \"local\"\nbase_url = \"{gate}\"\napi_key_env = \"GATE_KEY\"\n\
+             models = [\"gate/*\"]\n\
+             [backends.agent]\nkind = \"claude-cli\"\ntier = \"subagent\"\nprogram = \"{program}\"\n\
+             models = [\"cloud\", \"says-*\"]\n",
+            chain = scenario.chain,
+            verifier = scenario.verifier,
+            program = program.display(),
+        );
+        std::fs::write(&file, settings).unwrap();
+        let routing = load(&Sources { user_file: Some(file), ..Sources::default() }).unwrap().routing;
+        let env: Env = [("GATE_KEY", "sk-bench-0123456789abcdef")].into_iter().collect();
+        let redactor = Arc::new(env.redactor(["GATE_KEY"]));
+        let state = StateDir::at(dir.path().join("state")).unwrap();
+        let log = SessionLog::open(&state).unwrap().redacting(Arc::clone(&redactor));
+        let means = Means {
+            backends: Backends::new(Shared::new(launcher(), env.clone(), routing.max_workers)),
+            breaker: Breaker::new(routing.breaker),
+            warmth: Warmth::new(None, env),
+            redactor,
+            prompts: None,
+            recorder: Arc::new(log.clone()),
+            // A bench makes more calls than a session may pay for.
+            budgets: SessionBudgets::new(supervisor::routing::Budget { usd: None, tokens: None, time: None }),
+        };
+        let route = routing.route("review", &CallOverrides::default()).unwrap();
+        let request = Request {
+            skill: "words".into(),
+            phase: "words".into(),
+            session_id: "bench".into(),
+            project_root: String::new(),
+            input: json!({"question": "why?"}),
+        };
+        Self { scenario, means, route, request, log, _dir: dir }
+    }
+
+    pub(super) async fn call(&self) {
+        let stop = CancellationToken::new();
+        let result = run(&self.means, &self.route, &self.request, &(), &stop, async |_| {
+            Ok((Site::words("/"), Box::new(Words) as Box<dyn Job>))
+        })
+        .await;
+        let asks = self.scenario.posts.max(1) + usize::from(self.scenario.programs > 1);
+        assert_eq!((result.status, result.more.attempts.len()), (Status::Pass, asks), "{}", result.message);
+    }
+
+    /// One line as a call writes it.
+    pub(super) fn line(&self) -> Duration {
+        let entry = Entry {
+            v: VERSION,
+            session_id: "bench".into(),
+            timestamp: String::new(),
+            skill: "words".into(),
+            phase: "words".into(),
+            final_status: Status::Pass,
+            project_root: String::new(),
+            file_path: String::new(),
+            model_used: "cloud".into(),
+            message: String::new(),
+            input: Value::Null,
+            attempts: vec![],
+            duration_ms: 0,
+        };
+        let began = Instant::now();
+        self.log.append(&entry).unwrap();
+        began.elapsed()
+    }
+}
+
+/// Whatever is said, it holds if nothing sealed was touched.
+struct Words;
+
+impl Job for Words {
+    fn skill(&self) -> &str {
+        "words"
+    }
+
+    fn phase(&self) -> &str {
+        "words"
+    }
+
+    fn discipline(&self) -> &str {
+        "Answer briefly."
+    }
+
+    fn task(&self) -> &str {
+        "Say why."
+    }
+
+    fn question(&self, _: &Tier, _: Edits, evidence: &Evidence) -> Question {
+        Question {
+            prompt: format!("{}{}", "a question of ordinary length ".repeat(70), evidence.render()),
+            schema: json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}),
+            power: Power::ReadOnly,
+        }
+    }
+
+    fn check<'a>(&'a self, work: Work<'a>) -> BoxFuture<'a, Checked> {
+        Box::pin(async move {
+            let proof = Proof::of_checks(vec![sealed::untouched(None, std::iter::empty::<&Path>())]).unwrap();
+            Checked::Holds(Held {
+                proof,
+                status: Status::Pass,
+                message: work.reply.body["text"].as_str().unwrap_or_default().into(),
+                file_path: String::new(),
+                runner_output: String::new(),
+                gates: vec![],
+                details: Value::Null,
+                next: Value::Null,
+            })
+        })
+    }
+}
+
+/// A gateway that answers every question at once, each time in other words, on connections that it keeps.
+pub(super) fn gate() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let stream = stream.unwrap();
+            std::thread::spawn(move || serve(stream));
+        }
+    });
+    url
+}
+
+fn serve(mut stream: TcpStream) {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let _ = stream.set_nodelay(true);
+    let (mut seen, mut chunk) = (Vec::new(), vec![0; 1 << 16]);
+    loop {
+        let length = loop {
+            if let Some(end) = seen.windows(4).position(|w| w == b"\r\n\r\n") {
+                let head = String::from_utf8_lossy(&seen[..end]).to_lowercase();
+                let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
+                let whole = end + 4 + length.map_or(0, |length| length.trim().parse::<usize>().unwrap());
+                if seen.len() >= whole {
+                    break whole;
+                }
+            }
+            match stream.read(&mut chunk) {
+                Ok(0) | Err(_) => return,
+                Ok(n) => seen.extend_from_slice(&chunk[..n]),
+            }
+        };
+        seen.drain(..length);
+        let words = format!("answer {}", COUNT.fetch_add(1, Ordering::Relaxed));
+        let body = json!({"id": "c", "object": "chat.completion", "model": "m", "choices": [{"index": 0,
+            "finish_reason": "stop", "message": {"role": "assistant", "content": json!({"text": words}).to_string()}}],
+            "usage": {"prompt_tokens": 700, "completion_tokens": 7, "total_tokens": 707}});
+        let body = format!("{body}\n");
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        if stream.write_all(answer.as_bytes()).is_err() {
+            return;
+        }
+    }
+}

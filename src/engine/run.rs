@@ -72,7 +72,7 @@ where
             let budget = means.budgets.call(&request.session_id, route.budget);
             let walk = Walk { means, job: &*job, route, budget: &budget, teller: &teller, stop };
             let walked = walk.run(&mut site).await;
-            conclude(request, site, walked).await
+            conclude(route, request, site, walked).await
         }
     };
     result.more.session_id = request.session_id.clone();
@@ -88,7 +88,7 @@ where
 }
 
 /// Accepts or lets go, and says what came of it.
-async fn conclude(request: &Request, site: Site, walked: Walked) -> CallResult {
+async fn conclude(route: &Route, request: &Request, site: Site, walked: Walked) -> CallResult {
     let Walked { ending, attempts, best } = walked;
     let mut result = early(request, Early::error(""));
     let keep = matches!(&ending, Ending::Accepted { held, .. } if held.status == Status::Pass);
@@ -121,7 +121,7 @@ async fn conclude(request: &Request, site: Site, walked: Walked) -> CallResult {
             result.more.gates = failed.gates.clone();
         }
         Ending::Exhausted => {
-            result.message = exhausted(&attempts);
+            result.message = exhausted(&attempts, route.pinned);
             if let Some(best) = best {
                 result.more.diff = best.diff;
                 result.more.details = json!({"best_candidate": {"model": best.model, "note": "refused; not applied"}});
@@ -145,14 +145,15 @@ async fn conclude(request: &Request, site: Site, walked: Walked) -> CallResult {
 }
 
 /// `all tiers exhausted after 2 attempts: small → rejected: …; large → infra: …`
-fn exhausted(attempts: &[Attempt]) -> String {
+fn exhausted(attempts: &[Attempt], pinned: bool) -> String {
     let mut message = format!("all tiers exhausted after {}", words::count(attempts.len(), "attempt"));
     for (n, attempt) in attempts.iter().enumerate() {
         let cause = attempt.cause.map_or("error", super::Cause::word);
         let join = if n == 0 { ": " } else { "; " };
         let _ = write!(message, "{join}{} → {cause}: {}", attempt.model, words::cut_end(&attempt.feedback, 400));
     }
-    message + ". Call again with `model` to pin one"
+    // Whoever pinned one knows that others exist.
+    if pinned { message } else { message + ". Call again with `model` to pin one" }
 }
 
 fn early(request: &Request, early: Early) -> CallResult {

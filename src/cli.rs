@@ -35,10 +35,10 @@ struct Arguments {
 enum Command {
     /// Speak MCP on stdin and stdout
     Serve,
-    /// Show the chain and limits in effect, and where each value comes from
-    Explain(explain::Explain),
     /// Check routing, models, programs and directories, and say what helps
     Doctor(doctor::Arguments),
+    /// Show the chain and limits in effect, and where each value comes from
+    Explain(explain::Explain),
     Verify(verify::Verify),
     Recover(recover::Recover),
 }

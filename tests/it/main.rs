@@ -11,6 +11,7 @@ mod doctor;
 mod ecosystems;
 mod explain;
 mod fake_claude;
+mod help;
 mod installed;
 mod loaded;
 mod loopback;

@@ -227,7 +227,7 @@ impl AskError {
             }
             Self::WrongAddress { backend, .. } => format!("correct `backends.{backend}.base_url`"),
             Self::OtherModel { backend, .. } => format!("switch the fallbacks of `{backend}` off for this model"),
-            Self::NoProgram { backend, .. } => format!("install it, or name it in `backends.{backend}.program`"),
+            Self::NoProgram { backend, .. } => format!("its path can be given in `backends.{backend}.program`"),
             Self::NotLoggedIn { backend, .. } => {
                 format!("run `claude` once and log in, or name a key's variable in `backends.{backend}.api_key_env`")
             }

@@ -41,6 +41,7 @@ mod session;
 mod settings;
 mod skip;
 mod tdd;
+mod tdd_cycles;
 mod tier;
 mod tiers;
 mod upstream;

@@ -1,6 +1,6 @@
 //! Red, green, refactor over stdio, with recorded models and the real tests of a Rust project.
 
-mod bench;
+pub(crate) mod bench;
 
 use bench::{Bench, creates, gate, replaces, trail};
 use serde_json::{Value, json};

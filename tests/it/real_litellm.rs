@@ -137,6 +137,8 @@ fn says(request: &Request) -> Says {
 }
 
 const MODELS: &[&str] = &[
+    "small",
+    "large",
     "good",
     "thinks",
     "fenced",
@@ -161,7 +163,7 @@ const MODELS: &[&str] = &[
     "silent",
 ];
 
-fn of_model(upstream: &Upstream, id: &str) -> Vec<Request> {
+pub(crate) fn of_model(upstream: &Upstream, id: &str) -> Vec<Request> {
     upstream.requests().into_iter().filter(|request| request.body["model"] == id).collect()
 }
 

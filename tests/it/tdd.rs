@@ -8,13 +8,14 @@ use serde_json::{Value, json};
 use crate::ecosystems::skips;
 use crate::mcp_bench::until;
 
-const MANIFEST: (&str, &str) =
+pub(crate) const MANIFEST: (&str, &str) =
     ("Cargo.toml", "[package]\nname = \"demo\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n");
-const ONE: &str = "pub fn one() -> i32 {\n    1\n}\n";
-const OLD_TEST: (&str, &str) = ("tests/old.rs", "#[test]\nfn one_is_one() {\n    assert_eq!(demo::one(), 1);\n}\n");
-const ADD_TEST: &str = "#[test]\nfn adds_two_numbers() {\n    assert_eq!(demo::add(1, 2), 3);\n}\n";
-const ADD: &str = "pub fn one() -> i32 {\n    1\n}\n\npub fn add(a: i32, b: i32) -> i32 {\n    a + b\n}\n";
-const WRONG: &str = "pub fn one() -> i32 {\n    1\n}\n\npub fn add(a: i32, b: i32) -> i32 {\n    a - b\n}\n";
+pub(crate) const ONE: &str = "pub fn one() -> i32 {\n    1\n}\n";
+pub(crate) const OLD_TEST: (&str, &str) =
+    ("tests/old.rs", "#[test]\nfn one_is_one() {\n    assert_eq!(demo::one(), 1);\n}\n");
+pub(crate) const ADD_TEST: &str = "#[test]\nfn adds_two_numbers() {\n    assert_eq!(demo::add(1, 2), 3);\n}\n";
+pub(crate) const ADD: &str = "pub fn one() -> i32 {\n    1\n}\n\npub fn add(a: i32, b: i32) -> i32 {\n    a + b\n}\n";
+pub(crate) const WRONG: &str = "pub fn one() -> i32 {\n    1\n}\n\npub fn add(a: i32, b: i32) -> i32 {\n    a - b\n}\n";
 
 fn demo(tiers: &[&str]) -> Bench {
     Bench::chain(tiers, &[MANIFEST, ("src/lib.rs", ONE), OLD_TEST])

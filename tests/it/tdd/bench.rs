@@ -15,6 +15,7 @@ pub(crate) struct Bench {
     pub(crate) project: TempDir,
     pub(crate) state: TempDir,
     answers: Vec<Value>,
+    env: Vec<(String, String)>,
     session: Option<Session>,
     calls: u32,
 }
@@ -38,11 +39,25 @@ impl Bench {
             file = file.display(),
         );
         fs::write(state.path().join("models.toml"), settings).unwrap();
-        Self { project, state, answers: vec![], session: None, calls: 0 }
+        Self { project, state, answers: vec![], env: vec![], session: None, calls: 0 }
     }
 
     pub(crate) fn root(&self) -> PathBuf {
         self.project.path().canonicalize().unwrap()
+    }
+
+    /// Further settings: backends that are not recorded, and their models.
+    pub(crate) fn settings(self, more: &str) -> Self {
+        let file = self.state.path().join("models.toml");
+        let before = fs::read_to_string(&file).unwrap();
+        fs::write(file, format!("{before}{more}")).unwrap();
+        self
+    }
+
+    /// One more variable of the server's environment.
+    pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
+        self.env.push((name.into(), value.into()));
+        self
     }
 
     /// The next answer of a model.
@@ -62,7 +77,7 @@ impl Bench {
     }
 
     pub(crate) fn session(&mut self) -> &mut Session {
-        let state = self.state.path().to_owned();
+        let (state, env) = (self.state.path().to_owned(), self.env.clone());
         self.session.get_or_insert_with(|| {
             let mut command = command(Which::Real);
             for (name, _) in std::env::vars_os() {
@@ -75,6 +90,7 @@ impl Bench {
             let home = std::env::var_os("HOME").unwrap_or_else(|| "/nonexistent".into());
             command
                 .env("HOME", home)
+                .envs(env)
                 .env("SUPERVISOR_STATE_DIR", state.join("state"))
                 .env("SUPERVISOR_MODELS_FILE", state.join("models.toml"))
                 .stdin(Stdio::piped())
@@ -97,7 +113,7 @@ impl Bench {
         let id = self.calls;
         let session = self.session();
         session.call(id, tool, arguments);
-        result_of(&session.reply(id))
+        result_of(&session.reply_after_tests(id))
     }
 
     pub(crate) fn read(&self, path: &str) -> String {

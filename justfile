@@ -28,3 +28,7 @@ backends *names:
 # What must hold before anything lands: all of the above, from nothing; `just ci clients` for one step
 ci *steps:
     .ci/run {{steps}}
+
+# The long campaigns: thousands of random trees, hundreds of kills, 80,000 log lines
+long:
+    SUPERVISOR_TEST_LONG=1 cargo test --test it -- workspace_property workspace_crash session:: --nocapture

@@ -87,6 +87,9 @@ fn words_of(source: &str) -> impl Iterator<Item = &str> {
     source.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty())
 }
 
+/// What Elixir says after a name and its arity.
+const NOT_EXPORTED: &str = " because it is undefined or private";
+
 /// What compilers and interpreters say when a name does not exist, with the name between the two parts.
 const PHRASES: &[(&str, &str)] = &[
     // rustc
@@ -136,6 +139,7 @@ const PHRASES: &[(&str, &str)] = &[
     ("cannot load such file -- ", ""),
     // elixir
     ("undefined function ", "/"),
+    ("cannot import ", NOT_EXPORTED),
     ("undefined variable \"", "\""),
     ("module ", " is not loaded and could not be found"),
     (".__struct__/1 is undefined, cannot expand struct ", ","),
@@ -152,6 +156,7 @@ fn missing_names(message: &str) -> Vec<String> {
                 "" => line.split_whitespace().next().unwrap_or_default(),
                 "`" | "'" | "\"" | "/" | "," | ";" => line.split(*after).next().unwrap_or_default(),
                 after => match line.find(after) {
+                    Some(end) if after == NOT_EXPORTED => line[..end].split('/').next().unwrap_or_default(),
                     Some(end) => &line[..end],
                     None => continue,
                 },
@@ -187,6 +192,7 @@ mod tests {
             ("Error: Cannot find module './calc'\nRequire stack:", "./calc"),
             ("NameError:\n  uninitialized constant Calc", "Calc"),
             ("undefined function add/2 (expected XTest to define such a function", "add"),
+            ("cannot import Calc.add/2 because it is undefined or private", "Calc.add"),
         ] {
             assert_eq!(BuildError::new(message).missing, [name], "{message}");
         }

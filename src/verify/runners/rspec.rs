@@ -24,6 +24,11 @@ pub(super) static RUNNER: Runner = Runner {
 
 static REPORTING: Reporting = Reporting { program: "rspec", file: "rspec.json", parse: |text, _| parse(text), explain };
 
+/// See there.
+const UNNAMED: &str = include_str!("rspec/unnamed.rb");
+/// Stands for the description of an example that has none.
+const NO_NAME: &str = "(unnamed)";
+
 fn recognises(argv: &[String]) -> bool {
     let words: Vec<&str> = argv.iter().map(String::as_str).collect();
     program(argv) == "rspec" || (program(argv) == "bundle" && matches!(words[1..], ["exec", "rspec" | "bin/rspec", ..]))
@@ -33,7 +38,13 @@ fn run<'a>(suite: &'a Suite, session: &'a Session<'a>) -> BoxFuture<'a, Judgemen
     async move {
         let mut argv = suite.argv().to_vec();
         let report = session.file(REPORTING.file).display().to_string();
-        argv.extend(["--format", "progress", "--format", "json", "--out", &report].map(String::from));
+        let unnamed = session.file("unnamed.rb");
+        if let Err(error) = std::fs::write(&unnamed, UNNAMED) {
+            return Judgement::no_place(&error);
+        }
+        let unnamed = unnamed.display().to_string();
+        let reported = ["--require", &unnamed, "--format", "progress", "--format", "json", "--out", &report];
+        argv.extend(reported.map(String::from));
         REPORTING.run(session, &argv, &[]).await
     }
     .boxed()
@@ -52,9 +63,12 @@ fn explain(finished: &Finished, code: i32) -> Option<Outcome> {
     }
 }
 
-/// `spec/a_spec.rb A adds` becomes the file and the description.
+/// `spec/a_spec.rb A adds` becomes the file and the description, if there is one.
 fn only(argv: &[String], name: &str) -> Option<Vec<String>> {
     let (file, description) = name.split_once(".rb ").map(|(f, d)| (format!("{f}.rb"), d))?;
+    if description.contains(NO_NAME) {
+        return None;
+    }
     let keep = argv.iter().filter(|a| a.starts_with('-') || !(a.contains("_spec.rb") || a.starts_with("spec/")));
     Some(keep.cloned().chain([file, String::from("-e"), description.to_owned()]).collect())
 }
@@ -79,6 +93,10 @@ struct Example {
     full_description: String,
     status: String,
     file_path: String,
+    /// `./spec/a_spec.rb[1:2]`: the file that is run, also if the example stands in a shared one.
+    id: Option<String>,
+    /// Its group, if it has no description of its own.
+    unnamed_in: Option<String>,
     exception: Option<Exception>,
 }
 
@@ -86,6 +104,18 @@ struct Example {
 struct Exception {
     class: String,
     message: String,
+}
+
+impl Example {
+    fn name(&self) -> String {
+        let file =
+            self.id.as_deref().and_then(|id| id.rsplit_once('[')).map_or(self.file_path.as_str(), |(file, _)| file);
+        let file = file.trim_start_matches("./");
+        match &self.unnamed_in {
+            Some(group) => format!("{file} {group} {NO_NAME}"),
+            None => format!("{file} {}", self.full_description),
+        }
+    }
 }
 
 fn parse(text: &str) -> Option<Report> {
@@ -98,7 +128,7 @@ fn parse(text: &str) -> Option<Report> {
             (_, Some(e)) => failed(format!("{}: {}", e.class, e.message.trim())),
             (status, None) => failed(status),
         };
-        report.add(&format!("{} {}", example.file_path.trim_start_matches("./"), example.full_description), state);
+        report.add(&example.name(), state);
     }
     if document.examples.len() != document.summary.example_count {
         report.doubts.push(String::from("rspec's count and its list of examples differ"));
@@ -149,6 +179,23 @@ mod tests {
             matches!(&report.tests[&TestName::from("spec/a_spec.rb A bad")], State::Failed(m) if m.contains("got: 1"))
         );
         assert!(report.doubts.is_empty());
+    }
+
+    #[test]
+    fn an_example_is_called_the_same_whether_it_passes_or_not_and_stands_where_it_is_run() {
+        let named = |example: &str| {
+            let text = format!(r#"{{"examples":[{{{example}}}],"summary":{{"example_count":1}}}}"#);
+            parse(&text).expect("whole").tests.into_keys().next().expect("one").0
+        };
+        let red = r#""full_description":"A ","status":"failed","file_path":"./spec/a_spec.rb","unnamed_in":"A""#;
+        let green = r#""full_description":"A is expected to eq 2","status":"passed","file_path":"./spec/a_spec.rb","unnamed_in":"A""#;
+        assert_eq!(
+            (named(red), named(green)),
+            ("spec/a_spec.rb A (unnamed)".into(), "spec/a_spec.rb A (unnamed)".into())
+        );
+        assert_eq!(only(&argv("rspec"), &named(red)), None);
+        let shared = r#""id":"./spec/a_spec.rb[1:1:1]","full_description":"A ok","status":"passed","file_path":"./spec/support/s.rb""#;
+        assert_eq!(named(shared), "spec/a_spec.rb A ok");
     }
 
     #[test]

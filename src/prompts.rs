@@ -29,6 +29,9 @@ pub use __prompt as prompt;
 /// How a verifier judges what a local model did. Slots: `discipline`, `task`, `diff`, `test_output`, `nonce`.
 pub static VERIFIER: Prompt = prompt!("verifier");
 
+/// The same for an answer in words. Slots: `discipline`, `task`, `answer`, `material`, `nonce`.
+pub static VERIFIER_OF_WORDS: Prompt = prompt!("verifier_words");
+
 /// Longer than any prompt a person writes: somebody pointed at the wrong file.
 const LONGEST: u64 = 256 * 1024;
 

@@ -7,6 +7,7 @@
 
 mod baseline;
 mod build;
+mod citations;
 mod command;
 #[cfg(test)]
 mod garbage;
@@ -25,6 +26,7 @@ pub mod witness;
 
 pub use baseline::{Baseline, Comparison, Origin, compare};
 pub use build::{Blame, BuildError, blame};
+pub use citations::{BadCitation, Cited, Source, Sources};
 pub use memo::{Memo, OutcomeKey};
 pub use outcome::{Outcome, State, TestName, TestRun, Tests};
 pub use proof::{Check, Proof, Refusal};

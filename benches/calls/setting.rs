@@ -15,7 +15,7 @@ use supervisor::backend::{Backends, Edits, Env, Power, Shared};
 use supervisor::engine::Status;
 use supervisor::engine::entry::{Entry, VERSION};
 use supervisor::engine::evidence::Evidence;
-use supervisor::engine::job::{Checked, Held, Job, Question, Work};
+use supervisor::engine::job::{Checked, Exhibit, Held, Job, Keeps, Question, Shown, Work};
 use supervisor::engine::means::{Means, SessionBudgets};
 use supervisor::engine::run::{Request, run};
 use supervisor::engine::site::Site;
@@ -143,7 +143,9 @@ impl Job for Words {
         Box::pin(async move {
             let proof = Proof::of_checks(vec![sealed::untouched(None, std::iter::empty::<&Path>())]).unwrap();
             Checked::Holds(Held {
-                proof,
+                shown: Shown::Proven(proof),
+                keeps: Keeps::Changes,
+                exhibit: Exhibit::Change,
                 status: Status::Pass,
                 message: work.reply.body["text"].as_str().unwrap_or_default().into(),
                 file_path: String::new(),

@@ -54,7 +54,8 @@ impl Evidence {
                 words::cut_middle(&refusal.feedback, share / 4)
             );
             // The test output is what a model learns most from, so it gets the larger part.
-            for (label, text, part) in [("tried", &refusal.diff, share / 3), ("tests said", &refusal.output, share / 3)]
+            for (label, text, part) in
+                [("tried", &refusal.diff, share / 3), ("the server saw", &refusal.output, share / 3)]
             {
                 if !text.is_empty() {
                     let _ = write!(out, "\n{label}:\n{}", indent(&words::cut_middle(text, part)));

@@ -79,8 +79,10 @@ pub enum Checked {
 /// Work that holds.
 #[derive(Debug, Clone)]
 pub struct Held {
-    pub proof: Proof,
-    /// `Pass`, or `Fail` where the discipline defines a no as an answer. Never `Error`.
+    pub shown: Shown,
+    pub keeps: Keeps,
+    /// `Fail` where the discipline defines a no as an answer; `Error` where the answer is that there can be none yet,
+    /// such as questions about a task that is too vague.
     pub status: Status,
     /// One sentence for the reader.
     pub message: String,
@@ -90,6 +92,34 @@ pub struct Held {
     pub details: Value,
     /// The call that usually follows.
     pub next: Value,
+    pub exhibit: Exhibit,
+}
+
+/// What the checks amount to.
+#[derive(Debug, Clone)]
+pub enum Shown {
+    /// It is so, and here is the proof.
+    Proven(Proof),
+    /// It is an answer, with everything in it that an answer needs. That it is true was not shown, and why not.
+    Unproven { why: String },
+}
+
+/// What becomes of the project when the work is accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keeps {
+    /// The change is the answer.
+    Changes,
+    /// The answer is in words: whatever was written on the way to it goes.
+    Nothing,
+}
+
+/// What a verifier judges.
+#[derive(Debug, Clone)]
+pub enum Exhibit {
+    /// The change, and what the server saw when it ran the tests.
+    Change,
+    /// An answer in words, and what it speaks about as the server read it.
+    Words { answer: String, material: String },
 }
 
 /// Work that does not hold.

@@ -1,4 +1,5 @@
-//! The opinion after the facts: a verifier model sees discipline, task, diff and the server's own test output.
+//! The opinion after the facts: a verifier model sees discipline, task, and either the diff with the server's own test
+//! output, or the answer in words with what it speaks about.
 //! It may reject, never overrule a gate. Whatever is not a clear verdict is no acceptance.
 
 use std::num::NonZeroU32;
@@ -7,7 +8,7 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::job::Job;
+use super::job::{Exhibit, Held, Job};
 use super::means::Means;
 use crate::backend::{Ask, Power, Usage};
 use crate::prompts::{self, Nonce, PromptError};
@@ -24,22 +25,22 @@ pub(super) enum Judgement {
     Cancelled,
 }
 
-/// Bytes of diff and of test output that a verifier is shown.
+/// Bytes of diff, of test output, of an answer and of its material that a verifier is shown.
 const SHOWN: usize = 24 * 1024;
 
 pub(super) async fn judge(
     means: &Means,
     verifier: &Tier,
     job: &dyn Job,
+    held: &Held,
     diff: &str,
-    output: &str,
     stop: &CancellationToken,
 ) -> (Judgement, Usage) {
     let nonce = match Nonce::fresh() {
         Ok(nonce) => nonce,
         Err(error) => return (Judgement::Unclear(format!("no random bytes: {error}")), Usage::NOTHING),
     };
-    let prompt = match prompt(means, &nonce, job, diff, output) {
+    let prompt = match prompt(means, &nonce, job, held, diff) {
         Ok(prompt) => prompt,
         Err(error) => return (Judgement::Unclear(error.to_string()), Usage::NOTHING),
     };
@@ -86,16 +87,28 @@ fn verdict(body: serde_json::Value) -> Judgement {
     }
 }
 
-fn prompt(means: &Means, nonce: &Nonce, job: &dyn Job, diff: &str, output: &str) -> Result<String, PromptError> {
+fn prompt(means: &Means, nonce: &Nonce, job: &dyn Job, held: &Held, diff: &str) -> Result<String, PromptError> {
     let fenced =
         |label, text: &str| prompts::fence(nonce, label, &words::cut_middle(&means.redactor.redact(text), SHOWN));
-    prompts::VERIFIER.load(means.prompts.as_deref())?.fill(&[
-        ("nonce", nonce.as_str()),
-        ("discipline", &means.redactor.redact_known(job.discipline())),
-        ("task", &fenced("task", job.task())),
-        ("diff", &fenced("diff", diff)),
-        ("test_output", &fenced("test output", output)),
-    ])
+    let folder = means.prompts.as_deref();
+    let discipline = means.redactor.redact_known(job.discipline());
+    let task = fenced("task", job.task());
+    match &held.exhibit {
+        Exhibit::Change => prompts::VERIFIER.load(folder)?.fill(&[
+            ("nonce", nonce.as_str()),
+            ("discipline", &discipline),
+            ("task", &task),
+            ("diff", &fenced("diff", diff)),
+            ("test_output", &fenced("test output", &held.runner_output)),
+        ]),
+        Exhibit::Words { answer, material } => prompts::VERIFIER_OF_WORDS.load(folder)?.fill(&[
+            ("nonce", nonce.as_str()),
+            ("discipline", &discipline),
+            ("task", &task),
+            ("answer", &fenced("answer", answer)),
+            ("material", &fenced("material", material)),
+        ]),
+    }
 }
 
 #[cfg(test)]

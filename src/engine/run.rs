@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::attempt::Attempt;
 use super::entry::{Entry, VERSION};
 use super::event::{Listener, Teller};
-use super::job::Job;
+use super::job::{Job, Keeps, Shown};
 use super::means::Means;
 use super::result::{CallResult, Gate, More, Status};
 use super::site::{Site, blocking};
@@ -91,10 +91,10 @@ where
 async fn conclude(route: &Route, request: &Request, site: Site, walked: Walked) -> CallResult {
     let Walked { ending, attempts, best } = walked;
     let mut result = early(request, Early::error(""));
-    let keep = matches!(&ending, Ending::Accepted { held, .. } if held.status == Status::Pass);
+    let keep = matches!(&ending, Ending::Accepted { held, .. } if held.keeps == Keeps::Changes);
     let closed = match &ending {
         _ if keep => site.accept().await,
-        // A no that is an answer: what the worker did to get there goes.
+        // The answer is in words, or a no: what the worker did to get there goes.
         Ending::Accepted { edits: Edits::InPlace, .. } => site.leave(Scope::Everything).await.map(drop),
         // Each refused attempt was undone in its own scope already; what differs since is somebody else's.
         _ => site.leave(Scope::Applied).await.map(drop),
@@ -105,12 +105,18 @@ async fn conclude(route: &Route, request: &Request, site: Site, walked: Walked) 
             result.message = held.message;
             result.file_path = held.file_path;
             result.runner_output = held.runner_output;
-            // The proof is what makes it so; only `verify` could have made it.
-            result.verified = matches!(held.status, Status::Pass | Status::Fail);
             result.model_used = model;
             result.more.gates = held.gates;
-            result.more.gates.push(Gate { id: "proof".into(), pass: true, detail: held.proof.sentence() });
-            (result.more.diff, result.more.files_changed) = (diff, files);
+            let (pass, detail) = match held.shown {
+                // Only `verify` could have made it.
+                Shown::Proven(proof) => (true, proof.sentence()),
+                Shown::Unproven { why } => (false, why),
+            };
+            result.verified = pass;
+            result.more.gates.push(Gate { id: "proof".into(), pass, detail });
+            if keep {
+                (result.more.diff, result.more.files_changed) = (diff, files);
+            }
             (result.more.details, result.more.next) = (held.details, held.next);
         }
         Ending::Refused { failed, model } => {

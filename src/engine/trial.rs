@@ -10,7 +10,7 @@ use super::attempt::Attempt;
 use super::budget::{Amounts, worst_case};
 use super::event::{Event, Place};
 use super::evidence::Evidence;
-use super::job::{Checked, Failed, Held, Work};
+use super::job::{Checked, Failed, Held, Shown, Work};
 use super::judge::{Judgement, judge};
 use super::site::{Site, SiteError};
 use super::walk::Walk;
@@ -199,7 +199,7 @@ impl Walk<'_> {
             Checked::Fails(failed) => return Judged::Not(Box::new(failed)),
             Checked::Holds(held) => held,
         };
-        tried.attempt.verified = true;
+        tried.attempt.verified = matches!(held.shown, Shown::Proven(_));
         let verifier = match &self.route.verifier {
             Some(verifier) if tier.backend.tier == TierKind::Local && !self.route.pinned => verifier,
             _ => return Judged::Held(Box::new(held)),
@@ -210,8 +210,7 @@ impl Walk<'_> {
             Err(exceeded) => return Judged::Not(Box::new(Failed::new(Cause::Budget, exceeded.to_string()))),
         };
         let began = Instant::now();
-        let (judgement, usage) =
-            judge(self.means, verifier, self.job, &tried.diff, &held.runner_output, self.stop).await;
+        let (judgement, usage) = judge(self.means, verifier, self.job, &held, &tried.diff, self.stop).await;
         reserved.settle(&usage, began.elapsed());
         tried.attempt.note(&usage);
         let failed = match judgement {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use tokio_util::sync::CancellationToken;
@@ -16,10 +16,11 @@ use crate::engine::site::{Site, SiteError};
 use crate::process::environment;
 use crate::routing::{Route, Routing};
 use crate::server::App;
+use crate::skills::common::{caps, inside};
 use crate::verify::sealed::role;
 use crate::verify::{self, Bench, Ecosystem, Origin, Outcome, OutcomeKey, Suite, TestRun};
 use crate::words;
-use crate::workspace::{Caps, Mode, Workspace};
+use crate::workspace::{Mode, Workspace};
 
 /// Bytes of test output in a result.
 pub(super) const SHOWN: usize = 3_000;
@@ -160,17 +161,6 @@ pub(super) fn refused(run: &TestRun, message: String) -> Early {
     }
 }
 
-fn caps(routing: &Routing) -> Caps {
-    let settings = &routing.workspace;
-    Caps {
-        max_files: settings.max_files,
-        max_file_bytes: settings.max_file_bytes,
-        max_total_bytes: settings.max_total_bytes,
-        max_ignored_file_bytes: settings.max_ignored_file_bytes,
-        exclude: settings.exclude.clone(),
-    }
-}
-
 /// `tests/api.rs::adds` is a file and a test in it.
 pub(super) fn split<'a>(root: &Path, given: &'a str) -> (&'a str, Option<&'a str>) {
     match given.split_once("::") {
@@ -179,54 +169,14 @@ pub(super) fn split<'a>(root: &Path, given: &'a str) -> (&'a str, Option<&'a str
     }
 }
 
-/// The path relative to the root, whether it exists or not; refused if it leads elsewhere.
-pub(super) fn inside(root: &Path, given: &str) -> Result<PathBuf, String> {
-    let outside = || format!("`{}` lies outside the project `{}`", words::plain(given), root.display());
-    let whole = root.join(given);
-    // The nearest part that exists decides where a link leads.
-    let existing = whole.ancestors().find(|p| p.symlink_metadata().is_ok()).unwrap_or(root);
-    let real = existing.canonicalize().map_err(|_| outside())?;
-    let rest = whole.strip_prefix(existing).unwrap_or(Path::new(""));
-    if rest.components().any(|c| !matches!(c, Component::Normal(_))) {
-        return Err(outside());
-    }
-    let real = if rest.as_os_str().is_empty() { real } else { real.join(rest) };
-    real.strip_prefix(root).map(Path::to_owned).map_err(|_| outside())
-}
-
-/// A file of the project that must be there.
-pub(super) fn existing(root: &Path, given: &str, argument: &str) -> Result<PathBuf, Early> {
-    let path = inside(root, given).map_err(|why| Early::error(format!("{argument}: {why}")))?;
-    if root.join(&path).is_file() {
-        return Ok(path);
-    }
-    Err(Early::error(format!(
-        "{argument}: there is no file `{}` in `{}`; give a path relative to the project",
-        words::plain(given),
-        root.display()
-    )))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_path_that_leads_out_of_the_project_is_refused() {
+    fn a_test_in_a_file_is_named_after_two_colons() {
         let dir = tempfile::tempdir().expect("a directory");
-        let root = dir.path().canonicalize().expect("there");
-        fs::create_dir(root.join("tests")).expect("made");
-        fs::write(root.join("tests/a.rs"), "").expect("written");
-        std::os::unix::fs::symlink("/etc", root.join("out")).expect("linked");
-        assert_eq!(inside(&root, "tests/a.rs"), Ok(PathBuf::from("tests/a.rs")));
-        assert_eq!(inside(&root, "tests/../tests/a.rs"), Ok(PathBuf::from("tests/a.rs")));
-        assert_eq!(inside(&root, "tests/new.rs"), Ok(PathBuf::from("tests/new.rs")));
-        let whole = root.join("tests/a.rs");
-        assert_eq!(inside(&root, &whole.display().to_string()), Ok(PathBuf::from("tests/a.rs")));
-        for bad in ["../x", "/etc/passwd", "out/passwd", "tests/../../x", "no/../../x"] {
-            assert!(inside(&root, bad).is_err(), "{bad}");
-        }
-        assert_eq!(split(&root, "tests/a.rs::adds"), ("tests/a.rs", Some("adds")));
-        assert_eq!(split(&root, "tests/a.rs"), ("tests/a.rs", None));
+        assert_eq!(split(dir.path(), "tests/a.rs::adds"), ("tests/a.rs", Some("adds")));
+        assert_eq!(split(dir.path(), "tests/a.rs"), ("tests/a.rs", None));
     }
 }

@@ -3,11 +3,10 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::baseline::{Ground, Plan, existing, inside, split};
+use super::baseline::{Ground, Plan, split};
 use super::brief::Brief;
 use super::green::{Green, TestFile};
 use super::job::{Phase, Tdd};
@@ -15,18 +14,14 @@ use super::memory::Pending;
 use super::params::{Asked, Goal};
 use super::red::Red;
 use super::refactor::Refactor;
-use crate::backend::Edits;
 use crate::engine::event::Teller;
-use crate::engine::evidence::Evidence;
 use crate::engine::job::Job;
-use crate::engine::means::Means;
-use crate::engine::result::{CallResult, More, Status};
-use crate::engine::run::{Early, Request, run as walk};
+use crate::engine::result::{CallResult, Status};
+use crate::engine::run::{Early, run as walk};
 use crate::engine::site::Site;
 use crate::prompts::{Prompt, prompt};
-use crate::routing::{CallOverrides, Route, Routing, Tier};
 use crate::server::{App, Call};
-use crate::session::SessionId;
+use crate::skills::common::{Begun, existing, failed, inside};
 use crate::words;
 use crate::workspace::Scope;
 
@@ -38,50 +33,18 @@ static REFACTOR: Prompt = prompt!("tdd/refactor");
 pub(super) async fn run(app: &App, asked: Asked, call: &Call) -> CallResult {
     match begin(app, &asked, call).await {
         Ok(result) => result,
-        Err(message) => failed(&asked, Status::Error, message),
+        Err(message) => failed(asked.goal.skill(), asked.goal.phase(), Status::Error, message),
     }
 }
 
 async fn begin(app: &App, asked: &Asked, call: &Call) -> Result<CallResult, String> {
-    if let Some(field) = asked.lacks() {
-        return Err(format!("{field} is required: the argument `{field}` is empty"));
-    }
-    let session = match &asked.common.session_id {
-        Some(written) => written.parse::<SessionId>().map_err(|e| e.to_string())?,
-        None => SessionId::generate().map_err(|e| format!("no session_id could be made: {e}"))?,
-    };
-    let settings = app.settings().map_err(|e| format!("the settings cannot be used: {e}"))?;
-    let common = &asked.common;
-    let overrides = CallOverrides {
-        model: common.model.clone(),
-        timeout: common.timeout_s.map(Duration::from_secs),
-        max_attempts: common.max_attempts,
-        budget_usd: common.budget_usd,
-    };
-    let skill = asked.goal.skill();
-    let route = settings.routing.route(skill, &overrides).map_err(|e| e.to_string())?;
-    let means = app.means(&settings).map_err(|e| e.to_string())?;
-    let start = Start {
-        app,
-        asked,
-        routing: &settings.routing,
-        route: &route,
-        means: &means,
-        session: &session,
-        pending: Arc::default(),
-    };
-    if common.dry_run {
+    let (skill, phase) = (asked.goal.skill(), asked.goal.phase());
+    let begun = Begun::new(app, skill, phase, &asked.common, &asked.required())?;
+    let start = Start { begun: &begun, asked, pending: Arc::default() };
+    if asked.common.dry_run {
         return start.plan_only(call).await;
     }
-    let root = Path::new(&common.project_root).canonicalize().unwrap_or_else(|_| common.project_root.clone().into());
-    let request = Request {
-        skill: skill.into(),
-        phase: asked.goal.phase().into(),
-        session_id: session.as_str().into(),
-        project_root: root.display().to_string(),
-        input: common.input.clone(),
-    };
-    let result = walk(&means, &route, &request, &call.progress, &call.stop, async |teller| {
+    let result = walk(&begun.means, &begun.route, &begun.request, &call.progress, &call.stop, async |teller| {
         let (site, tdd) = start.prepare(teller, call).await?;
         Ok((site, Box::new(tdd) as Box<dyn Job>))
     })
@@ -92,14 +55,10 @@ async fn begin(app: &App, asked: &Asked, call: &Call) -> Result<CallResult, Stri
     Ok(result)
 }
 
-/// What a call has in hand before the project is touched.
+/// One call on its way to its phase.
 struct Start<'a> {
-    app: &'a App,
+    begun: &'a Begun<'a>,
     asked: &'a Asked,
-    routing: &'a Routing,
-    route: &'a Route,
-    means: &'a Means,
-    session: &'a SessionId,
     /// What is worth remembering, should the call end well.
     pending: Arc<Pending>,
 }
@@ -112,19 +71,20 @@ impl Start<'_> {
             Goal::Green { .. } => &GREEN,
             Goal::Refactor { .. } => &REFACTOR,
         };
-        let discipline = prompt.load(self.means.prompts.as_deref()).and_then(|t| t.fill(&[])).map_err(Early::error)?;
+        let discipline =
+            prompt.load(self.begun.means.prompts.as_deref()).and_then(|t| t.fill(&[])).map_err(Early::error)?;
         let near = match &self.asked.goal {
             Goal::Red { test_path, .. } => test_path.as_deref(),
             Goal::Green { test_path } | Goal::Refactor { test_path, .. } => Some(test_path.as_str()),
         };
         self.paths_exist()?;
         let plan = Plan {
-            app: self.app,
-            routing: self.routing,
-            route: self.route,
+            app: self.begun.app,
+            routing: self.begun.routing(),
+            route: &self.begun.route,
             root: &common.project_root,
             near,
-            test_cmd: common.test_cmd.as_deref(),
+            test_cmd: self.asked.test_cmd.as_deref(),
             teller,
             stop: &call.stop,
         };
@@ -181,7 +141,7 @@ impl Start<'_> {
             }
             Goal::Green { test_path } => {
                 let test = test_file(test_path)?;
-                (Phase::Green(Green::of(ground, test.clone(), self.app.memory(), self.next())?), test)
+                (Phase::Green(Green::of(ground, test.clone(), self.begun.app.memory(), self.next())?), test)
             }
             Goal::Refactor { test_path, impl_path } => {
                 let test = test_file(test_path)?;
@@ -242,9 +202,9 @@ impl Start<'_> {
     fn next(&self) -> Value {
         let mut arguments = json!({
             "project_root": self.asked.common.project_root,
-            "session_id": self.session.as_str(),
+            "session_id": self.begun.session.as_str(),
         });
-        if let Some(command) = &self.asked.common.test_cmd {
+        if let Some(command) = &self.asked.test_cmd {
             arguments["test_cmd"] = json!(command);
         }
         json!({"tool": "", "arguments": arguments})
@@ -255,26 +215,9 @@ impl Start<'_> {
         let teller = Teller::new(self.asked.goal.skill(), &call.progress);
         let (site, tdd) = match self.prepare(&teller, call).await {
             Ok(prepared) => prepared,
-            Err(early) => {
-                let mut result = failed(self.asked, early.status, early.message);
-                result.runner_output = early.runner_output;
-                return Ok(result);
-            }
+            Err(early) => return Ok(self.begun.refused(early)),
         };
-        let size = |tier: &Tier| {
-            let edits = self.means.backends.of(tier).map_or(Edits::AsData, |backend| backend.edits());
-            let question = tdd.question(tier, edits, &Evidence::default());
-            json!({
-                "model": tier.name,
-                "tier": tier.backend.tier,
-                "prompt_bytes": question.prompt.len() + tdd.discipline().len(),
-                "window_bytes": u64::from(tier.model.context) * 3,
-            })
-        };
-        let details = json!({
-            "chain": self.route.chain.tiers().map(size).collect::<Vec<_>>(),
-            "verifier": self.route.verifier.as_ref().map(|tier| &tier.name),
-            "max_attempts": self.route.max_attempts,
+        let more = json!({
             "runner": tdd.ground.suite.runner(),
             "command": tdd.ground.suite.command(),
             "because": tdd.ground.suite.because(),
@@ -283,25 +226,9 @@ impl Start<'_> {
             "by_products": tdd.ground.by_products,
             "baseline": tdd.ground.run.sentence(),
         });
-        site.leave(Scope::Applied).await.map_err(|e| e.to_string())?;
         let message = format!("dry run: nothing was asked and nothing changed; {}", tdd.ground.run.sentence());
-        let mut result = failed(self.asked, Status::Pass, message);
-        result.more.details = details;
-        self.means.redactor.redact_json(&mut result.more.details);
+        let result = self.begun.plan(&tdd, message, more);
+        site.leave(Scope::Applied).await.map_err(|e| e.to_string())?;
         Ok(result)
-    }
-}
-
-fn failed(asked: &Asked, status: Status, message: String) -> CallResult {
-    CallResult {
-        status,
-        message,
-        phase: asked.goal.phase().into(),
-        skill: asked.goal.skill().into(),
-        file_path: String::new(),
-        runner_output: String::new(),
-        verified: false,
-        model_used: String::new(),
-        more: More::default(),
     }
 }

@@ -10,39 +10,13 @@ use super::caches;
 use crate::backend::Edits;
 use crate::engine::job::{Failed, Work};
 use crate::engine::site::{Site, SiteError};
-use crate::engine::{Cause, Gate, proposal};
+use crate::engine::{Cause, proposal};
+pub(super) use crate::skills::common::{Gates, named};
 use crate::verify::sealed::{Role, role};
 use crate::verify::{Baseline, Outcome};
 use crate::verify::{Settled, TestRun, run_settled};
 use crate::words;
 use crate::workspace::{Change, ChangeKind, ChangeSet, Edit, EditError, Thing};
-
-/// What was looked at so far.
-#[derive(Debug, Default)]
-pub(super) struct Gates(pub(super) Vec<Gate>);
-
-impl Gates {
-    pub(super) fn pass(&mut self, id: &str, detail: impl Into<String>) {
-        self.0.push(Gate { id: id.into(), pass: true, detail: detail.into() });
-    }
-
-    /// Notes the gate that did not hold, and makes the refusal.
-    pub(super) fn refuse(&mut self, id: &str, cause: Cause, feedback: impl Into<String>) -> Failed {
-        let feedback = feedback.into();
-        let detail = words::cut_end(&feedback, 600).into_owned();
-        self.0.push(Gate { id: id.into(), pass: false, detail });
-        Failed::new(cause, feedback)
-    }
-
-    /// The same, with what the tests printed.
-    pub(super) fn refuse_run(&mut self, id: &str, cause: Cause, feedback: impl Into<String>, run: &TestRun) -> Failed {
-        Failed { runner_output: shown(run), ..self.refuse(id, cause, feedback) }
-    }
-
-    pub(super) fn broken(&mut self, error: &SiteError) -> Failed {
-        self.refuse("workspace", Cause::CannotVerify, error.to_string())
-    }
-}
 
 /// What a run printed, head and tail.
 pub(super) fn shown(run: &TestRun) -> String {
@@ -228,7 +202,7 @@ pub(super) async fn run(
         Settled::Flaky { names, runs } => {
             let names: Vec<String> = names.iter().take(5).map(|n| format!("`{n}`")).collect();
             let why = format!("two runs of the same files differ in {}: these tests are flaky", names.join(", "));
-            Err(gates.refuse_run("tests", Cause::CannotVerify, why, &runs.0))
+            Err(gates.refuse_with("tests", Cause::CannotVerify, why, shown(&runs.0)))
         }
     }
 }
@@ -258,7 +232,7 @@ pub(super) fn untouched_by_run(
     foul.extend(changed.map(|(path, _)| named(path)));
     if !foul.is_empty() {
         let why = format!("these were changed while the tests ran: {}", foul.join(", "));
-        return Err(gates.refuse_run("sealed_after", Cause::Tampered, why, run));
+        return Err(gates.refuse_with("sealed_after", Cause::Tampered, why, shown(run)));
     }
     if work.edits == Edits::AsData {
         // Whatever else differs now, the tests wrote.
@@ -278,10 +252,6 @@ pub(super) fn says_nothing(run: &TestRun) -> Option<String> {
         Outcome::TimedOut { .. } => format!("{}: something does not end", run.sentence()),
         Outcome::Cancelled => run.sentence(),
     })
-}
-
-pub(super) fn named(path: &Path) -> String {
-    format!("`{}`", words::plain(&path.to_string_lossy()))
 }
 
 fn content(root: &Path, path: &Path) -> Option<blake3::Hash> {

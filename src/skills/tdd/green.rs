@@ -10,7 +10,7 @@ use super::belongs::InFile;
 use super::gates::{self, Gates, Seen, Text, named, shown};
 use super::memory::Memory;
 use super::scope;
-use crate::engine::job::{Failed, Held, Work};
+use crate::engine::job::{Exhibit, Failed, Held, Keeps, Shown, Work};
 use crate::engine::run::Early;
 use crate::engine::{Cause, Status};
 use crate::verify::{Baseline, Blame, Outcome, Proof, Refusal, TestName, TestRun, Tests, blame};
@@ -134,14 +134,16 @@ impl Green {
         self.target_alone(ground, work, gates, &seen).await?;
         let run = gates::run(ground, work, gates, &seen, self.before.as_ref()).await?;
         if let Some(why) = gates::says_nothing(&run) {
-            return Err(gates.refuse_run("tests", Cause::Rejected, why, &run));
+            return Err(gates.refuse_with("tests", Cause::Rejected, why, shown(&run)));
         }
         let proof = self.proof(ground, gates, &run)?;
         gates.pass("tests", run.sentence());
         let file = main_file(&texts).map(|p| ground.root.join(p).display().to_string()).unwrap_or_default();
         let message = format!("green: {} passes, {}", self.target(), run.counts());
         Ok(Held {
-            proof,
+            shown: Shown::Proven(proof),
+            keeps: Keeps::Changes,
+            exhibit: Exhibit::Change,
             status: Status::Pass,
             message,
             file_path: file.clone(),
@@ -172,9 +174,11 @@ impl Green {
             Outcome::Failed => {
                 let said = run.failed().next().map(|(_, m)| first_line(m)).unwrap_or_default();
                 let why = format!("`{target}` still fails{said}");
-                Err(gates.refuse_run("target", Cause::Rejected, why, &run))
+                Err(gates.refuse_with("target", Cause::Rejected, why, shown(&run)))
             }
-            Outcome::DidNotBuild { .. } => Err(gates.refuse_run("target", Cause::Rejected, run.sentence(), &run)),
+            Outcome::DidNotBuild { .. } => {
+                Err(gates.refuse_with("target", Cause::Rejected, run.sentence(), shown(&run)))
+            }
             _ => Ok(()),
         }
     }
@@ -186,13 +190,13 @@ impl Green {
                 Refusal::NotThere(_) | Refusal::StillFails(_) => "target",
                 _ => "tests",
             };
-            gates.refuse_run(id, Cause::Rejected, with_message(refusal, run), run)
+            gates.refuse_with(id, Cause::Rejected, with_message(refusal, run), shown(run))
         };
         if *run.tests() != Tests::Unknown {
             let here = if self.targets.is_empty() { self.test.named_in(ground, run) } else { self.targets.clone() };
             if here.is_empty() {
                 let why = format!("no test of {} is among those that ran", named(&self.test.path));
-                return Err(gates.refuse_run("target", Cause::Rejected, why, run));
+                return Err(gates.refuse_with("target", Cause::Rejected, why, shown(run)));
             }
             if let Some(before) = &self.before {
                 let proof = Proof::of_green(before, run, &here).map_err(|refusal| refuse(gates, &refusal))?;

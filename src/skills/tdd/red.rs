@@ -12,7 +12,7 @@ use super::gates::{self, Gates, Seen, Text, named, shown};
 use super::green::list;
 use super::memory::{Pending, digests};
 use super::scope;
-use crate::engine::job::{Failed, Held, Work};
+use crate::engine::job::{Exhibit, Failed, Held, Keeps, Shown, Work};
 use crate::engine::run::Early;
 use crate::engine::{Cause, Status};
 use crate::verify::sealed::{Role, role};
@@ -74,7 +74,9 @@ impl Red {
             _ => "fails as it should",
         };
         Ok(Held {
-            proof,
+            shown: Shown::Proven(proof),
+            keeps: Keeps::Changes,
+            exhibit: Exhibit::Change,
             status: Status::Pass,
             message: format!("red: `{}` {because}", words::plain(&name)),
             file_path: file,
@@ -139,7 +141,7 @@ impl Red {
     /// Is this the one failure that was asked for?
     fn red(&self, ground: &Ground, gates: &mut Gates, test: &Text, run: &TestRun) -> Result<(Proof, String), Failed> {
         let file = named(&test.path);
-        let mut no = |id: &str, why: String| gates.refuse_run(id, Cause::Rejected, why, run);
+        let mut no = |id: &str, why: String| gates.refuse_with(id, Cause::Rejected, why, shown(run));
         let added = compare(self.before.run(), run).added;
         match run.outcome() {
             Outcome::Passed | Outcome::Failed => {}
@@ -197,7 +199,7 @@ impl Red {
         let path = ground.as_run(&test.path);
         let compiled = matches!(ecosystem, Some(Ecosystem::Rust | Ecosystem::Go | Ecosystem::Elixir));
         let first = errors.first().map(ToString::to_string).unwrap_or_default();
-        let mut no = |id: &str, why: String| gates.refuse_run(id, Cause::Rejected, why, run);
+        let mut no = |id: &str, why: String| gates.refuse_with(id, Cause::Rejected, why, shown(run));
         match blame(errors, &path, test.is()) {
             Blame::MissingNames if compiled => {}
             Blame::MissingNames => {

@@ -8,7 +8,7 @@ use super::baseline::{Ground, refused};
 use super::gates::{self, Gates, named, shown};
 use super::green::{TestFile, main_file, minimality, with_message};
 use super::scope;
-use crate::engine::job::{Failed, Held, Work};
+use crate::engine::job::{Exhibit, Failed, Held, Keeps, Shown, Work};
 use crate::engine::run::Early;
 use crate::engine::{Cause, Status};
 use crate::verify::{Baseline, Outcome, Proof};
@@ -57,12 +57,12 @@ impl Refactor {
         gates.pass("change", texts.iter().map(|t| named(&t.path)).collect::<Vec<_>>().join(", "));
         let run = gates::run(ground, work, gates, &seen, Some(&self.before)).await?;
         if let Some(why) = gates::says_nothing(&run) {
-            return Err(fail(gates.refuse_run("tests", Cause::Rejected, format!("{why}; taken back"), &run)));
+            return Err(fail(gates.refuse_with("tests", Cause::Rejected, format!("{why}; taken back"), shown(&run))));
         }
         let targets = self.test.named_in(ground, self.before.run());
         let proof = Proof::of_green(&self.before, &run, &targets).map_err(|refusal| {
             let why = format!("{}; taken back", with_message(&refusal, &run));
-            fail(gates.refuse_run("tests", Cause::Rejected, why, &run))
+            fail(gates.refuse_with("tests", Cause::Rejected, why, shown(&run)))
         })?;
         gates.pass("tests", run.sentence());
         let file = main_file(&texts).unwrap_or(&self.implementation);
@@ -72,7 +72,9 @@ impl Refactor {
         details["command"] = json!(run.command());
         details["exit_code"] = json!(run.exit_code());
         Ok(Held {
-            proof,
+            shown: Shown::Proven(proof),
+            keeps: Keeps::Changes,
+            exhibit: Exhibit::Change,
             status: Status::Pass,
             message: format!("refactored {}: {} before and after", named(file), run.counts()),
             file_path: ground.root.join(file).display().to_string(),

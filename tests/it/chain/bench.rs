@@ -15,7 +15,7 @@ use supervisor::backend::warm::Warmth;
 use supervisor::backend::{Backends, Edits, Env, Power, Shared, Shell};
 use supervisor::engine::event::{Listener, Told};
 use supervisor::engine::evidence::Evidence;
-use supervisor::engine::job::{Checked, Failed, Held, Job, Question, Work};
+use supervisor::engine::job::{Checked, Exhibit, Failed, Held, Job, Keeps, Question, Shown, Work};
 use supervisor::engine::means::{Means, SessionBudgets};
 use supervisor::engine::run::{Early, Request, run};
 use supervisor::engine::site::{Site, SiteError};
@@ -357,7 +357,9 @@ async fn check(work: Work<'_>, env: &Environment) -> Result<Checked, SiteError> 
     let gate = |pass| Gate { id: "tests".into(), pass, detail: run.sentence() };
     Ok(match Proof::of_tests(&run) {
         Ok(proof) => Checked::Holds(Held {
-            proof,
+            shown: Shown::Proven(proof),
+            keeps: Keeps::Changes,
+            exhibit: Exhibit::Change,
             status: Status::Pass,
             message: "answer.txt says 42".into(),
             file_path: root.join("answer.txt").display().to_string(),

@@ -1,0 +1,72 @@
+//! The arguments that every such tool takes besides its own.
+
+use serde_json::Value;
+
+/// Serde cannot both flatten and refuse unknown fields, so the common ones are written out by a macro.
+macro_rules! params {
+    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $field:ident: $type:ty,)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub struct $name {
+            /// Absolute path of the project
+            pub project_root: String,
+            $($(#[$doc])* pub $field: $type,)*
+            /// Ask only this model
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub model: Option<String>,
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub session_id: Option<String>,
+            /// More about the task
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub context: Option<String>,
+            /// Seconds for each model
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub timeout_s: Option<u64>,
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub max_attempts: Option<u32>,
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub budget_usd: Option<f64>,
+            /// Show the plan, ask no model
+            #[serde(default)]
+            pub dry_run: bool,
+        }
+
+        impl $name {
+            pub(super) fn common(&self) -> $crate::skills::common::Common {
+                $crate::skills::common::Common {
+                    project_root: self.project_root.clone(),
+                    model: $crate::skills::common::filled(self.model.as_deref()),
+                    session_id: $crate::skills::common::filled(self.session_id.as_deref()),
+                    context: $crate::skills::common::filled(self.context.as_deref()),
+                    timeout_s: self.timeout_s,
+                    max_attempts: self.max_attempts,
+                    budget_usd: self.budget_usd,
+                    dry_run: self.dry_run,
+                    input: serde_json::to_value(self).expect("plain data serialises"),
+                }
+            }
+        }
+    };
+}
+pub(in crate::skills) use params;
+
+/// The common arguments, with empty ones taken for left out.
+#[derive(Debug, Clone)]
+pub(in crate::skills) struct Common {
+    pub(in crate::skills) project_root: String,
+    pub(in crate::skills) model: Option<String>,
+    pub(in crate::skills) session_id: Option<String>,
+    pub(in crate::skills) context: Option<String>,
+    pub(in crate::skills) timeout_s: Option<u64>,
+    pub(in crate::skills) max_attempts: Option<u32>,
+    pub(in crate::skills) budget_usd: Option<f64>,
+    pub(in crate::skills) dry_run: bool,
+    /// The arguments as they came, for the log.
+    pub(in crate::skills) input: Value,
+}
+
+/// Models write `""` for what they leave out.
+pub(in crate::skills) fn filled(text: Option<&str>) -> Option<String> {
+    text.map(str::trim).filter(|t| !t.is_empty()).map(str::to_owned)
+}

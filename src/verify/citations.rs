@@ -1,0 +1,226 @@
+//! Does a citation hold? An answer in words may say anything about a project, but each file, line and quote it names is
+//! compared with what the server read. Knows texts and lines. Does not know what is claimed about them.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::ops::RangeInclusive;
+use std::path::{Component, Path, PathBuf};
+
+use crate::words;
+
+/// The texts that may be cited, as the server read them.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    files: BTreeMap<PathBuf, Source>,
+}
+
+/// One text and where its lines begin.
+#[derive(Debug, Clone)]
+pub struct Source {
+    text: String,
+    /// The first byte of each line.
+    starts: Vec<usize>,
+}
+
+/// A citation that holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cited {
+    /// As the project names it.
+    pub file: PathBuf,
+    /// From 1.
+    pub lines: RangeInclusive<usize>,
+    /// What stands there.
+    pub text: String,
+}
+
+/// Why a citation does not hold; each reads after a colon and tells the next model what to do.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BadCitation {
+    #[error("`{0}` is not among the files that were shown")]
+    OutOfScope(String),
+    #[error("`{file}` has {}, so there is no line {line}", words::count(*.has, "line"))]
+    NoSuchLine { file: String, line: usize, has: usize },
+    #[error("`{file}`: lines {from} to {to} are no range")]
+    Backwards { file: String, from: usize, to: usize },
+    #[error("`{file}:{line}` is cited without a quote")]
+    NoQuote { file: String, line: usize },
+    #[error("`{file}:{line}` does not say `{said}` but `{is}`")]
+    WrongQuote { file: String, line: usize, said: String, is: String },
+}
+
+/// Bytes of a quote that are repeated in a message.
+const SHOWN: usize = 120;
+
+impl Sources {
+    /// `path` is relative to the project.
+    pub fn add(&mut self, path: impl Into<PathBuf>, text: impl Into<String>) {
+        self.files.insert(path.into(), Source::new(text.into()));
+    }
+
+    pub fn files(&self) -> impl Iterator<Item = (&Path, &Source)> {
+        self.files.iter().map(|(path, source)| (path.as_path(), source))
+    }
+
+    pub fn get(&self, path: &Path) -> Option<&Source> {
+        self.files.get(path)
+    }
+
+    /// The file a model means, whether it wrote `./src/a.rs` or `src/a.rs`.
+    pub fn find(&self, said: &str) -> Result<(&Path, &Source), BadCitation> {
+        let plain: PathBuf = Path::new(said.trim()).components().filter(|c| *c != Component::CurDir).collect();
+        let found = self.files.get_key_value(&plain);
+        found.map(|(path, source)| (path.as_path(), source)).ok_or_else(|| BadCitation::OutOfScope(short(said)))
+    }
+
+    /// Is there such a line?
+    pub fn line(&self, file: &str, line: usize) -> Result<Cited, BadCitation> {
+        let (path, source) = self.find(file)?;
+        let text = source.line(line).ok_or_else(|| source.no_such(file, line))?;
+        Ok(Cited { file: path.to_owned(), lines: line..=line, text: text.to_owned() })
+    }
+
+    /// Does the quote stand there, white space aside? Without an end, the quote says how many lines it takes.
+    pub fn quote(&self, file: &str, line: usize, end: Option<usize>, quote: &str) -> Result<Cited, BadCitation> {
+        let (path, source) = self.find(file)?;
+        let quote = quote.trim_matches(['\n', '\r']);
+        if squeezed(quote).is_empty() {
+            return Err(BadCitation::NoQuote { file: short(file), line });
+        }
+        let to = end.unwrap_or_else(|| line.saturating_add(quote.lines().count().saturating_sub(1)));
+        if to < line {
+            return Err(BadCitation::Backwards { file: short(file), from: line, to });
+        }
+        for wanted in [line, to] {
+            source.line(wanted).ok_or_else(|| source.no_such(file, wanted))?;
+        }
+        let is: Vec<&str> = (line..=to).filter_map(|n| source.line(n)).collect();
+        let is = is.join("\n");
+        let same = squeezed(quote) == squeezed(&is) || squeezed(&without_numbers(quote, line)) == squeezed(&is);
+        if !same {
+            let (said, is) = (short(quote.trim()), short(is.trim()));
+            return Err(BadCitation::WrongQuote { file: short(file), line, said, is });
+        }
+        Ok(Cited { file: path.to_owned(), lines: line..=to, text: is })
+    }
+}
+
+impl Source {
+    fn new(text: String) -> Self {
+        let mut starts: Vec<usize> = vec![0];
+        starts.extend(text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1));
+        // What follows the last newline is a line only if something is there.
+        if starts.last() == Some(&text.len()) {
+            starts.pop();
+        }
+        Self { text, starts }
+    }
+
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// How many lines.
+    pub fn lines(&self) -> usize {
+        self.starts.len()
+    }
+
+    /// A line by its number, from 1, without its end.
+    pub fn line(&self, number: usize) -> Option<&str> {
+        let start = *self.starts.get(number.checked_sub(1)?)?;
+        let end = self.starts.get(number).copied().unwrap_or(self.text.len());
+        Some(self.text[start..end].trim_end_matches(['\n', '\r']))
+    }
+
+    /// Lines with their numbers, as models are shown them: `12: let x = 1;`
+    pub fn numbered(&self, range: RangeInclusive<usize>) -> String {
+        let mut out = String::new();
+        for number in range {
+            let Some(line) = self.line(number) else { break };
+            let _ = writeln!(out, "{number}: {line}");
+        }
+        out
+    }
+
+    fn no_such(&self, file: &str, line: usize) -> BadCitation {
+        BadCitation::NoSuchLine { file: short(file), line, has: self.lines() }
+    }
+}
+
+/// White space aside.
+fn squeezed(text: &str) -> String {
+    text.chars().filter(|c| !c.is_whitespace()).collect()
+}
+
+/// Small models copy the numbers we show; those are ours and no part of the text.
+fn without_numbers(quote: &str, from: usize) -> Cow<'_, str> {
+    let strip = |(n, line): (usize, &str)| line.trim_start().strip_prefix(&format!("{}:", from + n)).map(str::to_owned);
+    match quote.lines().enumerate().map(strip).collect::<Option<Vec<String>>>() {
+        Some(lines) => Cow::Owned(lines.join("\n")),
+        None => Cow::Borrowed(quote),
+    }
+}
+
+fn short(text: &str) -> String {
+    words::cut_end(&words::plain(text).replace('\n', "⏎"), SHOWN).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sources() -> Sources {
+        let mut sources = Sources::default();
+        sources.add("src/a.rs", "fn a() {\n    one();\n\n    two();\r\n}");
+        sources.add("empty", "");
+        sources
+    }
+
+    #[test]
+    fn a_quote_holds_where_it_stands_white_space_aside() {
+        let sources = sources();
+        let cited = sources.quote("./src/a.rs", 2, None, "one( );").expect("holds");
+        assert_eq!((cited.file.to_str(), cited.lines, cited.text.as_str()), (Some("src/a.rs"), 2..=2, "    one();"));
+        assert_eq!(sources.quote("src/a.rs", 2, None, "one();\n\ntwo();").expect("holds").lines, 2..=4);
+        assert!(sources.quote("src/a.rs", 1, Some(2), "fn a() { one();").is_ok());
+        assert!(sources.quote("src/a.rs", 2, None, "2:     one();\n3: \n4:     two();").is_ok(), "our own numbers");
+        assert_eq!(sources.line("src/a.rs", 5).expect("there").text, "}");
+    }
+
+    #[test]
+    fn what_does_not_stand_there_is_named() {
+        let sources = sources();
+        let said = |file: &str, line, end, quote: &str| {
+            sources.quote(file, line, end, quote).expect_err("does not hold").to_string()
+        };
+        assert_eq!(said("src/b.rs", 1, None, "x"), "`src/b.rs` is not among the files that were shown");
+        assert_eq!(said("src/a.rs", 6, None, "}"), "`src/a.rs` has 5 lines, so there is no line 6");
+        assert_eq!(said("src/a.rs", 0, None, "}"), "`src/a.rs` has 5 lines, so there is no line 0");
+        assert_eq!(said("empty", 1, None, "x"), "`empty` has 0 lines, so there is no line 1");
+        assert_eq!(said("src/a.rs", 3, Some(2), "x"), "`src/a.rs`: lines 3 to 2 are no range");
+        assert_eq!(said("src/a.rs", 3, None, " "), "`src/a.rs:3` is cited without a quote");
+        assert_eq!(said("src/a.rs", 3, None, "one();"), "`src/a.rs:3` does not say `one();` but ``");
+        assert_eq!(said("../src/a.rs", 1, None, "fn a() {"), "`../src/a.rs` is not among the files that were shown");
+    }
+
+    proptest! {
+        #[test]
+        fn a_quote_shifted_or_changed_never_holds(lines in prop::collection::vec("[a-z]{3,9}", 3..20), at in 0usize..20, change in 0usize..9) {
+            // Every line is unlike its neighbours.
+            let lines: Vec<String> = lines.iter().enumerate().map(|(n, line)| format!("  {line} {n};")).collect();
+            let mut sources = Sources::default();
+            sources.add("f", lines.join("\n"));
+            let at = at % lines.len();
+            prop_assert!(sources.quote("f", at + 1, None, &lines[at]).is_ok());
+            prop_assert!(sources.quote("f", at + 2, None, &lines[at]).is_err());
+            prop_assert!(sources.quote("f", at, None, &lines[at]).is_err());
+            let mut letters: Vec<char> = lines[at].trim().chars().collect();
+            let change = change % letters.len();
+            prop_assume!(!letters[change].is_whitespace());
+            letters[change] = if letters[change] == 'X' { 'Y' } else { 'X' };
+            prop_assert!(sources.quote("f", at + 1, None, &letters.iter().collect::<String>()).is_err());
+        }
+    }
+}

@@ -1,12 +1,15 @@
 //! What did the person at the terminal ask for? One file per sub-command.
 //! Knows arguments, terminals and exit codes. Does not know how anything is done.
 
+mod client;
+mod console;
 pub mod doctor;
 mod explain;
 mod recover;
 pub mod serve;
 #[cfg(target_os = "linux")]
 mod shim;
+mod signals;
 mod verify;
 mod witness;
 
@@ -80,5 +83,5 @@ fn run(arguments: Arguments, out: &mut dyn Write, err: &mut dyn Write) -> anyhow
 fn start_logging() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("SUPERVISOR_LOG")
         .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn,rmcp=error"));
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(console::beside_the_live_line).try_init();
 }

@@ -97,6 +97,14 @@ impl Server {
         &self.app
     }
 
+    /// Resolves when no call runs any more, also none that was cancelled and still brings its project back.
+    pub async fn idle(&self) {
+        self.calls.close();
+        self.calls.wait().await;
+        self.calls.reopen();
+        self.app.launcher().settled().await;
+    }
+
     fn instructions(&self) -> String {
         let order = ORDER.iter().filter(|(tool, _)| self.tools.has_route(tool)).map(|(_, words)| *words);
         std::iter::once(INSTRUCTIONS).chain(order).collect::<Vec<_>>().join("\n")

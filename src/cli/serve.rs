@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use super::signals::Signals;
 use crate::server::{self, App, Server};
 
 /// Serves the tools of this program.
@@ -57,38 +57,6 @@ pub fn serve(make: impl FnOnce() -> Server) -> anyhow::Result<ExitCode> {
     // A thread may still wait for a line from a terminal; nobody needs it any more.
     runtime.shutdown_background();
     code
-}
-
-/// The signals that ask us to end.
-struct Signals {
-    interrupt: Signal,
-    terminate: Signal,
-    hangup: Signal,
-}
-
-impl Signals {
-    fn new() -> anyhow::Result<Self> {
-        let listen = |kind| signal(kind).context("listening for signals");
-        Ok(Self {
-            interrupt: listen(SignalKind::interrupt())?,
-            terminate: listen(SignalKind::terminate())?,
-            hangup: listen(SignalKind::hangup())?,
-        })
-    }
-
-    /// The number of the next signal.
-    async fn next(&mut self) -> u8 {
-        tokio::select! {
-            _ = self.interrupt.recv() => 2,
-            _ = self.terminate.recv() => 15,
-            _ = self.hangup.recv() => 1,
-        }
-    }
-
-    /// A second Ctrl-C. Not SIGTERM: clients send that 100 ms after SIGINT, while calls clean up.
-    async fn next_of_a_person(&mut self) {
-        self.interrupt.recv().await;
-    }
 }
 
 /// What a person sees who starts the server by hand.

@@ -1,6 +1,7 @@
 //! What did the person at the terminal ask for? One file per sub-command.
 //! Knows arguments, terminals and exit codes. Does not know how anything is done.
 
+mod call;
 mod client;
 mod console;
 pub mod doctor;
@@ -42,6 +43,7 @@ enum Command {
     Doctor(doctor::Arguments),
     /// Show the chain and limits in effect, and where each value comes from
     Explain(explain::Explain),
+    Call(call::Call),
     Verify(verify::Verify),
     Recover(recover::Recover),
 }
@@ -74,6 +76,7 @@ fn run(arguments: Arguments, out: &mut dyn Write, err: &mut dyn Write) -> anyhow
         Command::Serve => serve::run(arguments.config, err),
         Command::Explain(explain) => explain.run(arguments.config, out, err),
         Command::Doctor(doctor) => doctor::run(&doctor, arguments.config, out),
+        Command::Call(call) => call.run(arguments.config, out, err),
         Command::Verify(verify) => verify.run(arguments.config, out),
         Command::Recover(recover) => recover.run(out),
     }

@@ -8,7 +8,7 @@ mod outbox;
 mod parameters;
 mod progress;
 mod reply;
-mod schema;
+pub(crate) mod schema;
 mod session;
 mod stdio;
 mod transport;

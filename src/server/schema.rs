@@ -92,7 +92,7 @@ fn without_null(object: &mut Map<String, Value>) {
 }
 
 /// The schema of one top-level property, with a reference followed.
-pub(super) fn property<'a>(schema: &'a JsonObject, name: &str) -> Option<&'a Value> {
+pub(crate) fn property<'a>(schema: &'a JsonObject, name: &str) -> Option<&'a Value> {
     Some(resolve(schema, schema.get("properties")?.get(name)?))
 }
 
@@ -100,7 +100,7 @@ pub(super) fn property_names(schema: &JsonObject) -> Vec<&str> {
     schema.get("properties").and_then(Value::as_object).into_iter().flatten().map(|(name, _)| name.as_str()).collect()
 }
 
-pub(super) fn allows(schema: &Value, kind: &str) -> bool {
+pub(crate) fn allows(schema: &Value, kind: &str) -> bool {
     match schema.get("type") {
         Some(Value::String(name)) => name == kind,
         Some(Value::Array(names)) => names.iter().any(|name| name == kind),

@@ -1,0 +1,256 @@
+//! `call`: any tool from the shell, through a server in this process, so that it is what an MCP client would get.
+//! Owns the signals and the exit code; the answer goes to stdout, everything on the way to stderr.
+
+mod arguments;
+mod interrupted;
+mod outline;
+mod report;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::{Mutex, PoisonError};
+
+use anyhow::Context as _;
+use clap::{Args, ValueEnum};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use self::arguments::Given;
+use self::interrupted::Interrupted;
+use self::report::Report;
+use super::client::{Called, Client};
+use super::console::{Console, Paint};
+use super::signals::Signals;
+use crate::engine::Cause;
+use crate::engine::result::{CallResult, Status};
+use crate::server::App;
+
+/// Call a tool from the shell, as an MCP client would
+///
+/// Without TOOL the tools are listed. A relative `project_root` counts from the current directory, which is also taken
+/// where a tool needs one and none is given. The answer goes to stdout, progress and errors to stderr.
+///
+/// Exit code 0 if the status is pass, 1 if it is fail, 2 if it is error or the arguments are wrong, 130 if interrupted.
+/// Ctrl-C cancels the call and waits until the project is as it was; a second one leaves that to its guard.
+#[derive(Debug, Args)]
+pub(super) struct Call {
+    /// The tool to call
+    tool: Option<String>,
+    /// One argument; repeat a name to make a list, or write the list as JSON
+    #[arg(long = "arg", value_name = "NAME=VALUE")]
+    args: Vec<String>,
+    /// All arguments as one JSON object, from a file or from stdin
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<PathBuf>,
+    /// A report for people, or exactly the structured result
+    #[arg(long, value_enum, value_name = "FORM", default_value_t = Output::Text)]
+    output: Output,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Output {
+    Text,
+    Json,
+}
+
+/// What goes to stdout and stderr at the end, and the exit code.
+struct Said {
+    out: String,
+    err: String,
+    code: u8,
+}
+
+const INTERRUPTED: u8 = 130;
+
+impl Call {
+    pub(super) fn run(
+        self,
+        config: Option<PathBuf>,
+        out: &mut dyn Write,
+        err: &mut dyn Write,
+    ) -> anyhow::Result<ExitCode> {
+        // Read before anything starts: a typing error should cost nothing.
+        let given = Given::read(&self.args, self.json.as_deref())?;
+        let app = App::of_process(config);
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let said = runtime.block_on(self.in_session(app, given));
+        // A name lookup that never ends would hold an ordinary shutdown.
+        runtime.shutdown_background();
+        let said = said?;
+        write(err, &said.err).context("writing to stderr")?;
+        write(out, &said.out).context("writing to stdout")?;
+        Ok(ExitCode::from(said.code))
+    }
+
+    async fn in_session(&self, app: App, given: Given) -> anyhow::Result<Said> {
+        let mut signals = Signals::new()?;
+        if let Ok(loaded) = app.settings() {
+            loaded.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+        }
+        let mut client = Client::start(app).await?;
+        let tools = client.tools().await?;
+        let said = match &self.tool {
+            Some(tool) => {
+                let schema = tools.iter().find(|known| known["name"] == *tool).map(|known| &known["inputSchema"]);
+                // Without a schema the tool is unknown, which the server says better.
+                let arguments = given.for_tool(schema.and_then(Value::as_object))?;
+                self.watched(&mut client, tool, arguments, &mut signals).await?
+            }
+            None => {
+                given.none_without_a_tool()?;
+                let out = match self.output {
+                    Output::Text => report::list(&tools),
+                    Output::Json => pretty(&Value::from(tools)),
+                };
+                Said { out, err: String::new(), code: 0 }
+            }
+        };
+        if said.code != INTERRUPTED {
+            client.finish().await;
+        }
+        Ok(said)
+    }
+
+    /// Makes the call, shows how it goes, and cancels it on a signal.
+    async fn watched(
+        &self,
+        client: &mut Client,
+        tool: &str,
+        arguments: Value,
+        signals: &mut Signals,
+    ) -> anyhow::Result<Said> {
+        let screen = Screen::new(tool);
+        let interrupted = Interrupted::possible(tool, &arguments);
+        let stop = CancellationToken::new();
+        let mut hear = |line: &str| screen.hear(line);
+        let call = client.call(tool, arguments, &stop, &mut hear);
+        tokio::pin!(call);
+        let called = tokio::select! {
+            called = &mut call => called,
+            _ = signals.next() => {
+                stop.cancel();
+                screen.says("interrupted; the call is cancelled and the project brought back");
+                tokio::select! {
+                    called = &mut call => called,
+                    () = signals.next_of_a_person() => return Ok(Said::interrupted(interrupted.twice())),
+                }
+            }
+        };
+        Ok(match called? {
+            Called::Answered(result) => self.answered(&result)?,
+            Called::Cancelled => Said::interrupted(interrupted.came_to()),
+        })
+    }
+
+    fn answered(&self, result: &Value) -> anyhow::Result<Said> {
+        let answer: CallResult = serde_json::from_value(result.clone()).context("reading the result")?;
+        let code = match answer.status {
+            Status::Pass => 0,
+            Status::Fail => 1,
+            Status::Error => 2,
+        };
+        let (mut out, mut err) = (String::new(), String::new());
+        match (self.output, answer.status) {
+            (Output::Json, _) => out = pretty(result),
+            // An error is no answer: whoever reads stdout should not take it for one.
+            (Output::Text, Status::Error) => err = Report::of(&answer, Paint::on(&io::stderr())).to_string(),
+            (Output::Text, Status::Pass | Status::Fail) => {
+                out = Report::of(&answer, Paint::on(&io::stdout())).to_string();
+            }
+        }
+        Ok(Said { out, err, code })
+    }
+}
+
+impl Said {
+    fn interrupted(words: String) -> Self {
+        Self { out: String::new(), err: words, code: INTERRUPTED }
+    }
+}
+
+/// The console, told by the call and by signals alike.
+struct Screen(Mutex<Console>);
+
+impl Screen {
+    fn new(tool: &str) -> Self {
+        let mut console = Console::stderr();
+        // Where lines stay, the first one is the server's.
+        if console.is_live() {
+            console.begin(tool);
+        }
+        Self(Mutex::new(console))
+    }
+
+    fn says(&self, line: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).now(line);
+    }
+
+    /// On a terminal how an attempt ended stays, and the rest is replaced by what comes next.
+    fn hear(&self, line: &str) {
+        let mut console = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !console.is_live() {
+            return console.now(line);
+        }
+        let paint = console.paint();
+        match ending(line) {
+            Some(Cause::Accepted) => console.line(&paint.good(line)),
+            Some(_) => console.line(&paint.doubtful(line)),
+            None => console.now(without_time(line)),
+        }
+    }
+}
+
+/// How an attempt ended, if that is what the line tells: `tdd_green · tier 1/3 small rejected: … · 12 s`.
+fn ending(line: &str) -> Option<Cause> {
+    let (_skill, rest) = line.split_once(" · tier ")?;
+    let word = rest.split_once(": ")?.0.split(' ').nth(2)?;
+    serde_json::from_value(word.into()).ok()
+}
+
+/// The live line counts the time itself.
+fn without_time(line: &str) -> &str {
+    match line.rsplit_once(" · ") {
+        Some((head, time)) if time.strip_suffix(" s").is_some_and(|n| n.parse::<u64>().is_ok()) => head,
+        _ => line,
+    }
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).expect("JSON serialises") + "\n"
+}
+
+/// Whoever reads may stop reading; the exit code still tells.
+fn write(to: &mut dyn Write, text: &str) -> io::Result<()> {
+    match to.write_all(text.as_bytes()).and_then(|()| to.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_how_an_attempt_ended_stays_on_the_screen() {
+        let cases = [
+            ("tdd_green · tier 1/3 qwen3 rejected: adds_two: left · right · 12 s", Some(Cause::Rejected)),
+            ("tdd_green · tier 2/3 a/b cannot_verify: flaky · 12 s", Some(Cause::CannotVerify)),
+            ("tdd_green · tier 3/3 large accepted: 2 tests · 12 s", Some(Cause::Accepted)),
+            ("tdd_green · tier 1/3 qwen3 · running tests · 1 s", None),
+            ("tdd_green · tier 1/3 qwen3 · Bash: cargo test · 1 s", None),
+            ("tdd_green · tests before · 1 s", None),
+            ("tier · asking every endpoint at once", None),
+        ];
+        for (line, cause) in cases {
+            assert_eq!(ending(line), cause, "{line}");
+        }
+    }
+
+    #[test]
+    fn only_the_time_is_taken_off_a_line() {
+        assert_eq!(without_time("tdd_red · tier 1/2 small · asking · 3 s"), "tdd_red · tier 1/2 small · asking");
+        assert_eq!(without_time("tier · asking every endpoint at once"), "tier · asking every endpoint at once");
+    }
+}

@@ -12,9 +12,11 @@ pub mod proposal;
 pub mod result;
 pub mod run;
 pub mod site;
+pub mod top_tier;
 mod trial;
 mod walk;
 
-pub use attempt::{Attempt, Cause, Verdict};
+pub use attempt::{Attempt, Cause, Opinion, Verdict};
 pub use entry::Entry;
 pub use result::{CallResult, Gate, More, Status};
+pub use top_tier::{Basis, TopTier};

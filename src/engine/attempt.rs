@@ -41,6 +41,21 @@ pub struct Attempt {
     pub tokens_out: Option<u64>,
     #[serde(default)]
     pub cost_usd: Option<f64>,
+    /// What the verifier took of these; absent if none was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verifier: Option<Opinion>,
+}
+
+/// A verifier asked once. Its tokens and cost are part of the attempt's own.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Opinion {
+    pub model: String,
+    #[serde(default)]
+    pub tokens_in: Option<u64>,
+    #[serde(default)]
+    pub tokens_out: Option<u64>,
+    #[serde(default)]
+    pub cost_usd: Option<f64>,
 }
 
 /// The three values a log reader counts.
@@ -167,6 +182,7 @@ mod tests {
             tokens_in: Some(3),
             tokens_out: None,
             cost_usd: Some(0.0),
+            verifier: Some(Opinion { model: "judge".into(), tokens_in: Some(1), tokens_out: None, cost_usd: None }),
         };
         let line = serde_json::to_string(&attempt).expect("plain data");
         assert!(line.contains(r#""cause":"cannot_verify""#) && line.contains(r#""warm_start":null"#), "{line}");

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Attempt, Status};
+use super::{Attempt, Status, TopTier};
 
 /// The version written today. It moves when the meaning of a field does; new fields do not move it.
 pub const VERSION: u32 = 1;
@@ -35,4 +35,7 @@ pub struct Entry {
     pub attempts: Vec<Attempt>,
     #[serde(default)]
     pub duration_ms: u64,
+    /// Absent in older entries.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top_tier: Option<TopTier>,
 }

@@ -14,6 +14,7 @@ use super::job::{Job, Keeps, Shown};
 use super::means::Means;
 use super::result::{CallResult, Gate, More, Status};
 use super::site::{Site, blocking};
+use super::top_tier;
 use super::walk::{Ending, Walk, Walked};
 use crate::backend::Edits;
 use crate::routing::Route;
@@ -78,7 +79,7 @@ where
     result.more.session_id = request.session_id.clone();
     result.more.duration_ms = Some(u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX));
     tidy(means, &mut result);
-    let (recorder, entry) = (Arc::clone(&means.recorder), entry(request, &result));
+    let (recorder, entry) = (Arc::clone(&means.recorder), entry(request, route, &result));
     // The disk may be slow, and other calls must not wait for it.
     let recorded = blocking(move || recorder.record(&entry)).await;
     if let Err(why) = recorded {
@@ -191,7 +192,7 @@ fn tidy(means: &Means, result: &mut CallResult) {
     }
 }
 
-fn entry(request: &Request, result: &CallResult) -> Entry {
+fn entry(request: &Request, route: &Route, result: &CallResult) -> Entry {
     Entry {
         v: VERSION,
         session_id: request.session_id.clone(),
@@ -206,5 +207,6 @@ fn entry(request: &Request, result: &CallResult) -> Entry {
         input: request.input.clone(),
         attempts: result.more.attempts.clone(),
         duration_ms: result.more.duration_ms.unwrap_or_default(),
+        top_tier: Some(top_tier::of(route, &result.more.attempts)),
     }
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use serde_json::Value;
 
 use super::Cause;
-use super::attempt::Attempt;
+use super::attempt::{Attempt, Opinion};
 use super::budget::{Amounts, worst_case};
 use super::event::{Event, Place};
 use super::evidence::Evidence;
@@ -212,7 +212,7 @@ impl Walk<'_> {
         let began = Instant::now();
         let (judgement, usage) = judge(self.means, verifier, self.job, &held, &tried.diff, self.stop).await;
         reserved.settle(&usage, began.elapsed());
-        tried.attempt.note(&usage);
+        tried.attempt.note_opinion(verifier, &usage);
         let failed = match judgement {
             Judgement::Accepted => return Judged::Held(Box::new(held)),
             Judgement::Refused(feedback) => Failed::new(Cause::Rejected, feedback),
@@ -242,6 +242,7 @@ impl Tried {
             tokens_in: None,
             tokens_out: None,
             cost_usd: None,
+            verifier: None,
         };
         let verdict = Judged::Not(Box::new(failed));
         Self { attempt, diff: String::new(), files: Vec::new(), answer: None, verdict }
@@ -272,16 +273,18 @@ impl Tried {
 }
 
 impl Attempt {
-    /// Adds what an ask used. Unknown and known together are unknown.
+    /// What the ask itself used.
     fn note(&mut self, usage: &Usage) {
-        let first = self.tokens_in.is_none() && self.tokens_out.is_none() && self.cost_usd.is_none();
-        if first {
-            (self.tokens_in, self.tokens_out, self.cost_usd) = (usage.tokens_in, usage.tokens_out, usage.cost_usd);
-        } else {
-            self.tokens_in = self.tokens_in.zip(usage.tokens_in).map(|(a, b)| a + b);
-            self.tokens_out = self.tokens_out.zip(usage.tokens_out).map(|(a, b)| a + b);
-            self.cost_usd = self.cost_usd.zip(usage.cost_usd).map(|(a, b)| a + b);
-        }
+        (self.tokens_in, self.tokens_out, self.cost_usd) = (usage.tokens_in, usage.tokens_out, usage.cost_usd);
+    }
+
+    /// Adds what the verifier used. Unknown and known together are unknown.
+    fn note_opinion(&mut self, verifier: &Tier, usage: &Usage) {
+        self.tokens_in = self.tokens_in.zip(usage.tokens_in).map(|(a, b)| a.saturating_add(b));
+        self.tokens_out = self.tokens_out.zip(usage.tokens_out).map(|(a, b)| a.saturating_add(b));
+        self.cost_usd = self.cost_usd.zip(usage.cost_usd).map(|(a, b)| a + b);
+        let Usage { tokens_in, tokens_out, cost_usd } = *usage;
+        self.verifier = Some(Opinion { model: verifier.name.to_string(), tokens_in, tokens_out, cost_usd });
     }
 }
 

@@ -4,7 +4,7 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::SessionId;
-use crate::engine::{Attempt, Cause, Entry, Status, Verdict};
+use crate::engine::{Attempt, Cause, Entry, Opinion, Status, TopTier, Verdict};
 use crate::words::cut_end;
 
 /// One call, as it was found.
@@ -81,6 +81,10 @@ fn lenient(line: &[u8], id: &SessionId) -> serde_json::Result<(Record, usize)> {
         Some(Value::Array(attempts)) => attempts,
         _ => Vec::new(),
     };
+    // What a later version says there is not ours to understand; the call still counts.
+    if fields.get("top_tier").is_some_and(|top| TopTier::deserialize(top).is_err()) {
+        fields.remove("top_tier");
+    }
     let all = attempts.len();
     let attempts: Vec<Attempt> = attempts.into_iter().enumerate().filter_map(|(i, a)| lenient_attempt(i, a)).collect();
     let mut entry: Entry = serde_json::from_value(Value::Object(fields))?;
@@ -102,6 +106,9 @@ fn lenient_attempt(index: usize, mut attempt: Value) -> Option<Attempt> {
     }
     if fields.get("cause").is_some_and(|cause| Cause::deserialize(cause).is_err()) {
         fields.remove("cause");
+    }
+    if fields.get("verifier").is_some_and(|opinion| Opinion::deserialize(opinion).is_err()) {
+        fields.remove("verifier");
     }
     serde_json::from_value(attempt).ok()
 }
@@ -144,6 +151,9 @@ mod tests {
             r#"{"skill":"x","attempts":[{"tier":"local","verdict":"maybe","cause":"rejected","later":1},{"tier":"orbital"},7]}"#,
         );
         let attempts = record.entry.attempts;
+        let (later, _) =
+            parse(r#"{"skill":"x","final_status":"pass","top_tier":{"model":"m","cost_usd":1,"basis":"dreamt"}}"#);
+        assert_eq!((later.outcome, later.entry.top_tier), (Outcome::Pass, None));
         assert_eq!((attempts.len(), attempts[0].attempt, left_out), (1, 1, 2));
         assert_eq!((attempts[0].verdict, attempts[0].cause), (None, Some(Cause::Rejected)));
     }

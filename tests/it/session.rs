@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use supervisor::engine::{Attempt, Cause, Entry, Status, Verdict, entry};
+use supervisor::engine::{Attempt, Basis, Cause, Entry, Opinion, Status, TopTier, Verdict, entry};
 use supervisor::redact::Redactor;
 use supervisor::routing::TierKind;
 use supervisor::session::{Outcome, SessionId, SessionLog};
@@ -54,6 +54,7 @@ fn attempt(model: &str, tier: TierKind, cause: Cause, duration_ms: u64, warm_sta
         tokens_in: None,
         tokens_out: None,
         cost_usd: None,
+        verifier: None,
     }
 }
 
@@ -72,6 +73,7 @@ fn entry(session: &str, attempts: Vec<Attempt>) -> Entry {
         input: json!({"test_file": "tests/a.rs", "timeout_s": 60}),
         attempts,
         duration_ms: 5120,
+        top_tier: None,
     }
 }
 
@@ -187,6 +189,7 @@ fn a_canary_in_every_field_reaches_no_line() {
         tokens_in: None,
         tokens_out: None,
         cost_usd: None,
+        verifier: Some(Opinion { model: told(), tokens_in: None, tokens_out: None, cost_usd: None }),
     };
     let entry = Entry {
         v: 1,
@@ -202,6 +205,7 @@ fn a_canary_in_every_field_reaches_no_line() {
         input: json!({"deep": [{CANARY: told()}], "env": {"OTHER_API_KEY": "not known by value"}}),
         attempts: vec![attempt],
         duration_ms: 0,
+        top_tier: Some(TopTier { model: told(), cost_usd: None, basis: Basis::Estimated }),
     };
     let written = log.append(&entry).unwrap();
     let text = std::fs::read_to_string(written.path).unwrap();
@@ -209,7 +213,7 @@ fn a_canary_in_every_field_reaches_no_line() {
     for secret in ["canary", "not known by value"] {
         assert_eq!(text.find(secret).map(around), None);
     }
-    assert_eq!(text.matches("[redacted]").count(), 14, "7 fields, 3 in the input, 4 in the attempt");
+    assert_eq!(text.matches("[redacted]").count(), 16, "7 fields, 3 in the input, 5 in the attempt, 1 in the top tier");
 }
 
 #[test]

@@ -122,6 +122,7 @@ impl Plan<'_> {
             }
             (run, Origin::Ran, by_products)
         };
+        doing(format!("before: {}", run.sentence()));
         says_something(&run)?;
         let ecosystem = suite.ecosystem();
         let lock_files = by_products

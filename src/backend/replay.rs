@@ -8,6 +8,7 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -18,7 +19,7 @@ use super::{
     Answered, Ask, AskError, Backend, Blame, Edits, Failure, Reply, Shared, Step, Usage, extract::required, object,
 };
 use crate::redact::Redactor;
-use crate::routing::{self, Tier};
+use crate::routing::{self, Model, Tier};
 
 /// One recorded answer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -35,10 +36,14 @@ pub struct Line {
     /// Instead of an answer: `infra`, `quota`, `incapable`, `refused`, `setup`, or `hang`, which never answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// Milliseconds before it is given: models take their time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_in: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_out: Option<u64>,
+    /// Left out: what the model's prices make of its tokens, where both are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
 }
@@ -117,10 +122,24 @@ impl Replay {
 }
 
 impl Line {
+    fn priced(&self, model: &Model) -> Option<f64> {
+        let price = |tokens: Option<u64>, per_million: Option<f64>| Some(tokens? as f64 * per_million? / 1e6);
+        Some(price(self.tokens_in, model.price_in)? + price(self.tokens_out, model.price_out)?)
+    }
+
     async fn give(self, backend: &str, tier: &Tier, ask: &Ask, stop: &CancellationToken) -> Answered {
-        let usage = Usage { tokens_in: self.tokens_in, tokens_out: self.tokens_out, cost_usd: self.cost_usd };
+        let cost_usd = self.cost_usd.or_else(|| self.priced(&tier.model));
+        let usage = Usage { tokens_in: self.tokens_in, tokens_out: self.tokens_out, cost_usd };
         let model = tier.name.to_string();
         let fail = |why| Err(Box::new(Failure { why, usage, notes: Vec::new() }));
+        let wait = Duration::from_millis(self.wait_ms.unwrap_or_default());
+        tokio::select! {
+            () = stop.cancelled() => return fail(AskError::Cancelled),
+            () = tokio::time::sleep(wait.min(ask.limit)) => {}
+        }
+        if wait > ask.limit {
+            return fail(AskError::TimedOut { model, waited: ask.limit });
+        }
         if let Some(failure) = self.failure {
             let said = String::from("recorded");
             return fail(match failure.as_str() {

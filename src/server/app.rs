@@ -29,6 +29,8 @@ const FRESH: Duration = Duration::from_secs(10);
 pub struct App {
     sources: Sources,
     look: Look,
+    /// The platform's, unless somebody named another.
+    state: Option<StateDir>,
     seen: Mutex<Option<Seen>>,
     /// What calls share as long as the settings stay the same.
     means: std::sync::Mutex<Option<(Routing, Arc<Means>)>>,
@@ -70,11 +72,18 @@ impl App {
         Self {
             sources,
             look,
+            state: None,
             seen: Mutex::default(),
             means: std::sync::Mutex::default(),
             recovered: Once::new(),
             memory: Memory::default(),
         }
+    }
+
+    /// Keeps snapshots, journals and logs here, and not where the environment says.
+    #[must_use]
+    pub fn keeping_state_in(self, state: StateDir) -> Self {
+        Self { state: Some(state), ..self }
     }
 
     /// What earlier calls of this server have seen of a project's tests.
@@ -93,7 +102,7 @@ impl App {
 
     /// Where snapshots, journals and logs are.
     pub fn state(&self) -> Result<StateDir, StateError> {
-        StateDir::locate()
+        self.state.clone().map_or_else(StateDir::locate, Ok)
     }
 
     /// What calls work with. Made anew when the settings have changed; who is not worth asking, and what sessions have

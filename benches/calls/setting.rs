@@ -103,6 +103,7 @@ impl Setting {
             message: String::new(),
             input: Value::Null,
             attempts: vec![],
+            top_tier: None,
             duration_ms: 0,
         };
         let began = Instant::now();

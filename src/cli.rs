@@ -11,6 +11,7 @@ pub mod serve;
 #[cfg(target_os = "linux")]
 mod shim;
 mod signals;
+mod stats;
 mod verify;
 mod witness;
 
@@ -46,6 +47,7 @@ enum Command {
     Call(call::Call),
     Verify(verify::Verify),
     Recover(recover::Recover),
+    Stats(stats::StatsCommand),
 }
 
 pub fn main() -> ExitCode {
@@ -79,6 +81,7 @@ fn run(arguments: Arguments, out: &mut dyn Write, err: &mut dyn Write) -> anyhow
         Command::Call(call) => call.run(arguments.config, out, err),
         Command::Verify(verify) => verify.run(arguments.config, out),
         Command::Recover(recover) => recover.run(out),
+        Command::Stats(stats) => stats.run(arguments.config, out),
     }
 }
 

@@ -20,3 +20,5 @@ pub use attempt::{Attempt, Cause, Opinion, Verdict};
 pub use entry::Entry;
 pub use result::{CallResult, Gate, More, Status};
 pub use top_tier::{Basis, TopTier};
+// Part of every attempt, so that who reads one need not know the settings.
+pub use crate::routing::TierKind;

@@ -7,6 +7,7 @@ pub mod id;
 pub mod log;
 pub mod read;
 pub mod record;
+pub mod stats;
 
 pub use bound::Cut;
 pub use file::FileError;
@@ -14,3 +15,4 @@ pub use id::{InvalidSessionId, SessionId};
 pub use log::{LogError, SessionLog, Written};
 pub use read::{Damage, Fault, History, Reader};
 pub use record::{Outcome, Record};
+pub use stats::{Filter, Stats};

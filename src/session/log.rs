@@ -56,10 +56,20 @@ impl SessionLog {
         Ok(Self { directory: state.sub(SESSIONS)?, state: state.clone(), redactor: Arc::default() })
     }
 
+    /// To read alone: makes nothing, and a directory that is missing has no sessions.
+    pub fn to_read(state: &StateDir) -> Self {
+        Self { directory: state.path().join(SESSIONS), state: state.clone(), redactor: Arc::default() }
+    }
+
     /// Takes out what this redactor knows.
     #[must_use]
     pub fn redacting(self, redactor: Arc<Redactor>) -> Self {
         Self { redactor, ..self }
+    }
+
+    /// Where the logs lie.
+    pub fn directory(&self) -> &Path {
+        &self.directory
     }
 
     pub fn path(&self, id: &SessionId) -> PathBuf {

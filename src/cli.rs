@@ -4,6 +4,7 @@
 mod call;
 mod client;
 mod console;
+mod demo;
 pub mod doctor;
 mod explain;
 mod recover;
@@ -40,6 +41,7 @@ struct Arguments {
 enum Command {
     /// Speak MCP on stdin and stdout
     Serve,
+    Demo(demo::Demo),
     /// Check routing, models, programs and directories, and say what helps
     Doctor(doctor::Arguments),
     /// Show the chain and limits in effect, and where each value comes from
@@ -76,6 +78,7 @@ pub fn main() -> ExitCode {
 fn run(arguments: Arguments, out: &mut dyn Write, err: &mut dyn Write) -> anyhow::Result<ExitCode> {
     match arguments.command.unwrap_or(Command::Serve) {
         Command::Serve => serve::run(arguments.config, err),
+        Command::Demo(demo) => demo.run(arguments.config.as_ref()),
         Command::Explain(explain) => explain.run(arguments.config, out, err),
         Command::Doctor(doctor) => doctor::run(&doctor, arguments.config, out),
         Command::Call(call) => call.run(arguments.config, out, err),

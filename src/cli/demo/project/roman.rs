@@ -1,0 +1,6 @@
+use numerals::roman;
+
+#[test]
+fn three_is_iii() {
+    assert_eq!(roman(3), "III");
+}

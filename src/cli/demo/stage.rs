@@ -1,0 +1,235 @@
+//! The stage: a temporary directory with a little project, recorded answers, settings and state of its own.
+//! Nothing of the user's settings is read, and everything here goes when the curtain falls; the log alone is kept.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Access, access};
+use tempfile::TempDir;
+
+use crate::backend::Env;
+use crate::backend::world::Look;
+use crate::process::{self, Launcher};
+use crate::routing::Sources;
+use crate::server::App;
+use crate::session::SessionId;
+use crate::state::{StateDir, StateError};
+
+const PROJECT: &[(&str, &str)] = &[
+    // Not under their own names: a directory with a manifest would be a package of its own to cargo.
+    ("Cargo.toml", include_str!("project/manifest.toml")),
+    ("Cargo.lock", include_str!("project/lock.toml")),
+    ("src/lib.rs", include_str!("project/lib.rs")),
+    ("tests/roman.rs", include_str!("project/roman.rs")),
+];
+/// What the models answer, in this order.
+pub(super) const SCRIPT: &str = include_str!("script.jsonl");
+const SETTINGS: &str = include_str!("settings.toml");
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum StageError {
+    #[error(
+        "the demo runs real tests with `cargo`, which is not on the PATH; install Rust from https://rustup.rs, or add the \
+         directory of `cargo` to the PATH"
+    )]
+    NoCargo,
+    #[error("no temporary project can be made in `{}`: {source}; set $TMPDIR to a directory that can be written", .place.display())]
+    NoPlace { place: PathBuf, source: io::Error },
+    #[error("the log cannot be kept: {0}")]
+    Log(io::Error),
+}
+
+/// Dropping it removes all of it.
+pub(super) struct Stage {
+    dir: TempDir,
+    /// Without links, as the engine names it.
+    root: PathBuf,
+    session: SessionId,
+    launcher: Launcher,
+    env: Env,
+}
+
+/// Where the log is now.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub(super) path: PathBuf,
+    /// Why it is not in the state directory.
+    pub(super) instead: Option<StateError>,
+}
+
+impl Stage {
+    pub(super) fn set() -> Result<Self, StageError> {
+        if process::which("cargo", std::env::var_os("PATH").as_deref(), None).is_err() {
+            return Err(StageError::NoCargo);
+        }
+        let place = std::env::temp_dir();
+        let failed = |source| StageError::NoPlace { place: place.clone(), source };
+        let dir = tempfile::Builder::new().prefix("supervisor-demo-").tempdir_in(&place).map_err(failed)?;
+        let root = dir.path().canonicalize().map_err(failed)?;
+        let session = session().map_err(failed)?;
+        let env = environment(std::env::vars_os(), &root);
+        let stage = Self { dir, root, session, launcher: Launcher::this_program(), env };
+        stage.furnish().map_err(failed)?;
+        Ok(stage)
+    }
+
+    fn furnish(&self) -> io::Result<()> {
+        for (path, text) in PROJECT {
+            let path = self.project().join(path);
+            fs::create_dir_all(path.parent().expect("a file lies in a directory"))?;
+            fs::write(path, text)?;
+        }
+        fs::create_dir(self.root.join("tmp"))?;
+        fs::write(self.script(), SCRIPT)?;
+        let script = self.script().display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
+        fs::write(self.root.join("models.toml"), SETTINGS.replace("{script}", &script))
+    }
+
+    pub(super) fn project(&self) -> PathBuf {
+        self.root.join("project")
+    }
+
+    pub(super) fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    /// A server for this stage, and for nothing else.
+    pub(super) fn app(&self) -> App {
+        let sources = Sources { user_file: Some(self.root.join("models.toml")), ..Sources::default() };
+        let state = StateDir::at(self.state()).expect("a temporary directory has an absolute path");
+        App::new(sources, Look::new(self.env.clone(), self.launcher.clone())).keeping_state_in(state)
+    }
+
+    /// The questions that were put to a model so far.
+    pub(super) fn asked_of(&self, model: &str) -> Vec<String> {
+        let text = fs::read_to_string(self.script().with_extension("jsonl.asked")).unwrap_or_default();
+        let lines = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        lines
+            .filter(|line| line["model"] == model)
+            .filter_map(|line| Some(line["prompt"].as_str()?.to_owned()))
+            .collect()
+    }
+
+    pub(super) fn log(&self) -> PathBuf {
+        self.state().join("sessions").join(format!("{}.jsonl", self.session))
+    }
+
+    /// Puts the log where it stays: beside the user's own sessions, not among them, for no real model made it.
+    pub(super) fn keep_log(&self) -> Result<Kept, StageError> {
+        let name = format!("{}.jsonl", self.session);
+        let own = || StateDir::at(StateDir::locate()?.path().join("demo"))?.sub("sessions");
+        let instead = match own() {
+            Ok(sessions) => match self.copy_log(&sessions.join(&name)) {
+                Ok(path) => return Ok(Kept { path, instead: None }),
+                Err(source) => StateError::Unusable { path: sessions, source },
+            },
+            Err(why) => why,
+        };
+        let dir = tempfile::Builder::new().prefix("supervisor-demo-log-").tempdir().map_err(StageError::Log)?;
+        let sessions = dir.path().join("sessions");
+        let copied = fs::create_dir(&sessions).and_then(|()| self.copy_log(&sessions.join(name)));
+        let path = copied.map_err(StageError::Log)?;
+        let _ = dir.keep();
+        Ok(Kept { path, instead: Some(instead) })
+    }
+
+    fn copy_log(&self, to: &Path) -> io::Result<PathBuf> {
+        let text = fs::read(self.log())?;
+        OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?.write_all(&text)?;
+        Ok(to.to_owned())
+    }
+
+    /// Waits for every program that was started here, then removes it all.
+    pub(super) async fn strike(self) -> io::Result<()> {
+        self.launcher.settled().await;
+        let Self { dir, .. } = self;
+        dir.close()
+    }
+
+    fn script(&self) -> PathBuf {
+        self.root.join("answers.jsonl")
+    }
+
+    fn state(&self) -> PathBuf {
+        self.root.join("state")
+    }
+}
+
+/// `demo-1f3a09c2`: short enough for a path on one line.
+fn session() -> io::Result<SessionId> {
+    let chance = getrandom::u32().map_err(io::Error::other)?;
+    Ok(format!("demo-{chance:08x}").parse().expect("letters, digits and a hyphen are a name"))
+}
+
+/// What `cargo test` gets: the caller's environment, but for what would make it build something else or elsewhere.
+fn environment(inherited: impl IntoIterator<Item = (OsString, OsString)>, root: &Path) -> Env {
+    let told = |name: &OsStr| {
+        let name = name.to_string_lossy();
+        let cargos = name.starts_with("CARGO") && name != "CARGO_HOME";
+        let rusts = name.starts_with("RUST") && !name.starts_with("RUSTUP_");
+        !(cargos || rusts)
+    };
+    let mut vars: BTreeMap<OsString, OsString> = inherited.into_iter().filter(|(name, _)| told(name)).collect();
+    let own_home = vars.get(OsStr::new("CARGO_HOME")).map(PathBuf::from);
+    let home = own_home.or_else(|| Some(Path::new(vars.get(OsStr::new("HOME"))?).join(".cargo")));
+    let usable = |dir: &PathBuf| dir.is_dir() && access(dir, Access::WRITE_OK | Access::EXEC_OK).is_ok();
+    if !home.as_ref().is_some_and(usable) {
+        vars.insert("CARGO_HOME".into(), root.join("cargo").into());
+    }
+    for (name, place) in [("CARGO_TARGET_DIR", "target"), ("CARGO_BUILD_BUILD_DIR", "target"), ("TMPDIR", "tmp")] {
+        vars.insert(name.into(), root.join(place).into());
+    }
+    // An empty wrapper is none, also where the user's own configuration names one.
+    for (name, value) in [("CARGO_NET_OFFLINE", "true"), ("CARGO_INCREMENTAL", "0"), ("RUSTC_WRAPPER", "")] {
+        vars.insert(name.into(), value.into());
+    }
+    vars.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_caller_says_to_cargo_does_not_reach_the_demo() {
+        let home = tempfile::tempdir().expect("a directory");
+        fs::create_dir(home.path().join(".cargo")).expect("made");
+        let home = home.path().display().to_string();
+        let given = [
+            ("HOME", home.as_str()),
+            ("PATH", "/bin"),
+            ("CARGO_TARGET_DIR", "/elsewhere"),
+            ("CARGO_BUILD_TARGET", "wasm32-unknown-unknown"),
+            ("RUSTFLAGS", "-Dwarnings"),
+            ("RUST_TEST_THREADS", "1"),
+            ("RUSTUP_TOOLCHAIN", "stable"),
+        ];
+        let env = environment(given.map(|(k, v)| (k.into(), v.into())), Path::new("/stage"));
+        let names: Vec<String> = env.vars().keys().map(|k| k.to_string_lossy().into_owned()).collect();
+        let expected = [
+            "CARGO_BUILD_BUILD_DIR",
+            "CARGO_INCREMENTAL",
+            "CARGO_NET_OFFLINE",
+            "CARGO_TARGET_DIR",
+            "HOME",
+            "PATH",
+            "RUSTC_WRAPPER",
+            "RUSTUP_TOOLCHAIN",
+            "TMPDIR",
+        ];
+        assert_eq!(names, expected);
+        assert_eq!(env.get("CARGO_TARGET_DIR").as_deref(), Some("/stage/target"));
+    }
+
+    #[test]
+    fn without_a_home_that_can_be_written_cargo_gets_one_that_goes_again() {
+        for given in [vec![], vec![("HOME", "/proc")], vec![("CARGO_HOME", "/proc/none")]] {
+            let env = environment(given.iter().map(|(k, v)| (k.into(), v.into())), Path::new("/stage"));
+            assert_eq!(env.get("CARGO_HOME").as_deref(), Some("/stage/cargo"), "{given:?}");
+        }
+    }
+}

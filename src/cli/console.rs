@@ -35,6 +35,7 @@ impl Console {
     }
 
     /// Plain lines, whatever the environment says.
+    #[cfg(test)]
     pub(super) fn plain(out: impl Write + Send + 'static) -> Self {
         Self { out: Box::new(out), paint: Paint::Plain, live: None }
     }

@@ -1,6 +1,7 @@
 //! One integration binary. Each file is about one promise; `map` keeps the house in order.
 #![allow(clippy::unwrap_used, reason = "a test that unwraps says where it failed")]
 
+mod call;
 mod chain;
 mod chain_agent;
 mod chain_record;
@@ -44,6 +45,7 @@ mod settings;
 mod skip;
 mod tdd;
 mod tdd_cycles;
+mod terminal;
 mod tier;
 mod tiers;
 mod upstream;

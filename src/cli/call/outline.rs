@@ -7,9 +7,12 @@ use crate::words;
 /// The longest name that others are lined up with.
 const WIDEST: usize = 20;
 
-/// One line per value, each below `indent` spaces.
+/// One line per value, each below `indent` spaces; nothing for nothing.
 pub(super) fn outline(value: &Value, indent: usize) -> String {
     let mut text = String::new();
+    if value.is_null() {
+        return text;
+    }
     inner(value, indent, &mut text);
     text
 }

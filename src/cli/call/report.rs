@@ -53,38 +53,43 @@ impl fmt::Display for Report<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (answer, more) = (self.answer, &self.answer.more);
         self.verdict(f)?;
-        for gate in more.gates.iter().filter(|gate| !gate.pass) {
-            part(f, "gate", &self.paint.bad(&sentence(gate)))?;
+        // One that says what the message says is not said again.
+        for gate in more.gates.iter().filter(|gate| !gate.pass && gate.detail != answer.message) {
+            self.part(f, "gate", &self.paint.bad(&sentence(gate)))?;
         }
         if let Some(proof) = more.gates.iter().find(|gate| gate.id == "proof" && gate.pass) {
-            part(f, "verified", &words::plain(&proof.detail))?;
+            self.part(f, "verified", &words::plain(&proof.detail))?;
         }
-        part(f, "model", &words::plain(&answer.model_used))?;
-        part(f, "changed", &words::plain(&more.files_changed.join(", ")))?;
+        self.part(f, "model", &words::plain(&answer.model_used))?;
+        self.part(f, "changed", &words::plain(&more.files_changed.join(", ")))?;
         if !more.diff.is_empty() {
+            if more.files_changed.is_empty() {
+                self.part(f, "refused", "this change, which was taken back")?;
+            }
             writeln!(f, "\n{}\n", self.paint.diff(&more.diff))?;
         }
         if answer.status != Status::Pass && !answer.runner_output.trim().is_empty() {
-            writeln!(f, "tests said\n{}", tail(&answer.runner_output))?;
+            writeln!(f, "{}\n{}", self.paint.dim("tests said"), tail(&answer.runner_output))?;
         }
-        if !more.details.is_null() {
-            write!(f, "details\n{}", outline(&more.details, 2))?;
+        let details = outline(&self.details(), 2);
+        if !details.is_empty() {
+            write!(f, "{}\n{details}", self.paint.dim("details"))?;
         }
         for (n, attempt) in more.attempts.iter().enumerate() {
-            part(f, if n == 0 { "attempts" } else { "" }, &self.attempt(attempt))?;
+            self.part(f, if n == 0 { "attempts" } else { "" }, &self.attempt(attempt))?;
         }
         if !more.attempts.is_empty() {
-            part(f, "cost", &cost(more.cost_usd))?;
+            self.part(f, "cost", &cost(more.cost_usd))?;
         }
-        if let Some(ms) = more.duration_ms {
-            part(f, "took", &seconds(ms))?;
+        if let Some(ms) = more.duration_ms.filter(|ms| *ms >= 100) {
+            self.part(f, "took", &seconds(ms))?;
         }
-        part(f, "session", &words::plain(&more.session_id))?;
+        self.part(f, "session", &words::plain(&more.session_id))?;
         if let Some(log) = log_of(&more.session_id) {
-            part(f, "log", &words::plain(&log.to_string_lossy()))?;
+            self.part(f, "log", &words::plain(&log.to_string_lossy()))?;
         }
         if !more.next.is_null() {
-            part(f, "next", &next(&more.next))?;
+            self.part(f, "next", &next(&more.next))?;
         }
         Ok(())
     }
@@ -100,6 +105,20 @@ impl Report<'_> {
         writeln!(f, "{word}: {}", words::plain(&self.answer.message))
     }
 
+    /// `changed   src/lib.rs`, or nothing.
+    fn part(&self, f: &mut fmt::Formatter<'_>, name: &str, text: &str) -> fmt::Result {
+        if text.is_empty() { Ok(()) } else { writeln!(f, "{} {text}", self.paint.dim(&format!("{name:<9}"))) }
+    }
+
+    /// What only this tool says. What is unknown, or was said above, is left out.
+    fn details(&self) -> Value {
+        let mut details = self.answer.more.details.clone();
+        if let Some(details) = details.as_object_mut() {
+            details.retain(|name, value| !value.is_null() && name != "files_changed");
+        }
+        details
+    }
+
     fn attempt(&self, attempt: &Attempt) -> String {
         let word = attempt.cause.map_or("error", Cause::word);
         let word = match attempt.cause {
@@ -112,11 +131,6 @@ impl Report<'_> {
         let cost = attempt.cost_usd.map(|usd| format!(", {}", dollars(usd))).unwrap_or_default();
         format!("{} {model} ({}{cost}) {word}{why}", attempt.attempt, seconds(attempt.duration_ms))
     }
-}
-
-/// `changed   src/lib.rs`, or nothing.
-fn part(f: &mut fmt::Formatter<'_>, name: &str, text: &str) -> fmt::Result {
-    if text.is_empty() { Ok(()) } else { writeln!(f, "{name:<9} {text}") }
 }
 
 fn sentence(gate: &Gate) -> String {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -76,26 +76,30 @@ impl Bench {
         fs::write(self.state.path().join("answers.jsonl"), text).unwrap();
     }
 
-    pub(crate) fn session(&mut self) -> &mut Session {
-        let (state, env) = (self.state.path().to_owned(), self.env.clone());
-        self.session.get_or_insert_with(|| {
-            let mut command = command(Which::Real);
-            for (name, _) in std::env::vars_os() {
-                let name = name.to_string_lossy().into_owned();
-                // Those of the build that runs this test say nothing about the project.
-                if (name.starts_with("CARGO_") && name != "CARGO_HOME") || name.starts_with("NEXTEST") {
-                    command.env_remove(name);
-                }
+    /// The program with this project's settings, and nothing of the build that runs this test.
+    pub(crate) fn command(&self) -> Command {
+        let mut command = command(Which::Real);
+        for (name, _) in std::env::vars_os() {
+            let name = name.to_string_lossy().into_owned();
+            if (name.starts_with("CARGO_") && name != "CARGO_HOME") || name.starts_with("NEXTEST") {
+                command.env_remove(name);
             }
-            let home = std::env::var_os("HOME").unwrap_or_else(|| "/nonexistent".into());
-            command
-                .env("HOME", home)
-                .envs(env)
-                .env("SUPERVISOR_STATE_DIR", state.join("state"))
-                .env("SUPERVISOR_MODELS_FILE", state.join("models.toml"))
-                .stdin(Stdio::piped())
-                .stdout(Stdio::piped())
-                .stderr(Stdio::piped());
+        }
+        let home = std::env::var_os("HOME").unwrap_or_else(|| "/nonexistent".into());
+        command
+            .env("HOME", home)
+            .envs(self.env.clone())
+            .env("SUPERVISOR_STATE_DIR", self.state.path().join("state"))
+            .env("SUPERVISOR_MODELS_FILE", self.state.path().join("models.toml"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    pub(crate) fn session(&mut self) -> &mut Session {
+        let mut command = self.command();
+        self.session.get_or_insert_with(|| {
             let mut process = command.spawn().unwrap();
             let (stdin, stdout) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
             let mut session = Session::with(process, Some(Box::new(stdin)), Box::new(stdout));

@@ -59,6 +59,15 @@ struct Said {
     out: String,
     err: String,
     code: u8,
+    then: Then,
+}
+
+/// What happens to the server once all is said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Finish,
+    /// The person waits no longer. What still runs is ended by its shim, which also brings the project back.
+    Leave,
 }
 
 const INTERRUPTED: u8 = 130;
@@ -78,7 +87,8 @@ impl Call {
         // A name lookup that never ends would hold an ordinary shutdown.
         runtime.shutdown_background();
         let said = said?;
-        write(err, &said.err).context("writing to stderr")?;
+        // The terminal may be gone, which is why we were interrupted.
+        let _ = write(err, &said.err);
         write(out, &said.out).context("writing to stdout")?;
         Ok(ExitCode::from(said.code))
     }
@@ -103,11 +113,14 @@ impl Call {
                     Output::Text => report::list(&tools),
                     Output::Json => pretty(&Value::from(tools)),
                 };
-                Said { out, err: String::new(), code: 0 }
+                Said { out, err: String::new(), code: 0, then: Then::Finish }
             }
         };
-        if said.code != INTERRUPTED {
-            client.finish().await;
+        if said.then == Then::Finish {
+            tokio::select! {
+                () = client.finish() => {}
+                () = signals.next_of_a_person() => {}
+            }
         }
         Ok(said)
     }
@@ -133,13 +146,13 @@ impl Call {
                 screen.says("interrupted; the call is cancelled and the project brought back");
                 tokio::select! {
                     called = &mut call => called,
-                    () = signals.next_of_a_person() => return Ok(Said::interrupted(interrupted.twice())),
+                    () = signals.next_of_a_person() => return Ok(Said::interrupted(interrupted.twice(), Then::Leave)),
                 }
             }
         };
         Ok(match called? {
             Called::Answered(result) => self.answered(&result)?,
-            Called::Cancelled => Said::interrupted(interrupted.came_to()),
+            Called::Cancelled => Said::interrupted(interrupted.came_to(), Then::Finish),
         })
     }
 
@@ -159,13 +172,13 @@ impl Call {
                 out = Report::of(&answer, Paint::on(&io::stdout())).to_string();
             }
         }
-        Ok(Said { out, err, code })
+        Ok(Said { out, err, code, then: Then::Finish })
     }
 }
 
 impl Said {
-    fn interrupted(words: String) -> Self {
-        Self { out: String::new(), err: words, code: INTERRUPTED }
+    fn interrupted(words: String, then: Then) -> Self {
+        Self { out: String::new(), err: words, code: INTERRUPTED, then }
     }
 }
 

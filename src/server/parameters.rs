@@ -96,7 +96,11 @@ fn explain(path: &str, inner: &str, arguments: &JsonObject, schema: &JsonObject)
         parts.push(format!("{missing} is required: the argument `{missing}` is missing"));
         parts.extend(schema::accepted(schema, missing));
     } else {
-        parts.push(format!("the argument `{}` does not fit: {}", words::plain(path), words::cut_end(inner, 300)));
+        parts.push(format!(
+            "the argument `{}` does not fit: {}",
+            words::plain(path),
+            words::cut_end(&in_words(inner), 300)
+        ));
         parts.extend(schema::accepted(schema, field));
         if let Some(got) = arguments.get(field) {
             parts.push(format!("got {}", words::cut_end(&words::plain(&got.to_string()), 200)));
@@ -104,6 +108,17 @@ fn explain(path: &str, inner: &str, arguments: &JsonObject, schema: &JsonObject)
     }
     parts.push(format!("example: {}", words::cut_end(&schema::example(schema).to_string(), 1000)));
     parts.join("; ")
+}
+
+/// Whoever reads it may not know what a `u64` is.
+fn in_words(inner: &str) -> Cow<'_, str> {
+    let Some((head, kind)) = inner.rsplit_once("expected ") else { return inner.into() };
+    let words = match kind {
+        "u8" | "u16" | "u32" | "u64" | "usize" | "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        _ => return inner.into(),
+    };
+    format!("{head}expected {words}").into()
 }
 
 fn quoted_after<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {

@@ -1,6 +1,5 @@
 //! What is said of a call that was interrupted: what its log entry says, since a cancelled call sends no reply.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -31,20 +30,12 @@ impl Interrupted {
 
     /// The call has ended, and what it touched is as the entry says.
     pub(super) fn came_to(&self) -> String {
-        match self.entry() {
-            Some((entry, log)) => {
-                let mut words = match entry.final_status {
-                    Status::Error => format!("interrupted: {}\n", words::plain(&entry.message)),
-                    // The interrupt came when everything was decided; what was accepted stays.
-                    Status::Pass | Status::Fail => {
-                        let word = if entry.final_status == Status::Pass { "pass" } else { "fail" };
-                        format!("interrupted too late, the call had ended: {word}: {}\n", words::plain(&entry.message))
-                    }
-                };
-                let _ = writeln!(words, "log       {}", words::plain(&log.to_string_lossy()));
-                words
+        let log = StateDir::locate().ok().and_then(|state| SessionLog::open(&state).ok());
+        match log.and_then(|log| self.entry(&log)) {
+            Some((entry, path)) => {
+                format!("{}\nlog       {}\n", words_of(&entry), words::plain(&path.to_string_lossy()))
             }
-            None => String::from("interrupted: the call was cancelled; it left no entry in the log\n"),
+            None => String::from("interrupted: the call was cancelled before there was anything to log\n"),
         }
     }
 
@@ -56,8 +47,7 @@ impl Interrupted {
         )
     }
 
-    fn entry(&self) -> Option<(Entry, PathBuf)> {
-        let log = SessionLog::open(&StateDir::locate().ok()?).ok()?;
+    fn entry(&self, log: &SessionLog) -> Option<(Entry, PathBuf)> {
         let sessions: Vec<SessionId> = match &self.session {
             Some(name) => vec![name.parse().ok()?],
             // A name that was made for this call has its time in front.
@@ -77,5 +67,58 @@ impl Interrupted {
         entry.skill == self.tool
             && self.project.as_ref().is_none_or(|project| Path::new(&entry.project_root) == project)
             && entry.timestamp.parse::<Timestamp>().is_ok_and(|written| written >= self.began)
+    }
+}
+
+fn words_of(entry: &Entry) -> String {
+    let message = words::plain(&entry.message);
+    match entry.final_status {
+        Status::Error => format!("interrupted: {message}"),
+        // The interrupt came when everything was decided; what was accepted stays.
+        Status::Pass => format!("interrupted too late, the call has passed: {message}"),
+        Status::Fail => format!("interrupted too late, the call has failed: {message}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn entry(session: &str, skill: &str, root: &str, status: Status) -> Entry {
+        let timestamp = Timestamp::now().to_string();
+        let fields = json!({
+            "v": 1, "session_id": session, "timestamp": timestamp, "skill": skill, "phase": "green",
+            "final_status": status, "project_root": root, "file_path": "", "model_used": "", "message": "said",
+            "input": {}, "attempts": [], "duration_ms": 1,
+        });
+        serde_json::from_value(fields).expect("an entry")
+    }
+
+    #[test]
+    fn the_entry_of_this_call_is_found_among_others() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let log = SessionLog::open(&StateDir::at(dir.path().into()).expect("absolute")).expect("opens");
+        log.append(&entry("before", "tdd_green", "/p", Status::Pass)).expect("written");
+        let name = SessionId::generate().expect("random bytes");
+        log.append(&entry(name.as_str(), "tdd_green", "/p", Status::Pass)).expect("written");
+        let call = Interrupted::possible("tdd_green", &json!({"project_root": "/p"}));
+        assert_eq!(call.entry(&log), None, "others came before");
+
+        // Meanwhile somebody else works elsewhere, or otherwise.
+        for (skill, root) in [("tdd_green", "/q"), ("tdd_red", "/p"), ("tdd_green", "/p")] {
+            let name = SessionId::generate().expect("random bytes");
+            log.append(&entry(name.as_str(), skill, root, Status::Error)).expect("written");
+        }
+        let (found, path) = call.entry(&log).expect("there now");
+        assert_eq!((found.skill.as_str(), found.project_root.as_str()), ("tdd_green", "/p"));
+        assert!(path.exists());
+
+        let named = Interrupted::possible("tdd_green", &json!({"project_root": "/p", "session_id": "before"}));
+        assert_eq!(named.entry(&log), None, "an earlier call of the same session is another call");
+        log.append(&entry("before", "tdd_green", "/p", Status::Pass)).expect("written");
+        let (found, _) = named.entry(&log).expect("there now");
+        assert_eq!(words_of(&found), "interrupted too late, the call has passed: said");
     }
 }

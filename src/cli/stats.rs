@@ -23,12 +23,13 @@ use crate::words::{count, did_you_mean, one_of, plain};
 use remedy::Remedy;
 use since::Since;
 
-/// Show what the session logs say about each model, and what always asking the top tier would have cost
+/// Show what each model is worth and what it cost, from the session logs
 ///
-/// Every figure comes from the logs in the state directory; docs/log.md has the jq lines that recompute them.
+/// Also what always asking the top tier would have cost, and which model is not worth its turn. Every figure comes from
+/// the logs in the state directory; docs/log.md has the jq lines that recompute them.
 #[derive(Debug, Args)]
 pub(super) struct StatsCommand {
-    /// Count only calls from then on: a date (2026-01-31, UTC), a time (2026-01-31T12:00:00Z), or as long ago (7d, 36h, 2w)
+    /// Count only calls since a date (2026-01-31, UTC), a time, or so long ago (7d, 36h, 2w)
     #[arg(long, value_name = "WHEN")]
     since: Option<Since>,
 

@@ -147,7 +147,8 @@ impl Unread {
 #[derive(Debug, Default)]
 struct Gathered {
     sessions: usize,
-    span: Option<(Timestamp, Timestamp)>,
+    /// The first and the last, as they are written in the log.
+    span: Option<[(Timestamp, String); 2]>,
     skills: BTreeMap<String, SkillTally>,
     total: CallTally,
     unread: Unread,
@@ -175,8 +176,13 @@ impl Gathered {
             _ => {}
         }
         if let Some(ended) = ended {
-            let (first, last) = self.span.unwrap_or((ended, ended));
-            self.span = Some((first.min(ended), last.max(ended)));
+            let this = || (ended, entry.timestamp.clone());
+            let [first, last] = self.span.get_or_insert_with(|| [this(), this()]);
+            if ended < first.0 {
+                *first = this();
+            } else if ended > last.0 {
+                *last = this();
+            }
         }
         self.total.add(record);
         let skill = self.skills.entry(entry.skill.clone()).or_default();
@@ -187,6 +193,7 @@ impl Gathered {
     }
 
     fn finish(self) -> Stats {
+        let (from, to) = self.span.map(|[(_, first), (_, last)]| (first, last)).unzip();
         let mut skills = Vec::new();
         for (skill, tally) in self.skills {
             let mut models: Vec<ModelStats> =
@@ -197,8 +204,8 @@ impl Gathered {
         Stats {
             v: VERSION,
             sessions: self.sessions,
-            from: self.span.map(|(first, _)| first.to_string()),
-            to: self.span.map(|(_, last)| last.to_string()),
+            from,
+            to,
             advice: skills.iter().flat_map(advice::of).collect(),
             skills,
             total: self.total.finish(),

@@ -43,6 +43,7 @@ mod routing_messages;
 mod session;
 mod settings;
 mod skip;
+mod stats;
 mod tdd;
 mod tdd_cycles;
 mod terminal;

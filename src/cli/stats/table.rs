@@ -29,8 +29,7 @@ pub(super) fn answers(stats: &Stats, width: Option<u16>) -> String {
 pub(super) fn effort(stats: &Stats, width: Option<u16>) -> String {
     let head = ["effort", "median", "95 %", "warm", "tokens", "out", "cost"];
     by_model(stats, width, head, |model| {
-        let tokens =
-            |n| if model.attempts > 0 && model.attempts == model.tokens_unknown { "–".into() } else { short(n) };
+        let tokens = |n| if model.attempts == model.tokens_unknown { nothing() } else { short(n) };
         [
             model.median_ms.map_or_else(nothing, duration),
             model.p95_ms.map_or_else(nothing, duration),
@@ -96,8 +95,8 @@ fn table(width: Option<u16>, head: &[&str]) -> Table {
         None => table.set_content_arrangement(ContentArrangement::Disabled),
     };
     table.set_header(head.iter().enumerate().map(|(n, title)| aligned(n, (*title).to_owned())));
-    for column in table.column_iter_mut() {
-        column.set_padding((0, 2));
+    for (n, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, if n + 1 < head.len() { 2 } else { 0 }));
     }
     table
 }
@@ -131,14 +130,14 @@ pub(super) fn share(share: Option<f64>) -> String {
     share.map_or_else(nothing, |share| format!("{:.0} %", (share * 100.0 + 1e-9).floor()))
 }
 
-/// `850 ms`, `4.2 s`, `41 s`, `3.4 min`, `2.1 h`.
+/// `850 ms`, `4.2 s`, `192 s`, `34 min`, `2.1 h`.
 fn duration(ms: u64) -> String {
     let s = ms as f64 / 1000.0;
     match ms {
         0..1_000 => format!("{ms} ms"),
         1_000..9_950 => format!("{s:.1} s"),
-        9_950..119_500 => format!("{s:.0} s"),
-        119_500..7_170_000 => format!("{:.1} min", s / 60.0),
+        9_950..999_500 => format!("{s:.0} s"),
+        999_500..5_970_000 => format!("{:.0} min", s / 60.0),
         _ => format!("{:.1} h", s / 3600.0),
     }
 }
@@ -161,6 +160,7 @@ pub(super) fn money(usd: f64) -> String {
 /// What is known, and how many attempts are not: `$1.84 +3?`.
 fn cost(usd: f64, unknown: usize, attempts: usize) -> String {
     match unknown {
+        _ if attempts == 0 => nothing(),
         0 => money(usd),
         _ if unknown == attempts => "unknown".into(),
         _ => format!("{} +{unknown}?", money(usd)),
@@ -184,8 +184,8 @@ mod tests {
 
     #[test]
     fn figures_are_short_and_keep_their_unit() {
-        let durations = [0, 999, 1_000, 9_949, 9_950, 119_499, 119_500, 7_169_999, 7_170_000].map(duration);
-        assert_eq!(durations, ["0 ms", "999 ms", "1.0 s", "9.9 s", "10 s", "119 s", "2.0 min", "119.5 min", "2.0 h"]);
+        let durations = [0, 999, 1_000, 9_949, 9_950, 999_499, 999_500, 5_969_999, 5_970_000].map(duration);
+        assert_eq!(durations, ["0 ms", "999 ms", "1.0 s", "9.9 s", "10 s", "999 s", "17 min", "99 min", "1.7 h"]);
         assert_eq!(
             [0, 999, 1_000, 9_949, 9_950, 999_499, 999_500].map(short),
             ["0", "999", "1.0k", "9.9k", "10k", "999k", "1.0M"]

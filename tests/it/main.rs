@@ -8,6 +8,7 @@ mod chain_record;
 mod chain_secrets;
 mod cheats;
 mod claude_cli;
+mod demo;
 mod doctor;
 mod ecosystems;
 mod explain;

@@ -99,15 +99,14 @@ impl Screen {
 
     pub(super) fn end(&mut self, ledger: &Ledger, kept: &Kept, took: Duration) {
         self.heading("COST", "tokens and prices are scripted, the sums are not");
-        let Ledger { calls, answers, bought, .. } = ledger;
+        let Ledger { calls, answers, bought, top_model, .. } = ledger;
         let free = answers - bought;
-        self.row("paid", &format!("${:.4}  {bought} of {answers} answers bought, {free} local ones free", ledger.paid));
-        match ledger.top_tier {
-            Some(usd) => {
-                self.row("otherwise", &format!("${usd:.4}  had the top tier answered all {calls} calls alone"))
-            }
-            None => self.row("otherwise", "unknown: the log does not say"),
-        }
+        self.row(
+            "paid",
+            &format!("{}  {bought} of {answers} answers bought, {free} local ones free", usd(ledger.paid)),
+        );
+        let otherwise = format!("{}  estimated, had {top_model} answered all {calls} calls", usd(ledger.top_tier));
+        self.row("otherwise", &otherwise);
         self.heading("DONE", &format!("after {}; everything but the log is gone again", seconds(took)));
         let log = shown(&kept.path);
         self.command("the log", &log);
@@ -118,7 +117,7 @@ impl Screen {
         self.command("", &format!("  {log}"));
         let program = std::env::current_exe().map_or_else(|_| String::from("supervisor"), |path| shown(&path));
         self.command("use it", &format!("claude mcp add supervisor -- {program}"));
-        self.command("and then", &format!("{program} doctor"));
+        self.command("check it", &format!("{program} doctor"));
     }
 
     pub(super) fn interrupted(&mut self) {
@@ -160,18 +159,16 @@ impl Screen {
     fn code(&mut self, diff: &str) {
         let paint = self.paint();
         let lines: Vec<&str> = diff.lines().collect();
-        let changes =
-            |line: &&str| line.starts_with(['+', '-']) && !line.starts_with("+++ ") && !line.starts_with("--- ");
+        let is_name = |line: &str| line.starts_with("+++ ") || line.starts_with("--- ");
+        let is_change = |line: &str| line.starts_with(['+', '-']) && !is_name(line);
         for (n, line) in lines.iter().enumerate() {
-            let near = &lines[n.saturating_sub(1)..lines.len().min(n + 2)];
-            let line = match line.strip_prefix("+++ b/") {
-                Some(file) => paint.dim(file),
-                None if line.starts_with(['+', '-', ' ']) && !line.starts_with("--- ") && near.iter().any(changes) => {
-                    paint.diff(line)
-                }
-                None => continue,
-            };
-            self.console.line(format!("{:CODE$}{line}", "").trim_end());
+            let mut near = lines[n.saturating_sub(1)..lines.len().min(n + 2)].iter();
+            let is_context = line.starts_with(' ') && !line.trim().is_empty();
+            if let Some(file) = line.strip_prefix("+++ b/") {
+                self.console.line(&format!("{:CODE$}{}", "", paint.dim(file)));
+            } else if is_change(line) || (is_context && near.any(|line| is_change(line))) {
+                self.console.line(&format!("{:CODE$}{}", "", paint.diff(line)));
+            }
         }
     }
 
@@ -224,6 +221,10 @@ fn wrap(text: &str, width: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+fn usd(amount: Option<f64>) -> String {
+    amount.map_or_else(|| String::from("unknown"), |usd| format!("${usd:.4}"))
 }
 
 fn seconds(took: Duration) -> String {

@@ -71,16 +71,17 @@ impl Setting {
         let request = Request {
             skill: "words".into(),
             phase: "words".into(),
-            session_id: "bench".into(),
+            session_id: String::new(),
             project_root: String::new(),
             input: json!({"question": "why?"}),
         };
         Self { scenario, means, route, request, log, _dir: dir }
     }
 
-    pub(super) async fn call(&self) {
+    pub(super) async fn call(&self, session: &str) {
         let stop = CancellationToken::new();
-        let result = run(&self.means, &self.route, &self.request, &(), &stop, async |_| {
+        let request = Request { session_id: session.into(), ..self.request.clone() };
+        let result = run(&self.means, &self.route, &request, &(), &stop, async |_| {
             Ok((Site::words("/"), Box::new(Words) as Box<dyn Job>))
         })
         .await;

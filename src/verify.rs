@@ -20,6 +20,7 @@ pub mod runners;
 pub mod sealed;
 mod session;
 mod settle;
+pub mod specification;
 mod suite;
 mod suspicious;
 pub mod witness;

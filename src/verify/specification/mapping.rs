@@ -1,0 +1,126 @@
+//! Where did each requirement go? To a criterion, an exclusion or a question that exists, and that speaks of it.
+//! The map is the model's claim; it is followed here, not believed.
+
+use super::super::proof::Check;
+use super::draft::{Draft, Mapping};
+use super::requirements::Requirements;
+use super::shared_words::{content_words, share_a_word};
+use super::testable::Test;
+use super::{Route, quoted, verdict};
+use crate::words;
+
+/// The way of each requirement, and whether each has one.
+pub(super) fn examine(draft: &Draft, tests: &[Option<Test>], requirements: &Requirements) -> (Vec<Route>, Check) {
+    let mut faults = Vec::new();
+    let mut routes: Vec<Route> = requirements
+        .iter()
+        .map(|(id, _)| Route { requirement: id, criteria: vec![], out_of_scope: vec![], questions: vec![] })
+        .collect();
+    let map = Map { draft, tests, requirements };
+    for given in &draft.requirement_map {
+        match map.follow(given, &mut routes) {
+            Ok(()) => {}
+            Err(why) => faults.push(why),
+        }
+    }
+    for (route, (id, text)) in routes.iter().zip(requirements.iter()) {
+        if route.leads_nowhere()
+            && !draft.requirement_map.iter().any(|m| m.requirement.trim().eq_ignore_ascii_case(&id))
+        {
+            faults.push(format!(
+                "requirement {id} ({}) is not in `requirement_map`; map it to a criterion, an exclusion or a question",
+                quoted(text)
+            ));
+        }
+    }
+    let check = verdict("mapped", &faults, || {
+        let count = |is: fn(&Route) -> bool| routes.iter().filter(|route| is(route)).count();
+        format!(
+            "{} mapped: {} to criteria, {} to exclusions, {} to questions",
+            words::count(routes.len(), "requirement"),
+            count(|r| !r.criteria.is_empty()),
+            count(|r| !r.out_of_scope.is_empty()),
+            count(|r| !r.questions.is_empty())
+        )
+    });
+    (routes, check)
+}
+
+struct Map<'a> {
+    draft: &'a Draft,
+    tests: &'a [Option<Test>],
+    requirements: &'a Requirements,
+}
+
+impl Map<'_> {
+    fn follow(&self, given: &Mapping, routes: &mut [Route]) -> Result<(), String> {
+        let Some(n) = self.requirements.find(&given.requirement) else {
+            let range = self.requirements.range();
+            return Err(format!(
+                "`requirement_map` names {}; the requirements are {range}",
+                quoted(&given.requirement)
+            ));
+        };
+        let (id, text) = (&routes[n].requirement, self.requirements.iter().nth(n).map_or("", |(_, text)| text));
+        let mut speaks = Vec::new();
+        let mut criteria = Vec::new();
+        for named in &given.criteria {
+            let found = self.draft.criteria.iter().zip(self.tests);
+            let mut found = found.filter(|(c, _)| c.id.trim().eq_ignore_ascii_case(named.trim()));
+            let Some((criterion, test)) = found.next() else {
+                let named = quoted(named);
+                return Err(format!("{id} is mapped to {named}, but there is no such criterion; name one that exists"));
+            };
+            speaks.push(criterion.text.clone());
+            speaks.extend(test.as_ref().map(ToString::to_string));
+            criteria.push(criterion.id.trim().to_owned());
+        }
+        if let Some(index) = given.out_of_scope {
+            let Some(exclusion) = index.checked_sub(1).and_then(|n| self.draft.out_of_scope.get(n)) else {
+                return Err(Self::no_such(id, "out_of_scope", index, self.draft.out_of_scope.len()));
+            };
+            speaks.push(exclusion.clone());
+        }
+        if let Some(index) = given.question {
+            let Some(asked) = index.checked_sub(1).and_then(|n| self.draft.questions.get(n)) else {
+                return Err(Self::no_such(id, "questions", index, self.draft.questions.len()));
+            };
+            if self.requirements.find(&asked.requirement) != Some(n) {
+                let about = quoted(&asked.requirement);
+                return Err(format!(
+                    "{id} is mapped to question {index}, which is about {about}; name its own question"
+                ));
+            }
+            // It names the requirement itself, so it speaks of it.
+            speaks.push(text.to_owned());
+        }
+        if speaks.is_empty() {
+            return Err(format!(
+                "{id} ({}) is mapped to nothing; name a criterion, an exclusion or a question",
+                quoted(text)
+            ));
+        }
+        if !share_a_word(text, &speaks.join(" ")) {
+            let own = content_words(text).into_iter().take(6).collect::<Vec<_>>().join(", ");
+            return Err(format!(
+                "{id} is mapped to what does not speak of it: none of its words ({}) stands there; map it to what answers it, in its own words",
+                words::plain(&own)
+            ));
+        }
+        let route = &mut routes[n];
+        route.criteria.extend(criteria.into_iter().filter(|c| !route.criteria.contains(c)).collect::<Vec<_>>());
+        route.out_of_scope.extend(given.out_of_scope.filter(|n| !route.out_of_scope.contains(n)));
+        route.questions.extend(given.question.filter(|n| !route.questions.contains(n)));
+        Ok(())
+    }
+
+    fn no_such(id: &str, list: &str, index: usize, has: usize) -> String {
+        format!("{id} is mapped to number {index} of `{list}`, which has {has}, counted from 1")
+    }
+}
+
+impl Route {
+    fn leads_nowhere(&self) -> bool {
+        self.criteria.is_empty() && self.out_of_scope.is_empty() && self.questions.is_empty()
+    }
+}

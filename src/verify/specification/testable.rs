@@ -1,0 +1,277 @@
+//! Can one see whether a criterion is met? A command, a number with its unit, or a scenario; whole, and one of them.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::super::proof::Check;
+use super::draft::{Draft, GivenTest};
+use super::{quoted, same, says, verdict};
+use crate::words;
+
+/// How one sees that a criterion is met.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Test {
+    /// It ends with exit code 0.
+    Command(String),
+    Number {
+        metric: String,
+        comparison: Comparison,
+        value: String,
+        unit: String,
+    },
+    Scenario {
+        given: String,
+        when: String,
+        then: String,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comparison {
+    Less,
+    AtMost,
+    Equal,
+    AtLeast,
+    More,
+}
+
+impl Test {
+    /// `command`, `number` or `scenario`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Command(_) => "command",
+            Self::Number { .. } => "number",
+            Self::Scenario { .. } => "scenario",
+        }
+    }
+}
+
+impl fmt::Display for Test {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command(command) => write!(f, "`{command}` succeeds"),
+            Self::Number { metric, comparison, value, unit } => write!(f, "{metric} {comparison} {value} {unit}"),
+            Self::Scenario { given, when, then } => write!(f, "given {given}, when {when}, then {then}"),
+        }
+    }
+}
+
+impl fmt::Display for Comparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Less => "<",
+            Self::AtMost => "≤",
+            Self::Equal => "=",
+            Self::AtLeast => "≥",
+            Self::More => ">",
+        })
+    }
+}
+
+/// The test of each criterion that has one, and whether all have.
+pub(super) fn examine(draft: &Draft) -> (Vec<Option<Test>>, Check) {
+    let mut faults = Vec::new();
+    let tests: Vec<Option<Test>> = draft
+        .criteria
+        .iter()
+        .enumerate()
+        .map(|(n, criterion)| match test(&criterion.test) {
+            Ok(test) => Some(test),
+            Err(why) => {
+                faults.push(format!("{} {why}", criterion.place(n)));
+                None
+            }
+        })
+        .collect();
+    let count = |kind: &str| tests.iter().flatten().filter(|t| t.kind() == kind).count();
+    let check = verdict("testable", &faults, || {
+        let kinds = ["command", "number", "scenario"].map(|kind| words::count(count(kind), kind));
+        format!("each criterion has a test: {}", kinds.join(", "))
+    });
+    (tests, check)
+}
+
+const KINDS: &str = "give `command`, or `metric`, `comparison`, `value` and `unit`, or `given`, `when` and `then`";
+
+fn test(given: &GivenTest) -> Result<Test, String> {
+    let value = number(&given.value);
+    let there = |text: &str| !text.trim().is_empty();
+    let command = there(&given.command);
+    let numeric = [
+        ("metric", says(&given.metric)),
+        ("comparison", there(&given.comparison)),
+        ("value", !given.value.is_null()),
+        ("unit", there(&given.unit)),
+    ];
+    let scenario = [("given", says(&given.given)), ("when", says(&given.when)), ("then", says(&given.then))];
+    let some = |fields: &[(&str, bool)]| fields.iter().any(|(_, there)| *there);
+    match (command, some(&numeric), some(&scenario)) {
+        (false, false, false) => Err(format!("has no test; {KINDS}")),
+        (true, false, false) => plausible(given.command.trim()).map(Test::Command),
+        (false, true, false) => {
+            complete(&numeric)?;
+            let comparison = comparison(given.comparison.trim())?;
+            let value = value
+                .ok_or_else(|| format!("has the value {}, which is no number", quoted(&given.value.to_string())))?;
+            Ok(Test::Number { metric: given.metric.clone(), comparison, value, unit: given.unit.clone() })
+        }
+        (false, false, true) => {
+            complete(&scenario)?;
+            let (given, when, then) = (&given.given, &given.when, &given.then);
+            if same(given, when) || same(when, then) || same(given, then) {
+                return Err(String::from(
+                    "has a scenario whose parts repeat each other; say what is given, what happens and what is seen",
+                ));
+            }
+            Ok(Test::Scenario { given: given.clone(), when: when.clone(), then: then.clone() })
+        }
+        _ => Err(format!("has a test of more than one kind; {KINDS}, and only one of them")),
+    }
+}
+
+fn complete(fields: &[(&str, bool)]) -> Result<(), String> {
+    let missing: Vec<String> = fields.iter().filter(|(_, there)| !there).map(|(name, _)| format!("`{name}`")).collect();
+    if missing.is_empty() { Ok(()) } else { Err(format!("has a test without {}", missing.join(" and "))) }
+}
+
+/// As it was written; finite, or it bounds nothing.
+fn number(value: &Value) -> Option<String> {
+    let written = match value {
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => text.trim().to_owned(),
+        _ => return None,
+    };
+    let plain = written.bytes().all(|b| b.is_ascii_digit() || b"+-.eE".contains(&b));
+    (plain && written.parse::<f64>().is_ok_and(f64::is_finite)).then_some(written)
+}
+
+fn comparison(written: &str) -> Result<Comparison, String> {
+    Ok(match written {
+        "<" => Comparison::Less,
+        "<=" | "≤" | "=<" => Comparison::AtMost,
+        "=" | "==" => Comparison::Equal,
+        ">=" | "≥" | "=>" => Comparison::AtLeast,
+        ">" => Comparison::More,
+        other => return Err(format!("has the comparison {}; it is `<`, `<=`, `=`, `>=` or `>`", quoted(other))),
+    })
+}
+
+/// Words that begin an instruction to a person, where a program should stand.
+const NO_PROGRAMS: &[&str] = &[
+    "run",
+    "execute",
+    "check",
+    "verify",
+    "ensure",
+    "use",
+    "see",
+    "try",
+    "manually",
+    "the",
+    "a",
+    "an",
+    "click",
+    "confirm",
+    "inspect",
+    "observe",
+    "review",
+    "look",
+    "tbd",
+    "todo",
+    "n/a",
+    "none",
+    "command",
+    "placeholder",
+    "fixme",
+];
+
+/// Programs that succeed whatever the project does.
+const IDLE: &[&str] = &["true", ":", "exit", "echo", "printf", "sleep", "false", "pwd", "ls", "yes", "date"];
+
+/// Could this be run? Nobody runs it here: it is for whoever builds what is specified.
+fn plausible(command: &str) -> Result<String, String> {
+    let shown = quoted(command);
+    if command.chars().any(char::is_control) {
+        return Err(format!("has a command of several lines or with control characters: {shown}; write one line"));
+    }
+    let argv = shell_words::split(command).map_err(|e| format!("has a command that cannot be read, {shown}: {e}"))?;
+    let program = argv.iter().find(|word| !is_assignment(word)).map(String::as_str).unwrap_or_default();
+    let named = !program.is_empty()
+        && program.chars().all(|c| c.is_alphanumeric() || "_./+@:-~".contains(c))
+        && says(program) | (program == ":");
+    let lower = program.to_lowercase();
+    if !named || NO_PROGRAMS.contains(&lower.as_str()) || program.ends_with(':') && program != ":" {
+        return Err(format!(
+            "has the command {shown}, which names no program; write what one types, such as `cargo test login`"
+        ));
+    }
+    let joined = argv.iter().any(|word| ["|", "||", "&&", ";"].contains(&word.as_str()) || word.ends_with(';'));
+    if IDLE.contains(&lower.as_str()) && !joined {
+        return Err(format!(
+            "has the command {shown}, which shows nothing about the project; name one that fails until it is met"
+        ));
+    }
+    Ok(command.to_owned())
+}
+
+/// `RUST_LOG=debug`, before the program.
+fn is_assignment(word: &str) -> bool {
+    word.split_once('=')
+        .is_some_and(|(name, _)| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn of(given: Value) -> Result<Test, String> {
+        test(&serde_json::from_value(given).expect("the shape"))
+    }
+
+    #[test]
+    fn each_kind_is_taken_when_it_is_whole() {
+        for whole in [
+            json!({"command": "cargo test"}),
+            json!({"command": "RUST_LOG=debug ./run.sh --all 'a b'"}),
+            json!({"command": "echo 1,2 | csv2json"}),
+            json!({"metric": "p95 latency", "comparison": "<=", "value": 200, "unit": "ms"}),
+            json!({"metric": "p95 latency", "comparison": "≤", "value": "0.5", "unit": "s", "command": ""}),
+            json!({"metric": "lost rows", "comparison": "=", "value": 0, "unit": "rows"}),
+            json!({"given": "a file", "when": "it is read", "then": "its rows are printed"}),
+        ] {
+            assert!(of(whole.clone()).is_ok(), "{whole}: {:?}", of(whole.clone()));
+        }
+    }
+
+    #[test]
+    fn half_a_test_is_none_and_the_sentence_says_what_is_missing() {
+        for (half, part) in [
+            (json!({}), "has no test"),
+            (json!({"command": "  "}), "has no test"),
+            (json!({"command": "cargo 'test"}), "cannot be read"),
+            (json!({"command": "Run the tests and look at them"}), "names no program"),
+            (json!({"command": "Verify: it works"}), "names no program"),
+            (json!({"command": "<command>"}), "names no program"),
+            (json!({"command": "TBD"}), "names no program"),
+            (json!({"command": "A=1"}), "names no program"),
+            (json!({"command": "true"}), "shows nothing"),
+            (json!({"command": "echo ok"}), "shows nothing"),
+            (json!({"command": "cargo test\nrm -rf /"}), "several lines"),
+            (json!({"metric": "latency", "comparison": "<="}), "without `value` and `unit`"),
+            (json!({"metric": "latency", "comparison": "<=", "value": 5}), "without `unit`"),
+            (json!({"metric": "latency", "comparison": "about", "value": 5, "unit": "s"}), "the comparison `about`"),
+            (json!({"metric": "latency", "comparison": "<", "value": "soon", "unit": "s"}), "no number"),
+            (json!({"metric": "latency", "comparison": "<", "value": "inf", "unit": "s"}), "no number"),
+            (json!({"metric": "latency", "comparison": "<", "value": "1e999", "unit": "s"}), "no number"),
+            (json!({"given": "a file", "then": "rows"}), "without `when`"),
+            (json!({"given": "a file", "when": "A file.", "then": "rows"}), "repeat each other"),
+            (json!({"command": "cargo test", "given": "a", "when": "b", "then": "c"}), "more than one kind"),
+        ] {
+            let said = of(half.clone()).expect_err("half a test");
+            assert!(said.contains(part), "{half}: {said}");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Each check, broken once and mended once.
+
+use serde_json::{Value, json};
+
+use super::*;
+
+fn requirements() -> Requirements {
+    Requirements::split("- read CSV files\n- write JSON\n- support Excel files").expect("three")
+}
+
+/// Keeps every rule.
+fn good() -> Value {
+    json!({
+        "problem": "People copy tables by hand, which loses rows.",
+        "criteria": [
+            {"id": "AC-1", "text": "Every row of a CSV file becomes one record", "test": {"command": "cargo test csv"}},
+            {"id": "AC-2", "text": "JSON output of 10 MB is written fast", "test":
+                {"metric": "time to write JSON", "comparison": "<=", "value": 2, "unit": "s"}},
+            {"id": "AC-3", "text": "A broken row is named", "test":
+                {"given": "a CSV file whose row 3 is broken", "when": "it is read", "then": "the message names row 3"}},
+        ],
+        "constraints": ["Runs without a network"],
+        "out_of_scope": ["Excel files are not read"],
+        "approach": [{"decision": "Read row by row", "rationale": "Memory stays below 50 MB for any file"}],
+        "risks": [{"risk": "Unknown encodings", "mitigation": "Refuse what is not UTF-8, naming the byte"}],
+        "requirement_map": [
+            {"requirement": "R1", "criteria": ["AC-1", "AC-3"]},
+            {"requirement": "R2", "criteria": ["AC-2"]},
+            {"requirement": "R3", "out_of_scope": 1},
+        ],
+        "questions": [],
+    })
+}
+
+fn examined(reply: &Value) -> Examined {
+    match read(reply).expect("the shape") {
+        Answer::Draft(draft) => draft.examine(&requirements()),
+        Answer::Questions(questions) => panic!("questions: {questions:?}"),
+    }
+}
+
+/// `ids: …` for each check that failed.
+fn faults(reply: &Value) -> Vec<String> {
+    match read(reply) {
+        Ok(Answer::Draft(draft)) => {
+            let checks = draft.examine(&requirements()).checks;
+            checks.iter().filter(|c| !c.passed()).map(|c| format!("{}: {}", c.id(), c.detail())).collect()
+        }
+        Ok(Answer::Questions(questions)) => {
+            let check = examine_questions(&questions, &requirements());
+            if check.passed() { vec![] } else { vec![format!("questions: {}", check.detail())] }
+        }
+        Err(check) => vec![format!("{}: {}", check.id(), check.detail())],
+    }
+}
+
+fn with(pointer: &str, value: Value) -> Value {
+    let mut reply = good();
+    *reply.pointer_mut(pointer).unwrap_or_else(|| panic!("no {pointer}")) = value;
+    reply
+}
+
+#[test]
+fn a_whole_specification_holds() {
+    let examined = examined(&good());
+    assert!(examined.checks.iter().all(Check::passed), "{:#?}", examined.checks);
+    let ids: Vec<_> = examined.checks.iter().map(Check::id).collect();
+    assert_eq!(ids, ["sections", "ids", "testable", "placeholders", "measurable", "reasons", "mapped"]);
+    let spec = examined.specification.expect("all held");
+    assert_eq!(spec.criteria[1].test.to_string(), "time to write JSON ≤ 2 s");
+    assert_eq!((spec.requirement_map[0].criteria.len(), &spec.requirement_map[2].out_of_scope[..]), (2, &[1][..]));
+}
+
+#[test]
+fn each_fault_is_found_and_named() {
+    let rows: Vec<(&str, Value, &str)> = vec![
+        ("/problem", json!(""), "sections: the section `problem` must not be missing or empty"),
+        ("/problem", json!("  ... "), "sections: the section `problem`"),
+        ("/constraints", json!([]), "sections: the section `constraints`"),
+        ("/constraints", json!(null), "sections: the section `constraints`"),
+        ("/constraints", json!(["Offline", " "]), "sections: these say nothing: constraint 2"),
+        ("/approach", json!([]), "sections: the section `approach`"),
+        ("/risks", json!([]), "sections: the section `risks`"),
+        ("/criteria/0/text", json!(""), "sections: these say nothing: criterion 1"),
+        ("/criteria/1/id", json!("AC-3"), "ids: two criteria have the id `AC-3`"),
+        ("/criteria/1/id", json!("ac-3"), "ids: two criteria have the id `AC-3`"),
+        ("/criteria/2/id", json!(""), "ids: criterion 3 has the id ``"),
+        ("/criteria/2/id", json!("the last one"), "ids: criterion 3 has the id `the last one`"),
+        ("/criteria/2/id", json!("R3"), "ids: criterion 3 has the id `R3`"),
+        ("/criteria/0/test", json!(null), "testable: criterion `AC-1` has no test"),
+        ("/criteria/0/test", json!({"command": "true"}), "testable: criterion `AC-1` has the command `true`"),
+        ("/criteria/0/text", json!("CSV: TBD"), "placeholders: criterion `AC-1` holds the placeholder `TBD`"),
+        ("/criteria/2/test/then", json!("???"), "testable: criterion `AC-3` has a test without `then`"),
+        ("/criteria/2/test/then", json!("the row is TBD"), "placeholders: `then` of criterion `AC-3`"),
+        ("/risks/0/mitigation", json!("to be defined"), "placeholders: the mitigation of risk 1"),
+        ("/out_of_scope/0", json!("Excel: <insert more>"), "placeholders: exclusion 1"),
+        ("/criteria/0/text", json!("Reads CSV fast"), "measurable: criterion `AC-1` says `fast` without a number"),
+        ("/criteria/2/test/then", json!("it responds fast"), "measurable: criterion `AC-3` says `fast`"),
+        ("/approach/0/rationale", json!(""), "reasons: decision 1 (`Read row by row`) has no rationale"),
+        ("/approach/0/rationale", json!("Read, row by row."), "reasons: the rationale of decision 1 only repeats it"),
+        ("/risks/0/mitigation", json!("-"), "reasons: risk 1 (`Unknown encodings`) has no mitigation"),
+        (
+            "/requirement_map/1",
+            json!({"requirement": "R1", "criteria": ["AC-1"]}),
+            "mapped: requirement R2 (`write JSON`)",
+        ),
+        ("/requirement_map/1/criteria", json!([]), "mapped: R2 (`write JSON`) is mapped to nothing"),
+        (
+            "/requirement_map/1/criteria",
+            json!(["AC-9"]),
+            "mapped: R2 is mapped to `AC-9`, but there is no such criterion",
+        ),
+        ("/requirement_map/1/criteria", json!(["AC-3"]), "mapped: R2 is mapped to what does not speak of it"),
+        ("/requirement_map/2/out_of_scope", json!(2), "mapped: R3 is mapped to number 2 of `out_of_scope`"),
+        ("/requirement_map/2/out_of_scope", json!(0), "mapped: R3 is mapped to number 0 of `out_of_scope`"),
+        (
+            "/requirement_map/2",
+            json!({"requirement": "R3", "question": 1}),
+            "mapped: R3 is mapped to number 1 of `questions`",
+        ),
+        (
+            "/requirement_map/2/requirement",
+            json!("R7"),
+            "mapped: `requirement_map` names `R7`; the requirements are R1 to R3",
+        ),
+        (
+            "/questions",
+            json!([{"requirement": "R1", "question": "Which dialect"}]),
+            "questions: question 1 (`Which dialect`)",
+        ),
+        ("/problem", json!(7), "shape: the answer does not have the shape asked for: at `problem`"),
+        ("/constraints", json!("one"), "shape: the answer does not have the shape"),
+        ("/constraints", json!(vec!["x y"; 61]), "shape: `constraints` has 61 entries; 60 is the most"),
+        ("/problem", json!("long ".repeat(2000)), "shape: the problem has 10000 bytes"),
+    ];
+    assert_eq!(faults(&good()), Vec::<String>::new());
+    let count = rows.len();
+    for (pointer, value, said) in rows {
+        let found = faults(&with(pointer, value.clone()));
+        let first = found.first().unwrap_or_else(|| panic!("{pointer} = {value} was not noticed"));
+        assert!(found.iter().any(|fault| fault.starts_with(said)), "{pointer} = {value}: {found:?}");
+        assert!(first.len() < 700, "{first}");
+    }
+    assert_eq!(count, 38);
+    let mut unknown = good();
+    unknown["out_of_scop"] = json!([]);
+    assert!(faults(&unknown)[0].contains("unknown field `out_of_scop`"), "{:?}", faults(&unknown));
+}
+
+#[test]
+fn an_empty_out_of_scope_breaks_the_section_and_what_leads_there() {
+    let found = faults(&with("/out_of_scope", json!([])));
+    assert!(found[0].starts_with("sections: the section `out_of_scope`"), "{found:?}");
+    assert!(found[1].starts_with("mapped: R3 is mapped to number 1 of `out_of_scope`, which has 0"), "{found:?}");
+}
+
+#[test]
+fn a_requirement_may_go_to_its_own_question() {
+    let mut reply = with("/requirement_map/2", json!({"requirement": "R3", "question": 1}));
+    reply["questions"] = json!([{"requirement": "R3", "question": "Which versions of Excel?"}]);
+    assert_eq!(faults(&reply), Vec::<String>::new());
+    reply["questions"][0]["requirement"] = json!("R1");
+    assert!(
+        faults(&reply)[0].starts_with("mapped: R3 is mapped to question 1, which is about `R1`"),
+        "{:?}",
+        faults(&reply)
+    );
+}
+
+#[test]
+fn questions_alone_are_an_answer_of_their_own_kind() {
+    let ask = |questions: Value| faults(&json!({"questions": questions}));
+    let one = json!({"requirement": "R1", "question": "Which dialect of CSV?"});
+    assert_eq!(ask(json!([one])), Vec::<String>::new());
+    for (questions, said) in [
+        (json!([one, one]), "question 2 repeats question 1"),
+        (json!([{"requirement": "R1", "question": "Tell me more."}]), "does not end with a question mark"),
+        (json!([{"requirement": "", "question": "What for?"}]), "name the requirement it is about: R1 to R3"),
+        (json!([{"requirement": "R9", "question": "What for?"}]), "question 1 is about `R9`"),
+        (json!([{"requirement": "R1", "question": "???"}]), "asks nothing"),
+        (
+            json!((0..11).map(|n| json!({"requirement": "R1", "question": format!("Is it {n}?")})).collect::<Vec<_>>()),
+            "11 questions",
+        ),
+    ] {
+        let found = ask(questions.clone());
+        assert!(found.first().is_some_and(|fault| fault.contains(said)), "{questions}: {found:?}");
+    }
+    assert!(
+        ask(json!([]))[0].starts_with("sections: the sections `problem`, `criteria`"),
+        "an empty answer is no question"
+    );
+}
+
+#[test]
+fn nulls_and_empty_strings_count_as_left_out() {
+    let mut reply = good();
+    reply["questions"] = json!(null);
+    reply["criteria"][0]["test"] = json!({"command": "cargo test csv", "metric": "", "value": null, "given": ""});
+    reply["requirement_map"][0]["out_of_scope"] = json!(null);
+    assert_eq!(faults(&reply), Vec::<String>::new());
+}
+
+#[test]
+fn what_is_read_back_must_be_what_was_written() {
+    let held = written(b"abc", Ok(b"abc".to_vec()));
+    assert!(
+        held.passed() && held.detail().ends_with("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+    );
+    assert!(!written(b"abc", Ok(b"abd".to_vec())).passed());
+    assert!(!written(b"abc", Err(io::ErrorKind::NotFound.into())).passed());
+}

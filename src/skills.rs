@@ -2,6 +2,7 @@
 //! Adding a skill is a file, its `mod` and its line in [`SKILLS`]; a test compares folder and table.
 
 mod common;
+pub mod spec;
 pub mod tdd;
 pub mod tier;
 
@@ -13,7 +14,7 @@ use crate::server::Server;
 type Skill = (&'static str, fn() -> ToolRouter<Server>);
 
 // Tools appear in the list when they work, not before.
-const SKILLS: &[Skill] = &[("tdd", Server::tdd_tools), ("tier", Server::tier_tool)];
+const SKILLS: &[Skill] = &[("spec", Server::spec_tool), ("tdd", Server::tdd_tools), ("tier", Server::tier_tool)];
 
 /// All tools in one router.
 pub fn router() -> ToolRouter<Server> {

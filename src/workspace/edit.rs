@@ -148,6 +148,16 @@ impl Armed {
     }
 }
 
+impl Armed {
+    /// Could an edit of this path be made at all? For what is better told before anybody is asked to write it.
+    pub fn may_write(&mut self, path: &str) -> Result<(), EditError> {
+        let state = self.state_mut();
+        let bytes = path::checked(path)?;
+        path::may_be_edited(state, path, &bytes)?;
+        state.before(path, &bytes).map(drop)
+    }
+}
+
 #[derive(PartialEq, Eq)]
 enum Match {
     Exact,

@@ -125,7 +125,9 @@ pub(super) fn examine(draft: &Draft, tests: &[Option<Test>]) -> Check {
                 quoted(&word)
             ))
         });
-    verdict("measurable", &faults.collect::<Vec<_>>(), || String::from("no criterion rests on a word nobody can measure"))
+    verdict("measurable", &faults.collect::<Vec<_>>(), || {
+        String::from("no criterion rests on a word nobody can measure")
+    })
 }
 
 /// The first vague word of a criterion that has no measure.

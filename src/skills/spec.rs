@@ -1,0 +1,33 @@
+//! `spec`: requirements become a specification whose every criterion can be tested. Models hand in data; which of it
+//! holds is decided in `verify`, and the document is written here, by the server alone.
+
+mod brief;
+mod call;
+mod details;
+mod job;
+mod params;
+mod render;
+mod target;
+
+use rmcp::{tool, tool_router};
+
+pub use params::SpecParams;
+
+use crate::engine::CallResult;
+use crate::server::{Call, Parameters, Server};
+
+#[tool_router(router = spec_tool, vis = "pub(crate)")]
+impl Server {
+    /// Turn requirements into a spec file. Checked: each criterion has an id and a test, no placeholder or vague word,
+    /// each requirement is mapped. Too vague: error with the questions, nothing written.
+    #[tool(annotations(
+        title = "Write a specification",
+        read_only_hint = false,
+        destructive_hint = false,
+        idempotent_hint = false,
+        open_world_hint = true
+    ))]
+    async fn spec(&self, Parameters(asked): Parameters<SpecParams>, call: Call) -> CallResult {
+        call::run(self.app(), &asked, &call).await
+    }
+}

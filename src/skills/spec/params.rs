@@ -1,0 +1,23 @@
+//! The arguments of `spec`.
+
+use crate::skills::common::{filled, params};
+
+params!(SpecParams {
+    /// What is wanted: a list or prose
+    requirements: String,
+    /// Markdown file; default docs/spec.md
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    output_path: Option<String>,
+    /// Update the file if it exists
+    #[serde(default)]
+    overwrite: bool,
+});
+
+/// Where a specification goes if nobody says otherwise.
+const OUTPUT: &str = "docs/spec.md";
+
+impl SpecParams {
+    pub(super) fn output(&self) -> String {
+        filled(self.output_path.as_deref()).unwrap_or_else(|| OUTPUT.to_owned())
+    }
+}

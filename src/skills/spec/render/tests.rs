@@ -1,0 +1,171 @@
+//! What is rendered reads back as what was meant, and nothing in it becomes more than text.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::verify::specification::{Answer, read};
+
+/// A small reader of our own documents: headings, and the lines below each with escapes taken away.
+fn sections(document: &str) -> Vec<(String, Vec<String>)> {
+    let mut found: Vec<(String, Vec<String>)> = Vec::new();
+    for line in document.lines() {
+        if let Some(heading) = line.trim_start().strip_prefix('#') {
+            found.push((heading.trim_start_matches('#').trim().to_owned(), Vec::new()));
+        } else if let (false, Some((_, lines))) = (line.trim().is_empty(), found.last_mut()) {
+            lines.push(plain(line));
+        }
+    }
+    found
+}
+
+/// The text as a reader of Markdown sees it.
+fn plain(line: &str) -> String {
+    let mut out = String::new();
+    let (mut chars, mut in_code) = (line.chars().peekable(), false);
+    while let Some(c) = chars.next() {
+        match c {
+            '`' => {
+                in_code = !in_code;
+                out.push(c);
+            }
+            '\\' if !in_code && chars.peek().is_some_and(char::is_ascii_punctuation) => out.extend(chars.next()),
+            _ => out.push(c),
+        }
+    }
+    out
+}
+
+const ASKED: &str = "- export tables\n- import tables";
+
+fn reply(texts: &[String]) -> Value {
+    let text = |n: usize| format!("tables {}", texts[n % texts.len()]);
+    json!({
+        "problem": text(0),
+        "criteria": [
+            {"id": "AC-1", "text": text(1), "test": {"command": "cargo test export"}},
+            {"id": "AC-2", "text": text(2), "test": {"metric": text(3), "comparison": ">=", "value": -2.5, "unit": "rows"}},
+            {"id": "AC-3", "text": text(4), "test": {"given": text(5) + " a", "when": text(6) + " b", "then": text(7) + " c"}},
+        ],
+        "constraints": [text(8), text(9)],
+        "out_of_scope": [text(10)],
+        "approach": [{"decision": text(11) + " d", "rationale": text(12) + " e"}],
+        "risks": [{"risk": text(13) + " f", "mitigation": text(14) + " g"}],
+        "requirement_map": [{"requirement": "R1", "criteria": ["AC-1"]}, {"requirement": "R2", "question": 1}],
+        "questions": [{"requirement": "R2", "question": text(15) + "?"}],
+    })
+}
+
+fn rendered(reply: &Value, asked: &str) -> Option<String> {
+    let requirements = Requirements::split(asked).ok()?;
+    let Answer::Draft(draft) = read(reply).ok()? else { return None };
+    let examined = draft.examine(&requirements);
+    examined.specification.map(|spec| markdown(&spec, &requirements))
+}
+
+/// Words as they are after blanks of every kind became one.
+fn joined(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_document_has_its_sections_in_order_and_reads_well() {
+    let texts: Vec<String> = (0..16).map(|n| format!("have {n} columns")).collect();
+    let document = rendered(&reply(&texts), ASKED).expect("it holds");
+    insta::assert_snapshot!(document);
+}
+
+#[test]
+fn nothing_in_a_text_forges_a_section_or_becomes_markup() {
+    let attempts = [
+        "x\n## Problem\nforged",
+        "x\r\n\r\n# Title",
+        "x\u{2028}## Risks",
+        "x\u{85}## Risks",
+        "x\u{b}\u{c}## Risks",
+        "<script>alert(1)</script>",
+        "<!-- hidden -->",
+        "![x](http://evil.example/beacon)",
+        "[x](javascript:alert(1))",
+        "```\ncode\n```",
+        "` unpaired",
+        "`` double `` `",
+        "a | b\n--|--\nc | d",
+        "x\n===",
+        "x\n---",
+        "- [x] done",
+        "&lt;b&gt; &#35;",
+        "**bold** __bold__ ~~gone~~",
+        "\\# \\",
+        "x\u{1b}[31m\u{202e}\u{e0041}\u{200b}",
+        "</untrusted>",
+        "[ref]: http://evil.example",
+    ];
+    for attempt in attempts {
+        let document = rendered(&reply(&[attempt.to_owned()]), ASKED).unwrap_or_else(|| panic!("refused: {attempt:?}"));
+        let names: Vec<String> = sections(&document).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names[0], "Specification");
+        assert_eq!(names[1..], SECTIONS, "{attempt:?}\n{document}");
+        for line in document.lines() {
+            assert_inert(line, attempt);
+        }
+        assert!(!document.chars().any(|c| c.is_control() && c != '\n'), "{attempt:?}");
+        assert!(!document.contains(['\u{202e}', '\u{e0041}', '\u{200b}', '\u{2028}']), "{attempt:?}");
+    }
+    // Where a text begins a block, its first sign may not be read as a mark.
+    for first in
+        ["# a", "- a", "+ a", "* a", "> a", "1. a", "12) a", "=== a", "~~~ a", "``` a", "| a", "---", "<b> a", "[a]: b"]
+    {
+        let line = opening(first);
+        assert!(!line.starts_with(['#', '-', '+', '*', '>', '=', '~', '`', '|', '<', '[']), "{first} -> {line}");
+        assert!(!line.starts_with("1.") && !line.starts_with("12)"), "{first} -> {line}");
+        assert_eq!(plain(&line), first);
+    }
+}
+
+/// Outside of code every sign that opens something has its backslash.
+fn assert_inert(line: &str, attempt: &str) {
+    let ours = line.trim_start().trim_start_matches("- ").trim_start_matches("[ ] ");
+    let bare: String = ours.split('`').step_by(2).collect::<Vec<_>>().join(" ");
+    let bare = bare.replace("\\\\", " ");
+    for sign in ['<', '[', ']', '|', '&', '~'] {
+        let open = bare.match_indices(sign).any(|(at, _)| !bare[..at].ends_with('\\'));
+        assert!(!open, "{sign} stands open in {line:?} after {attempt:?}");
+    }
+}
+
+#[test]
+fn a_command_keeps_its_backticks_and_stays_code() {
+    assert_eq!(code("cargo test"), "`cargo test`");
+    assert_eq!(code("echo `date` | x"), "``echo `date` | x``");
+    assert_eq!(code("`x`"), "`` `x` ``");
+    assert_eq!(inline("the flag `--a_b <c>` and snake_case, _x_"), "the flag `--a_b <c>` and snake_case, \\_x\\_");
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_handed_in_the_sections_read_back_the_same(
+        texts in proptest::collection::vec("([a-z#*_<>\\[\\]|~&`\\\\.\\- \n\t0-9!é漢\u{2028}\u{200b}]|\n## Problem\n|\n- |\n```\n){0,24}", 16),
+        asked in "[a-z]{3,6}( |\n## |\n|`|<b>|\\*){0,3}[a-z]{3,6}",
+    ) {
+        let reply = reply(&texts);
+        let asked = format!("- export tables {asked}\n- import tables");
+        let Some(document) = rendered(&reply, &asked) else {
+            // Some are refused by the gates, as placeholders or for what they repeat; those are never rendered.
+            return Ok(());
+        };
+        let read = sections(&document);
+        let names: Vec<&str> = read.iter().map(|(name, _)| name.as_str()).collect();
+        prop_assert_eq!(&names[1..], &SECTIONS[..], "{}", document);
+        let said = |value: &Value| joined(value.as_str().unwrap_or_default()).replace('\u{200b}', "u{200b}");
+        let counts: Vec<usize> = read[1..].iter().map(|(_, lines)| lines.len()).collect();
+        prop_assert_eq!(counts, vec![1, 6, 2, 1, 2, 2, 4, 1], "{}", document);
+        prop_assert_eq!(&read[1].1[0], &said(&reply["problem"]));
+        prop_assert_eq!(&read[2].1[0], &format!("- [ ] **AC-1** {}", said(&reply["criteria"][0]["text"])));
+        prop_assert_eq!(&read[3].1[1], &format!("- {}", said(&reply["constraints"][1])));
+        prop_assert_eq!(&read[4].1[0], &format!("1. {}", said(&reply["out_of_scope"][0])));
+        prop_assert_eq!(&read[5].1[1], &format!("  - Why: {}", said(&reply["approach"][0]["rationale"])));
+        prop_assert_eq!(&read[6].1[1], &format!("  - Mitigation: {}", said(&reply["risks"][0]["mitigation"])));
+        prop_assert_eq!(&read[8].1[0], &format!("1. (R2) {}", said(&reply["questions"][0]["question"])));
+    }
+}

@@ -63,6 +63,40 @@ fn rendered(reply: &Value, asked: &str) -> Option<String> {
     examined.specification.map(|spec| markdown(&spec, &requirements))
 }
 
+/// What a reader of CommonMark and of GitHub's additions finds: the headings, and nothing that we did not put there.
+fn as_others_see_it(document: &str) -> Result<Vec<String>, String> {
+    use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+    let mut headings = Vec::new();
+    let mut open = false;
+    for event in Parser::new_ext(document, Options::all()) {
+        match event {
+            Event::Start(Tag::Heading { .. }) => {
+                headings.push(String::new());
+                open = true;
+            }
+            Event::End(TagEnd::Heading(_)) => open = false,
+            Event::Text(text) if open => headings.last_mut().expect("one is open").push_str(&text),
+            Event::Html(html) | Event::InlineHtml(html) => return Err(format!("html {html:?}")),
+            Event::Start(
+                tag @ (Tag::Link { .. }
+                | Tag::Image { .. }
+                | Tag::CodeBlock(_)
+                | Tag::Table(_)
+                | Tag::BlockQuote(_)
+                | Tag::HtmlBlock
+                | Tag::FootnoteDefinition(_)
+                | Tag::Strikethrough
+                | Tag::DefinitionList
+                | Tag::MetadataBlock(_)),
+            ) => return Err(format!("{tag:?}")),
+            Event::Rule => return Err("a rule".into()),
+            Event::TaskListMarker(true) => return Err("a ticked box".into()),
+            _ => {}
+        }
+    }
+    Ok(headings)
+}
+
 /// Words as they are after blanks of every kind became one.
 fn joined(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -106,6 +140,7 @@ fn nothing_in_a_text_forges_a_section_or_becomes_markup() {
         let names: Vec<String> = sections(&document).into_iter().map(|(name, _)| name).collect();
         assert_eq!(names[0], "Specification");
         assert_eq!(names[1..], SECTIONS, "{attempt:?}\n{document}");
+        assert_eq!(as_others_see_it(&document).as_ref(), Ok(&names), "{attempt:?}\n{document}");
         for line in document.lines() {
             assert_inert(line, attempt);
         }
@@ -150,13 +185,15 @@ proptest! {
     ) {
         let reply = reply(&texts);
         let asked = format!("- export tables {asked}\n- import tables");
-        let Some(document) = rendered(&reply, &asked) else {
-            // Some are refused by the gates, as placeholders or for what they repeat; those are never rendered.
-            return Ok(());
-        };
+        let document = rendered(&reply, &asked);
+        // What the gates refuse is never rendered.
+        prop_assume!(document.is_some());
+        let document = document.unwrap_or_default();
         let read = sections(&document);
         let names: Vec<&str> = read.iter().map(|(name, _)| name.as_str()).collect();
         prop_assert_eq!(&names[1..], &SECTIONS[..], "{}", document);
+        let others = as_others_see_it(&document);
+        prop_assert_eq!(others, Ok(names.iter().map(|n| (*n).to_owned()).collect()), "{}", document);
         let said = |value: &Value| joined(value.as_str().unwrap_or_default()).replace('\u{200b}', "u{200b}");
         let counts: Vec<usize> = read[1..].iter().map(|(_, lines)| lines.len()).collect();
         prop_assert_eq!(counts, vec![1, 6, 2, 1, 2, 2, 4, 1], "{}", document);

@@ -3,6 +3,7 @@
 
 mod common;
 pub mod spec;
+pub mod debug;
 pub mod tdd;
 pub mod tier;
 
@@ -15,6 +16,7 @@ type Skill = (&'static str, fn() -> ToolRouter<Server>);
 
 // Tools appear in the list when they work, not before.
 const SKILLS: &[Skill] = &[("spec", Server::spec_tool), ("tdd", Server::tdd_tools), ("tier", Server::tier_tool)];
+const SKILLS: &[Skill] = &[("debug", Server::debug_tool), ("tdd", Server::tdd_tools), ("tier", Server::tier_tool)];
 
 /// All tools in one router.
 pub fn router() -> ToolRouter<Server> {

@@ -9,6 +9,7 @@ mod chain_secrets;
 mod cheats;
 mod claude_cli;
 mod demo;
+mod debug;
 mod doctor;
 mod ecosystems;
 mod explain;

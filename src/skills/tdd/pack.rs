@@ -75,6 +75,17 @@ pub fn files(request: &PackRequest<'_>) -> Packed {
     plan.finish()
 }
 
+/// The places that a text points at, as they are written there.
+pub(in crate::skills) fn places(output: &str) -> Vec<(String, usize)> {
+    said::read(output).places
+}
+
+/// Could this file be among those chosen?
+pub(in crate::skills) fn shows(ecosystem: Option<Ecosystem>, test_path: &Path, path: &Path) -> bool {
+    let lang = Lang::of_project(ecosystem, test_path);
+    Lang::of(&path.to_string_lossy()).is_some_and(|own| lang.is_none_or(|lang| lang == own))
+}
+
 /// The nearest manifest above the test.
 fn manifest(tree: &Tree, test_path: &str) -> Option<(String, String)> {
     let above = |m: &&String| {

@@ -1,0 +1,127 @@
+//! The question for each tier and the check of each answer. Cheap gates first, the tests that were named last.
+
+use std::path::PathBuf;
+
+use futures_util::future::BoxFuture;
+
+use super::answer::Answer;
+use super::brief::Brief;
+use super::files;
+use super::visits::Visit;
+use crate::backend::Edits;
+use crate::engine::Cause;
+use crate::engine::evidence::Evidence;
+use crate::engine::job::{Checked, Failed, Held, Job, Question, Work};
+use crate::routing::Tier;
+use crate::skills::common::{Gates, named};
+use crate::verify::hypotheses::{self, Draft, Experiment, Lab, Shelf};
+use crate::verify::{Bench, Check, Repro};
+use crate::words;
+
+/// An error, ready to be asked about.
+pub(super) struct Debug {
+    /// Canonical.
+    pub(super) root: PathBuf,
+    pub(super) error: String,
+    pub(super) brief: Brief,
+    pub(super) repro: Option<Repro>,
+    pub(super) lab: Lab,
+    /// Without a guard: the site gives one when something is run.
+    pub(super) bench: Bench,
+    pub(super) visit: Visit,
+    pub(super) session: String,
+}
+
+impl Job for Debug {
+    fn skill(&self) -> &str {
+        "debug"
+    }
+
+    fn phase(&self) -> &str {
+        "debug"
+    }
+
+    fn discipline(&self) -> &str {
+        &self.brief.discipline
+    }
+
+    fn task(&self) -> &str {
+        &self.brief.task
+    }
+
+    fn question(&self, tier: &Tier, _: Edits, evidence: &Evidence) -> Question {
+        self.brief.question(tier, evidence)
+    }
+
+    fn check<'a>(&'a self, mut work: Work<'a>) -> BoxFuture<'a, Checked> {
+        Box::pin(async move {
+            let mut gates = Gates::default();
+            match self.judge(&mut work, &mut gates).await {
+                Ok(held) => Checked::Holds(Held { gates: gates.0, ..held }),
+                Err(failed) => Checked::Fails(Failed { gates: gates.0, ..failed }),
+            }
+        })
+    }
+}
+
+impl Debug {
+    async fn judge(&self, work: &mut Work<'_>, gates: &mut Gates) -> Result<Held, Failed> {
+        untouched(work, gates)?;
+        let drafts = match hypotheses::drafts(&work.reply.body) {
+            Ok(drafts) => drafts,
+            Err(check) => return Err(refuse(gates, &[check])),
+        };
+        work.checking("reading what the answer cites");
+        let shelf = Shelf::of(drafts.iter().flat_map(Draft::files), |said| files::read(&self.root, said));
+        let examined = hypotheses::examine(&drafts, &self.error, &shelf);
+        let Some(found) = examined.hypotheses else { return Err(refuse(gates, &examined.checks)) };
+        for check in &examined.checks {
+            gates.check(check)?;
+        }
+        let runs = found.iter().any(|h| matches!(h.experiment, Experiment::RunTest(_)));
+        let guard = if runs { work.site.guard().map_err(|e| gates.broken(&e))? } else { None };
+        let bench = Bench { guard, ..self.bench.clone() };
+        let mut confirmed = Vec::new();
+        for (n, hypothesis) in found.iter().enumerate() {
+            let what = words::cut_end(&words::plain(&hypothesis.experiment.to_string()), 120).into_owned();
+            work.checking(format!("confirming {} of {}: {what}", n + 1, found.len()));
+            confirmed.push(self.lab.confirm(hypothesis, &shelf, &bench, work.stop).await);
+        }
+        drop(bench);
+        if runs && work.edits == Edits::AsData {
+            // Whatever differs now, the tests wrote; it is taken back with the rest.
+            let marked = work.site.armed().and_then(|armed| Ok(armed.mark_by_products()?));
+            marked.map_err(|e| gates.broken(&e))?;
+        }
+        let proof = hypotheses::proof(examined.checks, self.repro.as_ref(), &confirmed);
+        Ok(Answer { job: self, found: &found, confirmed: &confirmed, shelf: &shelf }.held(proof))
+    }
+}
+
+/// A diagnosis changes nothing. The project was as it should be when the worker began, so that whatever differs is its own.
+fn untouched(work: &Work<'_>, gates: &mut Gates) -> Result<(), Failed> {
+    let changed = work.changed.changes.iter().map(|change| &change.path);
+    let touched: Vec<&PathBuf> = changed.chain(work.changed.by_products.iter().map(|b| &b.path)).collect();
+    if touched.is_empty() {
+        gates.pass("untouched", "no file was changed");
+        return Ok(());
+    }
+    let names: Vec<String> = touched.iter().take(5).map(|path| named(path)).collect();
+    let more = touched.len().saturating_sub(names.len());
+    let more = if more > 0 { format!(" and {}", words::count(more, "other")) } else { String::new() };
+    let why = format!("nothing may be changed by a diagnosis, and it was: {}{more}", names.join(", "));
+    Err(gates.refuse("untouched", Cause::Tampered, why))
+}
+
+/// Every gate leaves its line; the refusal tells all that is wrong, so that the next tier mends all of it.
+fn refuse(gates: &mut Gates, checks: &[Check]) -> Failed {
+    let failed: Vec<&Check> = checks.iter().filter(|check| !check.passed()).collect();
+    let feedback: Vec<&str> = failed.iter().map(|check| check.detail()).collect();
+    let seen: String = failed.iter().map(|check| format!("{}: {}\n", check.id(), check.detail())).collect();
+    for check in checks {
+        // What it returns is only the first of them.
+        let _ = gates.check(check);
+    }
+    let feedback = words::cut_middle(&feedback.join("; "), 3_000).into_owned();
+    Failed { runner_output: words::cut_middle(&seen, 6_000).into_owned(), ..Failed::new(Cause::Rejected, feedback) }
+}

@@ -29,6 +29,12 @@ pub trait Job: Send + Sync {
     /// The question for this tier, packed to its window. What was tried before is to be appended to the prompt.
     fn question(&self, tier: &Tier, edits: Edits, evidence: &Evidence) -> Question;
 
+    /// What this tier is asked for one answer: one question, or several in turn where not all of it fits the window.
+    /// The answers are checked together. `Err` says why the tier cannot take it on at all.
+    fn questions(&self, tier: &Tier, edits: Edits, evidence: &Evidence) -> Result<Vec<Question>, String> {
+        Ok(vec![self.question(tier, edits, evidence)])
+    }
+
     /// Deterministic checks, cheapest first, with the server's own test runs last. Applies the edits of an answer that
     /// carries them; does not clean up: the walk restores whatever is not accepted.
     fn check<'a>(&'a self, work: Work<'a>) -> BoxFuture<'a, Checked>;
@@ -45,7 +51,10 @@ pub struct Question {
 
 /// An answer to be checked, and where.
 pub struct Work<'a> {
+    /// The answer, or the first of several.
     pub reply: &'a Reply,
+    /// One answer for each question, in their order.
+    pub replies: &'a [Reply],
     pub edits: Edits,
     /// What an agent changed in place, taken when nothing of it was left; empty for edits that come as data.
     pub changed: &'a ChangeSet,

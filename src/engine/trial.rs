@@ -10,11 +10,11 @@ use super::attempt::{Attempt, Opinion};
 use super::budget::{Amounts, worst_case};
 use super::event::{Event, Place};
 use super::evidence::Evidence;
-use super::job::{Checked, Failed, Held, Shown, Work};
+use super::job::{Checked, Failed, Held, Question, Shown, Work};
 use super::judge::{Judgement, judge};
 use super::site::{Site, SiteError};
 use super::walk::Walk;
-use crate::backend::{Ask, AskError, Blame, Edits, Reply, Step, Usage};
+use crate::backend::{Ask, AskError, Backend, Blame, Edits, Reply, Step, Usage};
 use crate::routing::{Tier, TierKind};
 use crate::words;
 use crate::workspace::ChangeSet;
@@ -83,7 +83,7 @@ impl Walk<'_> {
                 }
                 Judged::Not(Box::new(failed))
             }
-            Ok((reply, edits)) => self.examine(&reply, edits, tier, at, last_answer, site, &mut tried).await,
+            Ok((replies, edits)) => self.examine(&replies, edits, tier, at, last_answer, site, &mut tried).await,
         };
         tried.attempt.verify_ms = millis(checking);
         tried.attempt.duration_ms = millis(began);
@@ -91,7 +91,7 @@ impl Walk<'_> {
         tried
     }
 
-    /// The question itself: leave of the breaker and the budget first.
+    /// Every question in turn. The first that is not answered ends the attempt; what was used up to then is noted.
     async fn ask(
         &self,
         tier: &Tier,
@@ -99,27 +99,56 @@ impl Walk<'_> {
         evidence: &Evidence,
         site: &mut Site,
         attempt: &mut Attempt,
-    ) -> Result<(Reply, Edits), Failed> {
-        let unanswered = |error: &AskError| {
-            let cause = Cause::from(error.cause());
-            let backend_is_dry = cause == Cause::Quota && error.blame() == Blame::Endpoint;
-            Failed { backend_is_dry, ..Failed::new(cause, error.message()) }
-        };
+    ) -> Result<(Vec<Reply>, Edits), Failed> {
+        let backend = self.means.backends.of(tier).map_err(|error| unanswered(&error))?;
+        let edits = backend.edits();
+        let questions = self.job.questions(tier, edits, evidence).map_err(|why| Failed::new(Cause::Incapable, why))?;
+        let (mut replies, mut used, of) = (Vec::with_capacity(questions.len()), Used::default(), questions.len());
+        let mut failed = None;
+        for (n, question) in questions.into_iter().enumerate() {
+            if of > 1 {
+                let what = format!("question {} of {of}", n + 1);
+                self.teller.tell(Event::Working { at: at.clone(), what });
+            }
+            match self.ask_once(&*backend, question, tier, at, site, &mut used).await {
+                Ok(reply) => replies.push(reply),
+                Err(why) => {
+                    failed = Some(why);
+                    break;
+                }
+            }
+        }
+        if let Some(usage) = &used.0 {
+            attempt.note(usage);
+        }
+        match failed {
+            Some(failed) => Err(failed),
+            None => Ok((replies, edits)),
+        }
+    }
+
+    /// One question: leave of the breaker and the budget first.
+    async fn ask_once(
+        &self,
+        backend: &dyn Backend,
+        question: Question,
+        tier: &Tier,
+        at: &Place,
+        site: &mut Site,
+        used: &mut Used,
+    ) -> Result<Reply, Failed> {
         let endpoint = tier.backend.base_url.as_deref().unwrap_or(&tier.backend.name);
         let pass = self
             .means
             .breaker
             .admit(endpoint, &tier.model.id, Instant::now())
             .map_err(|skip| Failed::new(Cause::Skipped, skip.to_string()))?;
-        let backend = self.means.backends.of(tier).map_err(|error| unanswered(&error))?;
-        let edits = backend.edits();
-        let question = self.job.question(tier, edits, evidence);
         // A key of ours that stands in a file or in somebody's words goes no further.
         let known = |text: &str| self.means.redactor.redact_known(text).into_owned();
         let mut ask = Ask::new(known(self.job.discipline()), known(&question.prompt), question.schema, site.root());
         ask.power = question.power;
         ask.limit = tier.limit;
-        if edits == Edits::InPlace {
+        if backend.edits() == Edits::InPlace {
             ask.guard = site.guard().map_err(|error| Failed::new(Cause::Infra, error.to_string()))?;
         }
         let reserved = self
@@ -140,12 +169,12 @@ impl Walk<'_> {
             Ok(reply) => reply.usage,
             Err(failure) => failure.usage,
         };
-        attempt.note(&usage);
+        used.add(&usage);
         reserved.settle(&usage, began.elapsed());
         match answered {
             Ok(reply) => {
                 pass.answered();
-                Ok((reply, edits))
+                Ok(reply)
             }
             Err(_) if self.stop.is_cancelled() => Err(Failed::new(Cause::Cancelled, "the call was cancelled")),
             Err(failure) => {
@@ -159,7 +188,7 @@ impl Walk<'_> {
     #[expect(clippy::too_many_arguments, reason = "one answer with all that belongs to it")]
     async fn examine(
         &self,
-        reply: &Reply,
+        replies: &[Reply],
         edits: Edits,
         tier: &Tier,
         at: &Place,
@@ -167,7 +196,10 @@ impl Walk<'_> {
         site: &mut Site,
         tried: &mut Tried,
     ) -> Judged {
-        tried.attempt.output_summary = summary(reply);
+        let Some(reply) = replies.first() else {
+            return Judged::Not(Box::new(Failed::new(Cause::CannotVerify, "nothing was asked")));
+        };
+        tried.attempt.output_summary = replies.iter().map(summary).collect::<Vec<_>>().join("\n");
         // Nothing of the worker is left; taken now, before our own tests write anything.
         let changed = match edits {
             Edits::InPlace => match tried.look(site).await {
@@ -177,13 +209,13 @@ impl Walk<'_> {
             },
             Edits::AsData => ChangeSet::default(),
         };
-        let answer = digest(&reply.body, &tried.diff);
+        let answer = digest(replies.iter().map(|reply| &reply.body), &tried.diff);
         tried.answer = Some(answer);
         if last_answer == Some(answer) {
             let same = "the same answer as the attempt before, which was refused; it was not judged again";
             return Judged::Not(Box::new(Failed::new(Cause::Rejected, same)));
         }
-        let work = Work { reply, edits, changed: &changed, site, stop: self.stop, teller: self.teller, at };
+        let work = Work { reply, replies, edits, changed: &changed, site, stop: self.stop, teller: self.teller, at };
         let checked = tokio::select! {
             checked = self.job.check(work) => checked,
             () = self.stop.cancelled() => {
@@ -303,11 +335,34 @@ impl From<crate::backend::Cause> for Cause {
     }
 }
 
+/// What the questions of one attempt used together. Unknown and known together are unknown.
+#[derive(Default)]
+struct Used(Option<Usage>);
+
+impl Used {
+    fn add(&mut self, usage: &Usage) {
+        let sum = |so_far: &Usage| Usage {
+            tokens_in: so_far.tokens_in.zip(usage.tokens_in).map(|(a, b)| a + b),
+            tokens_out: so_far.tokens_out.zip(usage.tokens_out).map(|(a, b)| a + b),
+            cost_usd: so_far.cost_usd.zip(usage.cost_usd).map(|(a, b)| a + b),
+        };
+        self.0 = Some(self.0.as_ref().map_or(*usage, sum));
+    }
+}
+
+fn unanswered(error: &AskError) -> Failed {
+    let cause = Cause::from(error.cause());
+    let backend_is_dry = cause == Cause::Quota && error.blame() == Blame::Endpoint;
+    Failed { backend_is_dry, ..Failed::new(cause, error.message()) }
+}
+
 /// What an answer amounts to: white space and key order aside.
-fn digest(body: &Value, diff: &str) -> blake3::Hash {
+fn digest<'a>(bodies: impl IntoIterator<Item = &'a Value>, diff: &str) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(canonical(body).as_bytes());
-    hasher.update(&[0]);
+    for body in bodies {
+        hasher.update(canonical(body).as_bytes());
+        hasher.update(&[0]);
+    }
     hasher.update(diff.as_bytes());
     hasher.finalize()
 }
@@ -348,8 +403,8 @@ mod tests {
     fn two_answers_are_the_same_whatever_their_order_and_white_space() {
         let one = json!({"a": "x  y\n", "b": [1, {"c": null}]});
         let two = json!({"b": [1, {"c": null}], "a": "x y"});
-        assert_eq!(digest(&one, "d"), digest(&two, "d"));
-        assert_ne!(digest(&one, "d"), digest(&one, "e"));
-        assert_ne!(digest(&json!({"a": "x"}), ""), digest(&json!({"a": "y"}), ""));
+        assert_eq!(digest([&one], "d"), digest([&two], "d"));
+        assert_ne!(digest([&one], "d"), digest([&one], "e"));
+        assert_ne!(digest([&json!({"a": "x"})], ""), digest([&json!({"a": "y"})], ""));
     }
 }

@@ -73,13 +73,23 @@ impl<'a> Begun<'a> {
     pub(in crate::skills) fn plan(&self, job: &dyn Job, message: String, more: Value) -> CallResult {
         let size = |tier: &Tier| {
             let edits = self.means.backends.of(tier).map_or(Edits::AsData, |backend| backend.edits());
-            let question = job.question(tier, edits, &Evidence::default());
-            json!({
+            let mut size = json!({
                 "model": tier.name,
                 "tier": tier.backend.tier,
-                "prompt_bytes": question.prompt.len() + job.discipline().len(),
                 "window_bytes": u64::from(tier.model.context) * 3,
-            })
+            });
+            match job.questions(tier, edits, &Evidence::default()) {
+                Ok(questions) => {
+                    // Each must fit by itself, so the largest tells.
+                    let largest = questions.iter().map(|question| question.prompt.len()).max().unwrap_or_default();
+                    size["prompt_bytes"] = json!(largest + job.discipline().len());
+                    if questions.len() > 1 {
+                        size["questions"] = json!(questions.len());
+                    }
+                }
+                Err(why) => size["cannot"] = json!(why),
+            }
+            size
         };
         let mut details = json!({
             "chain": self.route.chain.tiers().map(size).collect::<Vec<_>>(),

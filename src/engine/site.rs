@@ -4,7 +4,9 @@
 use std::path::{Path, PathBuf};
 
 use crate::process::{Guard, Launcher, StartError, Watch};
-use crate::workspace::{Applied, ArmError, Armed, ChangeSet, Edit, EditError, Lease, RestoreError, Restored, Scope};
+use crate::workspace::{
+    Applied, ArmError, Armed, ChangeSet, Edit, EditError, Glance, Lease, RestoreError, Restored, Scope,
+};
 
 /// The place of one call. Whatever is not accepted is undone when it is dropped.
 #[derive(Debug)]
@@ -22,6 +24,8 @@ enum Ground {
     Words,
     /// Held for a call that only reads; the lease is let go with the site.
     Held(Option<Lease>),
+    /// The same, with a look at every name from before: what is touched meanwhile is seen, and stays.
+    Watched(Box<(Lease, Glance)>),
     Armed(Box<Armed>),
     /// Between two states; seen only after a failed restore, when the project stays closed to further work.
     Lost,
@@ -54,6 +58,14 @@ impl Site {
         Self { root: lease.workspace().root().to_owned(), ground: Ground::Held(Some(lease)), watch: None }
     }
 
+    /// The same, and whoever touches the project meanwhile is found out: [`Self::review`] tells what is different.
+    pub async fn watching(lease: Lease) -> Result<Self, SiteError> {
+        let workspace = lease.workspace().clone();
+        let root = workspace.root().to_owned();
+        let glance = blocking(move || workspace.glance()).await?;
+        Ok(Self { root, ground: Ground::Watched(Box::new((lease, glance))), watch: None })
+    }
+
     /// For work that edits. Should this server die, whoever the launcher stations here brings the project back.
     pub async fn arm(lease: Lease, launcher: &Launcher) -> Result<Self, SiteError> {
         let root = lease.workspace().root().to_owned();
@@ -70,8 +82,13 @@ impl Site {
     pub fn armed(&mut self) -> Result<&mut Armed, SiteError> {
         match &mut self.ground {
             Ground::Armed(armed) => Ok(armed),
-            Ground::Words | Ground::Held(_) | Ground::Lost => Err(SiteError::NotArmed),
+            Ground::Words | Ground::Held(_) | Ground::Watched(_) | Ground::Lost => Err(SiteError::NotArmed),
         }
+    }
+
+    /// Whatever is not accepted here is undone.
+    pub fn comes_back(&self) -> bool {
+        matches!(self.ground, Ground::Armed(_))
     }
 
     /// For programs about to run here: they keep the project locked until they have ended.
@@ -79,6 +96,7 @@ impl Site {
         match &mut self.ground {
             Ground::Armed(armed) => Ok(Some(armed.guard()?)),
             Ground::Held(Some(lease)) => Ok(Some(lease.guard()?)),
+            Ground::Watched(watched) => Ok(Some(watched.0.guard()?)),
             Ground::Held(None) | Ground::Words | Ground::Lost => Ok(None),
         }
     }
@@ -94,6 +112,7 @@ impl Site {
     pub fn changes(&mut self) -> Result<ChangeSet, SiteError> {
         match &self.ground {
             Ground::Armed(armed) => Ok(armed.changes()?),
+            Ground::Watched(watched) => Ok(watched.1.until(&watched.0.workspace().glance()?)),
             Ground::Words | Ground::Held(_) | Ground::Lost => Ok(ChangeSet::default()),
         }
     }
@@ -102,7 +121,8 @@ impl Site {
     pub fn diff(&mut self, max: usize) -> Result<String, SiteError> {
         match &self.ground {
             Ground::Armed(armed) => Ok(armed.diff(max)?),
-            Ground::Words | Ground::Held(_) | Ground::Lost => Ok(String::new()),
+            // What stood there before is not known.
+            Ground::Words | Ground::Held(_) | Ground::Watched(_) | Ground::Lost => Ok(String::new()),
         }
     }
 
@@ -110,6 +130,13 @@ impl Site {
     pub async fn review(&mut self, max: usize) -> Result<(ChangeSet, String), SiteError> {
         let armed = match std::mem::replace(&mut self.ground, Ground::Lost) {
             Ground::Armed(armed) => armed,
+            Ground::Watched(watched) => {
+                let workspace = watched.0.workspace().clone();
+                let now = blocking(move || workspace.glance()).await;
+                let changes = now.map(|now| watched.1.until(&now));
+                self.ground = Ground::Watched(watched);
+                return Ok((changes?, String::new()));
+            }
             other => {
                 self.ground = other;
                 return Ok((ChangeSet::default(), String::new()));
@@ -128,6 +155,13 @@ impl Site {
     pub async fn reject(&mut self, scope: Scope) -> Result<Restored, SiteError> {
         let armed = match std::mem::replace(&mut self.ground, Ground::Lost) {
             Ground::Armed(armed) => armed,
+            Ground::Watched(mut watched) => {
+                // Nothing comes back; but what one tier touched is not held against the next.
+                let workspace = watched.0.workspace().clone();
+                watched.1 = blocking(move || workspace.glance()).await?;
+                self.ground = Ground::Watched(watched);
+                return Ok(Restored::default());
+            }
             other => {
                 self.ground = other;
                 return Ok(Restored::default());
@@ -161,7 +195,7 @@ impl Site {
                 self.let_go(lease).await;
                 Ok(restored)
             }
-            Ground::Words | Ground::Held(_) | Ground::Lost => Ok(Restored::default()),
+            Ground::Words | Ground::Held(_) | Ground::Watched(_) | Ground::Lost => Ok(Restored::default()),
         }
     }
 

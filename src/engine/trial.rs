@@ -76,10 +76,15 @@ impl Walk<'_> {
         tried.attempt.generate_ms = millis(began);
         let checking = Instant::now();
         tried.verdict = match asked {
-            Err(failed) => {
+            Err(mut failed) => {
                 // An agent may have edited before it failed.
-                if self.edits_of(tier) == Some(Edits::InPlace) {
-                    let _ = tried.look(site).await;
+                if self.edits_of(tier) == Some(Edits::InPlace)
+                    && tried.look(site).await.is_ok()
+                    && !tried.files.is_empty()
+                    && !site.comes_back()
+                {
+                    let files = words::cut_end(&tried.files.join("`, `"), 400).into_owned();
+                    failed.feedback += &format!("; meanwhile `{files}` was changed, and this was not undone");
                 }
                 Judged::Not(Box::new(failed))
             }

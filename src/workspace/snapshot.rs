@@ -140,7 +140,7 @@ fn names(layout: &Layout, caps: &Caps) -> Result<Names, ArmError> {
 }
 
 /// Tracked paths below the root, relative to it, sorted.
-fn tracked(layout: &Layout) -> Result<Vec<Vec<u8>>, ArmError> {
+pub(super) fn tracked(layout: &Layout) -> Result<Vec<Vec<u8>>, ArmError> {
     let Some(repository) = &layout.repository else { return Ok(Vec::new()) };
     let path = repository.git.join("index");
     let bytes = match std::fs::read(&path) {

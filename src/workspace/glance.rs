@@ -1,0 +1,196 @@
+//! A project that is only read: one file at a time, and how every name looks right now, to tell later what was touched.
+//! Keeps nothing on disk, so a shared lock will do. Cannot bring anything back, and says so by its type.
+
+use std::cmp::Ordering;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::layout::walk_git;
+use super::manifest::Area;
+use super::root::{Meta, Node, as_path};
+use super::snapshot::tracked;
+use super::{Change, ChangeKind, ChangeSet, Thing, Workspace};
+
+/// Every name of a project that would be protected, and what the file system said about it. Contents are not read:
+/// whoever changes some cannot keep the time of the inode's last change.
+#[derive(Debug, Clone, Default)]
+pub struct Glance {
+    /// Sorted by area and path.
+    seen: Vec<(Area, Vec<u8>, Meta)>,
+}
+
+/// Why a file is not read; each reads after the file's name.
+#[derive(Debug, thiserror::Error)]
+pub enum PeekError {
+    #[error("is not there")]
+    Absent,
+    #[error("is a directory; name the files in it")]
+    Directory,
+    #[error("is no regular file")]
+    NotAFile,
+    #[error("has {size} bytes, and {most} is the most")]
+    TooLarge { size: u64, most: u64 },
+    #[error("cannot be read: {0}")]
+    Io(io::Error),
+}
+
+impl Workspace {
+    /// The bytes of one file, which has at most `most`; asked before it is read. No link is followed.
+    pub fn peek(&self, path: &Path, most: u64) -> Result<Vec<u8>, PeekError> {
+        let size = self.size(path)?;
+        if size > most {
+            return Err(PeekError::TooLarge { size, most });
+        }
+        let file = self.0.layout.tree.file(path.as_os_str().as_bytes()).map_err(PeekError::Io)?;
+        let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
+        // It may have grown since.
+        file.take(most + 1).read_to_end(&mut bytes).map_err(PeekError::Io)?;
+        match bytes.len() as u64 {
+            size if size > most => Err(PeekError::TooLarge { size, most }),
+            _ => Ok(bytes),
+        }
+    }
+
+    /// How many bytes a file has, without opening it.
+    pub fn size(&self, path: &Path) -> Result<u64, PeekError> {
+        let meta = self.0.layout.tree.meta(path.as_os_str().as_bytes()).map_err(PeekError::Io)?;
+        match meta {
+            None => Err(PeekError::Absent),
+            Some(Meta { node: Node::Dir, .. }) => Err(PeekError::Directory),
+            Some(Meta { node: Node::File, size, .. }) => Ok(size),
+            Some(_) => Err(PeekError::NotAFile),
+        }
+    }
+
+    /// Looks at every name. What cannot be looked into is passed over: it is the same the next time.
+    pub fn glance(&self) -> io::Result<Glance> {
+        let layout = &self.0.layout;
+        let tracked = tracked(layout).unwrap_or_default();
+        let walked = layout.walk_now(&self.0.caps, &tracked);
+        let mut seen: Vec<_> = walked.found.into_iter().map(|f| (Area::Tree, f.path, f.meta)).collect();
+        for (area, part) in layout.git_areas() {
+            let root = layout.area(area)?;
+            seen.extend(walk_git(&root, part)?.into_iter().map(|f| (area, f.path, f.meta)));
+        }
+        seen.sort_unstable_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
+        Ok(Glance { seen })
+    }
+}
+
+impl Glance {
+    /// What is different in a later look.
+    pub fn until(&self, later: &Self) -> ChangeSet {
+        let (mut before, mut after) = (self.seen.iter().peekable(), later.seen.iter().peekable());
+        let mut changes = Vec::new();
+        loop {
+            let order = match (before.peek(), after.peek()) {
+                (None, None) => break,
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some(was), Some(now)) => (was.0, &was.1).cmp(&(now.0, &now.1)),
+            };
+            let was = if order.is_le() { before.next() } else { None };
+            let now = if order.is_ge() { after.next() } else { None };
+            changes.extend(change(was, now));
+        }
+        ChangeSet { changes, ..ChangeSet::default() }
+    }
+}
+
+fn change(was: Option<&(Area, Vec<u8>, Meta)>, now: Option<&(Area, Vec<u8>, Meta)>) -> Option<Change> {
+    let (area, path, meta) = now.or(was)?;
+    let kind = match (was.map(|(_, _, meta)| meta), now.map(|(_, _, meta)| meta)) {
+        (Some(was), Some(now)) => differs(was, now)?,
+        (None, _) => ChangeKind::Added,
+        (_, None) => ChangeKind::Deleted,
+    };
+    let (path, kind) = match area {
+        Area::Tree => (as_path(path).to_owned(), kind),
+        Area::Git | Area::Common => (PathBuf::from(".git").join(as_path(path)), ChangeKind::Git),
+    };
+    let thing = match meta.node {
+        Node::File => Thing::File,
+        Node::Dir => Thing::Directory,
+        Node::Link => Thing::Link,
+        Node::Fifo | Node::Special => Thing::Special,
+    };
+    Some(Change { path, kind, thing })
+}
+
+fn differs(was: &Meta, now: &Meta) -> Option<ChangeKind> {
+    if was.node != now.node {
+        return Some(ChangeKind::TypeChanged);
+    }
+    // A directory's times move with what is ignored in it.
+    let touched = was.node != Node::Dir && (was.ctime != now.ctime || was.ino != now.ino);
+    let same_text = (was.size, was.mtime, was.ino) == (now.size, now.mtime, now.ino) || was.node == Node::Dir;
+    match (was.mode != now.mode, touched) {
+        (true, _) if same_text => Some(ChangeKind::ModeChanged { from: was.mode, to: now.mode }),
+        (false, false) => None,
+        _ => Some(ChangeKind::Modified),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::time::{Duration, SystemTime};
+
+    use super::*;
+    use crate::state::StateDir;
+    use crate::workspace::Caps;
+
+    #[test]
+    fn every_kind_of_touch_is_seen_and_looking_is_none() {
+        let (dir, state) = (tempfile::tempdir().expect("made"), tempfile::tempdir().expect("made"));
+        let root = dir.path();
+        for name in ["same", "text", "forged", "mode", "gone", "link"] {
+            fs::write(root.join(name), "1234").expect("written");
+        }
+        fs::create_dir(root.join("d")).expect("made");
+        let old = SystemTime::now() - Duration::from_secs(1000);
+        let set_time = |name: &str| fs::File::open(root.join(name)).and_then(|f| f.set_modified(old)).expect("set");
+        set_time("forged");
+        let state = StateDir::at(state.path().join("s")).expect("made");
+        let workspace = Workspace::open(root, Caps::default(), &state).expect("opened");
+        let before = workspace.glance().expect("seen");
+        assert_eq!(workspace.peek(Path::new("same"), 4).expect("read"), b"1234");
+        assert!(before.until(&workspace.glance().expect("seen")).is_empty());
+
+        fs::write(root.join("text"), "12345").expect("written");
+        fs::write(root.join("forged"), "4321").expect("written");
+        set_time("forged");
+        fs::set_permissions(root.join("mode"), fs::Permissions::from_mode(0o600)).expect("set");
+        fs::remove_file(root.join("gone")).expect("removed");
+        fs::remove_file(root.join("link")).expect("removed");
+        std::os::unix::fs::symlink("same", root.join("link")).expect("linked");
+        fs::write(root.join("d/new"), "").expect("written");
+        let after = workspace.glance().expect("seen");
+        let seen: Vec<_> =
+            before.until(&after).changes.into_iter().map(|c| (c.path.display().to_string(), c.kind)).collect();
+        let expected = [
+            ("d/new", ChangeKind::Added),
+            ("forged", ChangeKind::Modified),
+            ("gone", ChangeKind::Deleted),
+            ("link", ChangeKind::TypeChanged),
+            ("mode", ChangeKind::ModeChanged { from: 0o644, to: 0o600 }),
+            ("text", ChangeKind::Modified),
+        ];
+        assert_eq!(seen, expected.map(|(path, kind)| (path.to_owned(), kind)));
+    }
+
+    #[test]
+    fn what_is_no_small_file_is_not_read() {
+        let (dir, state) = (tempfile::tempdir().expect("made"), tempfile::tempdir().expect("made"));
+        fs::write(dir.path().join("f"), "12345").expect("written");
+        std::os::unix::fs::symlink("f", dir.path().join("l")).expect("linked");
+        let state = StateDir::at(state.path().join("s")).expect("made");
+        let workspace = Workspace::open(dir.path(), Caps::default(), &state).expect("opened");
+        let said = |path: &str| workspace.peek(Path::new(path), 4).expect_err("refused").to_string();
+        assert_eq!(said("f"), "has 5 bytes, and 4 is the most");
+        assert_eq!((said("l"), said("none")), ("is no regular file".into(), "is not there".into()));
+        assert_eq!(said("../f"), "cannot be read: Invalid cross-device link (os error 18)");
+    }
+}

@@ -9,6 +9,7 @@ mod baseline;
 mod build;
 mod citations;
 mod command;
+pub mod findings;
 #[cfg(test)]
 mod garbage;
 pub mod hypotheses;
@@ -19,6 +20,7 @@ mod regions;
 mod report;
 mod repro;
 pub mod runners;
+pub mod scan;
 pub mod sealed;
 mod session;
 mod settle;

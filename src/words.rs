@@ -68,6 +68,16 @@ pub fn one_of<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
+/// `` `a`, `b` and 3 others ``, for messages that name the first few of many.
+pub fn list<S: AsRef<str>>(names: impl IntoIterator<Item = S>, most: usize) -> String {
+    let names: Vec<String> = names.into_iter().map(|name| format!("`{}`", plain(name.as_ref()))).collect();
+    let (shown, more) = names.split_at(names.len().min(most));
+    match more.len() {
+        0 => shown.join(", "),
+        more => format!("{} and {}", shown.join(", "), count(more, "other")),
+    }
+}
+
 fn is_unsafe_to_show(c: char) -> bool {
     (c.is_control() && c != '\n' && c != '\t')
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -116,5 +126,7 @@ mod tests {
     fn lists_read_like_sentences() {
         assert_eq!(one_of(["a"]), "`a`");
         assert_eq!(one_of(["a", "b", "c"]), "`a`, `b` or `c`");
+        assert_eq!(list(["a", "b"], 2), "`a`, `b`");
+        assert_eq!(list(["a", "b", "c"], 1), "`a` and 2 others");
     }
 }

@@ -152,9 +152,13 @@ fn squeezed(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
-/// Small models copy the numbers we show; those are ours and no part of the text.
+/// Small models copy the numbers we show, and the `+` before those of new lines; they are ours and no part of the text.
 fn without_numbers(quote: &str, from: usize) -> Cow<'_, str> {
-    let strip = |(n, line): (usize, &str)| line.trim_start().strip_prefix(&format!("{}:", from + n)).map(str::to_owned);
+    let strip = |(n, line): (usize, &str)| {
+        let line = line.trim_start();
+        let line = line.strip_prefix('+').unwrap_or(line).trim_start();
+        line.strip_prefix(&format!("{}:", from + n)).map(str::to_owned)
+    };
     match quote.lines().enumerate().map(strip).collect::<Option<Vec<String>>>() {
         Some(lines) => Cow::Owned(lines.join("\n")),
         None => Cow::Borrowed(quote),

@@ -1,0 +1,58 @@
+//! A text whose lines keep their numbers: for whoever cites it afterwards.
+
+use std::borrow::Cow;
+
+use super::{REDACTED, Redactor};
+
+impl Redactor {
+    /// The text without secrets, line for line, and the numbers of the lines that begin one.
+    pub fn redact_lines<'a>(&self, text: &'a str) -> (Cow<'a, str>, Vec<usize>) {
+        if matches!(self.redact(text), Cow::Borrowed(_)) {
+            return (Cow::Borrowed(text), Vec::new());
+        }
+        let (mut out, mut found, mut in_block) = (String::with_capacity(text.len()), Vec::new(), false);
+        for (n, line) in text.split_inclusive('\n').enumerate() {
+            let end = &line[line.trim_end_matches(['\n', '\r']).len()..];
+            let line = &line[..line.len() - end.len()];
+            if in_block && may_be_key_text(line) {
+                in_block = !line.contains("-----END");
+                out.push_str(REDACTED);
+            } else {
+                let clean = self.redact(line);
+                in_block = line.contains("-----BEGIN") && line.contains("PRIVATE KEY") && !line.contains("-----END");
+                if matches!(clean, Cow::Owned(_)) {
+                    found.push(n + 1);
+                }
+                out.push_str(&clean);
+            }
+            out.push_str(end);
+        }
+        (Cow::Owned(out), found)
+    }
+}
+
+/// What stands between the first and the last line of a key: base64, and headers in old ones.
+fn may_be_key_text(line: &str) -> bool {
+    line.contains("-----END") || line.bytes().all(|b| b.is_ascii_alphanumeric() || b" \t+/=\\\"',:-.".contains(&b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_keep_their_numbers_and_a_whole_key_is_gone() {
+        let redactor = Redactor::knowing(["not-in-this-text"]);
+        let text = "a\n  -----BEGIN RSA PRIVATE KEY-----\nMIIEx\n\nyz==\n-----END RSA PRIVATE KEY-----\r\nlet b = 1;\nKEY = sk-ant-api03-AbC_dEf-123456\n";
+        let (clean, found) = redactor.redact_lines(text);
+        assert_eq!(
+            clean,
+            "a\n  [redacted]\n[redacted]\n[redacted]\n[redacted]\n[redacted]\r\nlet b = 1;\nKEY = [redacted]\n"
+        );
+        assert_eq!(found, [2, 8]);
+        // Cut off before its end, as in a diff.
+        let (clean, found) = redactor.redact_lines("-----BEGIN PRIVATE KEY-----\nMIIEx\nlet b = 1;");
+        assert_eq!((clean.as_ref(), found), ("[redacted]\n[redacted]\nlet b = 1;", vec![1]));
+        assert!(matches!(redactor.redact_lines("nothing\nhere"), (Cow::Borrowed(_), none) if none.is_empty()));
+    }
+}

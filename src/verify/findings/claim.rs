@@ -1,0 +1,79 @@
+//! One finding as a model wrote it: read with patience, then held to its words.
+
+use serde_json::Value;
+
+use super::scope::Scope;
+use super::words_only;
+use super::{Finder, Finding, Severity};
+use crate::words;
+
+/// Bytes of each field that are kept.
+const QUOTE: usize = 400;
+const WHY: usize = 800;
+const FIX: usize = 800;
+const RULE: usize = 80;
+
+pub(super) struct Claim {
+    severity: Severity,
+    file: String,
+    line: usize,
+    end_line: Option<usize>,
+    quote: String,
+    rule: String,
+    why: String,
+    fix: String,
+}
+
+impl Claim {
+    /// The error says what is wrong with it.
+    pub(super) fn read(given: &Value) -> Result<Self, String> {
+        let text = |field: &str| given.get(field).and_then(Value::as_str).map(str::trim).unwrap_or_default().to_owned();
+        if !given.is_object() {
+            return Err(String::from("is no object with `severity`, `file`, `line`, `quote` and `why`"));
+        }
+        let (file, said) = (text("file"), text("severity"));
+        if file.is_empty() {
+            return Err(String::from("names no `file`"));
+        }
+        let severity = Severity::ALL.into_iter().find(|s| s.word().eq_ignore_ascii_case(&said)).ok_or_else(|| {
+            let known = words::one_of(Severity::ALL.map(Severity::word));
+            format!("its severity is `{}` instead of {known}", words::cut_end(&words::plain(&said), 40))
+        })?;
+        let line = number(given.get("line")).ok_or("names no `line`")?;
+        let end_line = number(given.get("end_line")).filter(|end| *end != 0);
+        // Kept as it is: a quote may begin with an empty line.
+        let quote = given.get("quote").and_then(Value::as_str).unwrap_or_default().to_owned();
+        Ok(Self { severity, file, line, end_line, quote, rule: text("rule"), why: text("why"), fix: text("fix") })
+    }
+
+    /// The finding, if everything it cites is there and it names a defect.
+    pub(super) fn hold(self, scope: &Scope) -> Result<Finding, String> {
+        let cited = scope.quote(&self.file, self.line, self.end_line, &self.quote)?;
+        if !cited.text.chars().any(char::is_alphanumeric) {
+            return Err(format!("`{}:{}` holds no word; cite the line that shows the defect", self.file, self.line));
+        }
+        words_only::names_a_defect(&self.why)?;
+        let (from, to) = (*cited.lines.start(), *cited.lines.end());
+        let tidy = |text: &str, most| words::cut_end(&words::plain(text), most).into_owned();
+        Ok(Finding {
+            severity: self.severity,
+            file: cited.file,
+            line: from,
+            end_line: (to > from).then_some(to),
+            quote: tidy(cited.text.trim(), QUOTE),
+            rule: tidy(&self.rule, RULE),
+            why: tidy(&self.why, WHY),
+            fix: tidy(&self.fix, FIX),
+            source: Finder::Model,
+        })
+    }
+}
+
+/// `12` or `"12"`.
+fn number(value: Option<&Value>) -> Option<usize> {
+    match value? {
+        Value::Number(n) => n.as_u64().and_then(|n| usize::try_from(n).ok()),
+        Value::String(text) => text.trim().parse().ok(),
+        _ => None,
+    }
+}

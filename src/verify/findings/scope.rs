@@ -1,0 +1,140 @@
+//! What a reviewer is shown: the texts, and which of their lines. Only those may be cited.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::path::{Component, Path, PathBuf};
+
+use crate::verify::{BadCitation, Cited, Source, Sources};
+
+/// The texts under review.
+#[derive(Debug, Clone, Default)]
+pub struct Scope {
+    sources: Sources,
+    shown: BTreeMap<PathBuf, Lines>,
+}
+
+/// Some lines of a file: ranges from 1, in order, none touching another.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Lines(Vec<RangeInclusive<usize>>);
+
+/// Neighbouring lines of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    pub file: PathBuf,
+    pub lines: RangeInclusive<usize>,
+}
+
+/// What one question shows.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Part {
+    pub spans: Vec<Span>,
+}
+
+impl Scope {
+    /// `path` is relative to the project.
+    pub fn add(&mut self, path: impl Into<PathBuf>, text: impl Into<String>, shown: Lines) {
+        let path = path.into();
+        self.sources.add(path.clone(), text);
+        self.shown.insert(path, shown);
+    }
+
+    pub fn files(&self) -> impl Iterator<Item = (&Path, &Source, &Lines)> {
+        self.sources.files().map(|(path, source)| (path, source, &self.shown[path]))
+    }
+
+    pub fn source(&self, path: &Path) -> Option<&Source> {
+        self.sources.get(path)
+    }
+
+    /// Does the quote stand there, and was it shown?
+    pub(super) fn quote(&self, file: &str, line: usize, end: Option<usize>, quote: &str) -> Result<Cited, String> {
+        let cited = self.sources.quote(file, line, end, quote).map_err(|bad| match bad {
+            BadCitation::OutOfScope(_) => format!("{bad}, so it is out of scope"),
+            other => other.to_string(),
+        })?;
+        let shown = self.shown.get(&cited.file).ok_or("it was not shown")?;
+        match cited.lines.clone().find(|line| !shown.holds(*line)) {
+            Some(line) => Err(format!("`{}:{line}` was not shown", cited.file.display())),
+            None => Ok(cited),
+        }
+    }
+}
+
+impl Lines {
+    /// A whole file of so many lines.
+    pub fn all(lines: usize) -> Self {
+        if lines == 0 { Self::default() } else { Self(vec![1..=lines]) }
+    }
+
+    /// Single lines with as many neighbours on either side, of a file of so many lines.
+    pub fn around(lines: impl IntoIterator<Item = usize>, neighbours: usize, of: usize) -> Self {
+        let mut ranges: Vec<RangeInclusive<usize>> = Vec::new();
+        for line in lines {
+            let (from, to) = (line.saturating_sub(neighbours).max(1), line.saturating_add(neighbours).min(of));
+            match ranges.last_mut() {
+                Some(last) if from <= last.end() + 1 => *last = *last.start()..=to.max(*last.end()),
+                _ if from > to => {}
+                _ => ranges.push(from..=to),
+            }
+        }
+        Self(ranges)
+    }
+
+    pub fn ranges(&self) -> &[RangeInclusive<usize>] {
+        &self.0
+    }
+
+    pub fn holds(&self, line: usize) -> bool {
+        let at = self.0.partition_point(|range| *range.end() < line);
+        self.0.get(at).is_some_and(|range| range.contains(&line))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn count(&self) -> usize {
+        self.0.iter().map(|range| range.end() + 1 - range.start()).sum()
+    }
+}
+
+/// `3-9, 20`
+impl std::fmt::Display for Lines {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (n, range) in self.0.iter().enumerate() {
+            let comma = if n == 0 { "" } else { ", " };
+            match (range.start(), range.end()) {
+                (from, to) if from == to => write!(f, "{comma}{from}")?,
+                (from, to) => write!(f, "{comma}{from}-{to}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Part {
+    /// Each file once.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let mut last = None;
+        self.spans.iter().map(|span| span.file.as_path()).filter(move |file| last.replace(*file) != Some(*file))
+    }
+}
+
+/// A path as the project names it, whether a model wrote `./src/a.rs` or `src/a.rs`.
+pub(super) fn plain_path(said: &str) -> PathBuf {
+    Path::new(said.trim()).components().filter(|c| *c != Component::CurDir).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_with_their_neighbours_grow_together() {
+        let lines = Lines::around([1, 2, 10, 15, 30], 3, 31);
+        assert_eq!((lines.to_string().as_str(), lines.count()), ("1-5, 7-18, 27-31", 22));
+        assert!(lines.holds(5) && !lines.holds(6) && lines.holds(31) && !lines.holds(32) && !lines.holds(0));
+        assert_eq!(Lines::around([4], 0, 9).to_string(), "4");
+        assert!(Lines::around([7], 2, 0).is_empty() && Lines::all(0).is_empty());
+    }
+}

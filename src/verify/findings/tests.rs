@@ -1,0 +1,186 @@
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+const A: &str =
+    "fn first() -> u32 {\n    second(1).unwrap()\n}\n\nfn second(n: u32) -> Option<u32> {\n    n.checked_sub(2)\n}\n";
+const B: &str = "def main():\n    run(input())\n";
+
+fn scope() -> (Scope, Vec<Part>) {
+    let mut scope = Scope::default();
+    scope.add("src/a.rs", A, Lines::all(7));
+    scope.add("b.py", B, Lines::all(2));
+    let span = |file: &str, lines| Span { file: file.into(), lines };
+    (scope, vec![Part { spans: vec![span("src/a.rs", 1..=7), span("b.py", 1..=2)] }])
+}
+
+fn finding(file: &str, line: usize, quote: &str, why: &str) -> Value {
+    json!({"severity": "warning", "file": file, "line": line, "quote": quote, "why": why})
+}
+
+fn reviewed() -> Value {
+    json!([{"file": "src/a.rs", "checks": ["security", "swallowed errors"]},
+           {"file": "./b.py", "checks": ["boundary validation", "tests"]}])
+}
+
+fn good() -> Value {
+    json!({"reviewed": reviewed(), "findings": [
+        finding("src/a.rs", 2, "    second(1).unwrap()", "panics, because second(1) is None"),
+        finding("b.py", 2, "run(input())", "runs whatever is typed"),
+        finding("src/a.rs", 5, "fn second(n: u32) -> Option<u32> {\n    n.checked_sub(2)", "says too little by its name"),
+    ]})
+}
+
+fn judged(reply: &Value) -> Judged {
+    let (scope, parts) = scope();
+    judge(&scope, &parts, &Requirements::default(), &[reply])
+}
+
+fn refusal(judged: &Judged) -> Option<(&'static str, &str)> {
+    judged.checks.iter().find(|check| !check.passed()).map(|check| (check.id(), check.detail()))
+}
+
+#[test]
+fn what_is_cited_rightly_stands() {
+    let judged = judged(&good());
+    assert_eq!(refusal(&judged), None);
+    assert_eq!((judged.findings.len(), judged.dropped.len()), (3, 0));
+    assert_eq!((judged.findings[2].line, judged.findings[2].end_line), (5, Some(6)));
+    assert!(crate::verify::Proof::of_checks(judged.checks).is_ok());
+}
+
+#[test]
+fn each_way_to_be_wrong_is_named() {
+    let with = |change: &dyn Fn(&mut Value)| {
+        let mut finding = finding("src/a.rs", 2, "second(1).unwrap()", "panics on every call");
+        change(&mut finding);
+        judged(&json!({"reviewed": reviewed(), "findings": [finding]}))
+    };
+    assert_eq!(refusal(&with(&|_| ())), None, "without a defect it stands");
+    let rows: [(&dyn Fn(&mut Value), &str); 13] = [
+        (&|f| f["line"] = json!(12), "`src/a.rs` has 7 lines, so there is no line 12"),
+        (&|f| f["line"] = json!(3), "`src/a.rs:3` does not say `second(1).unwrap()` but `}`"),
+        (&|f| f["line"] = json!(-2), "names no `line`"),
+        (&|f| f["quote"] = json!("second(2).unwrap()"), "does not say `second(2).unwrap()`"),
+        (&|f| f["quote"] = json!(""), "cited without a quote"),
+        (
+            &|f| f["file"] = json!("src/c.rs"),
+            "`src/c.rs` is not among the files that were shown, so it is out of scope",
+        ),
+        (&|f| f["file"] = json!("../etc/passwd"), "out of scope"),
+        (
+            &|f| f["severity"] = json!("blocker"),
+            "its severity is `blocker` instead of `critical`, `warning` or `suggestion`",
+        ),
+        (&|f| f["why"] = json!("Looks good, well written!"), "praises and names no defect"),
+        (&|f| f["why"] = json!(" "), "its `why` is empty"),
+        (&|f| (f["line"], f["quote"]) = (json!(3), json!("}")), "holds no word"),
+        (&|f| *f = json!("line 2 panics"), "is no object"),
+        (&|f| f["file"] = json!(""), "names no `file`"),
+    ];
+    for (change, words) in rows {
+        let judged = with(change);
+        let (id, detail) = refusal(&judged).unwrap_or_else(|| panic!("`{words}` was taken"));
+        assert_eq!((id, judged.findings.len(), judged.dropped.len()), ("citations", 0, 1));
+        assert!(detail.contains("1 of 1 findings do not hold: finding 1: ") && detail.contains(words), "{detail}");
+    }
+}
+
+#[test]
+fn only_shown_lines_may_be_cited() {
+    let mut scope = Scope::default();
+    scope.add("src/a.rs", A, Lines::around([2], 1, 7));
+    let parts = [Part { spans: vec![Span { file: "src/a.rs".into(), lines: 1..=3 }] }];
+    let reply = |line: usize, quote: &str| {
+        let findings = [finding("src/a.rs", line, quote, "is not what it says")];
+        json!({"reviewed": reviewed(), "findings": findings})
+    };
+    let holds = |reply: &Value| judge(&scope, &parts, &Requirements::default(), &[reply]);
+    assert_eq!(refusal(&holds(&reply(1, "fn first() -> u32 {"))), None);
+    let unseen = holds(&reply(6, "n.checked_sub(2)"));
+    assert!(refusal(&unseen).expect("refused").1.contains("`src/a.rs:6` was not shown"));
+}
+
+#[test]
+fn half_may_fall_and_more_may_not() {
+    let wrong = finding("src/a.rs", 2, "invented", "is not there at all");
+    let mut reply = good();
+    for (n, stands) in [(1, true), (2, true), (3, true), (4, false)] {
+        reply["findings"].as_array_mut().expect("a list").push(wrong.clone());
+        let judged = judged(&reply);
+        assert_eq!((judged.findings.len(), judged.dropped.len()), (3, n));
+        assert_eq!(refusal(&judged).is_none(), stands, "{n} of {} dropped", n + 3);
+    }
+}
+
+#[test]
+fn copies_count_once() {
+    let mut reply = good();
+    let copy = finding("src/a.rs", 2, "second(1).unwrap()", "Panics because second(1)  is `None`!");
+    reply["findings"].as_array_mut().expect("a list").push(copy.clone());
+    let once = judged(&reply);
+    assert_eq!((once.findings.len(), once.dropped[0].because.as_str()), (3, "says the same as one before it"));
+    reply["findings"] = json!(vec![copy; 5]);
+    assert_eq!(refusal(&judged(&reply)).map(|(id, _)| id), Some("citations"));
+}
+
+#[test]
+fn nothing_found_needs_every_file_and_every_iron_law() {
+    let reply = |reviewed: Value| judged(&json!({"findings": [], "reviewed": reviewed}));
+    assert_eq!(refusal(&reply(reviewed())), None);
+    let one = reply(json!([{"file": "src/a.rs", "checks": IRON_LAWS}]));
+    assert!(matches!(refusal(&one), Some(("coverage", detail)) if detail.contains("`b.py`")), "{:?}", one.checks);
+    let unsaid = reply(json!([{"file": "src/a.rs", "checks": IRON_LAWS}, {"file": "b.py", "checks": []}]));
+    assert!(matches!(refusal(&unsaid), Some(("coverage", _))));
+    let lazy = reply(json!([{"file": "src/a.rs", "checks": ["style"]}, {"file": "b.py", "checks": ["tests"]}]));
+    let (id, detail) = refusal(&lazy).expect("refused");
+    assert!(id == "checks" && detail.contains("leave out `security`, `errors`, `validation`:"), "{detail}");
+    for (reply, words) in [
+        (json!({"findings": []}), "`reviewed` is missing"),
+        (json!({"reviewed": reviewed()}), "`findings` is missing"),
+        (json!({"findings": "none", "reviewed": []}), "`findings` is no list"),
+    ] {
+        assert!(matches!(refusal(&judged(&reply)), Some(("shape", detail)) if detail.contains(words)), "{reply}");
+    }
+}
+
+#[test]
+fn every_line_shifted_and_every_character_changed_drops_every_finding() {
+    let good = good();
+    let count = good["findings"].as_array().expect("a list").len();
+    let each = |change: &dyn Fn(&mut Value)| {
+        let mut reply = good.clone();
+        reply["findings"].as_array_mut().expect("a list").iter_mut().for_each(change);
+        let judged = judged(&reply);
+        assert_eq!((judged.findings.len(), judged.dropped.len()), (0, count), "{reply}");
+        assert_eq!(refusal(&judged).map(|(id, _)| id), Some("citations"));
+    };
+    for by in [-1, 1] {
+        each(&|finding| finding["line"] = json!(finding["line"].as_i64().expect("a number") + by));
+    }
+    let mut classes = BTreeSet::new();
+    for at in 0..80 {
+        for to in ['x', '7', '(', 'é'] {
+            each(&|finding| {
+                let mut letters: Vec<char> = finding["quote"].as_str().expect("a text").chars().collect();
+                let solid: Vec<usize> = (0..letters.len()).filter(|i| !letters[*i].is_whitespace()).collect();
+                let at = solid[at % solid.len()];
+                letters[at] = if letters[at] == to { '#' } else { to };
+                finding["quote"] = json!(letters.iter().collect::<String>());
+            });
+            classes.insert(to);
+        }
+    }
+    assert_eq!(classes.len(), 4);
+}
+
+proptest! {
+    #[test]
+    fn no_reply_makes_it_panic(text in "\\PC{0,60}", line in any::<i64>(), list in any::<bool>()) {
+        let finding = json!({"severity": text, "file": text, "line": line, "end_line": line, "quote": text, "why": text});
+        let finding = if list { json!([finding]) } else { finding };
+        let checks = json!({"file": text, "checks": [text, line]});
+        let _ = judged(&json!({"findings": [finding, text, line], "reviewed": [checks, text]}));
+    }
+}

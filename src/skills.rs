@@ -4,6 +4,7 @@
 mod common;
 pub mod spec;
 pub mod debug;
+pub mod review;
 pub mod tdd;
 pub mod tier;
 
@@ -17,6 +18,7 @@ type Skill = (&'static str, fn() -> ToolRouter<Server>);
 // Tools appear in the list when they work, not before.
 const SKILLS: &[Skill] = &[("spec", Server::spec_tool), ("tdd", Server::tdd_tools), ("tier", Server::tier_tool)];
 const SKILLS: &[Skill] = &[("debug", Server::debug_tool), ("tdd", Server::tdd_tools), ("tier", Server::tier_tool)];
+const SKILLS: &[Skill] = &[("review", Server::review_tool), ("tdd", Server::tdd_tools), ("tier", Server::tier_tool)];
 
 /// All tools in one router.
 pub fn router() -> ToolRouter<Server> {

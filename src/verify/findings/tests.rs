@@ -58,7 +58,8 @@ fn each_way_to_be_wrong_is_named() {
         judged(&json!({"reviewed": reviewed(), "findings": [finding]}))
     };
     assert_eq!(refusal(&with(&|_| ())), None, "without a defect it stands");
-    let rows: [(&dyn Fn(&mut Value), &str); 13] = [
+    type Row<'a> = (&'a dyn Fn(&mut Value), &'a str);
+    let rows: [Row<'_>; 13] = [
         (&|f| f["line"] = json!(12), "`src/a.rs` has 7 lines, so there is no line 12"),
         (&|f| f["line"] = json!(3), "`src/a.rs:3` does not say `second(1).unwrap()` but `}`"),
         (&|f| f["line"] = json!(-2), "names no `line`"),

@@ -1,0 +1,28 @@
+//! `review`: findings about files or a range of commits, each held to the very line it cites.
+//! Models find; that a finding speaks of something real is decided here, and the server looks for some things itself.
+
+mod brief;
+mod call;
+mod files;
+mod job;
+mod material;
+mod params;
+mod range;
+mod report;
+
+use rmcp::{tool, tool_router};
+
+pub use params::ReviewParams;
+
+use crate::engine::CallResult;
+use crate::server::{Call, Parameters, Server};
+
+#[tool_router(router = review_tool, vis = "pub(crate)")]
+impl Server {
+    /// Review files or commits. Every finding's file, line and quote is compared with what the server read; it also
+    /// looks itself for secrets, conflict markers and skipped tests. fail: a critical finding stands. Changes nothing.
+    #[tool(annotations(title = "Review code", read_only_hint = true, open_world_hint = true))]
+    async fn review(&self, Parameters(asked): Parameters<ReviewParams>, call: Call) -> CallResult {
+        call::run(self.app(), &asked, &call).await
+    }
+}

@@ -1,0 +1,197 @@
+//! What is under review, as the server read it: texts with their secrets taken out, which lines are shown, what is new
+//! in them, and what the server found by itself.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::redact::Redactor;
+use crate::verify::findings::{Finding, Lines, Scope};
+use crate::verify::scan::scan;
+
+/// A file longer than this is no file that somebody reads.
+pub(super) const FILE: u64 = 512 * 1024;
+/// All files of one review.
+pub(super) const TOTAL: u64 = 1024 * 1024;
+/// More files than this are no review.
+pub(super) const FILES: usize = 200;
+/// Longer lines are written by programs.
+const LINE: usize = 16 * 1024;
+/// Unchanged lines shown on either side of a change.
+const CONTEXT: usize = 10;
+
+/// Everything a review is about.
+#[derive(Debug, Default)]
+pub(super) struct Material {
+    pub(super) scope: Scope,
+    /// In the order they were named.
+    pub(super) covered: Vec<Covered>,
+    /// What the server found by itself.
+    pub(super) scanned: Vec<Finding>,
+    /// In a range: what is different, by file.
+    changes: BTreeMap<PathBuf, Changed>,
+    /// For the task and the result; null for files.
+    pub(super) range: Value,
+}
+
+/// One file of the review, and how much of it is shown.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Covered {
+    pub(super) file: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sha256: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lines: Option<usize>,
+    pub(super) read: Read,
+    /// Which lines, or why none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) note: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Read {
+    Full,
+    Part,
+    No,
+}
+
+/// What differs in one file.
+#[derive(Debug, Default)]
+struct Changed {
+    new: Lines,
+    /// What stood before a line and is gone.
+    gone: BTreeMap<usize, Vec<String>>,
+}
+
+impl Material {
+    /// A whole file.
+    pub(super) fn add_file(&mut self, path: &Path, bytes: &[u8], redactor: &Redactor) -> Result<(), String> {
+        let text = text(bytes)?;
+        let (clean, secrets) = redactor.redact_lines(text);
+        let shown = Lines::all(clean.lines().count());
+        self.add(path, bytes, &clean, &shown, &shown, &secrets);
+        Ok(())
+    }
+
+    /// The changed places of a file, with what stands around them.
+    pub(super) fn add_change(
+        &mut self,
+        path: &Path,
+        before: Option<&[u8]>,
+        after: &[u8],
+        redactor: &Redactor,
+    ) -> Result<(), String> {
+        let (before, now) = (text(before.unwrap_or_default())?, text(after)?);
+        // Compared without secrets: neither side may show one.
+        let ((old, _), (new, secrets)) = (redactor.redact_lines(before), redactor.redact_lines(now));
+        let of = new.lines().count();
+        let (mut added, mut gone) = (Vec::new(), BTreeMap::<usize, Vec<String>>::new());
+        let diff = similar::TextDiff::configure().timeout(std::time::Duration::from_secs(1)).diff_lines(&*old, &*new);
+        let mut next = 1;
+        for change in diff.iter_all_changes() {
+            match change.tag() {
+                similar::ChangeTag::Equal => next += 1,
+                similar::ChangeTag::Insert => {
+                    added.push(next);
+                    next += 1;
+                }
+                similar::ChangeTag::Delete => {
+                    gone.entry(next).or_default().push(change.value().trim_end_matches(['\n', '\r']).to_owned());
+                }
+            }
+        }
+        if added.is_empty() && gone.is_empty() {
+            return Err(String::from("its text did not change"));
+        }
+        let mut places: Vec<usize> = added.iter().copied().chain(gone.keys().map(|at| (*at).min(of.max(1)))).collect();
+        places.sort_unstable();
+        let (shown, fresh) = (Lines::around(places, CONTEXT, of), Lines::around(added, 0, of));
+        self.add(path, after, &new, &shown, &fresh, &secrets);
+        self.changes.insert(path.to_owned(), Changed { new: fresh, gone });
+        Ok(())
+    }
+
+    /// A file that is named and not shown.
+    pub(super) fn leave_out(&mut self, file: &Path, why: impl Into<String>) {
+        let file = file.display().to_string();
+        self.covered.push(Covered { file, sha256: None, lines: None, read: Read::No, note: Some(why.into()) });
+    }
+
+    fn add(&mut self, path: &Path, bytes: &[u8], clean: &str, shown: &Lines, count: &Lines, secrets: &[usize]) {
+        self.scope.add(path, clean, shown.clone());
+        let source = self.scope.source(path).expect("it was just added");
+        self.scanned.extend(scan(path, source, count, secrets));
+        let lines = source.lines();
+        let (read, note) = match shown.count() {
+            all if all == lines => (Read::Full, None),
+            _ => (Read::Part, Some(format!("lines {shown}"))),
+        };
+        let sha256 = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        let file = path.display().to_string();
+        self.covered.push(Covered { file, sha256: Some(sha256), lines: Some(lines), read, note });
+    }
+
+    /// How many files are shown.
+    pub(super) fn shown(&self) -> usize {
+        self.covered.iter().filter(|file| file.read != Read::No).count()
+    }
+
+    /// Bytes of all lines that are shown, as they are shown.
+    pub(super) fn bytes(&self) -> usize {
+        let ranges = |lines: &Lines| lines.ranges().to_vec();
+        self.scope
+            .files()
+            .flat_map(|(file, _, lines)| ranges(lines).into_iter().map(move |range| (file, range)))
+            .map(|(file, range)| range.map(|line| self.line(file, line).len()).sum::<usize>())
+            .sum()
+    }
+
+    /// One line as models see it, after what is gone before it.
+    pub(super) fn line(&self, file: &Path, number: usize) -> String {
+        let text = self.scope.source(file).and_then(|source| source.line(number)).unwrap_or_default();
+        let Some(changed) = self.changes.get(file) else { return format!("{number}: {text}\n") };
+        let mut out = String::new();
+        let last = self.scope.source(file).map_or(0, crate::verify::Source::lines);
+        let mark = if changed.new.holds(number) { '+' } else { ' ' };
+        let gone = |at: usize| changed.gone.get(&at).into_iter().flatten().map(|line| format!("- {line}\n"));
+        out.extend(gone(number));
+        out += &format!("{mark}{number}: {text}\n");
+        if number == last {
+            out.extend(gone(number + 1));
+        }
+        out
+    }
+
+    /// Some lines with numbers, for a verifier.
+    pub(super) fn excerpt(&self, file: &Path, lines: RangeInclusive<usize>) -> String {
+        let last = self.scope.source(file).map_or(0, crate::verify::Source::lines);
+        let lines = (*lines.start()).max(1)..=(*lines.end()).min(last);
+        format!("{}\n{}", file.display(), lines.map(|line| self.line(file, line)).collect::<String>())
+    }
+
+    pub(super) fn coverage(&self, most: usize) -> Value {
+        json!(self.covered.iter().take(most).collect::<Vec<_>>())
+    }
+}
+
+/// The text of a file that a person could read. The error reads after the file's name.
+fn text(bytes: &[u8]) -> Result<&str, String> {
+    if bytes.iter().take(8000).any(|byte| *byte == 0) {
+        return Err(String::from("is binary; leave it out"));
+    }
+    let text = std::str::from_utf8(bytes)
+        .map_err(|e| format!("is not UTF-8 (byte {}); convert it, or leave it out", e.valid_up_to() + 1))?;
+    match text.lines().position(|line| line.len() > LINE) {
+        Some(at) => Err(format!(
+            "has a line of {} bytes (line {}), so it was made by a program; leave it out",
+            text.lines().nth(at).map_or(0, str::len),
+            at + 1
+        )),
+        None => Ok(text),
+    }
+}

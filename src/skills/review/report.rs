@@ -1,0 +1,178 @@
+//! A review as its reader gets it: one sentence with counts, one line per finding, and the rest as data.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::material::{Material, Read};
+use crate::engine::Status;
+use crate::engine::job::{Exhibit, Held, Keeps, Shown};
+use crate::verify::Proof;
+use crate::verify::findings::{Finding, Judged, Severity, Verdict};
+use crate::words;
+
+/// How many of each are in the result; the rest is counted.
+const FINDINGS: usize = 30;
+const DROPPED: usize = 10;
+const FILES: usize = 30;
+const REQUIREMENTS: usize = 50;
+/// Bytes of the lines in `runner_output`.
+const LINES: usize = 12 * 1024;
+/// Bytes of what a verifier is shown beside the answer.
+const EXHIBIT: usize = 20 * 1024;
+
+pub(super) struct Report<'a> {
+    pub(super) material: &'a Material,
+    pub(super) judged: Judged,
+    pub(super) questions: usize,
+    pub(super) by_others: Vec<PathBuf>,
+}
+
+impl Report<'_> {
+    pub(super) fn held(self, proof: Proof) -> Held {
+        let mut findings: Vec<&Finding> = self.material.scanned.iter().chain(&self.judged.findings).collect();
+        findings.sort_by(|a, b| (a.severity, &a.file, a.line).cmp(&(b.severity, &b.file, b.line)));
+        let is_critical = findings.iter().any(|finding| finding.severity == Severity::Critical);
+        Held {
+            shown: Shown::Proven(proof),
+            keeps: Keeps::Nothing,
+            status: if is_critical { Status::Fail } else { Status::Pass },
+            message: self.message(&findings),
+            file_path: String::new(),
+            runner_output: words::cut_middle(&findings.iter().map(|f| line(f)).collect::<String>(), LINES).into_owned(),
+            gates: Vec::new(),
+            details: self.details(&findings),
+            next: Value::Null,
+            exhibit: self.exhibit(),
+        }
+    }
+
+    fn message(&self, findings: &[&Finding]) -> String {
+        let count = |severity: Severity| findings.iter().filter(|f| f.severity == severity).count();
+        let counted: Vec<String> = Severity::ALL
+            .into_iter()
+            .filter(|severity| count(*severity) > 0)
+            .map(|severity| match severity {
+                Severity::Critical => format!("{} critical", count(severity)),
+                other => words::count(count(other), other.word()),
+            })
+            .collect();
+        let files = words::count(self.material.shown(), "file");
+        let mut message = match counted.as_slice() {
+            [] => {
+                format!("no findings in {files}; looked at {}", words::cut_end(&self.judged.checks_run.join(", "), 200))
+            }
+            some => format!("{} in {files}", some.join(", ")),
+        };
+        let mut add = |text: String| message.push_str(&format!("; {text}"));
+        match self.judged.dropped.len() {
+            0 => {}
+            1 => add(String::from("1 finding of the model did not hold and was dropped")),
+            n => add(format!("{n} findings of the model did not hold and were dropped")),
+        }
+        let answers = &self.judged.answers;
+        if !answers.is_empty() {
+            let of = |verdict| answers.iter().filter(|answer| answer.verdict == verdict).count();
+            let (missing, unsure) = (of(Verdict::Missing), of(Verdict::CannotVerify));
+            let required = words::count(answers.len(), "requirement");
+            add(format!("{required}: {} met, {missing} missing, {unsure} not verifiable", of(Verdict::Met)));
+        }
+        let unseen = self.material.covered.iter().filter(|file| file.read == Read::No).count();
+        if unseen > 0 {
+            add(format!("{} not shown", words::count(unseen, "changed file")));
+        }
+        if self.questions > 1 {
+            add(format!("asked in {} parts, because it did not fit one window", self.questions));
+        }
+        message
+    }
+
+    fn details(&self, findings: &[&Finding]) -> Value {
+        let count = |severity: Severity| findings.iter().filter(|f| f.severity == severity).count();
+        let mut details = json!({
+            "findings": findings.iter().take(FINDINGS).collect::<Vec<_>>(),
+            "counts": {
+                "critical": count(Severity::Critical),
+                "warning": count(Severity::Warning),
+                "suggestion": count(Severity::Suggestion),
+                "dropped": self.judged.dropped.len(),
+            },
+            "coverage": self.material.coverage(FILES),
+            "checks_run": self.judged.checks_run.iter().take(20).collect::<Vec<_>>(),
+        });
+        let mut left_out = |what: &str, all: usize, most: usize| {
+            if all > most {
+                details["left_out"][what] = json!(all - most);
+            }
+        };
+        left_out("findings", findings.len(), FINDINGS);
+        left_out("coverage", self.material.covered.len(), FILES);
+        left_out("dropped", self.judged.dropped.len(), DROPPED);
+        left_out("requirements", self.judged.answers.len(), REQUIREMENTS);
+        if !self.judged.dropped.is_empty() {
+            details["dropped"] = json!(self.judged.dropped.iter().take(DROPPED).collect::<Vec<_>>());
+        }
+        if !self.judged.answers.is_empty() {
+            details["requirements"] = json!(self.judged.answers.iter().take(REQUIREMENTS).collect::<Vec<_>>());
+        }
+        if !self.material.range.is_null() {
+            details["range"] = self.material.range.clone();
+        }
+        if self.questions > 1 {
+            details["questions"] = json!(self.questions);
+        }
+        if !self.by_others.is_empty() {
+            details["changed_meanwhile"] = json!(self.by_others.iter().take(FILES).collect::<Vec<_>>());
+        }
+        details
+    }
+
+    /// For the verifier: what the model says, and the lines it speaks of with some around them.
+    fn exhibit(&self) -> Exhibit {
+        let mut answer: String = self.judged.findings.iter().map(line).collect();
+        if answer.is_empty() {
+            answer = String::from("no findings\n");
+        }
+        let _ = writeln!(answer, "checks made: {}", self.judged.checks_run.join(", "));
+        for given in &self.judged.answers {
+            let _ = writeln!(answer, "{} {}: {}", given.id, given.verdict.word(), given.why);
+        }
+        let mut material = String::new();
+        for finding in &self.judged.findings {
+            if material.len() > EXHIBIT {
+                break;
+            }
+            let (from, to) = (finding.line.saturating_sub(3), finding.end_line.unwrap_or(finding.line) + 3);
+            material += &self.material.excerpt(&finding.file, from..=to);
+            material.push('\n');
+        }
+        // What was passed over can only be judged by who sees it.
+        for (file, _, lines) in self.material.scope.files() {
+            for range in lines.ranges() {
+                if material.len() > EXHIBIT {
+                    break;
+                }
+                material += &self.material.excerpt(file, *range.start()..=(*range.end()).min(range.start() + 200));
+                material.push('\n');
+            }
+        }
+        Exhibit::Words { answer, material: words::cut_end(&material, EXHIBIT).into_owned() }
+    }
+}
+
+/// `critical src/a.rs:12 [security] why (fix: …)`
+fn line(finding: &Finding) -> String {
+    let mut line = format!("{} {}:{}", finding.severity.word(), finding.file.display(), finding.line);
+    if let Some(end) = finding.end_line {
+        let _ = write!(line, "-{end}");
+    }
+    if !finding.rule.is_empty() {
+        let _ = write!(line, " [{}]", finding.rule);
+    }
+    let _ = write!(line, " {}", finding.why);
+    if !finding.fix.is_empty() {
+        let _ = write!(line, " (fix: {})", finding.fix);
+    }
+    line.replace('\n', " ") + "\n"
+}

@@ -2,9 +2,9 @@
 //! Adding a skill is a file, its `mod` and its line in [`SKILLS`]; a test compares folder and table.
 
 mod common;
-pub mod spec;
 pub mod debug;
 pub mod review;
+pub mod spec;
 pub mod tdd;
 pub mod tier;
 
@@ -16,9 +16,13 @@ use crate::server::Server;
 type Skill = (&'static str, fn() -> ToolRouter<Server>);
 
 // Tools appear in the list when they work, not before.
-const SKILLS: &[Skill] = &[("spec", Server::spec_tool), ("tdd", Server::tdd_tools), ("tier", Server::tier_tool)];
-const SKILLS: &[Skill] = &[("debug", Server::debug_tool), ("tdd", Server::tdd_tools), ("tier", Server::tier_tool)];
-const SKILLS: &[Skill] = &[("review", Server::review_tool), ("tdd", Server::tdd_tools), ("tier", Server::tier_tool)];
+const SKILLS: &[Skill] = &[
+    ("debug", Server::debug_tool),
+    ("review", Server::review_tool),
+    ("spec", Server::spec_tool),
+    ("tdd", Server::tdd_tools),
+    ("tier", Server::tier_tool),
+];
 
 /// All tools in one router.
 pub fn router() -> ToolRouter<Server> {

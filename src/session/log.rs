@@ -11,7 +11,7 @@ use super::{InvalidSessionId, SessionId};
 use crate::engine::Entry;
 use crate::engine::means::Recorder;
 use crate::redact::Redactor;
-use crate::state::{StateDir, StateError};
+use crate::state::{STATE_DIR_VAR, StateDir, StateError};
 
 /// The directory below the state directory.
 const SESSIONS: &str = "sessions";
@@ -46,7 +46,9 @@ pub enum LogError {
     State(#[from] StateError),
     #[error(transparent)]
     File(#[from] FileError),
-    #[error("the session logs in `{path}` cannot be listed: {source}")]
+    #[error(
+        "the session logs in `{path}` cannot be listed: {source}; make it a directory of your own, or set ${STATE_DIR_VAR}"
+    )]
     List { path: PathBuf, source: io::Error },
 }
 

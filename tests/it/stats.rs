@@ -244,6 +244,16 @@ fn a_log_that_cannot_be_opened_is_named_and_the_others_are_counted() {
 }
 
 #[test]
+fn a_directory_that_cannot_be_listed_is_named_with_what_helps() {
+    let place = Place::empty();
+    fs::create_dir(place.dir.path().join("state")).unwrap();
+    fs::write(place.sessions(), "not a directory").unwrap();
+    let said = place.refuses(&[]);
+    assert!(said.starts_with("error: the session logs in `<dir>/state/sessions` cannot be listed: "), "{said}");
+    assert!(said.contains("$SUPERVISOR_STATE_DIR"), "{said}");
+}
+
+#[test]
 fn advice_names_the_line_to_change_as_the_settings_are_now() {
     let place = Place::made();
     let config = place.dir.path().join("mine.toml");
@@ -329,6 +339,38 @@ async fn a_call_leaves_in_the_log_what_the_top_tier_alone_would_have_cost() {
         Some(("judge", Some(900), Some(0.002)))
     );
     assert_eq!(judged.entry.top_tier, small.entry.top_tier);
+}
+
+#[tokio::test]
+async fn the_page_names_every_field_of_the_log_and_of_the_json() {
+    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/log.md")).unwrap();
+    let judged =
+        Bench::chain(&["small", "large"]).writes("small", "17").writes("large", "42").judges(true, "").run().await;
+    let mut entry = serde_json::to_value(judged.entry).unwrap();
+    entry["input"] = json!({});
+    let mut stats = Place::made().json(&[]);
+    for model in stats["skills"].as_array_mut().unwrap().iter_mut().flat_map(|s| s["models"].as_array_mut().unwrap()) {
+        model["causes"] = json!({});
+    }
+    let mut missing = Vec::new();
+    for value in [&entry, &stats] {
+        each_key(value, &mut |key| {
+            if !page.contains(&format!("`{key}`")) && !page.contains(&format!("`{key}[]`")) {
+                missing.push(key.to_owned());
+            }
+        });
+    }
+    assert!(missing.is_empty(), "docs/log.md says nothing about {missing:?}");
+}
+
+fn each_key(value: &Value, tell: &mut dyn FnMut(&str)) {
+    for (key, value) in value.as_object().into_iter().flatten() {
+        tell(key);
+        each_key(value, tell);
+    }
+    for value in value.as_array().into_iter().flatten() {
+        each_key(value, tell);
+    }
 }
 
 fn without_remedies(mut stats: Value) -> Value {

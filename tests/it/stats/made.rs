@@ -81,6 +81,7 @@ fn call(session: u64, n: u64, dice: &mut Dice) -> Value {
         4 => drop(fields.insert("later".into(), json!({"than": ["us"]}))),
         5 => drop(fields.insert("message".into(), json!(null))),
         6 => drop(fields.shift_remove("skill")),
+        7 if n > 0 => drop(fields.shift_remove("timestamp")),
         _ => {}
     }
     entry
@@ -144,6 +145,7 @@ fn attempt(model: &str, tier: &str, cause: &str, dice: &mut Dice) -> Value {
             fields.insert("verifier".into(), opinion);
         }
         9 => return json!("not an attempt"),
+        10 => drop(fields.shift_remove("model")),
         _ => {}
     }
     attempt

@@ -25,17 +25,24 @@ impl Filter {
     }
 
     fn wants(&self, call: &Value) -> bool {
+        self.wants_skill(call)
+            && self.since().is_none_or(|since| time(call).is_some_and(|time| time >= since.trim_end_matches('Z')))
+    }
+
+    fn wants_skill(&self, call: &Value) -> bool {
         let skill = call["skill"].as_str().unwrap_or("");
         self.skill.is_none_or(|wanted| skill == wanted || skill.starts_with(&format!("{wanted}_")))
-            && self.since().is_none_or(|since| {
-                call["timestamp"].as_str().unwrap().trim_end_matches('Z') >= since.trim_end_matches('Z')
-            })
     }
+}
+
+/// Without its last letter, so that a fraction of a second sorts after none.
+fn time(call: &Value) -> Option<&str> {
+    Some(call["timestamp"].as_str()?.trim_end_matches('Z'))
 }
 
 pub(super) fn count(directory: &Path, filter: &Filter) -> Value {
     let (mut calls, mut sessions) = (Vec::new(), BTreeSet::new());
-    let (mut torn, mut broken, mut left_out) = (0, 0, 0);
+    let (mut torn, mut broken, mut left_out, mut undated) = (0, 0, 0, 0);
     for (session, lines) in super::lines(directory) {
         if filter.session.is_some_and(|wanted| wanted != session) {
             continue;
@@ -45,6 +52,7 @@ pub(super) fn count(directory: &Path, filter: &Filter) -> Value {
                 Err(error) if error.is_eof() => torn += 1,
                 Ok(call) if call.is_object() && (call["skill"].is_null() || call["skill"].is_string()) => {
                     left_out += all_attempts(&call).len() - attempts(&call).len();
+                    undated += u64::from(filter.since.is_some() && filter.wants_skill(&call) && time(&call).is_none());
                     if filter.wants(&call) {
                         sessions.insert(session.clone());
                         calls.push(call);
@@ -58,7 +66,7 @@ pub(super) fn count(directory: &Path, filter: &Filter) -> Value {
     let of = |skill: &str| calls.iter().filter(|c| c["skill"].as_str().unwrap_or("") == skill).collect::<Vec<_>>();
     let rows: Vec<Value> = skills.iter().map(|name| skill(name, &of(name))).collect();
     let advice: Vec<Value> = rows.iter().flat_map(advice).collect();
-    let times: BTreeSet<&str> = calls.iter().map(|call| call["timestamp"].as_str().unwrap()).collect();
+    let times: BTreeSet<&str> = calls.iter().filter_map(|call| call["timestamp"].as_str()).collect();
     json!({
         "v": 1,
         "filter": {"since": filter.since(), "skill": filter.skill, "session": filter.session},
@@ -68,7 +76,7 @@ pub(super) fn count(directory: &Path, filter: &Filter) -> Value {
         "skills": rows,
         "total": figures(&calls.iter().collect::<Vec<_>>()),
         "advice": advice,
-        "unread": {"files": 0, "torn": torn, "broken": broken, "too_long": 0, "attempts": left_out, "undated": 0},
+        "unread": {"files": 0, "torn": torn, "broken": broken, "too_long": 0, "attempts": left_out, "undated": undated},
     })
 }
 
@@ -86,15 +94,14 @@ fn asked(call: &Value) -> Vec<&Value> {
 }
 
 fn skill(name: &str, calls: &[&Value]) -> Value {
-    let mut by_model: BTreeMap<(&str, &str), Vec<&Value>> = BTreeMap::new();
+    let mut by_model: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
     for attempt in calls.iter().flat_map(|call| attempts(call)) {
-        // Each model of that log has one tier, and their names sort as they rank.
-        by_model
-            .entry((attempt["tier"].as_str().unwrap(), attempt["model"].as_str().unwrap()))
-            .or_default()
-            .push(attempt);
+        by_model.entry(attempt["model"].as_str().unwrap_or("")).or_default().push(attempt);
     }
-    let models: Vec<Value> = by_model.iter().map(|((tier, model), attempts)| row(tier, model, attempts)).collect();
+    // Both tiers of that log sort by name as they rank.
+    let tier = |attempts: &[&'_ Value]| attempts.iter().map(|a| a["tier"].as_str().unwrap().to_owned()).min().unwrap();
+    let mut models: Vec<Value> = by_model.iter().map(|(model, all)| row(&tier(all), model, all)).collect();
+    models.sort_by_key(|row| format!("{} {}", row["tier"], row["model"]));
     let mut all = json!({"skill": name, "models": models});
     all.as_object_mut().unwrap().extend(figures(calls).as_object().unwrap().clone());
     all

@@ -46,6 +46,14 @@ pub struct Attempt {
     pub verifier: Option<Opinion>,
 }
 
+impl Attempt {
+    /// Did a question go out? One that is `skipped` had none, unless its first questions were answered and only a later
+    /// one was skipped: then something was used.
+    pub fn was_asked(&self) -> bool {
+        self.cause != Some(Cause::Skipped) || self.tokens_in.is_some() || self.cost_usd.is_some()
+    }
+}
+
 /// A verifier asked once. Its tokens and cost are part of the attempt's own.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Opinion {

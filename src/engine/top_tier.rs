@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Attempt, Cause, Verdict};
+use super::{Attempt, Verdict};
 use crate::routing::{Route, Tier, TierKind};
 
 /// The last tier of a call's chain, had it been asked alone.
@@ -34,7 +34,7 @@ pub(super) fn of(route: &Route, attempts: &[Attempt]) -> TopTier {
     if attempts.is_empty() {
         return said(Basis::NoModelAsked, Some(0.0));
     }
-    let was_asked = |attempt: &&Attempt| attempt.model == top.name.0 && attempt.cause != Some(Cause::Skipped);
+    let was_asked = |attempt: &&Attempt| attempt.model == top.name.0 && attempt.was_asked();
     let mut own = attempts.iter().filter(was_asked).peekable();
     if own.peek().is_some() {
         return said(Basis::Asked, own.map(|attempt| attempt.cost_usd).sum());
@@ -69,6 +69,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::engine::Cause;
     use crate::engine::attempt::Opinion;
     use crate::routing::{CallOverrides, Sources, load};
 

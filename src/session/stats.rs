@@ -16,7 +16,6 @@ pub use calls::{Calls, Compared, TopTierCost};
 pub use model::ModelStats;
 
 use super::{Damage, LogError, Record, SessionId, SessionLog};
-use crate::engine::Cause;
 use calls::CallTally;
 use model::ModelTally;
 
@@ -217,11 +216,6 @@ impl Gathered {
 /// Is it this skill, or one of the family of that name?
 pub fn is_of(skill: &str, wanted: &str) -> bool {
     skill.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
-}
-
-/// A tier that was skipped was never asked: it took no time and says nothing about its model.
-fn was_asked(attempt: &crate::engine::Attempt) -> bool {
-    attempt.cause != Some(Cause::Skipped)
 }
 
 /// Sums of money without the dust that adding leaves behind.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{dusted, was_asked};
+use super::dusted;
 use crate::engine::Basis;
 use crate::session::{Outcome, Record};
 
@@ -64,7 +64,7 @@ impl CallTally {
             Outcome::Skipped | Outcome::Other(_) => all.other += 1,
         }
         let (mut cost, mut unknown) = (0.0, 0);
-        for attempt in record.entry.attempts.iter().filter(|attempt| was_asked(attempt)) {
+        for attempt in record.entry.attempts.iter().filter(|attempt| attempt.was_asked()) {
             match attempt.cost_usd {
                 Some(usd) => cost += usd,
                 None => unknown += 1,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{dusted, was_asked};
+use super::dusted;
 use crate::engine::{Attempt, Cause, TierKind, Verdict};
 
 /// One row. `attempts` is the sum of `accepted`, `rejected`, `other` and `errors`.
@@ -74,7 +74,8 @@ impl ModelTally {
         if let Some(cause) = attempt.cause {
             *self.causes.entry(cause.word()).or_default() += 1;
         }
-        if !was_asked(attempt) {
+        // A tier that was skipped took no time and says nothing about its model.
+        if !attempt.was_asked() {
             self.skipped += 1;
             return;
         }
@@ -185,15 +186,16 @@ mod tests {
             json!({"cause": "infra", "verdict": "error"}),
             json!({"cause": "cancelled"}),
             json!({"cause": "skipped", "verdict": "error"}),
+            json!({"cause": "skipped", "verdict": "error", "tokens_in": 5}),
             json!({"verdict": "accept"}),
             json!({"verdict": "escalate"}),
             json!({"verdict": "error"}),
             json!({}),
         ]);
-        assert_eq!((all.attempts, all.skipped), (11, 1));
-        assert_eq!((all.accepted, all.rejected, all.other, all.errors), (2, 1, 5, 3));
+        assert_eq!((all.attempts, all.skipped), (12, 1), "the second skip came after an answer");
+        assert_eq!((all.accepted, all.rejected, all.other, all.errors), (2, 1, 5, 4));
         assert_eq!(all.accept_rate, Some(2.0 / 3.0));
-        assert_eq!(all.causes.values().sum::<usize>(), 8);
+        assert_eq!(all.causes.values().sum::<usize>(), 9);
     }
 
     #[test]

@@ -146,6 +146,8 @@ fn attempt(model: &str, tier: &str, cause: &str, dice: &mut Dice) -> Value {
         }
         9 => return json!("not an attempt"),
         10 => drop(fields.shift_remove("model")),
+        // The first question was answered, the second never asked.
+        11..30 if !asked => drop(fields.insert("tokens_in".into(), json!(77))),
         _ => {}
     }
     attempt

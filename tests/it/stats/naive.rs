@@ -90,7 +90,12 @@ fn attempts(call: &Value) -> Vec<&Value> {
 }
 
 fn asked(call: &Value) -> Vec<&Value> {
-    attempts(call).into_iter().filter(|a| a["cause"] != "skipped").collect()
+    attempts(call).into_iter().filter(|a| !is_skipped(a)).collect()
+}
+
+/// Left out before anything was used.
+fn is_skipped(attempt: &Value) -> bool {
+    attempt["cause"] == "skipped" && attempt["tokens_in"].is_null() && attempt["cost_usd"].is_null()
 }
 
 fn skill(name: &str, calls: &[&Value]) -> Value {
@@ -141,12 +146,12 @@ fn row(tier: &str, model: &str, attempts: &[&Value]) -> Value {
     for cause in attempts.iter().filter_map(|a| a["cause"].as_str()) {
         causes[cause] = json!(causes.entry(cause).or_insert(json!(0)).as_u64().unwrap() + 1);
     }
-    let asked: Vec<&&Value> = attempts.iter().filter(|a| a["cause"] != "skipped").collect();
+    let asked: Vec<&&Value> = attempts.iter().filter(|a| !is_skipped(a)).collect();
     let n = |which: &dyn Fn(&Value) -> bool| asked.iter().filter(|a| which(a)).count();
     let without_cause = |a: &Value, verdict: &str| a["cause"].is_null() && a["verdict"] == verdict;
     let accepted = n(&|a| a["cause"] == "accepted" || without_cause(a, "accept"));
     let rejected = n(&|a| a["cause"] == "rejected");
-    let no_answer = ["infra", "quota", "incapable", "refused", "setup", "budget", "cancelled"];
+    let no_answer = ["skipped", "infra", "quota", "incapable", "refused", "setup", "budget", "cancelled"];
     let errors = n(&|a| no_answer.iter().any(|cause| a["cause"] == *cause) || without_cause(a, "error"));
     let (warm, cold) = (n(&|a| a["warm_start"] == true), n(&|a| a["warm_start"] == false));
     let durations: Vec<u64> = asked.iter().map(|a| a["duration_ms"].as_u64().unwrap_or(0)).collect();

@@ -32,3 +32,7 @@ ci *steps:
 # The long campaigns: thousands of random trees, hundreds of kills, 80,000 log lines
 long:
     SUPERVISOR_TEST_LONG=1 cargo test --test it -- workspace_property workspace_crash session:: --nocapture
+
+# Write the demo's screen for the README anew: docs/demo.txt
+demo-screen:
+    SUPERVISOR_UPDATE_DOCS=1 cargo test --test it -- demo::without_a_terminal

@@ -3,15 +3,19 @@
 //!
 //! Text of others is made safe here: whatever goes through [`Console::now`] or a [`Paint`] cannot move the cursor.
 
+mod keys;
+
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
+use self::keys::QuietKeys;
 use crate::words;
 
 /// The live line that log lines must step around; one at a time, as there is one terminal.
@@ -23,6 +27,7 @@ pub(super) struct Console {
     paint: Paint,
     /// Only where a line can be replaced in place.
     live: Option<ProgressBar>,
+    _keys: Option<QuietKeys>,
 }
 
 impl Console {
@@ -37,10 +42,10 @@ impl Console {
     /// Plain lines, whatever the environment says.
     #[cfg(test)]
     pub(super) fn plain(out: impl Write + Send + 'static) -> Self {
-        Self { out: Box::new(out), paint: Paint::Plain, live: None }
+        Self { out: Box::new(out), paint: Paint::Plain, live: None, _keys: None }
     }
 
-    fn on(stream: impl Write + IsTerminal + Send + 'static, target: ProgressDrawTarget) -> Self {
+    fn on(stream: impl Write + IsTerminal + AsFd + Send + 'static, target: ProgressDrawTarget) -> Self {
         let paint = Paint::on(&stream);
         // Hidden: not a terminal, or one that cannot move its cursor.
         let live = (!target.is_hidden() && !in_ci(std::env::var_os("CI"))).then(|| {
@@ -48,7 +53,8 @@ impl Console {
             bar.set_style(style());
             bar
         });
-        Self { out: Box::new(stream), paint, live }
+        let _keys = live.as_ref().and_then(|_| QuietKeys::on(&stream));
+        Self { out: Box::new(stream), paint, live, _keys }
     }
 
     /// Which colours the stream takes.

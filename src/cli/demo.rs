@@ -98,11 +98,7 @@ async fn show() -> anyhow::Result<Played> {
         Some(Ok(Played::ToTheEnd)) => Some((Ledger::of(&stage.log())?, stage.keep_log()?)),
         _ => None,
     };
-    let struck = match played {
-        // Somebody is in a hurry: what is still running ends by itself.
-        None => Ok(drop(stage)),
-        Some(_) => stage.strike().await,
-    };
+    let struck = stage.strike().await;
     let played = played.unwrap_or(Ok(Played::Interrupted))?;
     struck.context("removing the temporary project")?;
     match kept {

@@ -47,23 +47,23 @@ mod tests {
 
     use super::*;
 
-    fn entry(cost: Value, top: Value) -> Entry {
+    fn entry(cost: &Value, top: &Value) -> Entry {
         let attempt =
-            |cost: Value| json!({"attempt": 1, "model": "m", "tier": "local", "duration_ms": 1, "cost_usd": cost});
+            |cost: &Value| json!({"attempt": 1, "model": "m", "tier": "local", "duration_ms": 1, "cost_usd": cost});
         let top_tier = json!({"model": "top", "cost_usd": top, "basis": "asked"});
         let entry = json!({
             "session_id": "s", "timestamp": "", "skill": "x", "final_status": "pass", "top_tier": top_tier,
-            "attempts": [attempt(json!(0.0)), attempt(cost)],
+            "attempts": [attempt(&json!(0.0)), attempt(cost)],
         });
         serde_json::from_value(entry).expect("an entry")
     }
 
     #[test]
     fn an_unknown_cost_is_not_nothing() {
-        let ledger = Ledger::sum(&[entry(json!(0.25), json!(0.5)), entry(json!(0.25), json!(0.25))]);
+        let ledger = Ledger::sum(&[entry(&json!(0.25), &json!(0.5)), entry(&json!(0.25), &json!(0.25))]);
         let (paid, top_tier) = (Some(0.5), Some(0.75));
         assert_eq!(ledger, Ledger { paid, top_tier, top_model: "top".into(), calls: 2, answers: 4, bought: 2 });
-        let ledger = Ledger::sum(&[entry(Value::Null, json!(0.5)), entry(json!(0.25), Value::Null)]);
+        let ledger = Ledger::sum(&[entry(&Value::Null, &json!(0.5)), entry(&json!(0.25), &Value::Null)]);
         assert_eq!((ledger.paid, ledger.top_tier), (None, None));
     }
 }

@@ -7,6 +7,7 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rustix::fs::{Access, access};
 use tempfile::TempDir;
@@ -146,8 +147,16 @@ impl Stage {
     /// Waits for every program that was started here, then removes it all.
     pub(super) async fn strike(self) -> io::Result<()> {
         self.launcher.settled().await;
-        let Self { dir, .. } = self;
-        dir.close()
+        let mut tries = 0;
+        loop {
+            match fs::remove_dir_all(self.dir.path()) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                // A call that nobody waited for may still be writing its last file.
+                Err(_) if tries < 50 => tokio::time::sleep(Duration::from_millis(20)).await,
+                done => return done,
+            }
+            tries += 1;
+        }
     }
 
     fn script(&self) -> PathBuf {

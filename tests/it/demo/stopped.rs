@@ -47,6 +47,17 @@ fn an_interrupt_while_a_model_thinks_leaves_nothing_behind() {
 }
 
 #[test]
+fn a_second_interrupt_finds_nothing_more_to_leave_behind() {
+    let place = Place::new();
+    let child = started(&place);
+    until("a compiler at work", || place.running().iter().any(|name| name.trim() == "rustc"));
+    kill_process(pid(&child), Signal::INT).unwrap();
+    // It may be over already; then there is nobody to be impatient with.
+    let _ = kill_process(pid(&child), Signal::INT);
+    assert_gone(&place, child);
+}
+
+#[test]
 fn to_be_terminated_is_to_be_interrupted() {
     let place = Place::new();
     let child = started(&place);

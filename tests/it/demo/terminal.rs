@@ -18,7 +18,8 @@ impl Terminal {
     fn with_demo(variables: &[(&str, &str)]) -> Self {
         let terminal = Self { place: Place::new(), socket: tempfile::tempdir().unwrap() };
         // The shell stays when the demo is over, so that the last screen can be read.
-        let script = "trap : INT; \"$0\" demo; echo \"code $?\"; read -r _";
+        let script =
+            "trap : INT; \"$0\" demo; code=$?; stty -a | tr ' ' '\\n' | grep echoctl; echo \"code $code\"; read -r _";
         let mut command =
             terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-s", "demo", "-x", "80", "-y", "100"]);
         command.args(["sh", "-c", script, env!("CARGO_BIN_EXE_supervisor")]);
@@ -59,6 +60,7 @@ impl Terminal {
         assert_eq!(self.said(&["display-message", "-p", "-t", "demo", "#{cursor_flag}"]).trim(), "1");
         let screen = self.screen();
         assert!(!screen.contains(" s  tier "), "{screen}");
+        assert!(screen.contains("\nechoctl\n"), "keys are shown again: {screen}");
     }
 }
 

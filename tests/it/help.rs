@@ -5,7 +5,7 @@ use std::process::Command;
 #[test]
 fn each_command_says_what_it_does_and_what_it_takes() {
     let mut page = String::new();
-    for command in ["", "serve", "doctor", "explain", "call", "verify", "recover", "stats"] {
+    for command in ["", "serve", "demo", "doctor", "explain", "call", "verify", "recover", "stats"] {
         for flag in ["-h", "--help"] {
             let words: Vec<&str> = [command, flag].into_iter().filter(|word| !word.is_empty()).collect();
             let output =
@@ -23,5 +23,5 @@ fn every_command_that_is_shown_is_in_that_page() {
     let text = String::from_utf8(output.stdout).unwrap();
     let commands = text.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
     let names: Vec<&str> = commands.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    assert_eq!(names, ["serve", "doctor", "explain", "call", "verify", "recover", "stats"]);
+    assert_eq!(names, ["serve", "demo", "doctor", "explain", "call", "verify", "recover", "stats"]);
 }

@@ -17,10 +17,11 @@ pub(super) struct Lines {
 
 pub(super) fn lines(before: &str, after: &str) -> Lines {
     let mut lines = Lines::default();
-    for change in TextDiff::from_lines(before, after).iter_all_changes() {
+    // Bytes, as in the workspace: a diff of text would be the same code once more.
+    for change in TextDiff::from_lines(before.as_bytes(), after.as_bytes()).iter_all_changes() {
         match change.tag() {
             ChangeTag::Insert => drop(change.new_index().map(|n| lines.added.insert(n + 1))),
-            ChangeTag::Delete => lines.removed.push(change.value().to_string()),
+            ChangeTag::Delete => lines.removed.push(String::from_utf8_lossy(change.value()).into_owned()),
             ChangeTag::Equal => {}
         }
     }

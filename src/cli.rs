@@ -63,7 +63,11 @@ pub fn main() -> ExitCode {
     }
     crate::process::keep_inherited_descriptors();
     crate::process::survive_file_size_limits();
-    let arguments = Arguments::parse();
+    let arguments = match std::env::args_os().len() {
+        // As clients start us: nothing to parse, and the parser need not even be read from disk.
+        ..=1 => Arguments { command: None, config: None },
+        _ => Arguments::parse(),
+    };
     start_logging();
     let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
     match run(arguments, &mut out, &mut err) {
@@ -90,7 +94,13 @@ fn run(arguments: Arguments, out: &mut dyn Write, err: &mut dyn Write) -> anyhow
 
 /// Logs go to stderr: stdout belongs to the protocol.
 fn start_logging() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("SUPERVISOR_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn,rmcp=error"));
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(console::beside_the_live_line).try_init();
+    use tracing_subscriber::filter::{LevelFilter, Targets};
+    use tracing_subscriber::prelude::*;
+
+    let asked = std::env::var("SUPERVISOR_LOG").ok().filter(|words| !words.trim().is_empty());
+    let filter = asked
+        .and_then(|words| words.parse().ok())
+        .unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN).with_target("rmcp", LevelFilter::ERROR));
+    let lines = tracing_subscriber::fmt::layer().with_writer(console::beside_the_live_line);
+    let _ = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
 }

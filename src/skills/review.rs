@@ -19,9 +19,15 @@ use crate::server::{Call, Parameters, Server};
 
 #[tool_router(router = review_tool, vis = "pub(crate)")]
 impl Server {
-    /// Review files or commits. Every finding's file, line and quote is compared with what the server read; it also
-    /// looks itself for secrets, conflict markers and skipped tests. fail: a critical finding stands. Changes nothing.
-    #[tool(annotations(title = "Review code", read_only_hint = true, open_world_hint = true))]
+    /// Review files or commits. Each finding's line and quote is compared with the real text; the server also looks for
+    /// secrets and skipped tests. fail: a critical finding stands.
+    #[tool(annotations(
+        title = "Review code",
+        read_only_hint = true,
+        destructive_hint = false,
+        idempotent_hint = true,
+        open_world_hint = true
+    ))]
     async fn review(&self, Parameters(asked): Parameters<ReviewParams>, call: Call) -> CallResult {
         call::run(self.app(), &asked, &call).await
     }

@@ -3,16 +3,15 @@
 use crate::skills::common::{filled, params};
 
 params!(ReviewParams {
-    /// Files to review
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     files: Vec<String>,
-    /// Instead of files: review what `head` has changed since this commit
+    /// Or a commit: what `head` changed since
     #[serde(default, skip_serializing_if = "Option::is_none")]
     base: Option<String>,
     /// Default `HEAD`
     #[serde(default, skip_serializing_if = "Option::is_none")]
     head: Option<String>,
-    /// One per line; each gets a verdict
+    /// One per line, each judged
     #[serde(default, skip_serializing_if = "Option::is_none")]
     requirements: Option<String>,
 });

@@ -1,0 +1,189 @@
+//! Reviews over stdio with recorded reviewers: what stands is what the server found in the files itself.
+
+mod bench;
+
+use bench::{both, clean, finding, findings, good, good_but, reviewed, shop};
+use serde_json::{Value, json};
+
+use crate::tdd::bench::{gate, trail};
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value[key].as_str().unwrap_or_else(|| panic!("no `{key}` in {value}"))
+}
+
+#[test]
+fn a_review_that_holds_is_accepted_at_the_first_tier() {
+    let mut bench = shop(&["small", "large"]).answers("small", &good());
+    let before = bench.tree();
+    let review = bench.call("review", both());
+    assert_eq!((&review["status"], &review["verified"]), (&json!("pass"), &json!(true)), "{review:#}");
+    assert_eq!((trail(&review).as_str(), text(&review, "model_used")), ("small accepted", "small"));
+    assert_eq!(text(&review, "message"), "3 warnings in 2 files");
+    let details = &review["details"];
+    assert_eq!(details["counts"], json!({"critical": 0, "warning": 3, "suggestion": 0, "dropped": 0}));
+    assert_eq!((&details["findings"][2]["line"], &details["findings"][2]["end_line"]), (&json!(15), &json!(16)));
+    assert_eq!(details["findings"][0]["source"], "model");
+    assert_eq!((&details["coverage"][0]["read"], &details["coverage"][0]["lines"]), (&json!("full"), &json!(16)));
+    let sums = std::process::Command::new("sha256sum").arg(bench.root().join("src/shop.py")).output();
+    if let Ok(sums) = sums {
+        assert!(String::from_utf8_lossy(&sums.stdout).starts_with(text(&details["coverage"][0], "sha256")));
+    }
+    assert_eq!(text(&review, "runner_output").lines().count(), 3);
+    assert!(text(&review, "runner_output").starts_with("warning src/shop.py:5 an empty list divides by zero\n"));
+    for id in ["untouched", "shape", "citations", "coverage", "checks", "proof"] {
+        assert_eq!(gate(&review, id)["pass"], true, "{id}");
+    }
+    assert_eq!(bench.tree(), before);
+    let asked = &bench.asked_of("small")[0];
+    assert!(
+        asked.contains("5:     return sum(prices) / len(prices)\n") && asked.contains("\"src/util.py\">"),
+        "{asked}"
+    );
+}
+
+#[test]
+fn a_critical_finding_is_a_fail_and_verified_and_no_error() {
+    let reply = good_but(|r| r["findings"][1]["severity"] = json!("CRITICAL"));
+    let mut bench = shop(&["small"]).answers("small", &reply);
+    let review = bench.call("review", both());
+    assert_eq!((&review["status"], &review["verified"]), (&json!("fail"), &json!(true)), "{review:#}");
+    assert_eq!(text(&review, "message"), "1 critical, 2 warnings in 2 files");
+    assert_eq!(review["details"]["findings"][0]["line"], 9, "gravest first");
+}
+
+/// What is wrong with a review, and what the next tier must be told.
+type Row = (&'static str, Value, &'static [&'static str]);
+
+fn rows() -> Vec<Row> {
+    let each =
+        |change: &dyn Fn(&mut Value)| good_but(|r| r["findings"].as_array_mut().unwrap().iter_mut().for_each(change));
+    vec![
+        (
+            "invented line numbers",
+            each(&|f| f["line"] = json!(f["line"].as_u64().unwrap() + 40)),
+            &["3 of 3 findings do not hold", "`src/shop.py` has 16 lines, so there is no line 45"],
+        ),
+        (
+            "wrong quotes",
+            each(&|f| f["quote"] = json!("eval(name)")),
+            &["3 of 3", "`src/shop.py:9` does not say `eval(name)` but `os.system(\"ls \" + name)`"],
+        ),
+        (
+            "findings outside the scope",
+            each(&|f| f["file"] = json!("src/other.py")),
+            &["`src/other.py` is not among the files that were shown, so it is out of scope"],
+        ),
+        ("empty praise", each(&|f| f["why"] = json!("Looks good, well written!")), &["praises and names no defect"]),
+        ("nothing said", each(&|f| f["why"] = json!("")), &["its `why` is empty"]),
+        (
+            "severities of its own",
+            each(&|f| f["severity"] = json!("P0")),
+            &["its severity is `P0` instead of `critical`, `warning` or `suggestion`"],
+        ),
+        (
+            "five copies of one idea",
+            good_but(|r| {
+                r["findings"] = json!(vec![finding(5, "return sum(prices) / len(prices)", "divides by zero"); 5])
+            }),
+            &["4 of 5 findings do not hold", "says the same as one before it"],
+        ),
+        (
+            "a lazy all clear",
+            json!({"findings": [], "reviewed": []}),
+            &["does not say what was checked in `src/shop.py`, `src/util.py`"],
+        ),
+        (
+            "an all clear without the iron laws",
+            good_but(|r| {
+                *r = clean(&["src/shop.py", "src/util.py"]);
+                r["reviewed"][0]["checks"] = json!(["style"]);
+                r["reviewed"][1]["checks"] = json!(["style"]);
+            }),
+            &["leave out `security`, `errors`, `validation`, `tests`"],
+        ),
+        (
+            "a file passed over",
+            good_but(|r| r["reviewed"] = reviewed(&["src/shop.py"])),
+            &["does not say what was checked in `src/util.py`"],
+        ),
+        ("another shape", json!({"verdict": "approve", "summary": "ship it"}), &["`findings` is missing in the reply"]),
+    ]
+}
+
+#[test]
+fn each_bad_review_is_refused_with_a_reason_that_the_next_tier_is_given() {
+    let rows = rows();
+    assert_eq!(rows.len(), 11);
+    for (name, bad, reasons) in rows {
+        let mut bench = shop(&["small", "large"]).answers("small", &bad).answers("large", &good());
+        let review = bench.call("review", both());
+        assert_eq!(trail(&review), "small rejected | large accepted", "{name}: {review:#}");
+        assert_eq!((&review["status"], &review["verified"]), (&json!("pass"), &json!(true)), "{name}");
+        let feedback = text(&review["attempts"][0], "feedback");
+        let told = &bench.asked_of("large")[0];
+        assert!(told.contains("Prior attempt feedback: [1 · small · rejected]"), "{name}: {told}");
+        for reason in reasons {
+            assert!(feedback.contains(reason), "{name}: {feedback}");
+            assert!(told.contains(reason), "{name}: {told}");
+        }
+    }
+}
+
+#[test]
+fn the_same_reviews_without_their_defect_are_accepted() {
+    let shopped = ["src/shop.py", "src/util.py"];
+    let once = json!({"findings": [finding(5, "return sum(prices) / len(prices)", "divides by zero")], "reviewed": reviewed(&shopped)});
+    for (reply, message) in
+        [(once, "1 warning in 2 files"), (clean(&shopped), "no findings in 2 files; looked at security, ")]
+    {
+        let mut bench = shop(&["small"]).answers("small", &reply);
+        let review = bench.call("review", both());
+        assert_eq!((&review["status"], trail(&review).as_str()), (&json!("pass"), "small accepted"), "{review:#}");
+        assert!(text(&review, "message").starts_with(message), "{review:#}");
+    }
+}
+
+#[test]
+fn half_of_the_findings_may_fall_and_is_counted() {
+    let mut reply = good();
+    reply["findings"][0]["line"] = json!(6);
+    let mut bench = shop(&["small"]).answers("small", &reply);
+    let review = bench.call("review", both());
+    assert_eq!(text(&review, "message"), "2 warnings in 2 files; 1 finding of the model did not hold and was dropped");
+    assert_eq!(review["details"]["dropped"][0]["finding"], 1);
+    assert!(text(&review["details"]["dropped"][0], "because").contains("`src/shop.py:6` does not say"), "{review:#}");
+    assert!(text(gate(&review, "citations"), "detail").starts_with("1 of 3 findings dropped: finding 1: "));
+}
+
+#[test]
+fn every_line_shifted_or_every_quote_changed_by_one_character_is_refused() {
+    let mut cases: Vec<Value> = Vec::new();
+    for by in [-1, 1] {
+        let shift = |f: &mut Value| f["line"] = json!(f["line"].as_i64().unwrap() + by);
+        cases.push(good_but(|r| r["findings"].as_array_mut().unwrap().iter_mut().for_each(shift)));
+    }
+    // One character of each kind that the quotes have: a letter, a digit or sign, a bracket, a quotation mark.
+    for kind in
+        [char::is_alphabetic, |c: char| "/+.".contains(c), |c: char| "()".contains(c), |c: char| ":\"".contains(c)]
+    {
+        let change = |f: &mut Value| {
+            let mut letters: Vec<char> = text(f, "quote").chars().collect();
+            let at = letters.iter().position(|c| kind(*c)).unwrap_or_else(|| letters.len() - 1);
+            letters[at] = if letters[at] == 'x' { 'y' } else { 'x' };
+            f["quote"] = json!(letters.into_iter().collect::<String>());
+        };
+        cases.push(good_but(|r| r["findings"].as_array_mut().unwrap().iter_mut().for_each(change)));
+    }
+    let mut bench = shop(&["small"]);
+    for case in &cases {
+        bench.say("small", case);
+        let review = bench.call("review", both());
+        assert_eq!((&review["status"], trail(&review).as_str()), (&json!("error"), "small rejected"), "{case:#}");
+        let feedback = text(&review["attempts"][0], "feedback");
+        assert!(feedback.starts_with("3 of 3 findings do not hold"), "{feedback}");
+        assert_eq!(text(&review["attempts"][0], "runner_output").lines().count(), findings().len());
+    }
+    assert_eq!(cases.len(), 6);
+    bench.say("small", &good());
+    assert_eq!(bench.call("review", both())["status"], "pass");
+}

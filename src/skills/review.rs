@@ -19,8 +19,8 @@ use crate::server::{Call, Parameters, Server};
 
 #[tool_router(router = review_tool, vis = "pub(crate)")]
 impl Server {
-    /// Review files or commits. Each finding's line and quote is compared with the real text; the server also looks for
-    /// secrets and skipped tests. fail: a critical finding stands.
+    /// Review files or commits. Each finding's line and quote is compared with the real text; secrets and skipped tests
+    /// are found anyway. fail: a critical finding stands.
     #[tool(annotations(
         title = "Review code",
         read_only_hint = true,

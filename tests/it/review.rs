@@ -1,6 +1,11 @@
 //! Reviews over stdio with recorded reviewers: what stands is what the server found in the files itself.
 
+mod agent;
 mod bench;
+mod beside;
+mod input;
+mod parts;
+mod range;
 
 use bench::{both, clean, finding, findings, good, good_but, reviewed, shop};
 use serde_json::{Value, json};

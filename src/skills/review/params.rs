@@ -1,9 +1,11 @@
 //! The arguments, and what they ask to be looked at.
 
+use serde::{Deserialize, Deserializer};
+
 use crate::skills::common::{filled, params};
 
 params!(ReviewParams {
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_more")]
     files: Vec<String>,
     /// Or a commit: what `head` changed since
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,6 +44,20 @@ impl ReviewParams {
             }
         }
     }
+}
+
+/// A single file need not be a list.
+fn one_or_more<'de, D: Deserializer<'de>>(given: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "expected a list of paths")]
+    enum Given {
+        One(String),
+        More(Vec<String>),
+    }
+    Given::deserialize(given).map(|given| match given {
+        Given::One(file) => vec![file],
+        Given::More(files) => files,
+    })
 }
 
 #[cfg(test)]

@@ -206,7 +206,7 @@ impl Signature {
 
     /// Two reports of one error share a statement.
     pub fn is_same(&self, other: &Self) -> bool {
-        self.marks.iter().any(|mark| other.marks.contains(mark))
+        self.marks.iter().any(|mine| other.marks.iter().any(|theirs| mine.is_same(theirs)))
     }
 
     /// Nothing in the text says what went wrong.
@@ -220,6 +220,18 @@ impl Signature {
             None => String::new(),
             Some(Mark::Signal(signal)) => format!("signal {signal}"),
             Some(Mark::Said { lines, .. }) => words::cut_end(&words::plain(&lines.join(" / ")), 200).into_owned(),
+        }
+    }
+}
+
+impl Mark {
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Said { lines, place }, Self::Said { lines: others, place: elsewhere }) => {
+                // Not every report says where.
+                lines == others && (place == elsewhere || [place, elsewhere].contains(&&Place::Unknown))
+            }
+            (one, other) => one == other,
         }
     }
 }

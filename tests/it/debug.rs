@@ -261,9 +261,10 @@ fn a_judge_of_a_local_tier_sees_the_cited_lines_and_what_the_server_ran() {
         file(&bench)
     );
     let mut bench = bench.settings(&more);
+    let refused = json!({"accept": false, "feedback": "the third cause is contradicted by the lock in line 1"});
     bench.say("small", &sound());
-    bench.say("judge", &json!({"accept": false, "feedback": "the third cause is contradicted by the lock in line 1"}));
-    bench.say("large", &sound());
+    bench.line(&json!({"model": "judge", "answer": refused, "cost_usd": 0.001}));
+    bench.say("large", &spoilt(|h| h[2]["title"] = json!("somebody else writes the file")));
     let result = bench.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
     assert_eq!(trail(&result), "small rejected | large accepted", "{result:#}");
     let judged = &bench.asked_of("judge")[0];

@@ -91,7 +91,7 @@ impl Brief {
     /// Where names of the project may stand.
     fn pointers(&self) -> String {
         let output = self.seen.as_ref().map_or("", |(_, output)| output);
-        format!("{}\n{output}", words::cut_middle(&self.error, 64 << 10))
+        format!("{}\n{output}", self.error)
     }
 }
 
@@ -103,7 +103,7 @@ impl Material {
         error: &str,
         repro: Option<&Repro>,
     ) -> Self {
-        let text = format!("{}\n{}", words::cut_middle(error, 64 << 10), repro.map_or("", Repro::output));
+        let text = format!("{error}\n{}", repro.map_or("", Repro::output));
         let mentioned = files::mentioned(root, &text);
         // The last call of a Python trace is where it went wrong; others put it first.
         let python = text.contains("File \"");
@@ -142,7 +142,8 @@ impl Material {
             text += &excerpt(path, source, lines, left);
         }
         let nothing = (PathBuf::new(), String::new());
-        let (test_path, test_source) = self.focus.as_ref().unwrap_or(&nothing);
+        let focus = self.focus.as_ref().filter(|(path, _)| !self.others.iter().any(|(other, ..)| other == path));
+        let (test_path, test_source) = focus.unwrap_or(&nothing);
         let packed = pack::files(&PackRequest {
             root: &self.root,
             ecosystem: self.ecosystem,

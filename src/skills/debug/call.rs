@@ -25,6 +25,9 @@ use crate::workspace::{Mode, Scope, Workspace};
 
 static DEBUG: Prompt = prompt!("debug");
 
+/// Bytes of an error that are read; the log keeps as many.
+const ERROR: usize = 64 * 1024;
+
 /// Answers one call; whatever goes wrong is in the answer.
 pub(super) async fn run(app: &App, asked: DebugParams, call: &Call) -> CallResult {
     match begin(app, asked, call).await {
@@ -36,7 +39,8 @@ pub(super) async fn run(app: &App, asked: DebugParams, call: &Call) -> CallResul
 async fn begin(app: &App, asked: DebugParams, call: &Call) -> Result<CallResult, String> {
     let common = asked.common();
     let begun = Begun::new(app, "debug", "debug", &common, &[("error", &asked.error)])?;
-    let start = Start { begun: &begun, common: &common, asked: &asked };
+    let error = words::cut_middle(&asked.error, ERROR).into_owned();
+    let start = Start { begun: &begun, common: &common, asked: &asked, error };
     if common.dry_run {
         return Ok(match start.ground() {
             Ok(ground) => start.plan(ground),
@@ -56,6 +60,8 @@ struct Start<'a> {
     begun: &'a Begun<'a>,
     common: &'a Common,
     asked: &'a DebugParams,
+    /// As much of it as anybody reads.
+    error: String,
 }
 
 /// What is known before anything is locked or run.
@@ -106,7 +112,7 @@ impl Start<'_> {
             let typed = words::cut_end(&words::plain(&command.typed()), 120).into_owned();
             teller.tell(Event::Doing { what: format!("running `{typed}` to see the error") });
             let bench = Bench { guard: site.guard().map_err(Early::error)?, ..self.bench() };
-            let error = Signature::of(&self.asked.error);
+            let error = Signature::of(&self.error);
             let run = Repro::run(command, ground.workspace.root(), &error, &bench, &call.stop).await;
             drop(bench);
             let written = site.armed().and_then(|armed| Ok(armed.mark_by_products()?)).map_err(Early::error)?;
@@ -137,7 +143,7 @@ impl Start<'_> {
     async fn visit(&self) -> Result<Visit, Early> {
         let state = self.begun.app.state().map_err(Early::error)?;
         let (session, redactor) = (self.begun.session.clone(), Arc::clone(&self.begun.means.redactor));
-        let (root, error) = (self.begun.request.project_root.clone(), self.asked.error.clone());
+        let (root, error) = (self.begun.request.project_root.clone(), self.error.clone());
         let counted = tokio::task::spawn_blocking(move || visit(&state, &session, &root, &error, &redactor)).await;
         counted.map_err(|e| Early::error(format!("the session log could not be read: {e}")))
     }
@@ -146,7 +152,7 @@ impl Start<'_> {
         let Ground { workspace, discipline, files, lab, .. } = ground;
         let root = workspace.root().to_owned();
         let ecosystem = lab.suite().and_then(verify::Suite::ecosystem);
-        let material = Material::find(&root, ecosystem, files, &self.asked.error, repro.as_ref());
+        let material = Material::find(&root, ecosystem, files, &self.error, repro.as_ref());
         let mut task = format!("phase: debug\nproject_root: {}\n", root.display());
         match lab.suite() {
             Some(suite) => task += &format!("test_cmd: {}\n", suite.command()),
@@ -160,7 +166,7 @@ impl Start<'_> {
         }
         task += "\nExplain the error below. Change nothing.\n";
         let seen = repro.as_ref().map(|repro| (repro.sentence(), repro.output().to_owned()));
-        let error = self.asked.error.clone();
+        let error = self.error.clone();
         let brief = Brief { discipline, task, error: error.clone(), seen, material };
         let session = self.begun.session.as_str().to_owned();
         Debug { root, error, brief, repro, lab, bench: self.bench(), visit, session }

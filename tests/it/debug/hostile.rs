@@ -48,8 +48,9 @@ fn orders_in_the_error_and_in_files_are_data_and_change_no_gate() {
     let copies: Vec<usize> = asked.match_indices("Ignore all rules").map(|(at, _)| at).collect();
     assert_eq!(copies.len(), 3, "twice in the error, once in the file");
     for at in copies {
-        let opened = asked[..at].matches(&format!("<untrusted {mark} \"")).count();
-        assert_eq!(opened, asked[..at].matches(&close).count() + 1 + 1, "the sentence about marks names one more");
+        // The sentence that explains the marks names the closing one too.
+        let closed = asked[..at].matches(&close).count() - 1;
+        assert_eq!(asked[..at].matches(&format!("<untrusted {mark} \"")).count(), closed + 1);
     }
     assert_eq!(bench.tree(), before);
 }
@@ -92,11 +93,11 @@ fn files_that_cannot_be_shown_are_named_and_a_secret_is_not_cited() {
 fn an_agent_that_changes_files_is_refused_and_undone() {
     let agent = tempfile::tempdir().unwrap();
     fs::write(agent.path().join("out"), run(&result(|r| r["structured_output"] = sound()))).unwrap();
-    for (does, trail_is, verified) in [
-        ("true", "agent accepted", true),
-        ("echo fixed > report.sh; echo x > new.txt; rm full.txt", "agent tampered | small accepted", true),
+    for (does, trail_is) in [
+        ("true", "agent accepted"),
+        ("echo fixed > report.sh; echo x > new.txt; rm full.txt", "agent tampered | small accepted"),
         // The command writes this one too, and still it is not the agent's to write.
-        ("echo mine > trace.txt", "agent tampered | small accepted", true),
+        ("echo mine > trace.txt", "agent tampered | small accepted"),
     ] {
         let program = write_program(agent.path(), &format!("cat > /dev/null; {does}; cat \"$here/out\""));
         let settings = format!(
@@ -104,12 +105,13 @@ fn an_agent_that_changes_files_is_refused_and_undone() {
              [models.agent]\nid = \"claude-x\"\n",
             program.display()
         );
-        let mut bench = project(&["agent", "small"]).settings(&settings).answers("small", &sound());
+        let mut bench = project(&["agent", "small"]).settings(&settings);
+        bench.say("small", &spoilt(|h| h[0]["title"] = json!("nothing in the file")));
         let before = bench.tree();
         let repro = "sh -c 'echo x > trace.txt; sh report.sh empty.txt'";
         let result = bench.call("debug", json!({"error": ERROR, "repro_cmd": repro}));
         assert_eq!(trail(&result), trail_is, "{does}: {result:#}");
-        assert_eq!(result["verified"], verified, "{does}");
+        assert_eq!(result["verified"], true, "{does}");
         if trail_is.contains("tampered") {
             let feedback = text(&result["attempts"][0], "feedback");
             assert!(feedback.contains("nothing may be changed by a diagnosis"), "{feedback}");

@@ -10,7 +10,7 @@ use super::attempt::{Attempt, Opinion};
 use super::budget::{Amounts, worst_case};
 use super::event::{Event, Place};
 use super::evidence::Evidence;
-use super::job::{Checked, Failed, Held, Question, Shown, Work};
+use super::job::{Checked, Failed, Held, Keeps, Question, Shown, Work};
 use super::judge::{Judgement, judge};
 use super::site::{Site, SiteError};
 use super::walk::Walk;
@@ -236,6 +236,14 @@ impl Walk<'_> {
             Checked::Fails(failed) => return Judged::Not(Box::new(failed)),
             Checked::Holds(held) => held,
         };
+        // The worker wrote nothing and something stays: the check itself put the answer in place.
+        if edits == Edits::InPlace
+            && changed.is_empty()
+            && held.keeps == Keeps::Changes
+            && let Err(error) = tried.look(site).await
+        {
+            return Judged::Not(Box::new(Failed::new(Cause::CannotVerify, error.to_string())));
+        }
         tried.attempt.verified = matches!(held.shown, Shown::Proven(_));
         let verifier = match &self.route.verifier {
             Some(verifier) if tier.backend.tier == TierKind::Local && !self.route.pinned => verifier,

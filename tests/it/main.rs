@@ -46,6 +46,7 @@ mod routing_messages;
 mod session;
 mod settings;
 mod skip;
+mod spec;
 mod stats;
 mod tdd;
 mod tdd_cycles;

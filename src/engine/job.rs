@@ -78,6 +78,7 @@ impl Work<'_> {
 
 /// What the server's own checks said.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one per answer, and it is moved once")]
 pub enum Checked {
     /// Everything holds, and here is the proof.
     Holds(Held),

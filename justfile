@@ -36,3 +36,7 @@ long:
 # Write the demo's screen for the README anew: docs/demo.txt
 demo-screen:
     SUPERVISOR_UPDATE_DOCS=1 cargo test --test it -- demo::without_a_terminal
+
+# A newcomer's first minutes on a clean clone, typed and written down: docs/first-run.txt
+first-run:
+    tests/interop/first_run

@@ -38,6 +38,7 @@ mod real_litellm;
 mod real_litellm_tdd;
 mod real_llama;
 mod real_llama_chain;
+mod recipes;
 mod review;
 mod routing_bench;
 mod routing_chain;

@@ -1,0 +1,70 @@
+//! What the README and the pages beside it tell people to write down is tried: every block of settings is loaded.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_supervisor");
+
+#[test]
+fn every_block_of_settings_in_the_docs_can_be_used_as_it_stands() {
+    let mut tried = 0;
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for block in blocks(&text, "toml") {
+            let dir = tempfile::tempdir().unwrap();
+            let file = dir.path().join("models.toml");
+            fs::write(&file, &block).unwrap();
+            let output = Command::new(BINARY)
+                .arg("explain")
+                .arg("--config")
+                .arg(&file)
+                .env_clear()
+                .env("HOME", dir.path())
+                .current_dir(dir.path())
+                .output()
+                .unwrap();
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{}: {said}\n{block}", page.display());
+            tried += 1;
+        }
+    }
+    assert!(tried >= 4, "the recipes are gone: {tried}");
+}
+
+#[test]
+fn every_page_and_file_that_the_docs_lead_to_is_there() {
+    for page in pages() {
+        let text = fs::read_to_string(&page).unwrap();
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let path = target.split('#').next().unwrap_or_default();
+            if path.is_empty() || path.contains("://") {
+                continue;
+            }
+            assert!(page.parent().unwrap().join(path).exists(), "{}: `{target}` leads nowhere", page.display());
+        }
+    }
+}
+
+#[test]
+fn the_screen_in_the_readme_is_the_one_that_the_demo_shows() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let screen = fs::read_to_string(root.join("docs/demo.txt")).unwrap();
+    assert_eq!(blocks(&readme, "text").first().map(|block| block.trim_end()), Some(screen.trim_end()));
+}
+
+/// The README and everything in `docs/` that is Markdown.
+fn pages() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut pages: Vec<PathBuf> = fs::read_dir(root.join("docs")).unwrap().map(|e| e.unwrap().path()).collect();
+    pages.retain(|page| page.extension().is_some_and(|e| e == "md"));
+    pages.push(root.join("README.md"));
+    pages
+}
+
+/// The fenced blocks of one language.
+fn blocks(text: &str, language: &str) -> Vec<String> {
+    let open = format!("```{language}\n");
+    text.split(&open).skip(1).filter_map(|rest| rest.split("\n```").next()).map(str::to_owned).collect()
+}

@@ -3,58 +3,55 @@
 //!
 //! Text of others is made safe here: whatever goes through [`Console::now`] or a [`Paint`] cannot move the cursor.
 
-mod keys;
+mod live;
+mod paint;
 
 use std::ffi::OsString;
-use std::fmt;
 use std::io::{self, IsTerminal, Write};
-use std::os::fd::AsFd;
-use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use anstyle::{AnsiColor, Style};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
-
-use self::keys::QuietKeys;
+use self::live::{Line, Live};
+pub(super) use self::paint::Paint;
 use crate::words;
 
 /// The live line that log lines must step around; one at a time, as there is one terminal.
-static LIVE: Mutex<Option<ProgressBar>> = Mutex::new(None);
+static LIVE: Mutex<Option<Arc<Line>>> = Mutex::new(None);
 
 /// Where a run is shown. Nothing that goes wrong with the screen stops the run.
 pub(super) struct Console {
-    out: Box<dyn Write + Send>,
+    screen: Screen,
     paint: Paint,
-    /// Only where a line can be replaced in place.
-    live: Option<ProgressBar>,
-    _keys: Option<QuietKeys>,
+}
+
+enum Screen {
+    /// Lines can be replaced in place.
+    Live(Live),
+    Plain(Box<dyn Write + Send>),
 }
 
 impl Console {
     pub(super) fn stderr() -> Self {
-        Self::on(io::stderr(), ProgressDrawTarget::stderr())
+        Self::on(io::stderr(), live::columns_of_stderr)
     }
 
     pub(super) fn stdout() -> Self {
-        Self::on(io::stdout(), ProgressDrawTarget::stdout())
+        Self::on(io::stdout(), live::columns_of_stdout)
     }
 
     /// Plain lines, whatever the environment says.
     #[cfg(test)]
     pub(super) fn plain(out: impl Write + Send + 'static) -> Self {
-        Self { out: Box::new(out), paint: Paint::Plain, live: None, _keys: None }
+        Self { screen: Screen::Plain(Box::new(out)), paint: Paint::Plain }
     }
 
-    fn on(stream: impl Write + IsTerminal + AsFd + Send + 'static, target: ProgressDrawTarget) -> Self {
+    fn on(stream: impl Write + IsTerminal + Send + 'static, columns: fn() -> Option<usize>) -> Self {
         let paint = Paint::on(&stream);
-        // Hidden: not a terminal, or one that cannot move its cursor.
-        let live = (!target.is_hidden() && !in_ci(std::env::var_os("CI"))).then(|| {
-            let bar = ProgressBar::with_draw_target(None, target);
-            bar.set_style(style());
-            bar
-        });
-        let _keys = live.as_ref().and_then(|_| QuietKeys::on(&stream));
-        Self { out: Box::new(stream), paint, live, _keys }
+        let screen = if can_live(stream.is_terminal(), |name| std::env::var_os(name)) {
+            Screen::Live(Live::new(stream, columns))
+        } else {
+            Screen::Plain(Box::new(stream))
+        };
+        Self { screen, paint }
     }
 
     /// Which colours the stream takes.
@@ -64,47 +61,44 @@ impl Console {
 
     /// Is there a line that is replaced in place?
     pub(super) fn is_live(&self) -> bool {
-        self.live.is_some()
+        matches!(self.screen, Screen::Live(_))
     }
 
     /// Something begins: its time counts from now.
     pub(super) fn begin(&mut self, what: &str) {
-        if let Some(bar) = &self.live {
-            bar.reset();
-            bar.set_message(one_line(what));
-            bar.enable_steady_tick(Duration::from_millis(100));
-            *LIVE.lock().unwrap_or_else(PoisonError::into_inner) = Some(bar.clone());
-        } else {
-            self.line(&one_line(what));
+        match &mut self.screen {
+            Screen::Live(live) => {
+                live.begin(one_line(what));
+                stepping_around(Some(live.line()));
+            }
+            Screen::Plain(_) => self.line(&one_line(what)),
         }
     }
 
     /// What is happening now: replaces the live line, or is a line of its own where there is none.
     pub(super) fn now(&mut self, what: &str) {
-        match &self.live {
-            Some(bar) => bar.set_message(one_line(what)),
-            None => self.line(&one_line(what)),
+        match &self.screen {
+            Screen::Live(live) => live.now(one_line(what)),
+            Screen::Plain(_) => self.line(&one_line(what)),
         }
     }
 
     /// A line that stays, above the live one. It may be painted; text of others in it has gone through a [`Paint`].
     pub(super) fn line(&mut self, text: &str) {
-        let out = &mut self.out;
-        let mut write = || {
+        let write = |out: &mut dyn Write| {
             let _ = writeln!(out, "{text}").and_then(|()| out.flush());
         };
-        match &self.live {
-            Some(bar) => bar.suspend(write),
-            None => write(),
+        match &mut self.screen {
+            Screen::Live(live) => live.line().around(write),
+            Screen::Plain(out) => write(out),
         }
     }
 
     /// Takes the live line away until something begins again.
     pub(super) fn rest(&mut self) {
-        if let Some(bar) = &self.live {
-            *LIVE.lock().unwrap_or_else(PoisonError::into_inner) = None;
-            bar.disable_steady_tick();
-            bar.finish_and_clear();
+        if let Screen::Live(live) = &mut self.screen {
+            stepping_around(None);
+            live.rest();
         }
     }
 }
@@ -115,23 +109,19 @@ impl Drop for Console {
     }
 }
 
-/// The time comes first, so that a narrow window cuts the words and not the time.
-fn style() -> ProgressStyle {
-    let seconds = |state: &ProgressState, f: &mut dyn fmt::Write| {
-        let _ = write!(f, "{} s", state.elapsed().as_secs());
-    };
-    ProgressStyle::with_template("{spinner} {seconds:>5}  {wide_msg}")
-        .expect("the template is well formed")
-        .with_key("seconds", seconds)
-}
-
-/// Some runners of CI pretend to be a terminal and keep every redraw.
-fn in_ci(variable: Option<OsString>) -> bool {
-    variable.is_some_and(|value| !value.is_empty() && value != "false" && value != "0")
+/// A terminal that can go back to the first column. Some runners of CI pretend to be one, and keep every redraw.
+fn can_live(terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
+    let able = variable("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
+    let in_ci = variable("CI").is_some_and(|value| !value.is_empty() && value != "false" && value != "0");
+    terminal && able && !in_ci
 }
 
 fn one_line(text: &str) -> String {
     words::plain(text.trim()).replace(['\n', '\t'], " ")
+}
+
+fn stepping_around(line: Option<&Arc<Line>>) {
+    *LIVE.lock().unwrap_or_else(PoisonError::into_inner) = line.cloned();
 }
 
 /// Where log lines go: to stderr, and past the live line if there is one.
@@ -144,10 +134,9 @@ struct LogLine;
 impl Write for LogLine {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let live = LIVE.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let write = || io::stderr().write_all(bytes);
         match live {
-            Some(bar) => bar.suspend(write)?,
-            None => write()?,
+            Some(line) => line.around(|_| io::stderr().write_all(bytes))?,
+            None => io::stderr().write_all(bytes)?,
         }
         Ok(bytes.len())
     }
@@ -157,73 +146,19 @@ impl Write for LogLine {
     }
 }
 
-/// Colours, or none. Everything must make sense without them. What it is given it makes safe to show.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Paint {
-    Colour,
-    Plain,
-}
-
-impl Paint {
-    pub(super) fn on(stream: &impl IsTerminal) -> Self {
-        Self::decide(stream.is_terminal(), |name| std::env::var_os(name))
-    }
-
-    fn decide(terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> Self {
-        let refused = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let able = variable("TERM").is_some_and(|term| term != "dumb");
-        if terminal && able && !refused { Self::Colour } else { Self::Plain }
-    }
-
-    pub(super) fn good(self, text: &str) -> String {
-        self.styled(AnsiColor::Green.on_default(), text)
-    }
-
-    pub(super) fn bad(self, text: &str) -> String {
-        self.styled(AnsiColor::Red.on_default(), text)
-    }
-
-    pub(super) fn doubtful(self, text: &str) -> String {
-        self.styled(AnsiColor::Yellow.on_default(), text)
-    }
-
-    pub(super) fn dim(self, text: &str) -> String {
-        self.styled(Style::new().dimmed(), text)
-    }
-
-    pub(super) fn bold(self, text: &str) -> String {
-        self.styled(Style::new().bold(), text)
-    }
-
-    /// A unified diff, line by line.
-    pub(super) fn diff(self, diff: &str) -> String {
-        let lines = diff.lines().map(|line| match line.as_bytes() {
-            [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => self.bold(line),
-            [b'+', ..] => self.good(line),
-            [b'-', ..] => self.bad(line),
-            [b'@', ..] => self.styled(AnsiColor::Cyan.on_default(), line),
-            _ => words::plain(line).into_owned(),
-        });
-        lines.collect::<Vec<_>>().join("\n")
-    }
-
-    fn styled(self, style: Style, text: &str) -> String {
-        let text = words::plain(text);
-        match self {
-            Self::Colour if !text.is_empty() => format!("{style}{text}{style:#}"),
-            Self::Colour | Self::Plain => text.into_owned(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
 
+    /// Paper instead of a terminal.
     #[derive(Clone, Default)]
-    struct Sheet(Arc<Mutex<Vec<u8>>>);
+    pub(super) struct Sheet(Arc<Mutex<Vec<u8>>>);
+
+    impl Sheet {
+        pub(super) fn text(&self) -> String {
+            String::from_utf8(self.0.lock().expect("nobody panics").clone()).expect("text")
+        }
+    }
 
     impl Write for Sheet {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -245,36 +180,19 @@ mod tests {
         let done = console.paint().good("done\u{1b}[0m");
         console.line(&done);
         console.rest();
-        let text = String::from_utf8(sheet.0.lock().expect("nobody panics").clone()).expect("text");
-        assert_eq!(text, "asking\ntier 1/2 small \\u{1b}[2Jrejected\ndone\\u{1b}[0m\n");
+        assert_eq!(sheet.text(), "asking\ntier 1/2 small \\u{1b}[2Jrejected\ndone\\u{1b}[0m\n");
     }
 
     #[test]
-    fn colours_are_for_terminals_that_want_them() {
+    fn a_line_lives_where_the_cursor_can_go_back_and_nobody_keeps_every_redraw() {
         let with = |pairs: &'static [(&str, &str)]| {
             move |name: &str| pairs.iter().find(|(n, _)| *n == name).map(|(_, value)| OsString::from(value))
         };
-        let xterm = [("TERM", "xterm")].as_slice();
-        assert_eq!(Paint::decide(true, with(&[("TERM", "xterm")])), Paint::Colour);
-        assert_eq!(Paint::decide(true, with(&[("TERM", "xterm"), ("NO_COLOR", "")])), Paint::Colour, "empty is unset");
-        for plain in [&[("TERM", "xterm"), ("NO_COLOR", "1")][..], &[("TERM", "dumb")], &[]] {
-            assert_eq!(Paint::decide(true, with(plain)), Paint::Plain, "{plain:?}");
+        assert!(can_live(true, with(&[("TERM", "xterm")])));
+        assert!(can_live(true, with(&[("TERM", "xterm"), ("CI", "false"), ("NO_COLOR", "1")])));
+        assert!(!can_live(false, with(&[("TERM", "xterm")])));
+        for plain in [&[("TERM", "dumb")][..], &[("TERM", "")], &[], &[("TERM", "xterm"), ("CI", "true")]] {
+            assert!(!can_live(true, with(plain)), "{plain:?}");
         }
-        assert_eq!(Paint::decide(false, with(xterm)), Paint::Plain);
-    }
-
-    #[test]
-    fn a_diff_is_coloured_by_line_and_reads_the_same_without() {
-        let diff = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\u{1b}[2J\n+new\n same";
-        assert_eq!(Paint::Plain.diff(diff), diff.replace('\u{1b}', "\\u{1b}"));
-        let coloured = Paint::Colour.diff(diff);
-        assert!(coloured.contains("\u{1b}[31m-old\\u{1b}[2J\u{1b}[0m"), "{coloured:?}");
-        assert!(coloured.contains("\u{1b}[32m+new\u{1b}[0m\n same"), "{coloured:?}");
-    }
-
-    #[test]
-    fn a_terminal_in_ci_is_none() {
-        assert!(in_ci(Some("true".into())) && in_ci(Some("1".into())));
-        assert!(!in_ci(None) && !in_ci(Some("".into())) && !in_ci(Some("false".into())));
     }
 }

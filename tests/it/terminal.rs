@@ -1,7 +1,7 @@
 //! A real terminal with a program on it, and what a person would see there.
 
 use std::fs::{File, OpenOptions};
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::os::fd::OwnedFd;
 use std::process::{Child, Command};
 use std::sync::{Arc, Mutex};
@@ -15,6 +15,7 @@ use crate::mcp_bench::{until, wait};
 
 pub(crate) struct Terminal {
     process: Child,
+    keyboard: File,
     seen: Arc<Mutex<Seen>>,
     reader: Option<JoinHandle<()>>,
 }
@@ -45,16 +46,18 @@ impl Terminal {
             };
         }
         let size = |n: u16| n.try_into().unwrap();
-        let screen = vt100::Parser::new(size(rows), size(columns), 1000);
-        let seen = Arc::new(Mutex::new(Seen { screen, raw: Vec::new() }));
+        let parser = vt100::Parser::new(size(rows), size(columns), 1000);
+        let seen = Arc::new(Mutex::new(Seen { screen: parser, raw: Vec::new() }));
         let process = command.spawn().unwrap();
         // Ours would keep the terminal open when the program has gone.
         drop((command, slave));
+        let screen = File::from(master);
+        let keyboard = screen.try_clone().unwrap();
         let reader = std::thread::spawn({
             let seen = Arc::clone(&seen);
-            move || read_all(File::from(master), &seen)
+            move || read_all(screen, &seen)
         });
-        Self { process, seen, reader: Some(reader) }
+        Self { process, keyboard, seen, reader: Some(reader) }
     }
 
     /// What is on the screen now, row by row.
@@ -67,6 +70,13 @@ impl Terminal {
     /// Waits until a row holds the words.
     pub(crate) fn until(&self, words: &str) {
         until(&format!("`{words}` on the screen"), || self.rows().iter().any(|row| row.contains(words)));
+    }
+
+    /// Ctrl-C: the terminal shows it where the cursor is, and the program is told.
+    pub(crate) fn ctrl_c(&mut self) {
+        self.keyboard.write_all(b"\x03").unwrap();
+        until("the echo", || self.seen.lock().unwrap().raw.windows(2).any(|two| two == b"^C"));
+        self.signal(Signal::INT);
     }
 
     pub(crate) fn signal(&self, signal: Signal) {

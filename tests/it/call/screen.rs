@@ -2,7 +2,6 @@
 
 use std::process::Command;
 
-use rustix::process::Signal;
 use serde_json::json;
 
 use super::{masked, red_demo, standing_in};
@@ -29,13 +28,13 @@ fn green(bench: &Bench) -> Command {
 fn one_line_lives_and_how_attempts_ended_stays_above_it() {
     let bench = hanging();
     let before = bench.tree();
-    let terminal = Terminal::start(green(&bench), 24, 220);
+    let mut terminal = Terminal::start(green(&bench), 24, 220);
     terminal.until("tier 2/2 large");
     let rows: Vec<String> = terminal.rows().into_iter().filter(|row| !row.is_empty()).collect();
     let [ended, live] = rows.as_slice() else { panic!("{rows:?}") };
     assert!(ended.starts_with("tdd_green · tier 1/2 small rejected: "), "{ended}");
     assert!(live.contains(" s  tdd_green · tier 2/2 large · ask"), "{live}");
-    terminal.signal(Signal::INT);
+    terminal.ctrl_c();
     let (code, rows, raw) = terminal.finish();
     assert_eq!(code, Some(130));
     let [ended, said, log] = rows.as_slice() else { panic!("the live line is gone: {rows:?}") };
@@ -48,13 +47,13 @@ fn one_line_lives_and_how_attempts_ended_stays_above_it() {
 #[test]
 fn a_narrow_window_cuts_the_live_line_and_never_breaks_it() {
     let bench = hanging();
-    let terminal = Terminal::start(green(&bench), 40, 30);
+    let mut terminal = Terminal::start(green(&bench), 40, 30);
     terminal.until("tier 2/2");
     let rows = terminal.rows();
     let at = rows.iter().position(|row| row.contains("tier 2/2")).unwrap();
     assert!(rows[at].contains(" s  tdd_green"), "the time is there: {rows:?}");
     assert!(rows[at + 1..].iter().all(String::is_empty), "{rows:?}");
-    terminal.signal(Signal::INT);
+    terminal.ctrl_c();
     assert_eq!(terminal.finish().0, Some(130));
 }
 
@@ -63,9 +62,9 @@ fn without_colour_the_line_still_lives() {
     let bench = hanging();
     let mut command = green(&bench);
     command.env("NO_COLOR", "1");
-    let terminal = Terminal::start(command, 24, 220);
+    let mut terminal = Terminal::start(command, 24, 220);
     terminal.until("tier 2/2 large");
-    terminal.signal(Signal::INT);
+    terminal.ctrl_c();
     let (code, rows, raw) = terminal.finish();
     assert_eq!((code, rows.len()), (Some(130), 3), "{rows:?}");
     let raw = String::from_utf8_lossy(&raw).into_owned();

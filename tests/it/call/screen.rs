@@ -47,7 +47,7 @@ fn one_line_lives_and_how_attempts_ended_stays_above_it() {
 #[test]
 fn a_narrow_window_cuts_the_live_line_and_never_breaks_it() {
     let bench = hanging();
-    let mut terminal = Terminal::start(green(&bench), 40, 30);
+    let mut terminal = Terminal::start(green(&bench), 40, 42);
     terminal.until("tier 2/2");
     let rows = terminal.rows();
     let at = rows.iter().position(|row| row.contains("tier 2/2")).unwrap();

@@ -8,6 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use terminal_size::{Height, Width, terminal_size_of};
 use unicode_width::UnicodeWidthChar as _;
 
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
@@ -147,15 +148,15 @@ fn cut(text: &str, columns: usize) -> &str {
 
 /// How wide the terminal at this stream is now.
 pub(super) fn columns_of_stderr() -> Option<usize> {
-    columns(rustix::termios::tcgetwinsize(io::stderr()))
+    columns(terminal_size_of(io::stderr()))
 }
 
 pub(super) fn columns_of_stdout() -> Option<usize> {
-    columns(rustix::termios::tcgetwinsize(io::stdout()))
+    columns(terminal_size_of(io::stdout()))
 }
 
-fn columns(size: rustix::io::Result<rustix::termios::Winsize>) -> Option<usize> {
-    size.ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
+fn columns(size: Option<(Width, Height)>) -> Option<usize> {
+    size.map(|(Width(columns), _)| usize::from(columns)).filter(|columns| *columns > 0)
 }
 
 #[cfg(test)]

@@ -110,15 +110,18 @@ fn explain(path: &str, inner: &str, arguments: &JsonObject, schema: &JsonObject)
     parts.join("; ")
 }
 
-/// Whoever reads it may not know what a `u64` is.
-fn in_words(inner: &str) -> Cow<'_, str> {
-    let Some((head, kind)) = inner.rsplit_once("expected ") else { return inner.into() };
+/// Whoever reads it may not know what a `u64` or a sequence is.
+fn in_words(inner: &str) -> String {
+    let inner = inner.replace("type: sequence", "type: a list").replace("type: map", "type: an object");
+    let Some((head, kind)) = inner.rsplit_once("expected ") else { return inner };
     let words = match kind {
         "u8" | "u16" | "u32" | "u64" | "usize" | "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
         "f32" | "f64" => "a number",
-        _ => return inner.into(),
+        "a sequence" => "a list",
+        "a map" => "an object",
+        other => other,
     };
-    format!("{head}expected {words}").into()
+    format!("{head}expected {words}")
 }
 
 fn quoted_after<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {

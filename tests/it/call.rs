@@ -10,6 +10,7 @@ use std::process::{Command, Output, Stdio};
 use regex::Regex;
 use serde_json::{Value, json};
 
+use crate::debug::bench as debug;
 use crate::mcp_bench::{Which, command};
 use crate::tdd::bench::{Bench, creates, replaces};
 use crate::tdd::{ADD, ADD_TEST, MANIFEST, OLD_TEST, ONE, WRONG};
@@ -93,8 +94,9 @@ fn an_error_is_no_answer_so_stdout_stays_empty_and_the_exit_code_is_2() {
     let before = bench.tree();
     let output = call(&bench, &["tdd_green", "--arg", "test_path=tests/add.rs", "--arg", "session_id=shell"]);
     assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(2), ""));
-    let report = text(&output.stderr);
-    insta::assert_snapshot!("call_error", masked(&report[report.find("error: ").unwrap()..], &bench));
+    let said = text(&output.stderr);
+    let report = said.lines().skip_while(|line| !line.starts_with("error: all tiers")).collect::<Vec<_>>().join("\n");
+    insta::assert_snapshot!("call_error", masked(&report, &bench));
     assert_eq!(bench.tree(), before);
 }
 
@@ -205,4 +207,13 @@ fn settings_that_cannot_be_used_are_named() {
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let sentence = text(&output.stderr);
     assert!(sentence.contains("the settings cannot be used") && sentence.contains("models.toml"), "{sentence}");
+}
+
+#[test]
+fn an_answer_in_words_is_shown_with_its_details() {
+    let bench = debug::project(&["small"]).answers("small", &debug::sound());
+    let words = ["debug", "--arg", &format!("error={}", debug::ERROR), "--arg", &format!("repro_cmd={}", debug::REPRO)];
+    let output = call(&bench, &[&words[..], &["--arg", "files=report.sh", "--arg", "session_id=shell"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    insta::assert_snapshot!("call_debug", masked(&text(&output.stdout), &bench));
 }

@@ -14,7 +14,7 @@ use crate::session::SessionLog;
 use crate::state::StateDir;
 use crate::words;
 
-/// Lines of the tests' output that are shown; the log has more.
+/// Lines of output that are shown; the log has more.
 const OUTPUT_LINES: usize = 30;
 /// Of a line, and of why an attempt ended.
 const LINE: usize = 200;
@@ -69,7 +69,7 @@ impl fmt::Display for Report<'_> {
             writeln!(f, "\n{}\n", self.paint.diff(&more.diff))?;
         }
         if answer.status != Status::Pass && !answer.runner_output.trim().is_empty() {
-            writeln!(f, "{}\n{}", self.paint.dim("tests said"), tail(&answer.runner_output))?;
+            writeln!(f, "{}\n{}", self.paint.dim("output"), tail(&answer.runner_output))?;
         }
         let details = outline(&self.details(), 2);
         if !details.is_empty() {

@@ -223,7 +223,10 @@ fn nothing_that_the_project_configures_is_run() {
     git(&root, &["config", "core.repositoryformatversion", "1"]);
     git(&root, &["config", "extensions.partialClone", "origin"]);
     git(&root, &["config", "remote.origin.promisor", "true"]);
-    git(&root, &["config", "remote.origin.url", &format!("ext::{}", trap("remote"))]);
+    let helper = bench.state.path().join("helper");
+    fs::write(&helper, format!("#!/bin/sh\ntouch {}/remote\nexit 1\n", traps.display())).unwrap();
+    Command::new("chmod").arg("755").arg(&helper).status().unwrap();
+    git(&root, &["config", "remote.origin.url", &format!("ext::{}", helper.display())]);
     git(&root, &["config", "protocol.ext.allow", "always"]);
     fs::create_dir_all(root.join(".git/hooks")).unwrap();
     for hook in ["post-index-change", "post-checkout", "reference-transaction", "pre-auto-gc"] {
@@ -255,7 +258,10 @@ fn nothing_that_the_project_configures_is_run() {
     assert_eq!(review["status"], "pass", "{review:#}");
     assert!(review["details"]["coverage"].to_string().contains("not in this clone"), "{review:#}");
     // The traps are real: git as people call it walks into them.
-    let _ = Command::new("git").args(["diff", "-p", &base, "--", "a.py"]).current_dir(&root).output();
-    let _ = Command::new("git").args(["status"]).current_dir(&root).output();
-    assert!(!sprung().is_empty(), "a test that cannot fail");
+    for arguments in [&["diff", "-p", &base, "--", "a.py"][..], &["status"], &["cat-file", "-p", &blob]] {
+        let _ = Command::new("git").args(arguments).current_dir(&root).output();
+    }
+    for name in ["fsmonitor", "command", "remote"] {
+        assert!(sprung().contains(&name.into()), "`{name}` cannot spring, so nothing was shown: {:?}", sprung());
+    }
 }

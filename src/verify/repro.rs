@@ -86,13 +86,13 @@ impl Repro {
             }
         };
         let finished = session.run(&repro.0, &[]).await;
-        Self {
-            command,
-            showed: showed(&finished, error, bench.limit.as_secs(), command::program(&repro.0)),
-            exit_code: exit_code(&finished),
-            output: output_of(&finished),
-            notes: session.notes(),
-        }
+        let (exit_code, output, notes) = (exit_code(&finished), output_of(&finished), session.notes());
+        let (error, program) = (error.clone(), command::program(&repro.0).to_owned());
+        let limit_s = bench.limit.as_secs();
+        // Half a megabyte may have to be compared, which other calls need not wait for.
+        let compared = tokio::task::spawn_blocking(move || showed(&finished, &error, limit_s, &program)).await;
+        let showed = compared.unwrap_or_else(|e| Showed::Nothing { why: format!("its output could not be read: {e}") });
+        Self { command, showed, exit_code, output, notes }
     }
 
     pub fn command(&self) -> &str {

@@ -155,6 +155,7 @@ impl Signature {
                 } else {
                     &line[found.start()..]
                 };
+                let said = said.trim_end_matches(['\'', '.', ',', ';', '!']);
                 stated.extend(said_at(vec![said.to_owned()], near(&lines, i)));
             }
         }
@@ -214,13 +215,10 @@ impl Signature {
         self.marks.is_empty()
     }
 
-    /// The statement to look for, as a person would say it.
-    pub fn statement(&self) -> String {
-        match self.marks.last() {
-            None => String::new(),
-            Some(Mark::Signal(signal)) => format!("signal {signal}"),
-            Some(Mark::Said { lines, .. }) => words::cut_end(&words::plain(&lines.join(" / ")), 200).into_owned(),
-        }
+    /// The line of `error` that says what went wrong, as it stands there.
+    pub fn statement_in<'a>(&self, error: &'a str) -> Option<&'a str> {
+        let Some(Mark::Said { lines, .. }) = self.marks.last() else { return None };
+        error.lines().map(str::trim).rfind(|line| contains(&normal(line), lines.first().map_or("", String::as_str)))
     }
 }
 

@@ -223,6 +223,8 @@ fn a_test_of_the_project_is_run_alone_and_what_it_writes_is_taken_back() {
     let last = &result["details"]["hypotheses"][3];
     assert_eq!(text(last, "outcome_detail"), "no test is called `overflow_is_caught`");
     assert!(text(&result, "message").contains("2 of 4 confirmations came out as predicted, 1 could not be run"));
+    assert_eq!(result["details"]["taken_back"], json!(["Cargo.lock", "left.txt", "tests/old.rs"]), "{result:#}");
+    assert_eq!(result["details"]["left_behind"], json!(["target"]), "{result:#}");
     assert_eq!(bench.tree(), before, "what the tests wrote is gone, what they overwrote is back");
 }
 

@@ -1,6 +1,8 @@
 //! The answer as the caller and the verifier see it: every hypothesis with what the server made of it.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
@@ -10,17 +12,39 @@ use crate::engine::job::{Exhibit, Held, Keeps, Shown};
 use crate::verify::hypotheses::{Confirmation, Experiment, Hypothesis, Shelf};
 use crate::verify::{Proof, Repro, Signature};
 use crate::words;
+use crate::workspace::ChangeSet;
 
 /// Bytes of what the command printed that a result shows.
 const OUTPUT: usize = 1_500;
 /// Citations per hypothesis that a result shows.
 const CITATIONS: usize = 6;
+/// Names in each list of files.
+const LISTED: usize = 20;
+
+/// Files that commands of this call wrote or changed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Wrote {
+    pub(super) taken_back: BTreeSet<PathBuf>,
+    /// New, and not protected: build and cache directories.
+    pub(super) left_behind: BTreeSet<PathBuf>,
+}
+
+impl Wrote {
+    /// Adds what differs now, when nobody but our own commands can have written it.
+    pub(super) fn add(&mut self, now: &ChangeSet) {
+        self.taken_back.extend(now.changes.iter().map(|change| change.path.clone()));
+        self.taken_back.extend(now.by_products.iter().map(|by_product| by_product.path.clone()));
+        self.left_behind.extend(now.unprotected.iter().map(|left| left.path.clone()));
+    }
+}
 
 pub(super) struct Answer<'a> {
     pub(super) job: &'a Debug,
     pub(super) found: &'a [Hypothesis],
     pub(super) confirmed: &'a [Confirmation],
     pub(super) shelf: &'a Shelf,
+    /// What the commands wrote, and what of it stays.
+    pub(super) wrote: Wrote,
 }
 
 impl Answer<'_> {
@@ -105,9 +129,19 @@ impl Answer<'_> {
         if let Some(advice) = self.job.visit.advice() {
             details["advice"] = json!(advice);
         }
-        if !self.job.brief.material.not_shown.is_empty() {
-            let not_shown: Vec<&String> = self.job.brief.material.not_shown.iter().take(20).collect();
-            details["not_shown"] = json!(not_shown);
+        let not_shown = self.job.brief.material.not_shown.clone();
+        let names = |paths: &BTreeSet<PathBuf>| paths.iter().map(|path| shown(&path.to_string_lossy(), 200)).collect();
+        for (key, list) in [
+            ("not_shown", not_shown),
+            ("taken_back", names(&self.wrote.taken_back)),
+            ("left_behind", names(&self.wrote.left_behind)),
+        ] {
+            if !list.is_empty() {
+                details[key] = json!(list.iter().take(LISTED).collect::<Vec<_>>());
+            }
+            if list.len() > LISTED {
+                details[format!("{key}_left_out")] = json!(list.len() - LISTED);
+            }
         }
         details
     }
@@ -115,11 +149,12 @@ impl Answer<'_> {
     /// A test that fails for this very reason is what a fix begins with.
     fn next(&self) -> Value {
         let cause = self.best().map(|(_, h)| format!(" (suspected: {})", headline(h))).unwrap_or_default();
-        let statement = Signature::of(&self.job.error).statement();
+        let error = &self.job.error;
+        let statement = Signature::of(error).statement_in(error).unwrap_or("this error").to_owned();
         json!({"tool": "tdd_red", "arguments": {
             "project_root": self.job.root,
             "session_id": self.job.session,
-            "spec": format!("what ended in `{statement}` works{cause}"),
+            "spec": format!("what ended in `{}` works{cause}", shown(&statement, 200)),
         }})
     }
 

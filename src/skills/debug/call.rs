@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use super::answer::Wrote;
 use super::brief::{Brief, Material};
 use super::job::Debug;
 use super::params::DebugParams;
@@ -107,7 +108,7 @@ impl Start<'_> {
             (armed.files().count(), armed.unprotected().len())
         };
         teller.tell(Event::Armed { files, unprotected });
-        let mut repro = None;
+        let (mut repro, mut wrote) = (None, Wrote::default());
         if let Some(command) = &ground.repro {
             let typed = words::cut_end(&words::plain(&command.typed()), 120).into_owned();
             teller.tell(Event::Doing { what: format!("running `{typed}` to see the error") });
@@ -120,13 +121,14 @@ impl Start<'_> {
                 site.leave(Scope::Applied).await.map_err(Early::error)?;
                 return Err(Early::error("the call was cancelled; the project is as it was"));
             }
+            wrote.add(&site.changes().map_err(Early::error)?);
             if !written.is_empty() {
                 site.reject(Scope::Applied).await.map_err(Early::error)?;
             }
             repro = Some(run);
         }
         let visit = self.visit().await?;
-        Ok((site, self.job(ground, repro, visit)))
+        Ok((site, Debug { wrote, ..self.job(ground, repro, visit) }))
     }
 
     fn bench(&self) -> Bench {
@@ -169,7 +171,7 @@ impl Start<'_> {
         let error = self.error.clone();
         let brief = Brief { discipline, task, error: error.clone(), seen, material };
         let session = self.begun.session.as_str().to_owned();
-        Debug { root, error, brief, repro, lab, bench: self.bench(), visit, session }
+        Debug { root, error, brief, repro, wrote: Wrote::default(), lab, bench: self.bench(), visit, session }
     }
 
     /// The plan, without asking any model or running anything. Nothing is logged.

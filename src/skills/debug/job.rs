@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use futures_util::future::BoxFuture;
 
-use super::answer::Answer;
+use super::answer::{Answer, Wrote};
 use super::brief::Brief;
 use super::files;
 use super::visits::Visit;
@@ -25,6 +25,8 @@ pub(super) struct Debug {
     pub(super) error: String,
     pub(super) brief: Brief,
     pub(super) repro: Option<Repro>,
+    /// By the command that shows the error.
+    pub(super) wrote: Wrote,
     pub(super) lab: Lab,
     /// Without a guard: the site gives one when something is run.
     pub(super) bench: Bench,
@@ -88,13 +90,17 @@ impl Debug {
             confirmed.push(self.lab.confirm(hypothesis, &shelf, &bench, work.stop).await);
         }
         drop(bench);
-        if runs && work.edits == Edits::AsData {
+        let mut wrote = self.wrote.clone();
+        if runs {
             // Whatever differs now, the tests wrote; it is taken back with the rest.
+            wrote.add(&work.site.changes().map_err(|e| gates.broken(&e))?);
+        }
+        if runs && work.edits == Edits::AsData {
             let marked = work.site.armed().and_then(|armed| Ok(armed.mark_by_products()?));
             marked.map_err(|e| gates.broken(&e))?;
         }
         let proof = hypotheses::proof(examined.checks, self.repro.as_ref(), &confirmed);
-        Ok(Answer { job: self, found: &found, confirmed: &confirmed, shelf: &shelf }.held(proof))
+        Ok(Answer { job: self, found: &found, confirmed: &confirmed, shelf: &shelf, wrote }.held(proof))
     }
 }
 

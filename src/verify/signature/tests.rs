@@ -46,6 +46,12 @@ fn the_same_error_is_found_again_whatever_the_numbers_and_directories() {
             "error[E0425]: cannot find value `x` in this scope\n --> src/a.rs:1:2",
             "error[E0425]: cannot find value `x` in this scope\n  --> src/a.rs:9:9",
         ),
+        ("It ends with `ValueError: bad row`.", "ValueError: bad row"),
+        ("report.sh: line 3: jq: command not found", "report.sh: line 9: jq: command not found"),
+        (
+            "src/a.ts(12,5): error TS2322: Type 'x' is not assignable to 'y'.",
+            "/ci/src/a.ts(2,1): error TS2322: Type 'x' is not assignable to 'y'.",
+        ),
         ("2026-01-01T10:00:00Z ERROR pool: connection refused", "2027-05-05T11:11:11Z ERROR pool: connection refused"),
     ] {
         assert!(is_in(error, output), "{:?}\nnot in {output}", Signature::of(error));
@@ -112,6 +118,16 @@ fn two_reports_of_one_error_are_the_same_and_others_are_not() {
     let prose = "saving twice writes an empty file";
     assert!(Signature::of(prose).is_same(&Signature::of(prose)));
     assert!(!Signature::of("").is_same(&Signature::of("")));
+}
+
+#[test]
+fn the_statement_is_shown_as_it_was_printed() {
+    for (error, line) in
+        [(RUST, "index out of bounds: the len is 3 but the index is 7"), (PYTHON, "KeyError: 'colour'")]
+    {
+        assert_eq!(Signature::of(error).statement_in(error), Some(line));
+    }
+    assert_eq!(Signature::of("").statement_in(""), None);
 }
 
 #[test]

@@ -60,6 +60,7 @@ fn what_the_command_writes_is_taken_back_before_anybody_is_asked() {
     let spoils = "sh -c 'echo ruined > report.sh; echo x > new.txt; rm full.txt; echo RowError: the first row has no fields >&2; exit 1'";
     let result = asked(&mut bench, Some(spoils));
     assert_eq!((&result["status"], &result["verified"]), (&json!("pass"), &json!(true)), "{result:#}");
+    assert_eq!(result["details"]["taken_back"], json!(["full.txt", "new.txt", "report.sh"]), "{result:#}");
     assert!(!bench.asked_of("small")[0].contains("ruined\n"), "the file is shown as it was");
     assert_eq!(bench.tree(), before);
 }

@@ -9,6 +9,9 @@ use crate::claude_cli::rows::{result, run};
 use crate::claude_cli::write_program;
 use crate::tdd::bench::trail;
 
+/// Tests of no known runner, which write into the project.
+const TESTS: &str = "sh -c 'echo x > made.txt; exit 1'";
+
 #[test]
 fn a_free_command_is_shown_and_never_run() {
     let answer = spoilt(|h| {
@@ -18,8 +21,9 @@ fn a_free_command_is_shown_and_never_run() {
     });
     let mut bench = project(&["small"]).answers("small", &answer);
     let before = bench.tree();
-    let result = bench.call("debug", json!({"error": ERROR, "repro_cmd": REPRO, "test_cmd": "sh -c 'exit 1'"}));
+    let result = bench.call("debug", json!({"error": ERROR, "repro_cmd": REPRO, "test_cmd": TESTS}));
     assert_eq!(result["status"], "pass", "{result:#}");
+    assert_eq!(result["details"]["taken_back"], json!(["made.txt"]), "{result:#}");
     assert_eq!(result["details"]["hypotheses"][0]["command"], "touch canary");
     let second = &result["details"]["hypotheses"][1];
     assert_eq!((&second["outcome"], &second["as_predicted"]), (&json!("could_not_run"), &json!(null)), "{second:#}");
@@ -92,7 +96,12 @@ fn files_that_cannot_be_shown_are_named_and_a_secret_is_not_cited() {
 #[test]
 fn an_agent_that_changes_files_is_refused_and_undone() {
     let agent = tempfile::tempdir().unwrap();
-    fs::write(agent.path().join("out"), run(&result(|r| r["structured_output"] = sound()))).unwrap();
+    // One of its hypotheses has the tests run, which write too.
+    let answer = spoilt(|h| {
+        h[2]["confirm"] = json!({"run_test": "reports"});
+        (h[2]["expect_if_true"], h[2]["expect_if_false"]) = (json!("fails"), json!("passes"));
+    });
+    fs::write(agent.path().join("out"), run(&result(|r| r["structured_output"] = answer.clone()))).unwrap();
     for (does, trail_is) in [
         ("true", "agent accepted"),
         ("echo fixed > report.sh; echo x > new.txt; rm full.txt", "agent tampered | small accepted"),
@@ -109,9 +118,11 @@ fn an_agent_that_changes_files_is_refused_and_undone() {
         bench.say("small", &spoilt(|h| h[0]["title"] = json!("nothing in the file")));
         let before = bench.tree();
         let repro = "sh -c 'echo x > trace.txt; sh report.sh empty.txt'";
-        let result = bench.call("debug", json!({"error": ERROR, "repro_cmd": repro}));
+        let result = bench.call("debug", json!({"error": ERROR, "repro_cmd": repro, "test_cmd": TESTS}));
         assert_eq!(trail(&result), trail_is, "{does}: {result:#}");
         assert_eq!(result["verified"], true, "{does}");
+        let wrote = if does == "true" { json!(["made.txt", "trace.txt"]) } else { json!(["trace.txt"]) };
+        assert_eq!(result["details"]["taken_back"], wrote, "{does}");
         if trail_is.contains("tampered") {
             let feedback = text(&result["attempts"][0], "feedback");
             assert!(feedback.contains("nothing may be changed by a diagnosis"), "{feedback}");

@@ -84,12 +84,16 @@ fn a_command_that_floods_or_never_ends_is_bounded() {
 
 #[test]
 fn a_cancel_while_the_command_runs_leaves_the_project_as_it_was() {
-    let mut bench = project(&["small"]);
+    let mut bench = project(&["small"]).env("SUPERVISOR_LIMITS__LOCK_WAIT_S", "0");
     let before = bench.tree();
     let repro = "sh -c 'echo ruined > report.sh; echo x > new.txt; sleep 1000'";
     let arguments = json!({"project_root": bench.root(), "error": ERROR, "repro_cmd": repro, "session_id": "stopped"});
     bench.session().call(7, "debug", arguments);
     until("the command to write", || bench.project.path().join("new.txt").exists());
+    // Nobody else gets in meanwhile: what stands there now is not the project.
+    let busy = bench.call("debug", json!({"error": ERROR}));
+    assert_eq!(busy["status"], "error", "{busy:#}");
+    assert!(text(&busy, "message").contains("debug"), "it says who: {busy:#}");
     bench.session().cancel(7);
     let log = bench.state.path().join("state/sessions/stopped.jsonl");
     until("the entry", || std::fs::read_to_string(&log).is_ok_and(|text| text.contains("cancelled")));

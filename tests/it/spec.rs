@@ -313,6 +313,37 @@ fn words_that_ask_for_approval_change_neither_gates_nor_document() {
     );
 }
 
+/// What only looks like a fault is none.
+#[test]
+fn honest_words_are_taken_and_a_key_in_the_requirements_goes_nowhere() {
+    let key = "sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789";
+    let requirements = format!("- serve breakfast orders\n- list `TODO` comments; the key is {key}\n- be fast");
+    let mut honest = good();
+    honest["problem"] = json!("A todo list of orders: `TBD` marks stay in the notes; none of them is lost.");
+    honest["criteria"] = json!([
+        {"id": "AC-1", "text": "Every breakfast order goes through `fast_path` or fast_lane", "test": {"command": "cargo test breakfast"}},
+        {"id": "AC-2", "text": "`TODO` comments are listed by src/quick.rs", "test": {"command": "grep -rn TODO src"}},
+        {"id": "AC-3", "text": "Orders are listed fast: p95 ≤ 200 ms", "test": {"command": "cargo bench -- listing"}},
+    ]);
+    honest["requirement_map"] = json!([
+        {"requirement": "R1", "criteria": ["AC-1"]},
+        {"requirement": "r2", "criteria": ["ac-2"]},
+        {"requirement": "R3", "criteria": ["AC-3"]},
+    ]);
+    let mut bench = bench(&["small"]).answers("small", &honest);
+    let spec = bench.call("spec", json!({"requirements": requirements, "session_id": "keys"}));
+    assert_eq!((spec["status"].as_str(), spec["verified"].as_bool()), (Some("pass"), Some(true)), "{spec:#}");
+    let log = fs::read_to_string(bench.state.path().join("state/sessions/keys.jsonl")).unwrap();
+    for place in [bench.read("docs/spec.md"), bench.asked_of("small").concat(), spec.to_string(), log] {
+        assert!(!place.contains(key) && place.contains("redacted"), "{place}");
+    }
+
+    let vague = bad("/criteria/2/text", json!("Orders are listed fast"));
+    bench.say("small", &vague);
+    let spec = bench.call("spec", json!({"requirements": REQUIREMENTS, "output_path": "other.md"}));
+    assert_eq!(trail(&spec), "small rejected", "without its number the same word is refused: {spec:#}");
+}
+
 #[test]
 fn an_agent_that_writes_the_document_itself_is_undone() {
     let agent = tempfile::tempdir().unwrap();

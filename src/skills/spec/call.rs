@@ -72,8 +72,9 @@ async fn prepare(
     call: &Call,
 ) -> Result<(Site, Spec), Early> {
     let discipline = SPEC.load(begun.means.prompts.as_deref()).and_then(|t| t.fill(&[])).map_err(Early::error)?;
-    let requirements =
-        Requirements::split(&asked.requirements).map_err(|e| Early::error(format!("`requirements` {e}")))?;
+    // They are repeated in the document, where no key belongs.
+    let requirements = begun.means.redactor.redact(&asked.requirements);
+    let requirements = Requirements::split(&requirements).map_err(|e| Early::error(format!("`requirements` {e}")))?;
     let state = begun.app.state().map_err(Early::error)?;
     let workspace =
         Workspace::open(Path::new(&asked.project_root), caps(begun.routing()), &state).map_err(Early::error)?;

@@ -10,7 +10,7 @@ use crate::words;
 
 /// A specification as a model hands it in; nothing about it is known yet.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "an object with the eight sections")]
 pub struct Draft {
     pub problem: String,
     pub criteria: Vec<GivenCriterion>,
@@ -23,7 +23,7 @@ pub struct Draft {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "an object with `id`, `text` and `test`")]
 pub struct GivenCriterion {
     pub id: String,
     pub text: String,
@@ -32,7 +32,7 @@ pub struct GivenCriterion {
 
 /// One of three kinds, told apart by which fields are there.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "an object that holds one kind of test")]
 pub struct GivenTest {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub command: String,
@@ -53,14 +53,14 @@ pub struct GivenTest {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "an object with `decision` and `rationale`")]
 pub struct Decision {
     pub decision: String,
     pub rationale: String,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "an object with `risk` and `mitigation`")]
 pub struct Risk {
     pub risk: String,
     pub mitigation: String,
@@ -68,7 +68,7 @@ pub struct Risk {
 
 /// Where one requirement went: to criteria, to an exclusion, or to a question; the last two counted from 1.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "an object with `requirement` and where it went")]
 pub struct Mapping {
     pub requirement: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -80,7 +80,7 @@ pub struct Mapping {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default, deny_unknown_fields, expecting = "an object with `requirement` and `question`")]
 pub struct Question {
     /// The requirement it is about.
     pub requirement: String,

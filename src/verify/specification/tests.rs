@@ -142,6 +142,11 @@ fn each_fault_is_found_and_named() {
         assert!(first.len() < 700, "{first}");
     }
     assert_eq!(count, 38);
+    let told = faults(&with("/criteria/0/test", json!("cargo test")));
+    assert!(
+        told[0].contains("`criteria[0].test`") && told[0].contains("an object that holds one kind of test"),
+        "{told:?}"
+    );
     let mut unknown = good();
     unknown["out_of_scop"] = json!([]);
     assert!(faults(&unknown)[0].contains("unknown field `out_of_scop`"), "{:?}", faults(&unknown));

@@ -11,7 +11,8 @@ use super::placeholders::outside_code;
 use super::testable::Test;
 use super::{quoted, verdict};
 
-/// Whole words, each in the forms it is used in.
+/// Whole words, each in the forms it is used in. Left out are those that are as often used in an honest sense:
+/// `simple`, `good`, `secure`, `sufficient` (permissions), `graceful` (shutdown).
 const WORDS: &[&str] = &[
     "fast",
     "faster",
@@ -22,17 +23,12 @@ const WORDS: &[&str] = &[
     "quickest",
     "speedy",
     "speedily",
-    "swift",
     "swiftly",
     "easy",
     "easier",
     "easily",
     "effortless",
     "effortlessly",
-    "simple",
-    "simpler",
-    "simply",
-    "straightforward",
     "robust",
     "robustly",
     "robustness",
@@ -57,15 +53,12 @@ const WORDS: &[&str] = &[
     "modern",
     "smooth",
     "smoothly",
-    "graceful",
     "gracefully",
     "elegant",
     "elegantly",
     "powerful",
     "optimal",
     "optimally",
-    "optimized",
-    "optimised",
     "convenient",
     "conveniently",
     "appropriate",
@@ -74,17 +67,10 @@ const WORDS: &[&str] = &[
     "adequately",
     "reasonable",
     "reasonably",
-    "sufficient",
     "sufficiently",
-    "acceptable",
     "acceptably",
     "nice",
     "nicely",
-    "good",
-    "better",
-    "best",
-    "great",
-    "usable",
     "maintainable",
     "user-friendly",
     "easy-to-use",
@@ -212,7 +198,9 @@ mod tests {
             "Only fast-forward merges are made",
             "It stops fail-fast at the first error",
             "Reads src/fast.rs and Mode::Quick",
-            "Writes good.csv",
+            "Writes quick.csv",
+            "Without sufficient permissions it answers 403",
+            "Builds with Swift",
             "The simplex method ends",
         ] {
             assert_eq!(of(text), None, "{text}");

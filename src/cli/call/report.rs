@@ -81,7 +81,8 @@ impl fmt::Display for Report<'_> {
         if !more.attempts.is_empty() {
             self.part(f, "cost", &cost(more.cost_usd))?;
         }
-        if let Some(ms) = more.duration_ms.filter(|ms| *ms >= 100) {
+        // A call that was refused before anything happened took no time worth telling.
+        if let Some(ms) = more.duration_ms.filter(|_| answer.status != Status::Error || !more.attempts.is_empty()) {
             self.part(f, "took", &seconds(ms))?;
         }
         self.part(f, "session", &words::plain(&more.session_id))?;

@@ -7,6 +7,10 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::lines::Splitter;
 
+/// Bytes read at once: at first, and from a program that says much.
+const FIRST: usize = 8 * 1024;
+const WHOLE_PIPE: usize = 64 * 1024;
+
 /// How much of a stream is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
@@ -77,11 +81,15 @@ impl Captured {
 /// Reads a stream to its end. Dropped before that, what was read so far is kept.
 pub(super) async fn drain(from: Option<impl AsyncRead + Unpin>, into: &mut Captured, mut lines: Option<Splitter>) {
     let Some(mut from) = from else { return };
-    let mut buffer = vec![0; 64 * 1024];
+    // Most programs say little; whoever fills this once is read in pieces as large as a pipe holds.
+    let mut buffer = vec![0; FIRST];
     while let Ok(n @ 1..) = from.read(&mut buffer).await {
         into.push(&buffer[..n]);
         if let Some(lines) = &mut lines {
             lines.push(&buffer[..n]);
+        }
+        if n == FIRST {
+            buffer.resize(WHOLE_PIPE, 0);
         }
     }
     if let Some(lines) = lines {

@@ -18,10 +18,10 @@ use crate::server::{Call, Parameters, Server};
 
 #[tool_router(router = spec_tool, vis = "pub(crate)")]
 impl Server {
-    /// Turn requirements into a spec file. Checked: each criterion has an id and a test, no placeholder or vague word,
-    /// each requirement is mapped. Too vague: error with the questions, nothing written.
+    /// Write a spec from requirements. Checked: each criterion has a test, nothing is vague or left open, each
+    /// requirement is mapped. Too vague: error with questions, nothing written.
     #[tool(annotations(
-        title = "Write a specification",
+        title = "Write a spec",
         read_only_hint = false,
         destructive_hint = false,
         idempotent_hint = false,

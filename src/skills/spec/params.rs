@@ -3,12 +3,12 @@
 use crate::skills::common::{filled, params};
 
 params!(SpecParams {
-    /// What is wanted: a list or prose
+    /// List or prose
     requirements: String,
-    /// Markdown file; default docs/spec.md
+    /// Default docs/spec.md
     #[serde(default, skip_serializing_if = "Option::is_none")]
     output_path: Option<String>,
-    /// Update the file if it exists
+    /// Update an existing file
     #[serde(default)]
     overwrite: bool,
 });

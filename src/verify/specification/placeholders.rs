@@ -66,13 +66,14 @@ pub(super) fn find(text: &str) -> Option<String> {
     (ALONE.contains(&alone.as_str()) || !says(&looked_at)).then(|| text.trim().to_owned())
 }
 
-/// The text without what stands between two backticks.
+/// The text without what stands between two backticks, and without what nobody sees: it could part a word.
 pub(super) fn outside_code(text: &str) -> String {
     let parts: Vec<&str> = text.split('`').collect();
     // An odd backtick at the end opens nothing.
     let closed = if parts.len() % 2 == 1 { parts.len() } else { parts.len() - 1 };
     let prose = parts.iter().enumerate().filter(|(n, _)| n % 2 == 0 || *n >= closed).map(|(_, part)| *part);
-    prose.collect::<Vec<_>>().join(" ")
+    let unseen = |c: &char| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}');
+    prose.collect::<Vec<_>>().join(" ").chars().filter(|c| !unseen(c)).collect()
 }
 
 #[cfg(test)]
@@ -104,6 +105,7 @@ mod tests {
             "`TBD`",
             "see above",
             "____",
+            "The format is T\u{200b}BD",
         ] {
             assert!(find(text).is_some(), "{text}");
         }

@@ -177,6 +177,7 @@ mod tests {
             ("fast for 3 users", "fast"),
             ("fast on v2", "fast"),
             ("fast as R2 says", "fast"),
+            ("it is fa\u{ad}st", "fast"),
         ] {
             assert_eq!(of(text).as_deref(), Some(word), "{text}");
         }

@@ -2,6 +2,7 @@
 //! The statements in it, compared without what differs from run to run. Knows how runtimes say what went wrong.
 //! Does not know who reports it.
 
+mod common;
 mod normal;
 
 use std::sync::LazyLock;
@@ -11,6 +12,7 @@ use regex::Regex;
 use super::report::without_colour;
 use crate::process::End;
 use crate::words;
+use common::{has_content, is_boilerplate, signal};
 use normal::{normal, place};
 
 /// What an error is known by. Any one of its marks, found whole, is the error.
@@ -59,86 +61,6 @@ static HINTS: LazyLock<Regex> = LazyLock::new(|| {
                  cannot|undefined|deadlock|overflow|out of (bounds|range|memory)|invalid|unexpected";
     Regex::new(&format!("(^|[^a-z0-9_])({hints})([^a-z0-9_]|$)")).expect("a pattern that the tests compile")
 });
-
-/// Every failing command says these.
-const BOILERPLATE: &[&str] = &[
-    "could not compile",
-    "previous error",
-    "test failed, to rerun",
-    "test result:",
-    "targets failed",
-    "process didn't exit",
-    "command failed",
-    "npm err!",
-    "npm error",
-    "elifecycle",
-    "make: ***",
-    "exit status",
-    "exit code",
-    "exited with",
-    "build failed",
-    "rust_backtrace",
-    "for more information about this error",
-    "short test summary",
-];
-
-/// Words that could stand in any error.
-const ANYBODYS: &[&str] = &[
-    "error",
-    "errors",
-    "exception",
-    "fatal",
-    "failed",
-    "failure",
-    "failures",
-    "fail",
-    "fails",
-    "panic",
-    "panicked",
-    "assert",
-    "assertion",
-    "assertionerror",
-    "test",
-    "tests",
-    "result",
-    "passed",
-    "pass",
-    "ignored",
-    "the",
-    "with",
-    "and",
-    "for",
-    "was",
-    "not",
-    "left",
-    "right",
-    "line",
-    "file",
-    "main",
-    "most",
-    "recent",
-    "call",
-    "last",
-    "true",
-    "false",
-    "none",
-    "null",
-    "expected",
-    "actual",
-    "got",
-    "but",
-    "runtime",
-    "unknown",
-    "something",
-    "went",
-    "wrong",
-    "abort",
-    "aborted",
-    "aborting",
-    "crash",
-    "crashed",
-    "warning",
-];
 
 impl Signature {
     pub fn of(error: &str) -> Self {
@@ -290,39 +212,10 @@ fn is_frame(line: &str) -> bool {
         .any(|start| line.starts_with(start))
 }
 
-fn is_boilerplate(line: &str) -> bool {
-    BOILERPLATE.iter().any(|words| line.contains(words))
-}
-
-/// Is there a word that not every error has?
-fn has_content(line: &str) -> bool {
-    let is_word = |word: &&str| word.chars().filter(|c| c.is_alphabetic()).count() >= 3;
-    line.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(is_word).any(|word| !ANYBODYS.contains(&word))
-}
-
 fn contains(line: &str, part: &str) -> bool {
     let is_border = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '_');
     line.match_indices(part)
         .any(|(at, _)| is_border(line[..at].chars().next_back()) && is_border(line[at + part.len()..].chars().next()))
-}
-
-/// The signal that a line tells of, in the words of shells and runtimes.
-fn signal(line: &str) -> Option<i32> {
-    const WORDS: &[(&str, i32)] = &[
-        ("segmentation fault", 11),
-        ("sigsegv", 11),
-        ("bus error", 7),
-        ("sigbus", 7),
-        ("sigabrt", 6),
-        ("aborted (core dumped)", 6),
-        ("floating point exception", 8),
-        ("sigfpe", 8),
-        ("illegal instruction", 4),
-        ("sigill", 4),
-        ("sigkill", 9),
-    ];
-    let line = line.to_lowercase();
-    WORDS.iter().find(|(words, _)| line.contains(words)).map(|(_, signal)| *signal)
 }
 
 #[cfg(test)]

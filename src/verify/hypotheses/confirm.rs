@@ -145,7 +145,8 @@ fn judged(run: &TestRun, names: &[TestName]) -> (Option<Outcome>, String) {
         0 => (None, names.first().map_or_else(String::new, |name| format!("`{name}` is skipped"))),
         n => {
             let more = if n > 3 { format!(" and {}", words::count(n - 3, "other")) } else { String::new() };
-            (Some(Outcome::Passes), format!("{}{more} pass", passed[..n.min(3)].join(", ")))
+            let verb = if n == 1 { "passes" } else { "pass" };
+            (Some(Outcome::Passes), format!("{}{more} {verb}", passed[..n.min(3)].join(", ")))
         }
     }
 }

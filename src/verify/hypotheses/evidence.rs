@@ -7,6 +7,8 @@ use super::super::citations::{BadCitation, Cited, Source, Sources};
 use super::draft::Pointer;
 use crate::words;
 
+/// Bytes of all files that one answer may cite.
+const MOST_BYTES: usize = 16 << 20;
 /// A shorter quote could stand anywhere.
 const SHORTEST_QUOTE: usize = 6;
 
@@ -23,15 +25,22 @@ impl Shelf {
         files: impl Iterator<Item = &'a str>,
         read: impl Fn(&str) -> Result<(PathBuf, String), String>,
     ) -> Self {
-        let mut shelf = Self::default();
+        let (mut shelf, mut bytes) = (Self::default(), 0);
         for said in files {
             if shelf.named.contains_key(said) {
                 continue;
             }
-            let found = read(said).map(|(path, text)| {
-                shelf.sources.add(path.clone(), text);
-                path
-            });
+            let found = match read(said) {
+                Ok((_, text)) if bytes + text.len() > MOST_BYTES => {
+                    Err(String::from("more files are cited than the server reads for one answer; cite fewer"))
+                }
+                Ok((path, text)) => {
+                    bytes += text.len();
+                    shelf.sources.add(path.clone(), text);
+                    Ok(path)
+                }
+                Err(why) => Err(why),
+            };
             shelf.named.insert(said.to_owned(), found);
         }
         shelf
@@ -123,6 +132,14 @@ mod tests {
 
     fn cite(file: &str, line: usize, quote: &str) -> Result<Cited, String> {
         shelf().cite(&Pointer { file: file.into(), line, quote: quote.into() })
+    }
+
+    #[test]
+    fn an_answer_that_cites_everything_is_read_only_so_far() {
+        let names: Vec<String> = (0..40).map(|n| format!("f{n}")).collect();
+        let shelf = Shelf::of(names.iter().map(String::as_str), |said| Ok((said.into(), "x".repeat(1 << 20))));
+        assert_eq!(names.iter().filter(|name| shelf.find(name).is_ok()).count(), 16);
+        assert!(shelf.find("f39").is_err_and(|why| why.contains("cite fewer")));
     }
 
     #[test]

@@ -17,6 +17,10 @@ const MOST: usize = 5;
 const MECHANISM_WORDS: usize = 8;
 /// And this many that the error itself does not say.
 const NEW_WORDS: usize = 4;
+/// More are not looked at one by one.
+const MOST_READ: usize = 20;
+/// Lines that one cause may be shown by.
+const MOST_EVIDENCE: usize = 20;
 /// Words of an error that a mechanism is compared with.
 const ERROR: usize = 4 * 1024;
 
@@ -30,6 +34,9 @@ pub struct Examined {
 
 /// Looks at every draft. `error` is what is to be explained.
 pub fn examine(drafts: &[Draft], error: &str, shelf: &Shelf) -> Examined {
+    if drafts.len() > MOST_READ {
+        return Examined { checks: vec![count(drafts)], hypotheses: None };
+    }
     let experiments: Vec<Result<Planned, String>> = drafts.iter().map(|draft| planned(draft, shelf)).collect();
     let checks = vec![
         count(drafts),
@@ -188,6 +195,10 @@ fn evidence(drafts: &[Draft], shelf: &Shelf) -> Check {
     for (n, draft) in drafts.iter().enumerate() {
         if draft.evidence.is_empty() {
             wrong.push(format!("{} has no evidence: cite at least one line as `file` and `line`", draft.called(n)));
+        }
+        if draft.evidence.len() > MOST_EVIDENCE {
+            wrong.push(format!("{} cites more than {MOST_EVIDENCE} lines: cite those that matter", draft.called(n)));
+            continue;
         }
         let bad = draft.evidence.iter().filter_map(|pointer| shelf.cite(pointer).err());
         wrong.extend(bad.map(|why| format!("{}: {why}", draft.called(n))));

@@ -72,6 +72,7 @@ fn every_defect_fails_its_own_gate_and_is_named() {
         ("test", "no regular expression", |h| h[0]["confirm"]["search"]["pattern"] = json!("(")),
         ("test", "there is no file `b.py`", |h| h[0]["confirm"]["search"]["file"] = json!("b.py")),
         ("evidence", "has no evidence", |h| h[2]["evidence"] = json!([])),
+        ("evidence", "more than 20 lines", |h| h[2]["evidence"] = json!(vec!["a.py:1"; 21])),
         ("evidence", "there is no line 99", |h| h[2]["evidence"][0]["line"] = json!(99)),
         ("evidence", "does not say", |h| h[2]["evidence"][0]["quote"] = json!("def save(path):")),
         ("evidence", "there is no file `b.py`", |h| h[2]["evidence"][0]["file"] = json!("b.py")),
@@ -81,7 +82,7 @@ fn every_defect_fails_its_own_gate_and_is_named() {
         }),
         ("distinct", "cannot tell them apart", |h| h[1]["confirm"] = h[0]["confirm"].clone()),
     ];
-    assert_eq!(rows.len(), 25);
+    assert_eq!(rows.len(), 26);
     for (gate, named, change) in rows {
         let wrong = spoilt(change);
         assert!(
@@ -99,6 +100,15 @@ fn five_copies_of_one_idea_are_one() {
     let wrong = failing(&answer);
     assert_eq!(wrong.iter().map(|(id, _)| *id).collect::<Vec<_>>(), ["distinct"]);
     assert_eq!(wrong[0].1.matches("one idea in other words").count(), 10);
+}
+
+#[test]
+fn a_flood_of_hypotheses_is_only_counted() {
+    let mut answer = sound();
+    let one = answer["hypotheses"][0].clone();
+    answer["hypotheses"] = json!(vec![one; 3_000]);
+    let wrong = failing(&answer);
+    assert!(matches!(wrong.as_slice(), [("count", said)] if said.starts_with("3000 of 3 to 5")), "{wrong:?}");
 }
 
 #[test]

@@ -42,7 +42,7 @@ class Person:
         self.home = os.path.join(room, "home")
         self.here = self.home
         os.makedirs(self.home)
-        inherited = {name: os.environ[name] for name in ("RUSTUP_HOME", "RUSTUP_TOOLCHAIN") if name in os.environ}
+        inherited = {name: os.environ[name] for name in ("RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "CARGO_TARGET_DIR") if name in os.environ}
         inherited.setdefault("RUSTUP_HOME", os.path.expanduser("~/.rustup"))
         registry = os.environ.get("CARGO_HOME", os.path.expanduser("~/.cargo"))
         tools = os.path.dirname(shutil.which("cargo") or "/usr/bin/cargo")

@@ -1,6 +1,6 @@
 //! `calls`: what the engine adds to a call whose models answer at once, with every safety on: shim, sweep, redaction,
 //! budgets, breaker, log. Beside it, in turns, two floors that do only the unavoidable: the same questions over one
-//! connection and the same programs, spawned plainly and through the shim.
+//! connection, the same programs, spawned plainly and through the shim, and one line on disk.
 //!
 //! As in the server, every call is a task of the runtime; in flight, each has a session of its own.
 //!
@@ -94,28 +94,32 @@ pub(crate) fn run() {
 async fn sequential(setting: Setting, gate: Arc<str>) {
     let Scenario { name, target, .. } = setting.scenario;
     let mut floor = Floor::new(setting.scenario, &gate).await;
-    let (mut plain, mut shim, mut engine, mut above) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut plain, mut shim, mut engine) = (Vec::new(), Vec::new(), Vec::new());
     for round in 0..ROUNDS + 5 {
+        // Each begins when nothing is left of the one before: a shim that is still leaving takes a core.
         let a = timed(floor.once(Spawn::Plain)).await;
         let b = timed(floor.once(Spawn::Shim)).await;
+        floor.settled().await;
         let c = timed(setting.call("bench")).await;
+        setting.settled().await;
         // The first rounds fill caches.
         if round >= 5 {
             plain.push(a);
             shim.push(b);
             engine.push(c);
-            // Within a round, so that a busy moment of the machine weighs on both.
-            above.push(micros(c) - micros(b));
         }
     }
-    above.sort_unstable();
+    // Within each round, so that a busy moment of the machine weighs on both.
+    let above = |of: fn(&Cost) -> i64| middle(engine.iter().zip(&shim).map(|(a, b)| of(a) - of(b)));
+    let took = |costs: &[Cost]| middle(costs.iter().map(|cost| micros(cost.took)));
     println!(
-        "{name}                                    {:>11} {:>12} {:>12}   {:>+6}   (target: {:+})",
-        micros(median(&mut plain)),
-        micros(median(&mut shim)),
-        micros(median(&mut engine)),
-        above[above.len() / 2],
+        "{name}                                    {:>11} {:>12} {:>12}   {:>+6}   (target: {:+}), own CPU {:+}",
+        took(&plain),
+        took(&shim),
+        took(&engine),
+        above(|cost| micros(cost.took)),
         micros(target),
+        above(|cost| micros(cost.cpu)),
     );
 }
 
@@ -157,7 +161,7 @@ async fn in_flight(setting: &Arc<Setting>, gate: &str) {
 /// What is not the engine's own doing, or not part of a call in words.
 async fn apart(setting: &Setting) {
     let mut log: Vec<_> = (0..ROUNDS).map(|_| setting.line()).collect();
-    println!("in each of them: one line in the log, on disk     {:>6} µs", micros(median(&mut log)));
+    println!("in each, floors too: one line in the log, on disk {:>6} µs", micros(median(&mut log)));
     let dir = tempfile::tempdir().unwrap();
     let project = dir.path().join("project");
     std::fs::create_dir(&project).unwrap();
@@ -169,14 +173,14 @@ async fn apart(setting: &Setting) {
     let mut times = Vec::new();
     for _ in 0..30 {
         let workspace = Workspace::open(&project, Caps::default(), &state).unwrap();
-        times.push(
-            timed(async {
-                let lease = workspace.lock(Mode::Exclusive, "bench", Duration::from_secs(10), &stop).await.unwrap();
-                let site = Site::arm(lease, &launcher).await.unwrap();
-                site.leave(Undo::Applied).await.unwrap();
-            })
-            .await,
-        );
+        let cost = timed(async {
+            let lease = workspace.lock(Mode::Exclusive, "bench", Duration::from_secs(10), &stop).await.unwrap();
+            let site = Site::arm(lease, &launcher).await.unwrap();
+            site.leave(Undo::Applied).await.unwrap();
+        })
+        .await;
+        times.push(cost.took);
+        launcher.settled().await;
     }
     println!("apart: lock, arm, watch and leave 100 files       {:>6} µs", micros(median(&mut times)));
 }
@@ -207,10 +211,28 @@ pub(crate) fn launcher() -> Launcher {
     Launcher::at(env!("CARGO_BIN_EXE_supervisor"))
 }
 
-async fn timed(work: impl Future<Output = ()>) -> Duration {
-    let began = Instant::now();
+/// What something took, and what of it this process computed itself: the gateway and both floors included, children not.
+#[derive(Debug, Clone, Copy)]
+struct Cost {
+    took: Duration,
+    cpu: Duration,
+}
+
+async fn timed(work: impl Future<Output = ()>) -> Cost {
+    let (began, before) = (Instant::now(), cpu());
     work.await;
-    began.elapsed()
+    Cost { took: began.elapsed(), cpu: cpu().saturating_sub(before) }
+}
+
+fn cpu() -> Duration {
+    let spent = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::try_from(spent).unwrap()
+}
+
+fn middle(values: impl Iterator<Item = i64>) -> i64 {
+    let mut values: Vec<_> = values.collect();
+    values.sort_unstable();
+    values[values.len() / 2]
 }
 
 fn median(times: &mut [Duration]) -> Duration {

@@ -1,14 +1,18 @@
-//! The unavoidable of a call: the same bytes over one kept connection, the same programs with the same arguments.
+//! The unavoidable of a call: the same bytes over one kept connection, the same programs with the same arguments, and
+//! a line of the log's length on disk, because nothing is answered before it is on record.
 
+use std::io::Write as _;
 use std::process::Stdio;
 
-use supervisor::process::{End, Spec, Stdin};
+use supervisor::process::{End, Launcher, Spec, Stdin};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 
 use super::{AGENT, Scenario, launcher};
 
+/// As long as the shortest entry of a call.
+const LINE: usize = 500;
 const QUESTION: &str = "a question of ordinary length ";
 
 #[derive(Debug, Clone, Copy)]
@@ -19,8 +23,11 @@ pub(super) enum Spawn {
 
 pub(super) struct Floor {
     scenario: Scenario,
+    launcher: Launcher,
     connection: Option<TcpStream>,
     request: Vec<u8>,
+    /// Opened once, where a log is opened for each line.
+    log: std::fs::File,
 }
 
 impl Floor {
@@ -33,7 +40,8 @@ impl Floor {
         let head =
             "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ";
         let request = format!("{head}{}\r\n\r\n{body}", body.len()).into_bytes();
-        Self { scenario, connection, request }
+        let log = tempfile::tempfile().unwrap();
+        Self { scenario, launcher: launcher(), connection, request, log }
     }
 
     pub(super) async fn once(&mut self, spawn: Spawn) {
@@ -43,9 +51,25 @@ impl Floor {
         for _ in 0..self.scenario.programs {
             match spawn {
                 Spawn::Plain => plain().await,
-                Spawn::Shim => through_the_shim().await,
+                Spawn::Shim => self.through_the_shim().await,
             }
         }
+        let (mut log, line) = (self.log.try_clone().unwrap(), "x".repeat(LINE));
+        let written =
+            tokio::task::spawn_blocking(move || log.write_all(line.as_bytes()).and_then(|()| log.sync_data()));
+        written.await.unwrap().unwrap();
+    }
+
+    /// Nothing of what was started is left, shims included.
+    pub(super) async fn settled(&self) {
+        self.launcher.settled().await;
+    }
+
+    async fn through_the_shim(&self) {
+        let mut spec = Spec::new(argv(), "/");
+        spec.stdin = Stdin::Bytes(QUESTION.repeat(70).into_bytes());
+        let finished = self.launcher.run(spec, &CancellationToken::new()).await;
+        assert_eq!(finished.end, End::Exited(0));
     }
 
     async fn post(&mut self) {
@@ -79,11 +103,4 @@ async fn plain() {
     stdin.write_all(QUESTION.repeat(70).as_bytes()).await.unwrap();
     drop(stdin);
     assert!(child.wait_with_output().await.unwrap().status.success());
-}
-
-async fn through_the_shim() {
-    let mut spec = Spec::new(argv(), "/");
-    spec.stdin = Stdin::Bytes(QUESTION.repeat(70).into_bytes());
-    let finished = launcher().run(spec, &CancellationToken::new()).await;
-    assert_eq!(finished.end, End::Exited(0));
 }

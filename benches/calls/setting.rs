@@ -19,6 +19,7 @@ use supervisor::engine::job::{Checked, Exhibit, Held, Job, Keeps, Question, Show
 use supervisor::engine::means::{Means, SessionBudgets};
 use supervisor::engine::run::{Request, run};
 use supervisor::engine::site::Site;
+use supervisor::process::Launcher;
 use supervisor::routing::{CallOverrides, Route, Sources, Tier, load};
 use supervisor::session::SessionLog;
 use supervisor::state::StateDir;
@@ -33,6 +34,7 @@ pub(super) struct Setting {
     route: Route,
     request: Request,
     log: SessionLog,
+    launcher: Launcher,
     _dir: tempfile::TempDir,
 }
 
@@ -57,8 +59,9 @@ impl Setting {
         let redactor = Arc::new(env.redactor(["GATE_KEY"]));
         let state = StateDir::at(dir.path().join("state")).unwrap();
         let log = SessionLog::open(&state).unwrap().redacting(Arc::clone(&redactor));
+        let launcher = launcher();
         let means = Means {
-            backends: Backends::new(Shared::new(launcher(), env.clone(), routing.max_workers)),
+            backends: Backends::new(Shared::new(launcher.clone(), env.clone(), routing.max_workers)),
             breaker: Breaker::new(routing.breaker),
             warmth: Warmth::new(None, env),
             redactor,
@@ -75,7 +78,7 @@ impl Setting {
             project_root: String::new(),
             input: json!({"question": "why?"}),
         };
-        Self { scenario, means, route, request, log, _dir: dir }
+        Self { scenario, means, route, request, log, launcher, _dir: dir }
     }
 
     pub(super) async fn call(&self, session: &str) {
@@ -87,6 +90,11 @@ impl Setting {
         .await;
         let asks = self.scenario.posts.max(1) + usize::from(self.scenario.programs > 1);
         assert_eq!((result.status, result.more.attempts.len()), (Status::Pass, asks), "{}", result.message);
+    }
+
+    /// Nothing of what was started is left, shims included.
+    pub(super) async fn settled(&self) {
+        self.launcher.settled().await;
     }
 
     /// One line as a call writes it.

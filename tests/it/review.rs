@@ -88,7 +88,7 @@ fn rows() -> Vec<Row> {
         (
             "five copies of one idea",
             good_but(|r| {
-                r["findings"] = json!(vec![finding(5, "return sum(prices) / len(prices)", "divides by zero"); 5])
+                r["findings"] = json!(vec![finding(5, "return sum(prices) / len(prices)", "divides by zero"); 5]);
             }),
             &["4 of 5 findings do not hold", "says the same as one before it"],
         ),

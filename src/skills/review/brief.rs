@@ -39,7 +39,11 @@ impl Brief {
         let schema = self.schema();
         let window = (tier.model.context as usize * TOKEN).min(MOST);
         let before = words::cut_middle(&evidence.render(), window / 6).into_owned();
-        let task = words::cut_middle(&self.task, window / 4).into_owned();
+        let task = &self.task;
+        if task.len() > window / 4 {
+            let (has, most) = (task.len(), window / 4);
+            return Err(format!("requirements and context have {has} bytes, and its window leaves {most} for them"));
+        }
         let fixed = self.discipline.len() + schema.to_string().len() + task.len() + REPLY.len() + 1000;
         // A quarter stays free for the answer; what was tried before has its room also if nothing was, so that all
         // tiers of one window are shown the same.

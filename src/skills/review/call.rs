@@ -133,7 +133,7 @@ impl Start<'_> {
             );
             let unseen = material.covered.iter().filter_map(|file| Some((file.file.as_str(), file.note.as_ref()?)));
             let unseen = unseen.filter(|(file, _)| material.scope.source(Path::new(file)).is_none());
-            for (file, why) in unseen.take(50) {
+            for (file, why) in unseen.take(20) {
                 task += &format!("not shown: `{}` {why}\n", words::plain(file));
             }
         }

@@ -18,6 +18,7 @@ use crate::skills::common::Gates;
 use crate::verify::Proof;
 use crate::verify::findings::{self, Part};
 use crate::words;
+use crate::workspace::ChangeSet;
 
 /// A review, ready to be asked.
 pub(super) struct Review {
@@ -79,13 +80,13 @@ impl Job for Review {
 
 impl Review {
     async fn judge(&self, work: Work<'_>, gates: &mut Gates) -> Result<Held, Failed> {
-        let touched = |paths: Vec<PathBuf>| -> Vec<PathBuf> { paths };
-        let (by_worker, by_others) = match work.edits {
-            Edits::InPlace => (touched(work.changed.changes.iter().map(|c| c.path.clone()).collect()), Vec::new()),
+        let paths = |changed: &ChangeSet| changed.changes.iter().map(|change| change.path.clone()).collect();
+        let (by_worker, by_others): (Vec<PathBuf>, Vec<PathBuf>) = match work.edits {
+            Edits::InPlace => (paths(work.changed), Vec::new()),
             // Who has no tools has touched nothing: it was somebody else, and is said.
             Edits::AsData => {
                 let (changed, _) = work.site.review(0).await.map_err(|error| gates.broken(&error))?;
-                (Vec::new(), touched(changed.changes.into_iter().map(|c| c.path).collect()))
+                (Vec::new(), paths(&changed))
             }
         };
         let untouched = findings::untouched(&by_worker);

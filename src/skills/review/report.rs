@@ -17,8 +17,10 @@ const FINDINGS: usize = 30;
 const DROPPED: usize = 10;
 const FILES: usize = 30;
 const REQUIREMENTS: usize = 50;
+/// Bytes of the findings in the result.
+const FINDING_BYTES: usize = 20 * 1024;
 /// Bytes of the lines in `runner_output`.
-const LINES: usize = 12 * 1024;
+const LINES: usize = 8 * 1024;
 /// Bytes of what a verifier is shown beside the answer.
 const EXHIBIT: usize = 20 * 1024;
 
@@ -90,8 +92,16 @@ impl Report<'_> {
 
     fn details(&self, findings: &[&Finding]) -> Value {
         let count = |severity: Severity| findings.iter().filter(|f| f.severity == severity).count();
+        let mut room = FINDING_BYTES;
+        let fits = |finding: &&&Finding| {
+            let size = finding.quote.len() + finding.why.len() + finding.fix.len() + 200;
+            room = room.saturating_sub(size);
+            room > 0
+        };
+        let told: Vec<_> = findings.iter().take(FINDINGS).take_while(fits).collect();
+        let shown = told.len();
         let mut details = json!({
-            "findings": findings.iter().take(FINDINGS).collect::<Vec<_>>(),
+            "findings": told,
             "counts": {
                 "critical": count(Severity::Critical),
                 "warning": count(Severity::Warning),
@@ -106,7 +116,7 @@ impl Report<'_> {
                 details["left_out"][what] = json!(all - most);
             }
         };
-        left_out("findings", findings.len(), FINDINGS);
+        left_out("findings", findings.len(), shown);
         left_out("coverage", self.material.covered.len(), FILES);
         left_out("dropped", self.judged.dropped.len(), DROPPED);
         left_out("requirements", self.judged.answers.len(), REQUIREMENTS);

@@ -131,6 +131,9 @@ fn a_tier_whose_window_is_far_too_small_leaves_it_to_the_next() {
         "{message}"
     );
     assert!(message.contains("name fewer files"), "{message}");
+    let wordy = json!({"files": ["long.py"], "model": "small", "context": "more ".repeat(4000)});
+    let refused = bench.call("review", wordy);
+    assert!(text(&refused, "message").contains("requirements and context have 20"), "{refused:#}");
     assert!(bench.asked_of("small").is_empty());
 }
 
@@ -146,7 +149,9 @@ fn a_result_with_very_many_findings_stays_small_and_says_what_it_leaves_out() {
     let review = bench.call("review", json!({"files": ["a.py", "b.py", "c.py"]}));
     assert_eq!(text(&review, "message"), "90 warnings in 3 files");
     let details = &review["details"];
-    assert_eq!((details["findings"].as_array().unwrap().len(), &details["left_out"]["findings"]), (30, &json!(60)));
+    let told = details["findings"].as_array().unwrap().len();
+    assert!((10..=30).contains(&told), "{told}");
+    assert_eq!(details["left_out"]["findings"], 90 - told);
     assert!(review.to_string().len() < 50_000, "{}", review.to_string().len());
     assert!(text(&review, "runner_output").contains("bytes cut"), "{review:#}");
 }

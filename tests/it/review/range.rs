@@ -59,7 +59,7 @@ fn repository(tiers: &[&str]) -> (Bench, String) {
     (bench, base)
 }
 
-fn review_of(findings: Value) -> Value {
+fn review_of(findings: &[Value]) -> Value {
     json!({"findings": findings, "reviewed": reviewed(&["a.py", "new.py"])})
 }
 
@@ -75,7 +75,7 @@ fn what_changed_is_shown_with_numbers_and_only_that_may_be_cited() {
     let (bench, base) = repository(&["small", "large"]);
     // The line is real, but it was not shown.
     let unseen = json!({"severity": "warning", "file": "a.py", "line": 55, "quote": "line_55 = 55", "why": "is never used anywhere"});
-    let mut bench = bench.answers("small", &review_of(json!([unseen]))).answers("large", &review_of(json!([runs()])));
+    let mut bench = bench.answers("small", &review_of(&[unseen])).answers("large", &review_of(&[runs()]));
     // What lies in the working tree is not what is reviewed.
     fs::write(bench.root().join("a.py"), "not this\n").unwrap();
     let review = bench.call("review", json!({"base": base}));
@@ -134,7 +134,7 @@ fn commits_that_only_the_base_has_are_not_reviewed() {
     git(&root, &["reset", "-q", "--hard", &base]);
     fs::write(root.join("same.py"), "elsewhere = 1\n").unwrap();
     commit(&root);
-    bench.say("small", &review_of(json!([runs()])));
+    bench.say("small", &review_of(&[runs()]));
     let review = bench.call("review", json!({"base": "main", "head": "work"}));
     assert_eq!(review["status"], "pass", "{review:#}");
     assert_eq!(review["details"]["range"]["from"], base);
@@ -241,7 +241,7 @@ fn nothing_that_the_project_configures_is_run() {
         names.sort();
         names
     };
-    bench.say("small", &review_of(json!([runs()])));
+    bench.say("small", &review_of(&[runs()]));
     let review = bench.call("review", json!({"base": base}));
     assert_eq!(review["status"], "pass", "{review:#}");
     assert_eq!(sprung(), Vec::<String>::new());

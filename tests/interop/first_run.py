@@ -74,9 +74,10 @@ class Person:
     def masked(self, text):
         text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text)
         text = text.replace(self.home, "~").replace(os.path.realpath(self.home), "~")
-        text = text.replace(self.room, "/tmp/…").replace(self.env["CARGO_HOME"], "~/.cargo")
+        text = text.replace(self.env.get("CARGO_TARGET_DIR", "\0"), "~/supervisor/target").replace(self.room, "/tmp/…").replace(self.env["CARGO_HOME"], "~/.cargo")
         # What a build prints differs with what is in its cache.
         text = re.sub(r"(?m)^ +(Compiling|Downloading|Downloaded|Updating|Locking|Adding|Fresh|Blocking|Replacing|Replaced|Installing|Installed|Finished)\b.*\n", "", text)
+        text = re.sub(r"demo-[0-9a-f]{8}\b", "demo-ID", text)
         text = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:PORT", text)
         text = re.sub(r"\b\d{4}-\d\d-\d\dT[\d:.]+Z?", "TIME", text)
         text = re.sub(r"\b\d+(\.\d+)? ?(ms|s)\b", r"N \2", text)
@@ -113,7 +114,7 @@ def with_claude_code(person, claude):
     script = [{"when": re.escape(ASKED), "steps": [
                   call("mcp__supervisor__tdd_green", {"project_root": person.here, "test_path": "tests/price.rs"}),
                   say("The test passes now, and the server ran it itself. src/lib.rs took the percent off as cents; it takes a share of the price now.")]},
-              {"when": "Make the tests? ", "steps": worker},
+              {"when": "phase: green", "steps": worker},
               {"steps": [say("ok")]}]
     with ScriptedApi(script) as api:
         person.env.update({"ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": "not-a-key", "IS_SANDBOX": "1",

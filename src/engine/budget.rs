@@ -56,7 +56,10 @@ struct Spent {
 /// Which limit stands in the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Exceeded {
-    #[error("the budget in USD is used up; raise `budget_usd`")]
+    #[error(
+        "the budget in USD is used up, where an answer of unknown cost counts as all of it; raise `budget_usd`, or give \
+         the models a `price_in` and `price_out`"
+    )]
     Usd,
     #[error("the budget in tokens is used up")]
     Tokens,

@@ -38,6 +38,20 @@ pub trait Job: Send + Sync {
     /// Deterministic checks, cheapest first, with the server's own test runs last. Applies the edits of an answer that
     /// carries them; does not clean up: the walk restores whatever is not accepted.
     fn check<'a>(&'a self, work: Work<'a>) -> BoxFuture<'a, Checked>;
+
+    /// What the server itself found before anybody was asked; told also when no tier gave an answer.
+    fn found(&self) -> Option<Found> {
+        None
+    }
+}
+
+/// What is known whatever models say.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// Reads after a colon.
+    pub sentence: String,
+    /// An object.
+    pub details: Value,
 }
 
 /// What one tier is asked.

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::attempt::Attempt;
 use super::entry::{Entry, VERSION};
 use super::event::{Listener, Teller};
-use super::job::{Job, Keeps, Shown};
+use super::job::{Found, Job, Keeps, Shown};
 use super::means::Means;
 use super::result::{CallResult, Gate, More, Status};
 use super::site::{Site, blocking};
@@ -73,7 +73,7 @@ where
             let budget = means.budgets.call(&request.session_id, route.budget);
             let walk = Walk { means, job: &*job, route, budget: &budget, teller: &teller, stop };
             let walked = walk.run(&mut site).await;
-            conclude(route, request, site, walked).await
+            conclude(route, request, site, walked, job.found()).await
         }
     };
     result.more.session_id = request.session_id.clone();
@@ -89,7 +89,7 @@ where
 }
 
 /// Accepts or lets go, and says what came of it.
-async fn conclude(route: &Route, request: &Request, site: Site, walked: Walked) -> CallResult {
+async fn conclude(route: &Route, request: &Request, site: Site, walked: Walked, found: Option<Found>) -> CallResult {
     let Walked { ending, attempts, best } = walked;
     let mut result = early(request, Early::error(""));
     let keep = matches!(&ending, Ending::Accepted { held, .. } if held.keeps == Keeps::Changes);
@@ -135,6 +135,10 @@ async fn conclude(route: &Route, request: &Request, site: Site, walked: Walked) 
             }
             if let Some(last) = attempts.last() {
                 result.runner_output = last.runner_output.clone();
+            }
+            if let Some(found) = found {
+                let _ = write!(result.message, ". The server itself found: {}", found.sentence);
+                result.more.details = found.details;
             }
         }
         Ending::Cancelled => result.message = String::from("the call was cancelled; the project is as it was"),

@@ -166,6 +166,8 @@ fn when_no_tier_gives_a_sound_answer_there_is_none_and_the_error_says_why() {
     assert_eq!((&result["status"], &result["verified"]), (&json!("error"), &json!(false)));
     let message = text(&result, "message");
     assert!(message.contains("2 of 3 to 5") && message.contains("there is no line 70"), "{message}");
+    assert!(message.contains("The server itself found: reproduced"), "what was seen is not lost: {message}");
+    assert_eq!(result["details"]["reproduced"], true, "{result:#}");
 }
 
 #[test]

@@ -227,7 +227,7 @@ fn one(rank: usize, h: &Hypothesis, c: &Confirmation) -> Value {
     value
 }
 
-fn repro(repro: &Repro) -> Value {
+pub(super) fn repro(repro: &Repro) -> Value {
     let mut value = json!({
         "cmd": shown(repro.command(), 500),
         "exit_code": repro.exit_code(),

@@ -3,15 +3,16 @@
 use std::path::PathBuf;
 
 use futures_util::future::BoxFuture;
+use serde_json::json;
 
-use super::answer::{Answer, Wrote};
+use super::answer::{self, Answer, Wrote};
 use super::brief::Brief;
 use super::files;
 use super::visits::Visit;
 use crate::backend::Edits;
 use crate::engine::Cause;
 use crate::engine::evidence::Evidence;
-use crate::engine::job::{Checked, Failed, Held, Job, Question, Work};
+use crate::engine::job::{Checked, Failed, Found, Held, Job, Question, Work};
 use crate::routing::Tier;
 use crate::skills::common::{Gates, named};
 use crate::verify::hypotheses::{self, Draft, Experiment, Lab, Shelf};
@@ -53,6 +54,13 @@ impl Job for Debug {
 
     fn question(&self, tier: &Tier, _: Edits, evidence: &Evidence) -> Question {
         self.brief.question(tier, evidence)
+    }
+
+    fn found(&self) -> Option<Found> {
+        self.repro.as_ref().map(|repro| Found {
+            sentence: repro.sentence(),
+            details: json!({"reproduced": repro.is_reproduced(), "repro": answer::repro(repro)}),
+        })
     }
 
     fn check<'a>(&'a self, mut work: Work<'a>) -> BoxFuture<'a, Checked> {

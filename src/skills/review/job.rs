@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use super::brief::Brief;
 use super::material::Material;
-use super::report::Report;
+use super::report::{self, Report};
 use crate::backend::{Edits, Power};
 use crate::engine::Cause;
 use crate::engine::evidence::Evidence;
-use crate::engine::job::{Checked, Failed, Held, Job, Question, Work};
+use crate::engine::job::{Checked, Failed, Found, Held, Job, Question, Work};
 use crate::routing::Tier;
 use crate::skills::common::Gates;
 use crate::verify::Proof;
@@ -59,6 +59,10 @@ impl Job for Review {
         let (parts, questions) = self.brief.questions(&self.material, tier, evidence)?;
         *self.asked.lock().unwrap_or_else(PoisonError::into_inner) = parts;
         Ok(questions)
+    }
+
+    fn found(&self) -> Option<Found> {
+        report::of_the_scan(&self.material)
     }
 
     fn check<'a>(&'a self, work: Work<'a>) -> BoxFuture<'a, Checked> {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::material::{Material, Read};
 use crate::engine::Status;
-use crate::engine::job::{Exhibit, Held, Keeps, Shown};
+use crate::engine::job::{Exhibit, Found, Held, Keeps, Shown};
 use crate::verify::Proof;
 use crate::verify::findings::{Finding, Judged, Severity, Verdict};
 use crate::words;
@@ -169,6 +169,16 @@ impl Report<'_> {
         }
         Exhibit::Words { answer, material: words::cut_end(&material, EXHIBIT).into_owned() }
     }
+}
+
+/// What the server's own scan has to say when no model gave an answer.
+pub(super) fn of_the_scan(material: &Material) -> Option<Found> {
+    let findings: Vec<&Finding> = material.scanned.iter().take(FINDINGS).collect();
+    let lines: String = findings.iter().map(|finding| line(finding)).collect();
+    (!findings.is_empty()).then(|| Found {
+        sentence: words::cut_end(&lines.trim_end().replace('\n', "; "), 1000).into_owned(),
+        details: json!({"findings": findings}),
+    })
 }
 
 /// `critical src/a.rs:12 [security] why (fix: …)`

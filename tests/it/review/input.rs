@@ -197,6 +197,13 @@ fn what_the_server_finds_itself_stands_whatever_the_model_says() {
         "why": "a key stands in the source"}], "reviewed": clean(&names)["reviewed"]});
     bench.say("small", &cites);
     assert_eq!(bench.call("review", json!({"files": names}))["details"]["counts"]["critical"], 4);
+    // And when nobody gives an answer at all.
+    bench.say("small", &json!({"findings": [], "reviewed": []}));
+    let review = bench.call("review", json!({"files": names}));
+    assert_eq!((&review["status"], &review["verified"]), (&json!("error"), &json!(false)), "{review:#}");
+    let message = text(&review, "message");
+    assert!(message.contains("The server itself found: critical config.py:3 [secret in source]"), "{message}");
+    assert_eq!(review["details"]["findings"].as_array().map(Vec::len), Some(5));
 }
 
 #[test]

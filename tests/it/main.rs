@@ -34,6 +34,7 @@ mod process;
 mod real_claude;
 mod real_claude_chain;
 mod real_claude_tdd;
+mod real_claude_words;
 mod real_litellm;
 mod real_litellm_tdd;
 mod real_llama;

@@ -247,7 +247,7 @@ impl Bench {
     }
 
     /// The bodies of what the API was asked.
-    fn asked(&self) -> Vec<Value> {
+    pub(crate) fn asked(&self) -> Vec<Value> {
         let lines = self.log();
         let entries = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         entries

@@ -14,6 +14,7 @@ use supervisor::process::Launcher;
 use supervisor::routing::{BackendKind, Tier};
 use tokio_util::sync::CancellationToken;
 
+use crate::debug::bench as error;
 use crate::real_litellm::Gateway;
 use crate::skip::skip;
 use crate::tiers::tier;
@@ -60,6 +61,32 @@ async fn a_real_small_model_answers_by_schema_and_its_limits_are_told() {
     };
     let (_, steps) = server.ask(&strange).await;
     assert_eq!(steps, [Step::Asked, Step::AskedPlainly]);
+}
+
+/// What a tool asks for must be something that a server can hold a model to.
+#[tokio::test]
+async fn the_schemas_of_every_tool_are_taken_as_they_are() {
+    let Some(server) = Server::start() else { return };
+    let rows = [
+        (crate::review::bench::shop(&["small"]), "review", crate::review::bench::both()),
+        (error::project(&["small"]), "debug", json!({"error": error::ERROR, "repro_cmd": error::REPRO})),
+        (crate::tdd::bench::Bench::chain(&["small"], &[]), "spec", json!({"requirements": "read CSV files"})),
+    ];
+    for (mut bench, tool, mut arguments) in rows {
+        arguments["model"] = json!("small");
+        bench.say("small", &json!({}));
+        bench.call(tool, arguments);
+        let asked = std::fs::read_to_string(bench.state.path().join("answers.jsonl.asked")).unwrap();
+        let asked: serde_json::Value = serde_json::from_str(asked.lines().next().unwrap()).unwrap();
+        let mut ask = question("Answer in the form that is asked for.");
+        ask.schema = asked["schema"].clone();
+        let (answered, steps) = server.ask(&ask).await;
+        assert_eq!(steps, [Step::Asked], "{tool}: refused, and asked again without: {answered:?}");
+        // So small a model may talk to the end of its tokens; it is the form that counts.
+        if let Err(failure) = answered {
+            assert!(matches!(failure.why, AskError::AnswerCut { .. }), "{tool}: {failure:?}");
+        }
+    }
 }
 
 fn question(prompt: &str) -> Ask {

@@ -1,7 +1,7 @@
 //! Reviews over stdio with recorded reviewers: what stands is what the server found in the files itself.
 
 mod agent;
-mod bench;
+pub(crate) mod bench;
 mod beside;
 mod input;
 mod parts;

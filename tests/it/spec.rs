@@ -1,7 +1,7 @@
 //! A specification over stdio, with recorded models: what holds is written by the server, what does not goes up the
 //! chain with its reason, and nothing of it is left behind.
 
-mod rows;
+pub(crate) mod rows;
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -11,7 +11,7 @@ pub(super) const SHOP: (&str, &str) = (
 pub(super) const UTIL: (&str, &str) = ("src/util.py", "def twice(n):\n    return n + n\n");
 
 /// The shop, with a chain of recorded reviewers.
-pub(super) fn shop(tiers: &[&str]) -> Bench {
+pub(crate) fn shop(tiers: &[&str]) -> Bench {
     reviewers(tiers, &[SHOP, UTIL])
 }
 
@@ -20,7 +20,7 @@ pub(super) fn reviewers(tiers: &[&str], files: &[(&str, &str)]) -> Bench {
     Bench::chain(tiers, files).settings(&format!("[skills.review]\nchain = [{}]\n", chain.join(", ")))
 }
 
-pub(super) fn both() -> Value {
+pub(crate) fn both() -> Value {
     json!({"files": ["src/shop.py", "src/util.py"]})
 }
 
@@ -44,12 +44,12 @@ pub(super) fn reviewed(files: &[&str]) -> Value {
 }
 
 /// A review that holds.
-pub(super) fn good() -> Value {
+pub(crate) fn good() -> Value {
     json!({"findings": findings(), "reviewed": reviewed(&["src/shop.py", "src/util.py"])})
 }
 
 /// The same, changed.
-pub(super) fn good_but(change: impl Fn(&mut Value)) -> Value {
+pub(crate) fn good_but(change: impl Fn(&mut Value)) -> Value {
     let mut review = good();
     change(&mut review);
     review

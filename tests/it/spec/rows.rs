@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-pub(super) const REQUIREMENTS: &str = "The tool must:\n- read CSV files\n- write JSON\n- support Excel files\n";
+pub(crate) const REQUIREMENTS: &str = "The tool must:\n- read CSV files\n- write JSON\n- support Excel files\n";
 
 /// One thing that is wrong, and what the refusal says about it.
 pub(super) struct Row {
@@ -11,7 +11,7 @@ pub(super) struct Row {
     pub(super) said: &'static str,
 }
 
-pub(super) fn good() -> Value {
+pub(crate) fn good() -> Value {
     json!({
         "problem": "People copy tables by hand, which loses rows.",
         "criteria": [

@@ -7,7 +7,7 @@ use std::time::Instant;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::attempt::Attempt;
+use super::attempt::{Attempt, Cause};
 use super::entry::{Entry, VERSION};
 use super::event::{Listener, Teller};
 use super::job::{Found, Job, Keeps, Shown};
@@ -159,9 +159,12 @@ async fn conclude(route: &Route, request: &Request, site: Site, walked: Walked, 
 fn exhausted(attempts: &[Attempt], pinned: bool) -> String {
     let mut message = format!("all tiers exhausted after {}", words::count(attempts.len(), "attempt"));
     for (n, attempt) in attempts.iter().enumerate() {
-        let cause = attempt.cause.map_or("error", super::Cause::word);
+        let cause = attempt.cause.map_or("error", Cause::word);
         let join = if n == 0 { ": " } else { "; " };
         let _ = write!(message, "{join}{} → {cause}: {}", attempt.model, words::cut_end(&attempt.feedback, 400));
+    }
+    if attempts.iter().all(|attempt| matches!(attempt.cause, Some(Cause::Infra | Cause::Setup | Cause::Skipped))) {
+        return message + ". No tier gave an answer; `supervisor doctor` says what can be reached";
     }
     // Whoever pinned one knows that others exist.
     if pinned { message } else { message + ". Call again with `model` to pin one" }

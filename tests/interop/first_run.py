@@ -82,7 +82,8 @@ class Person:
         text = re.sub(r"\b\d{4}-\d\d-\d\dT[\d:.]+Z?", "TIME", text)
         text = re.sub(r"\b\d+(\.\d+)? ?(ms|s)\b", r"N \2", text)
         text = re.sub(r'("(?:duration|generate|verify)_ms"): *\d+', r"\1: N", text)
-        text = re.sub(r"\bs-[0-9a-z-]{8,}\b|\b\d{8}[-T]\d{6}[-\w]*|\b[0-9a-f]{16,}\b", "ID", text)
+        text = re.sub(r"\b\d{8}T\d{6}\.\d+Z-[0-9a-f]+\b|\b[0-9a-f]{16,}\b", "ID", text)
+        text = re.sub(r"\b20\d\d-\d\d-\d\d\b", "DAY", text)
         return text
 
 

@@ -1,7 +1,7 @@
 //! One model asked once: what came of it and why. The same type goes into the result and into the log,
 //! so what a reader of either sees is what happened.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::routing::TierKind;
 
@@ -39,7 +39,7 @@ pub struct Attempt {
     pub tokens_in: Option<u64>,
     #[serde(default)]
     pub tokens_out: Option<u64>,
-    #[serde(default)]
+    #[serde(default, serialize_with = "to_the_nano")]
     pub cost_usd: Option<f64>,
     /// What the verifier took of these; absent if none was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,8 +62,13 @@ pub struct Opinion {
     pub tokens_in: Option<u64>,
     #[serde(default)]
     pub tokens_out: Option<u64>,
-    #[serde(default)]
+    #[serde(default, serialize_with = "to_the_nano")]
     pub cost_usd: Option<f64>,
+}
+
+/// Money as people write it down: sums of floats end in digits that mean nothing.
+pub(super) fn to_the_nano<S: Serializer>(usd: &Option<f64>, to: S) -> Result<S::Ok, S::Error> {
+    usd.map(|usd| (usd * 1e9).round() / 1e9).serialize(to)
 }
 
 /// The three values a log reader counts.
@@ -202,5 +207,11 @@ mod tests {
         let old = r#"{"attempt":1,"model":"m","tier":"local","duration_ms":5,"warm_start":true,"verdict":"accept"}"#;
         let attempt: Attempt = serde_json::from_str(old).expect("old lines parse");
         assert_eq!((attempt.verdict, attempt.cause, attempt.cost_usd), (Some(Verdict::Accept), None, None));
+    }
+
+    #[test]
+    fn money_is_written_without_digits_that_mean_nothing() {
+        let opinion = Opinion { model: "judge".into(), tokens_in: None, tokens_out: None, cost_usd: Some(0.1 + 0.2) };
+        assert_eq!(serde_json::to_value(&opinion).expect("plain data")["cost_usd"], serde_json::json!(0.3));
     }
 }

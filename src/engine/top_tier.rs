@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::attempt::to_the_nano;
 use super::{Attempt, Verdict};
 use crate::routing::{Route, Tier, TierKind};
 
@@ -11,6 +12,7 @@ use crate::routing::{Route, Tier, TierKind};
 pub struct TopTier {
     pub model: String,
     /// `null` is unknown, which is not zero.
+    #[serde(serialize_with = "to_the_nano")]
     pub cost_usd: Option<f64>,
     pub basis: Basis,
 }

@@ -10,7 +10,8 @@ check:
 
 # Figures as ratios to a floor in the same run: `just bench`, or `just bench start`
 bench *suites:
-    cargo bench --bench bench -- {{suites}}
+    cargo build --release && cp target/release/supervisor target/as-shipped
+    SUPERVISOR_BIN=$PWD/target/as-shipped cargo bench --bench bench -- {{suites}}
 
 # Drive the built server with real clients: `just interop`, or `just interop inspector python claude`
 interop *clients:

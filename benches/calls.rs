@@ -208,7 +208,7 @@ pub(crate) fn agent() -> ExitCode {
 }
 
 pub(crate) fn launcher() -> Launcher {
-    Launcher::at(env!("CARGO_BIN_EXE_supervisor"))
+    Launcher::at(crate::program())
 }
 
 /// What something took, and what of it this process computed itself: the gateway and both floors included, children not.

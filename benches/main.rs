@@ -13,6 +13,12 @@ mod start;
 
 use std::process::ExitCode;
 
+/// The program that is measured. What cargo builds beside a bench has features that only tests bring in; the one that
+/// users build is named by `SUPERVISOR_BIN`.
+fn program() -> String {
+    std::env::var("SUPERVISOR_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_supervisor").to_owned())
+}
+
 type Suite = (&'static str, fn());
 
 const SUITES: &[Suite] = &[

@@ -72,7 +72,7 @@ pub(crate) fn flood() {
 }
 
 fn launcher() -> Launcher {
-    Launcher::at(env!("CARGO_BIN_EXE_supervisor"))
+    Launcher::at(crate::program())
 }
 
 fn timed(work: impl FnOnce()) -> Duration {

@@ -18,7 +18,7 @@ const LIST_BUDGET: usize = 16 * 1024;
 const TOOLS_IN_THE_END: usize = 14;
 
 pub(crate) fn run() {
-    let ours = || Command::new(env!("CARGO_BIN_EXE_supervisor"));
+    let ours = || Command::new(crate::program());
     let bare = || {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.arg(BARE);

@@ -19,7 +19,7 @@ use crate::server::{Call, Parameters, Server};
 
 #[tool_router(router = review_tool, vis = "pub(crate)")]
 impl Server {
-    /// Review files or commits. Each finding's line and quote is compared with the real text; secrets and skipped tests
+    /// Review files or commits. Each finding's line and quote is compared with the text; secrets and skipped tests
     /// are found anyway. fail: a critical finding stands.
     #[tool(annotations(
         title = "Review code",

@@ -1,5 +1,6 @@
 //! What happens next in a call. Knows tiers, verdicts and results; does not know that MCP exists.
 
+mod asking;
 pub mod attempt;
 pub mod budget;
 pub mod entry;

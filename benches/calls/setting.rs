@@ -125,14 +125,6 @@ impl Setting {
 struct Words;
 
 impl Job for Words {
-    fn skill(&self) -> &str {
-        "words"
-    }
-
-    fn phase(&self) -> &str {
-        "words"
-    }
-
     fn discipline(&self) -> &str {
         "Answer briefly."
     }

@@ -108,6 +108,17 @@ pub struct Usage {
 impl Usage {
     /// Nothing was used, for certain: the question did not reach a model.
     pub const NOTHING: Self = Self { tokens_in: Some(0), tokens_out: Some(0), cost_usd: Some(0.0) };
+
+    /// Both together. Unknown and known together are unknown.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        let tokens = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a.saturating_add(b));
+        Self {
+            tokens_in: tokens(self.tokens_in, other.tokens_in),
+            tokens_out: tokens(self.tokens_out, other.tokens_out),
+            cost_usd: self.cost_usd.zip(other.cost_usd).map(|(a, b)| a + b),
+        }
+    }
 }
 
 /// What a backend is doing, for progress. Reads after a colon.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::backend::{Ask, Usage};
-use crate::routing::{BackendKind, Tier, TierKind};
+use crate::routing::{BackendKind, TOKEN_BYTES, Tier, TierKind};
 
 /// Amounts of the three things that run out. `None` as a limit is no limit, as an estimate unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -23,8 +23,8 @@ pub fn worst_case(ask: &Ask, tier: &Tier) -> Amounts {
         // An agent takes as many turns as it likes; only what it is granted holds it.
         return Amounts { time, ..Amounts::default() };
     }
-    // Three bytes a token is the house's reckoning for what goes in.
-    let tokens_in = ((ask.system.len() + ask.prompt.len() + ask.schema.to_string().len()) as u64).div_ceil(3);
+    let tokens_in =
+        ((ask.system.len() + ask.prompt.len() + ask.schema.to_string().len()) as u64).div_ceil(TOKEN_BYTES as u64);
     let tokens_out = ask.max_tokens.map(u64::from);
     let price = |tokens: u64, per_million: f64| tokens as f64 * per_million / 1e6;
     let usd = match (tier.model.price_in, tier.model.price_out, tokens_out) {

@@ -16,10 +16,6 @@ use crate::workspace::ChangeSet;
 
 /// One phase of one skill, ready to be asked.
 pub trait Job: Send + Sync {
-    fn skill(&self) -> &str;
-
-    fn phase(&self) -> &str;
-
     /// The rules, as the worker and the verifier are told them.
     fn discipline(&self) -> &str;
 

@@ -1,4 +1,4 @@
-//! One tier asked once: leave of breaker and budget, the question, the gates, the opinion.
+//! One tier's turn: its answer, the gates, the opinion.
 //! What it did to the project is noted here and undone by the walk.
 
 use std::time::Instant;
@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use super::Cause;
 use super::attempt::{Attempt, Opinion};
-use super::budget::{Amounts, worst_case};
+use super::budget::Amounts;
 use super::event::{Event, Place};
 use super::evidence::Evidence;
-use super::job::{Checked, Failed, Held, Keeps, Question, Shown, Work};
+use super::job::{Checked, Failed, Held, Keeps, Shown, Work};
 use super::judge::{Judgement, judge};
 use super::site::{Site, SiteError};
 use super::walk::Walk;
-use crate::backend::{Ask, AskError, Backend, Blame, Edits, Reply, Step, Usage};
+use crate::backend::{Edits, Reply, Usage};
 use crate::routing::{Tier, TierKind};
 use crate::words;
 use crate::workspace::ChangeSet;
@@ -94,99 +94,6 @@ impl Walk<'_> {
         tried.attempt.duration_ms = millis(began);
         tried.settle(self);
         tried
-    }
-
-    /// Every question in turn. The first that is not answered ends the attempt; what was used up to then is noted.
-    async fn ask(
-        &self,
-        tier: &Tier,
-        at: &Place,
-        evidence: &Evidence,
-        site: &mut Site,
-        attempt: &mut Attempt,
-    ) -> Result<(Vec<Reply>, Edits), Failed> {
-        let backend = self.means.backends.of(tier).map_err(|error| unanswered(&error))?;
-        let edits = backend.edits();
-        let questions = self.job.questions(tier, edits, evidence).map_err(|why| Failed::new(Cause::Incapable, why))?;
-        let (mut replies, mut used, of) = (Vec::with_capacity(questions.len()), Used::default(), questions.len());
-        let mut failed = None;
-        for (n, question) in questions.into_iter().enumerate() {
-            if of > 1 {
-                let what = format!("question {} of {of}", n + 1);
-                self.teller.tell(Event::Working { at: at.clone(), what });
-            }
-            match self.ask_once(&*backend, question, tier, at, site, &mut used).await {
-                Ok(reply) => replies.push(reply),
-                Err(why) => {
-                    failed = Some(why);
-                    break;
-                }
-            }
-        }
-        if let Some(usage) = &used.0 {
-            attempt.note(usage);
-        }
-        match failed {
-            Some(failed) => Err(failed),
-            None => Ok((replies, edits)),
-        }
-    }
-
-    /// One question: leave of the breaker and the budget first.
-    async fn ask_once(
-        &self,
-        backend: &dyn Backend,
-        question: Question,
-        tier: &Tier,
-        at: &Place,
-        site: &mut Site,
-        used: &mut Used,
-    ) -> Result<Reply, Failed> {
-        let endpoint = tier.backend.base_url.as_deref().unwrap_or(&tier.backend.name);
-        let pass = self
-            .means
-            .breaker
-            .admit(endpoint, &tier.model.id, Instant::now())
-            .map_err(|skip| Failed::new(Cause::Skipped, skip.to_string()))?;
-        // A key of ours that stands in a file or in somebody's words goes no further.
-        let known = |text: &str| self.means.redactor.redact_known(text).into_owned();
-        let mut ask = Ask::new(known(self.job.discipline()), known(&question.prompt), question.schema, site.root());
-        ask.power = question.power;
-        ask.limit = tier.limit;
-        if backend.edits() == Edits::InPlace {
-            ask.guard = site.guard().map_err(|error| Failed::new(Cause::Infra, error.to_string()))?;
-        }
-        let reserved = self
-            .budget
-            .reserve(worst_case(&ask, tier))
-            .map_err(|exceeded| Failed::new(Cause::Budget, exceeded.to_string()))?;
-        ask.budget_usd = reserved.granted().usd;
-        if let Some(time) = reserved.granted().time {
-            ask.limit = ask.limit.min(time);
-        }
-        self.teller.tell(Event::Asking { at: at.clone() });
-        let began = Instant::now();
-        let progress = |step: Step| {
-            self.teller.tell(Event::Working { at: at.clone(), what: step.to_string() });
-        };
-        let answered = backend.ask(&ask, tier, self.stop, &progress).await;
-        let usage = match &answered {
-            Ok(reply) => reply.usage,
-            Err(failure) => failure.usage,
-        };
-        used.add(&usage);
-        reserved.settle(&usage, began.elapsed());
-        match answered {
-            Ok(reply) => {
-                pass.answered();
-                Ok(reply)
-            }
-            Err(_) if self.stop.is_cancelled() => Err(Failed::new(Cause::Cancelled, "the call was cancelled")),
-            Err(failure) => {
-                pass.failed(&failure.why, Instant::now());
-                Err(unanswered(&failure.why))
-            }
-        }
     }
 
     /// Gates first, opinion last.
@@ -319,54 +226,17 @@ impl Tried {
 
 impl Attempt {
     /// What the ask itself used.
-    fn note(&mut self, usage: &Usage) {
+    pub(super) fn note(&mut self, usage: &Usage) {
         (self.tokens_in, self.tokens_out, self.cost_usd) = (usage.tokens_in, usage.tokens_out, usage.cost_usd);
     }
 
-    /// Adds what the verifier used. Unknown and known together are unknown.
+    /// Adds what the verifier used.
     fn note_opinion(&mut self, verifier: &Tier, usage: &Usage) {
-        self.tokens_in = self.tokens_in.zip(usage.tokens_in).map(|(a, b)| a.saturating_add(b));
-        self.tokens_out = self.tokens_out.zip(usage.tokens_out).map(|(a, b)| a.saturating_add(b));
-        self.cost_usd = self.cost_usd.zip(usage.cost_usd).map(|(a, b)| a + b);
+        let own = Usage { tokens_in: self.tokens_in, tokens_out: self.tokens_out, cost_usd: self.cost_usd };
+        self.note(&own.and(usage));
         let Usage { tokens_in, tokens_out, cost_usd } = *usage;
         self.verifier = Some(Opinion { model: verifier.name.to_string(), tokens_in, tokens_out, cost_usd });
     }
-}
-
-impl From<crate::backend::Cause> for Cause {
-    fn from(cause: crate::backend::Cause) -> Self {
-        use crate::backend::Cause as Asked;
-        match cause {
-            Asked::Infra => Self::Infra,
-            Asked::Quota => Self::Quota,
-            Asked::Incapable => Self::Incapable,
-            Asked::Refused => Self::Refused,
-            Asked::Setup => Self::Setup,
-            Asked::Budget => Self::Budget,
-            Asked::Cancelled => Self::Cancelled,
-        }
-    }
-}
-
-/// What the questions of one attempt used together. Unknown and known together are unknown.
-#[derive(Default)]
-struct Used(Option<Usage>);
-
-impl Used {
-    fn add(&mut self, usage: &Usage) {
-        let sum = |so_far: &Usage| Usage {
-            tokens_in: so_far.tokens_in.zip(usage.tokens_in).map(|(a, b)| a + b),
-            tokens_out: so_far.tokens_out.zip(usage.tokens_out).map(|(a, b)| a + b),
-            cost_usd: so_far.cost_usd.zip(usage.cost_usd).map(|(a, b)| a + b),
-        };
-        self.0 = Some(self.0.as_ref().map_or(*usage, sum));
-    }
-}
-
-fn unanswered(error: &AskError) -> Failed {
-    let cause = Cause::from(error.cause());
-    let backend_is_dry = cause == Cause::Quota && error.blame() == Blame::Endpoint;
-    Failed { backend_is_dry, ..Failed::new(cause, error.message()) }
 }
 
 /// What an answer amounts to: white space and key order aside.

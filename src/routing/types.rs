@@ -78,6 +78,16 @@ pub struct Model {
     pub backend: Option<String>,
 }
 
+/// The house's reckoning: bytes of one token.
+pub const TOKEN_BYTES: usize = 3;
+
+impl Model {
+    /// Bytes it can take in.
+    pub fn window(&self) -> usize {
+        (self.context as usize).saturating_mul(TOKEN_BYTES)
+    }
+}
+
 /// One step of a chain: a model and the backend that serves it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tier {

@@ -76,7 +76,7 @@ impl<'a> Begun<'a> {
             let mut size = json!({
                 "model": tier.name,
                 "tier": tier.backend.tier,
-                "window_bytes": u64::from(tier.model.context) * 3,
+                "window_bytes": tier.model.window(),
             });
             match job.questions(tier, edits, &Evidence::default()) {
                 Ok(questions) => {

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::engine::job::Failed;
+use crate::engine::job::{Checked, Failed, Held};
 use crate::engine::site::SiteError;
 use crate::engine::{Cause, Gate};
 use crate::verify::Check;
@@ -44,6 +44,28 @@ impl Gates {
             return Ok(());
         }
         Err(self.refuse(check.id(), Cause::Rejected, check.detail()))
+    }
+
+    /// Every check leaves its gate; the refusal tells all that failed, so that the next tier mends all of it.
+    pub(in crate::skills) fn all(&mut self, checks: &[Check]) -> Result<(), Failed> {
+        let failed: Vec<Failed> = checks.iter().filter_map(|check| self.check(check).err()).collect();
+        let Some(first) = failed.first().cloned() else { return Ok(()) };
+        let feedback: Vec<&str> = failed.iter().map(|failed| failed.feedback.as_str()).collect();
+        let seen = checks.iter().filter(|check| !check.passed());
+        let seen: String = seen.map(|check| format!("{}: {}\n", check.id(), check.detail())).collect();
+        Err(Failed {
+            feedback: words::cut_middle(&feedback.join("; "), 3_000).into_owned(),
+            runner_output: words::cut_middle(&seen, 6_000).into_owned(),
+            ..first
+        })
+    }
+
+    /// What was judged, with the gates it went through.
+    pub(in crate::skills) fn close(self, judged: Result<Held, Failed>) -> Checked {
+        match judged {
+            Ok(held) => Checked::Holds(Held { gates: self.0, ..held }),
+            Err(failed) => Checked::Fails(Failed { gates: self.0, ..failed }),
+        }
     }
 
     pub(in crate::skills) fn broken(&mut self, error: &SiteError) -> Failed {

@@ -16,8 +16,6 @@ use crate::skills::tdd::pack::{self, PackRequest};
 use crate::verify::{Ecosystem, Repro};
 use crate::words;
 
-/// How many bytes a token is reckoned at.
-const TOKEN: usize = 3;
 /// More than this of a project helps nobody, however large the window.
 const MOST: usize = 96 * 1024;
 /// Bytes of files in no known language that are held for the questions.
@@ -55,7 +53,7 @@ pub(super) struct Material {
 impl Brief {
     pub(super) fn question(&self, tier: &Tier, evidence: &Evidence) -> Question {
         let schema = schema();
-        let window = (tier.model.context as usize * TOKEN).min(MOST);
+        let window = tier.model.window().min(MOST);
         // A quarter stays free for the answer.
         let window = window - window / 4;
         let nonce = Nonce::fresh().expect("the system gives random bytes");

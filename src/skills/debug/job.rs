@@ -16,7 +16,7 @@ use crate::engine::job::{Checked, Failed, Found, Held, Job, Question, Work};
 use crate::routing::Tier;
 use crate::skills::common::{Gates, named};
 use crate::verify::hypotheses::{self, Draft, Experiment, Lab, Shelf};
-use crate::verify::{Bench, Check, Repro};
+use crate::verify::{Bench, Repro};
 use crate::words;
 
 /// An error, ready to be asked about.
@@ -36,14 +36,6 @@ pub(super) struct Debug {
 }
 
 impl Job for Debug {
-    fn skill(&self) -> &str {
-        "debug"
-    }
-
-    fn phase(&self) -> &str {
-        "debug"
-    }
-
     fn discipline(&self) -> &str {
         &self.brief.discipline
     }
@@ -66,10 +58,8 @@ impl Job for Debug {
     fn check<'a>(&'a self, mut work: Work<'a>) -> BoxFuture<'a, Checked> {
         Box::pin(async move {
             let mut gates = Gates::default();
-            match self.judge(&mut work, &mut gates).await {
-                Ok(held) => Checked::Holds(Held { gates: gates.0, ..held }),
-                Err(failed) => Checked::Fails(Failed { gates: gates.0, ..failed }),
-            }
+            let judged = self.judge(&mut work, &mut gates).await;
+            gates.close(judged)
         })
     }
 }
@@ -79,15 +69,13 @@ impl Debug {
         untouched(work, gates)?;
         let drafts = match hypotheses::drafts(&work.reply.body) {
             Ok(drafts) => drafts,
-            Err(check) => return Err(refuse(gates, &[check])),
+            Err(check) => return Err(gates.refuse_with(check.id(), Cause::Rejected, check.detail(), check.detail())),
         };
         work.checking("reading what the answer cites");
         let shelf = Shelf::of(drafts.iter().flat_map(Draft::files), |said| files::read(&self.root, said));
         let examined = hypotheses::examine(&drafts, &self.error, &shelf);
-        let Some(found) = examined.hypotheses else { return Err(refuse(gates, &examined.checks)) };
-        for check in &examined.checks {
-            gates.check(check)?;
-        }
+        gates.all(&examined.checks)?;
+        let found = examined.hypotheses.expect("all checks held");
         let runs = found.iter().any(|h| matches!(h.experiment, Experiment::RunTest(_)));
         let guard = if runs { work.site.guard().map_err(|e| gates.broken(&e))? } else { None };
         let bench = Bench { guard, ..self.bench.clone() };
@@ -125,17 +113,4 @@ fn untouched(work: &Work<'_>, gates: &mut Gates) -> Result<(), Failed> {
     let more = if more > 0 { format!(" and {}", words::count(more, "other")) } else { String::new() };
     let why = format!("nothing may be changed by a diagnosis, and it was: {}{more}", names.join(", "));
     Err(gates.refuse("untouched", Cause::Tampered, why))
-}
-
-/// Every gate leaves its line; the refusal tells all that is wrong, so that the next tier mends all of it.
-fn refuse(gates: &mut Gates, checks: &[Check]) -> Failed {
-    let failed: Vec<&Check> = checks.iter().filter(|check| !check.passed()).collect();
-    let feedback: Vec<&str> = failed.iter().map(|check| check.detail()).collect();
-    let seen: String = failed.iter().map(|check| format!("{}: {}\n", check.id(), check.detail())).collect();
-    for check in checks {
-        // What it returns is only the first of them.
-        let _ = gates.check(check);
-    }
-    let feedback = words::cut_middle(&feedback.join("; "), 3_000).into_owned();
-    Failed { runner_output: words::cut_middle(&seen, 6_000).into_owned(), ..Failed::new(Cause::Rejected, feedback) }
 }

@@ -11,8 +11,6 @@ use crate::routing::Tier;
 use crate::verify::findings::{Part, Requirements, Severity, Span, Verdict};
 use crate::words;
 
-/// How many bytes a token is reckoned at.
-const TOKEN: usize = 3;
 /// More than this in one question helps nobody, however large the window.
 const MOST: usize = 128 * 1024;
 /// A model asked more often than this for one review would be asked all day.
@@ -37,7 +35,7 @@ impl Brief {
         evidence: &Evidence,
     ) -> Result<(Vec<Part>, Vec<Question>), String> {
         let schema = self.schema();
-        let window = (tier.model.context as usize * TOKEN).min(MOST);
+        let window = tier.model.window().min(MOST);
         let before = words::cut_middle(&evidence.render(), window / 6).into_owned();
         let task = &self.task;
         if task.len() > window / 4 {

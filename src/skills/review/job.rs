@@ -29,14 +29,6 @@ pub(super) struct Review {
 }
 
 impl Job for Review {
-    fn skill(&self) -> &str {
-        "review"
-    }
-
-    fn phase(&self) -> &str {
-        "review"
-    }
-
     fn discipline(&self) -> &str {
         &self.brief.discipline
     }
@@ -68,16 +60,8 @@ impl Job for Review {
     fn check<'a>(&'a self, work: Work<'a>) -> BoxFuture<'a, Checked> {
         Box::pin(async move {
             let mut gates = Gates::default();
-            match self.judge(work, &mut gates).await {
-                Ok(mut held) => {
-                    held.gates = gates.0;
-                    Checked::Holds(held)
-                }
-                Err(mut failed) => {
-                    failed.gates = gates.0;
-                    Checked::Fails(failed)
-                }
-            }
+            let judged = self.judge(work, &mut gates).await;
+            gates.close(judged)
         })
     }
 }

@@ -26,8 +26,6 @@ pub(super) struct Brief {
     pub(super) project: Vec<(String, String)>,
 }
 
-/// How many bytes a token is reckoned at.
-const TOKEN: usize = 3;
 /// More than this helps nobody, however large the window.
 const MOST: usize = 96 * 1024;
 /// Where a project says what it is, and how much of each is read.
@@ -50,7 +48,7 @@ const LARGEST: u64 = 1 << 20;
 impl Brief {
     pub(super) fn question(&self, tier: &Tier, evidence: &Evidence) -> Question {
         let schema = schema();
-        let window = (tier.model.context as usize * TOKEN).min(MOST);
+        let window = tier.model.window().min(MOST);
         // A third stays free for the answer, which is long here.
         let window = window - window / 3;
         let nonce = Nonce::fresh().expect("the system gives random bytes");

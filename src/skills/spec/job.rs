@@ -34,14 +34,6 @@ pub(super) struct Spec {
 const MATERIAL: usize = 16 * 1024;
 
 impl Job for Spec {
-    fn skill(&self) -> &str {
-        "spec"
-    }
-
-    fn phase(&self) -> &str {
-        "spec"
-    }
-
     fn discipline(&self) -> &str {
         &self.brief.discipline
     }
@@ -57,10 +49,8 @@ impl Job for Spec {
     fn check<'a>(&'a self, mut work: Work<'a>) -> BoxFuture<'a, Checked> {
         Box::pin(async move {
             let mut gates = Gates::default();
-            match self.judge(&mut work, &mut gates) {
-                Ok(held) => Checked::Holds(Held { gates: gates.0, ..held }),
-                Err(failed) => Checked::Fails(Failed { gates: gates.0, ..failed }),
-            }
+            let judged = self.judge(&mut work, &mut gates);
+            gates.close(judged)
         })
     }
 }
@@ -68,19 +58,19 @@ impl Job for Spec {
 impl Spec {
     fn judge(&self, work: &mut Work<'_>, gates: &mut Gates) -> Result<Held, Failed> {
         untouched(work, gates)?;
-        let answer =
-            specification::read(&work.reply.body).map_err(|check| all(gates, &[check]).expect_err("it failed"))?;
+        let answer = specification::read(&work.reply.body)
+            .map_err(|check| gates.refuse_with(check.id(), Cause::Rejected, check.detail(), check.detail()))?;
         gates.pass("shape", "the answer has the form asked for");
         match answer {
             Answer::Questions(questions) => {
                 let check = specification::examine_questions(&questions, &self.brief.requirements);
-                all(gates, &[check])?;
+                gates.all(&[check])?;
                 Ok(self.asks(&questions))
             }
             Answer::Draft(draft) => {
                 work.checking("the specification");
                 let Examined { mut checks, specification } = draft.examine(&self.brief.requirements);
-                all(gates, &checks)?;
+                gates.all(&checks)?;
                 let spec = specification.expect("all checks held");
                 let document = render::markdown(&spec, &self.brief.requirements);
                 checks.push(self.write(work, gates, &document)?);
@@ -207,22 +197,4 @@ fn untouched(work: &Work<'_>, gates: &mut Gates) -> Result<(), Failed> {
     }
     gates.pass("untouched", "the worker changed nothing");
     Ok(())
-}
-
-/// Every check leaves its gate. The first that failed is the reason; all that failed are what the server saw.
-fn all(gates: &mut Gates, checks: &[Check]) -> Result<(), Failed> {
-    let mut first = None;
-    let mut seen = Vec::new();
-    for check in checks {
-        if let Err(failed) = gates.check(check) {
-            seen.push(format!("{}: {}", check.id(), check.detail()));
-            first.get_or_insert(failed);
-        }
-    }
-    let Some(failed) = first else { return Ok(()) };
-    let feedback = match seen.len() {
-        1 => failed.feedback,
-        n => format!("{}; {} failed as well", failed.feedback, words::count(n - 1, "other check")),
-    };
-    Err(Failed { feedback, runner_output: seen.join("\n"), ..failed })
 }

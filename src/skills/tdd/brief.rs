@@ -34,15 +34,13 @@ pub(super) struct Brief {
     pub(super) argv: Vec<String>,
 }
 
-/// How many bytes a token is reckoned at.
-const TOKEN: usize = 3;
 /// More than this of a project helps nobody, however large the window.
 const MOST: usize = 96 * 1024;
 
 impl Brief {
     pub(super) fn question(&self, tier: &Tier, edits: Edits, evidence: &Evidence) -> Question {
         let schema = schema(edits);
-        let window = (tier.model.context as usize * TOKEN).min(MOST);
+        let window = tier.model.window().min(MOST);
         // A quarter stays free for the answer.
         let window = window - window / 4;
         let nonce = Nonce::fresh().expect("the system gives random bytes");

@@ -92,7 +92,7 @@ impl Start<'_> {
         match self.phase(&ground) {
             Ok((phase, test)) => {
                 let brief = self.brief(&ground, &phase, test, discipline);
-                Ok((site, Tdd { goal: self.asked.goal.clone(), ground, brief, phase }))
+                Ok((site, Tdd { ground, brief, phase }))
             }
             Err(early) => {
                 // What the tests wrote is taken away again; nothing else was touched.

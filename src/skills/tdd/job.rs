@@ -6,7 +6,6 @@ use super::baseline::Ground;
 use super::brief::Brief;
 use super::gates::Gates;
 use super::green::Green;
-use super::params::Goal;
 use super::red::Red;
 use super::refactor::Refactor;
 use crate::backend::Edits;
@@ -16,7 +15,6 @@ use crate::routing::Tier;
 
 /// A phase, ready to be asked.
 pub(super) struct Tdd {
-    pub(super) goal: Goal,
     pub(super) ground: Ground,
     pub(super) brief: Brief,
     pub(super) phase: Phase,
@@ -29,14 +27,6 @@ pub(super) enum Phase {
 }
 
 impl Job for Tdd {
-    fn skill(&self) -> &str {
-        self.goal.skill()
-    }
-
-    fn phase(&self) -> &str {
-        self.goal.phase()
-    }
-
     fn discipline(&self) -> &str {
         &self.brief.discipline
     }
@@ -57,16 +47,7 @@ impl Job for Tdd {
                 Phase::Green(green) => green.judge(&self.ground, &mut work, &mut gates).await,
                 Phase::Refactor(refactor) => refactor.judge(&self.ground, &mut work, &mut gates).await,
             };
-            match judged {
-                Ok(mut held) => {
-                    held.gates = gates.0;
-                    Checked::Holds(held)
-                }
-                Err(mut failed) => {
-                    failed.gates = gates.0;
-                    Checked::Fails(failed)
-                }
-            }
+            gates.close(judged)
         })
     }
 }

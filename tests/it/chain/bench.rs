@@ -291,14 +291,6 @@ struct Mend {
 }
 
 impl Job for Mend {
-    fn skill(&self) -> &str {
-        "mend"
-    }
-
-    fn phase(&self) -> &str {
-        "mend"
-    }
-
     fn discipline(&self) -> &str {
         "Change answer.txt and nothing else."
     }

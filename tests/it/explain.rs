@@ -145,14 +145,14 @@ fn a_mistake_ends_with_a_sentence_on_stderr_and_code_2() {
 fn nothing_is_read_from_the_project_or_the_current_directory() {
     let person = Person::new();
     for place in ["", "supervisor/", ".config/supervisor/", ".supervisor/", "config/supervisor/"] {
-        person.write(&format!("project/{place}models.toml"), "max_attempts = 99\n");
+        person.write(&format!("project/{place}models.toml"), "max_attempts = 97531\n");
     }
-    person.write("project/.env", "SUPERVISOR_MAX_ATTEMPTS=99\n");
+    person.write("project/.env", "SUPERVISOR_MAX_ATTEMPTS=97531\n");
     // Also where a broken environment points there.
     for variables in [&[][..], &[("HOME", ".")], &[("XDG_CONFIG_HOME", ".")], &[("XDG_CONFIG_HOME", "")]] {
         let said = person.run_with(&["explain"], variables);
         assert_eq!(said.code, Some(0), "{variables:?}: {}", said.err);
-        assert!(!said.out.contains("99"), "{variables:?}: {}", said.out);
+        assert!(!said.out.contains("97531"), "{variables:?}: {}", said.out);
     }
     let said = person.run_with(&["explain"], &[("SUPERVISOR_MODELS_FILE", "models.toml")]);
     assert_eq!(said.code, Some(2), "a relative file in a variable would be the project's: {}", said.out);

@@ -134,10 +134,10 @@ impl Cycle {
 
         // The first two questions to `small` were the red and this one.
         let first = &bench.asked_of("small")[1];
-        assert!(!first.contains(WRONG_ANSWER) && first.contains(self.symbol), "{first}");
+        assert!(!tells_wrong_answer(first) && first.contains(self.symbol), "{first}");
         let second = &bench.asked_of("large")[0];
         assert!(
-            second.contains("Prior attempt feedback: [1 · small · rejected]") && second.contains(WRONG_ANSWER),
+            second.contains("Prior attempt feedback: [1 · small · rejected]") && tells_wrong_answer(second),
             "{second}"
         );
         green
@@ -159,6 +159,11 @@ impl Cycle {
             assert_eq!(bench.read(self.test_path), self.red);
         }
     }
+}
+
+/// As a word of its own: the random names that fence untrusted text are hexadecimal and hold any four digits some day.
+fn tells_wrong_answer(prompt: &str) -> bool {
+    prompt.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == WRONG_ANSWER)
 }
 
 /// `tdd_green pass: small rejected | large accepted`, one per call.

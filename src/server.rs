@@ -55,6 +55,9 @@ const ORDER: &[(&str, &str)] = &[
         "tdd_red",
         "One behaviour at a time: `tdd_red`, then `tdd_green`, then `tdd_refactor`; `next` in a result has the arguments.",
     ),
+    ("spec", "`spec` before something large is begun."),
+    ("debug", "`debug` before an error is mended, with `repro_cmd` if there is one."),
+    ("review", "`review` what is about to be committed or merged; several may run at once."),
 ];
 
 /// The list depends on nothing but this program, which a client starts anew for each session.

@@ -404,11 +404,13 @@ async fn a_project_is_held_by_one_editor_and_the_second_hears_by_whom() {
     let waited = part.lock(Mode::Shared, "review", Duration::from_secs(60), &cancelled).await;
     assert!(matches!(waited, Err(LockError::Cancelled)), "{waited:?}");
     drop(held);
-    let first = part.lock(Mode::Shared, "review", Duration::ZERO, &stop).await.unwrap();
-    let second = whole.lock(Mode::Shared, "debug", Duration::ZERO, &stop).await.unwrap();
+    // A program that another test is just starting has a copy of every descriptor until it runs, locks included.
+    let soon = Duration::from_secs(20);
+    let first = part.lock(Mode::Shared, "review", soon, &stop).await.unwrap();
+    let second = whole.lock(Mode::Shared, "debug", soon, &stop).await.unwrap();
     assert!(whole.lock(Mode::Exclusive, "tdd_red", Duration::ZERO, &stop).await.is_err());
     drop((first, second));
-    whole.lock(Mode::Exclusive, "tdd_red", Duration::ZERO, &stop).await.unwrap();
+    whole.lock(Mode::Exclusive, "tdd_red", soon, &stop).await.unwrap();
 }
 
 #[tokio::test]

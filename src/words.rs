@@ -1,5 +1,7 @@
-//! Small words: cutting text with the cut marked, suggestions for a misspelt name, escapes for untrusted bytes.
-//! Knows nothing about what the words are for.
+//! Small words: cutting text with the cut marked, suggestions for a misspelt name, escapes for untrusted bytes, and
+//! what differs between two texts. Knows nothing about what the words are for.
+
+pub mod diff;
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -2,9 +2,6 @@
 //! Does not know which changes are allowed.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-use similar::TextDiff;
 
 use super::compare::{Difference, What};
 use super::layout::Layout;
@@ -12,6 +9,7 @@ use super::manifest::{Area, Entry, Why};
 use super::root::{Node, Root, as_path};
 use super::store::Snapshot;
 use crate::words;
+use crate::words::diff::Diff;
 
 /// Everything that differs from the snapshot, sorted by path.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -121,8 +119,6 @@ impl From<&Difference> for Change {
 
 /// Larger files are named, not shown.
 const SHOWN_FILE: u64 = 1 << 20;
-/// A diff of two files may take this long before it becomes coarser.
-const PATIENCE: Duration = Duration::from_millis(500);
 
 /// The unified diff of these differences, at most `max` bytes, with a cut marked.
 pub(super) fn unified(layout: &Layout, snapshot: &Snapshot, differences: &[Difference], max: usize) -> String {
@@ -173,12 +169,7 @@ fn one(root: &Root, snapshot: &Snapshot, d: &Difference, into: &mut String) {
         into.push_str(&format!("--- {before}\n+++ {after}\n"));
         return;
     }
-    let diff = TextDiff::configure().timeout(PATIENCE).diff_lines(old.as_slice(), new.as_slice());
-    let mut shown = Vec::new();
-    let written = diff.unified_diff().header(&before, &after).to_writer(&mut shown);
-    if written.is_ok() {
-        into.push_str(&String::from_utf8_lossy(&shown));
-    }
+    into.push_str(&Diff::of(&old, &new).unified(&before, &after));
 }
 
 fn old_bytes(snapshot: &Snapshot, was: &Entry) -> Option<Vec<u8>> {

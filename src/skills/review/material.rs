@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 use crate::redact::Redactor;
 use crate::verify::findings::{Finding, Lines, Scope};
 use crate::verify::scan::scan;
+use crate::words::diff::Diff;
 
 /// A file longer than this is no file that somebody reads.
 pub(super) const FILE: u64 = 512 * 1024;
@@ -91,20 +92,15 @@ impl Material {
         let ((old, _), (new, secrets)) = (redactor.redact_lines(before), redactor.redact_lines(now));
         let of = new.lines().count();
         let (mut added, mut gone) = (Vec::new(), BTreeMap::<usize, Vec<String>>::new());
-        let diff = similar::TextDiff::configure().timeout(std::time::Duration::from_secs(1)).diff_lines(&*old, &*new);
-        let mut next = 1;
-        for change in diff.iter_all_changes() {
-            match change.tag() {
-                similar::ChangeTag::Equal => next += 1,
-                similar::ChangeTag::Insert => {
-                    added.push(next);
-                    next += 1;
-                }
-                similar::ChangeTag::Delete => {
-                    gone.entry(next).or_default().push(change.value().trim_end_matches(['\n', '\r']).to_owned());
-                }
-            }
+        for change in Diff::of(old.as_bytes(), new.as_bytes()).changes() {
+            // What is gone is shown before the line that follows it.
+            let first = change.at + 1;
+            added.extend(first..first + change.new.len());
+            let lines =
+                change.gone.iter().map(|line| String::from_utf8_lossy(line).trim_end_matches(['\n', '\r']).to_owned());
+            gone.entry(first).or_default().extend(lines);
         }
+        gone.retain(|_, lines| !lines.is_empty());
         if added.is_empty() && gone.is_empty() {
             return Err(String::from("its text did not change"));
         }

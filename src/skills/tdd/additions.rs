@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use regex::Regex;
-use similar::{ChangeTag, TextDiff};
 
 use crate::verify::Ecosystem;
+use crate::words::diff::Diff;
 
 /// The lines of the newer text that are new, from 1, and the older lines that are gone.
 #[derive(Debug, Default)]
@@ -17,13 +17,9 @@ pub(super) struct Lines {
 
 pub(super) fn lines(before: &str, after: &str) -> Lines {
     let mut lines = Lines::default();
-    // Bytes, as in the workspace: a diff of text would be the same code once more.
-    for change in TextDiff::from_lines(before.as_bytes(), after.as_bytes()).iter_all_changes() {
-        match change.tag() {
-            ChangeTag::Insert => drop(change.new_index().map(|n| lines.added.insert(n + 1))),
-            ChangeTag::Delete => lines.removed.push(String::from_utf8_lossy(change.value()).into_owned()),
-            ChangeTag::Equal => {}
-        }
+    for change in Diff::of(before.as_bytes(), after.as_bytes()).changes() {
+        lines.added.extend(change.at + 1..=change.at + change.new.len());
+        lines.removed.extend(change.gone.iter().map(|line| String::from_utf8_lossy(line).into_owned()));
     }
     lines
 }

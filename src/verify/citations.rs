@@ -51,6 +51,10 @@ pub enum BadCitation {
 
 /// Bytes of a quote that are repeated in a message.
 const SHOWN: usize = 120;
+/// Letters and digits of a piece that tell its line from others.
+const PIECE: usize = 8;
+/// Bytes that three dots stand for at least.
+const ABRIDGED: usize = 4;
 
 impl Sources {
     /// `path` is relative to the project.
@@ -66,10 +70,18 @@ impl Sources {
         self.files.get(path)
     }
 
-    /// The file a model means, whether it wrote `./src/a.rs` or `src/a.rs`.
+    /// The file a model means, whether it wrote `src/a.rs`, `./src/a.rs` or, as agents do, the path from the root of the disk.
     pub fn find(&self, said: &str) -> Result<(&Path, &Source), BadCitation> {
-        let plain: PathBuf = Path::new(said.trim()).components().filter(|c| *c != Component::CurDir).collect();
-        let found = self.files.get_key_value(&plain);
+        let plain: PathBuf =
+            Path::new(said.trim().trim_matches('`')).components().filter(|c| *c != Component::CurDir).collect();
+        let ends = |path: &&PathBuf| plain.is_absolute() && plain.ends_with(path);
+        let path = if self.files.contains_key(&plain) {
+            Some(&plain)
+        } else {
+            // The longest is meant: `/p/src/a.rs` may end with `src/a.rs` and with `a.rs`.
+            self.files.keys().filter(ends).max_by_key(|path| path.components().count())
+        };
+        let found = path.and_then(|path| self.files.get_key_value(path));
         found.map(|(path, source)| (path.as_path(), source)).ok_or_else(|| BadCitation::OutOfScope(short(said)))
     }
 
@@ -80,33 +92,33 @@ impl Sources {
         Ok(Cited { file: path.to_owned(), lines: line..=line, text: text.to_owned() })
     }
 
-    /// Does the quote stand there, white space aside? Without an end, the quote says how many lines it takes.
+    /// Does the quote stand there, white space aside? Without an end, or with one that does not fit, the quote says how
+    /// many lines it takes. Part of a line is enough where it can be told from the lines next to it.
     pub fn quote(&self, file: &str, line: usize, end: Option<usize>, quote: &str) -> Result<Cited, BadCitation> {
         let (path, source) = self.find(file)?;
         let quote = quote.trim_matches(['\n', '\r']);
         if squeezed(quote).is_empty() {
             return Err(BadCitation::NoQuote { file: short(file), line });
         }
-        let to = end.unwrap_or_else(|| line.saturating_add(quote.lines().count().saturating_sub(1)));
-        if to < line {
-            return Err(BadCitation::Backwards { file: short(file), from: line, to });
+        let last = end.unwrap_or_else(|| line.saturating_add(quote.lines().count().saturating_sub(1)));
+        if last < line {
+            return Err(BadCitation::Backwards { file: short(file), from: line, to: last });
         }
-        for wanted in [line, to] {
+        for wanted in [line, last] {
             source.line(wanted).ok_or_else(|| source.no_such(file, wanted))?;
         }
-        let is: Vec<&str> = (line..=to).filter_map(|n| source.line(n)).collect();
-        let is = is.join("\n");
-        let same = squeezed(quote) == squeezed(&is) || squeezed(&without_numbers(quote, line)) == squeezed(&is);
-        if !same {
-            let (said, is) = (short(quote.trim()), short(is.trim()));
+        let forms = forms(quote, line);
+        let stands = forms.iter().find_map(|said| source.stands(said, line, last));
+        let Some(to) = stands else {
+            let (said, is) = (short(quote.trim()), short(source.joined(line..=last).trim()));
             return Err(BadCitation::WrongQuote { file: short(file), line, said, is });
-        }
-        Ok(Cited { file: path.to_owned(), lines: line..=to, text: is })
+        };
+        Ok(Cited { file: path.to_owned(), lines: line..=to, text: source.joined(line..=to) })
     }
 }
 
 impl Source {
-    fn new(text: String) -> Self {
+    pub(super) fn new(text: String) -> Self {
         let mut starts: Vec<usize> = vec![0];
         starts.extend(text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1));
         // What follows the last newline is a line only if something is there.
@@ -142,6 +154,50 @@ impl Source {
         out
     }
 
+    /// The last line of what is quoted from `line` on, if it stands there.
+    pub(super) fn stands(&self, quote: &str, line: usize, last: usize) -> Option<usize> {
+        let said = squeezed(quote);
+        let mut is = String::new();
+        for to in line..=self.lines() {
+            is.extend(self.line(to)?.chars().filter(|c| !c.is_whitespace()));
+            if is.len() >= said.len() {
+                // From an empty line on, only what was said to end here: else the line before would do as well.
+                let begins = self.line(line).is_some_and(|first| !first.trim().is_empty());
+                if is == said && (begins || to == last) {
+                    return Some(to);
+                }
+                break;
+            }
+        }
+        let pieces: Vec<String> = quote.split(['…']).flat_map(|part| part.split("...")).map(squeezed).collect();
+        let pieces: Vec<&str> = pieces.iter().map(String::as_str).filter(|piece| !piece.is_empty()).collect();
+        let says = pieces.iter().any(|piece| piece.chars().filter(|c| c.is_alphanumeric()).count() >= PIECE);
+        let here = self.begins(&pieces, line, last);
+        let near = |by: isize| {
+            let moved = |n: usize| n.checked_add_signed(by);
+            matches!((moved(line), moved(last)), (Some(line), Some(last)) if self.begins(&pieces, line, last))
+        };
+        (says && here && !near(-1) && !near(1)).then_some(last)
+    }
+
+    /// Do these pieces stand in the lines one after the other, the first of them beginning in the first line?
+    fn begins(&self, pieces: &[&str], line: usize, last: usize) -> bool {
+        let Some(first) = self.line(line).map(squeezed) else { return false };
+        let text = squeezed(&self.joined(line..=last.min(self.lines())));
+        let mut at = 0;
+        pieces.iter().enumerate().all(|(n, piece)| match text[at..].find(piece) {
+            Some(found) if if n == 0 { found < first.len() } else { found >= ABRIDGED } => {
+                at += found + piece.len();
+                true
+            }
+            _ => false,
+        })
+    }
+
+    fn joined(&self, lines: RangeInclusive<usize>) -> String {
+        lines.map_while(|n| self.line(n)).collect::<Vec<_>>().join("\n")
+    }
+
     fn no_such(&self, file: &str, line: usize) -> BadCitation {
         BadCitation::NoSuchLine { file: short(file), line, has: self.lines() }
     }
@@ -152,12 +208,19 @@ fn squeezed(text: &str) -> String {
     text.chars().filter(|c| !c.is_whitespace()).collect()
 }
 
-/// Small models copy the numbers we show, and the `+` before those of new lines; they are ours and no part of the text.
+/// A quote as it is, and without what models put around it: ticks, the numbers we show, the sign before them.
+pub(super) fn forms(quote: &str, from: usize) -> Vec<Cow<'_, str>> {
+    let bare = quote.trim().trim_matches('`');
+    vec![Cow::Borrowed(quote), without_numbers(quote, from), Cow::Borrowed(bare), without_numbers(bare, from)]
+}
+
+/// Small models copy the numbers we show; they are ours and no part of the text.
 fn without_numbers(quote: &str, from: usize) -> Cow<'_, str> {
     let strip = |(n, line): (usize, &str)| {
         let line = line.trim_start();
-        let line = line.strip_prefix('+').unwrap_or(line).trim_start();
-        line.strip_prefix(&format!("{}:", from + n)).map(str::to_owned)
+        let line = line.strip_prefix(['+', '-']).unwrap_or(line).trim_start();
+        let rest = line.strip_prefix(&(from + n).to_string())?.trim_start();
+        rest.strip_prefix([':', '|']).map(str::to_owned)
     };
     match quote.lines().enumerate().map(strip).collect::<Option<Vec<String>>>() {
         Some(lines) => Cow::Owned(lines.join("\n")),
@@ -189,8 +252,44 @@ mod tests {
         assert_eq!((cited.file.to_str(), cited.lines, cited.text.as_str()), (Some("src/a.rs"), 2..=2, "    one();"));
         assert_eq!(sources.quote("src/a.rs", 2, None, "one();\n\ntwo();").expect("holds").lines, 2..=4);
         assert!(sources.quote("src/a.rs", 1, Some(2), "fn a() { one();").is_ok());
-        assert!(sources.quote("src/a.rs", 2, None, "2:     one();\n3: \n4:     two();").is_ok(), "our own numbers");
+        for (line, end, quote, why) in [
+            (2, None, "2:     one();\n3: \n4:     two();", "our own numbers"),
+            (2, None, "+2| one();", "in the other form, with a sign"),
+            (2, None, "`one();`", "in ticks"),
+            (2, None, "one();\ntwo();", "an empty line left out"),
+            (2, Some(4), "one();", "only the first line of what is cited"),
+            (1, Some(1), "fn a() {\n    one();", "an end that does not fit the quote"),
+        ] {
+            assert!(sources.quote("src/a.rs", line, end, quote).is_ok(), "{why}");
+        }
+        assert!(sources.quote("/home/me/p/src/a.rs", 2, None, "one();").is_ok(), "as agents name files");
         assert_eq!(sources.line("src/a.rs", 5).expect("there").text, "}");
+    }
+
+    #[test]
+    fn part_of_a_line_holds_where_it_can_be_told_from_its_neighbours() {
+        let mut sources = Sources::default();
+        sources.add(
+            "f",
+            "let total = sum(prices) / len(prices); // mean\nlet other = len(prices);\n  {a: 1, total}\nx();\n",
+        );
+        for (line, end, quote, holds) in [
+            (1, None, "sum(prices) / len(prices)", true),
+            (1, None, "let total = sum(prices) / len(prices);", true),
+            (1, None, "let total = ... / len(prices);", true),
+            (1, None, "let total = sum(prices)…", true),
+            (1, Some(3), "let total = sum(prices)", true),
+            (2, None, "sum(prices) / len(prices)", false),
+            (1, None, "len(prices)", false), // stands in the next line too
+            (1, None, "total", false),       // too short to say which line is meant
+            (1, None, "sum(prices) ... len(total)", false),
+            (1, None, "... // mean ... let total", false),
+            (1, None, "sum(pr…ces) / len(prices)", false), // a letter changed is no abridgement
+            (1, Some(3), "let other = len(prices);", false), // begins in another line
+            (4, None, "y();", false),
+        ] {
+            assert_eq!(sources.quote("f", line, end, quote).is_ok(), holds, "{line} {end:?} {quote}");
+        }
     }
 
     #[test]

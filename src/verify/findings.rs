@@ -66,7 +66,23 @@ pub struct Finding {
     pub why: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub fix: String,
+    /// Other lines that say the same and are found fault with in the same words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<String>,
     pub source: Finder,
+}
+
+impl Finding {
+    /// `src/a.rs:12`
+    pub fn place(&self) -> String {
+        format!("{}:{}", self.file.display(), self.line)
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        words_only::squeezed(&self.quote) == words_only::squeezed(&other.quote)
+            && words_only::normal(&self.why) == words_only::normal(&other.why)
+            && self.severity <= other.severity
+    }
 }
 
 /// A finding that does not hold.
@@ -105,7 +121,7 @@ pub fn judge(scope: &Scope, parts: &[Part], requirements: &Requirements, replies
         return judged;
     }
     judged.weigh(scope, replies);
-    judged.cover(parts, replies);
+    judged.cover(scope, parts, replies);
     if !requirements.is_empty() {
         let (answers, check) = requirements.answered(replies);
         judged.answers = answers;
@@ -156,15 +172,16 @@ impl Judged {
         let mut said = BTreeSet::new();
         for (n, given) in claims.iter().enumerate() {
             let weighed = Claim::read(given).and_then(|claim| claim.hold(scope)).and_then(|finding| {
-                let why = words_only::normal(&finding.why);
-                let here = (format!("{}:{}", finding.file.display(), finding.line), why.clone());
-                let alike = (words_only::squeezed(&finding.quote), why);
-                // Both are noted, whichever is known already.
-                let (fresh, unlike) = (said.insert(here), said.insert(alike));
-                if fresh && unlike { Ok(finding) } else { Err(String::from("says the same as one before it")) }
+                let place = finding.place();
+                let fresh = said.insert((place, words_only::normal(&finding.why)));
+                if fresh { Ok(finding) } else { Err(String::from("says the same as one before it")) }
             });
             match weighed {
-                Ok(finding) => self.findings.push(finding),
+                // The same fault in a line that reads the same is one finding in two places.
+                Ok(finding) => match self.findings.iter_mut().find(|first| first.is_like(&finding)) {
+                    Some(first) => first.also.push(finding.place()),
+                    None => self.findings.push(finding),
+                },
                 Err(because) => self.dropped.push(Dropped { finding: n + 1, because }),
             }
         }
@@ -183,11 +200,11 @@ impl Judged {
     }
 
     /// Every file was looked at, and it is said for what.
-    fn cover(&mut self, parts: &[Part], replies: &[&Value]) {
+    fn cover(&mut self, scope: &Scope, parts: &[Part], replies: &[&Value]) {
         let mut missing: BTreeSet<String> = BTreeSet::new();
         for (part, reply) in parts.iter().zip(replies) {
             let named: Vec<(PathBuf, Vec<String>)> = list(reply, "reviewed").iter().filter_map(reviewed).collect();
-            for file in part.files() {
+            for file in part.files().filter(|file| !scope.is_deleted(file)) {
                 let checks: Vec<&String> =
                     named.iter().filter(|(path, _)| path == file).flat_map(|(_, checks)| checks).collect();
                 if checks.is_empty() {
@@ -248,8 +265,30 @@ fn reviewed(entry: &Value) -> Option<(PathBuf, Vec<String>)> {
         _ => return None,
     };
     let tidy = |check: &str| words::cut_end(words::plain(check.trim()).trim(), 80).into_owned();
-    let checks = checks.into_iter().map(tidy).filter(|check| !check.is_empty()).collect();
+    let checks = checks.into_iter().map(tidy).filter(|check| is_a_check(check)).collect();
     Some((scope::plain_path(file), checks))
+}
+
+/// That a file was looked at does not say what for.
+fn is_a_check(said: &str) -> bool {
+    const EMPTY: [&str; 14] = [
+        "all",
+        "check",
+        "checked",
+        "checks",
+        "done",
+        "everything",
+        "fine",
+        "good",
+        "n a",
+        "none",
+        "ok",
+        "pass",
+        "read",
+        "reviewed",
+    ];
+    let said = words_only::normal(said);
+    said.chars().count() >= 2 && !EMPTY.contains(&said.as_str())
 }
 
 /// Does a check in the reviewer's own words speak of this law?

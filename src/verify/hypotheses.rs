@@ -70,6 +70,16 @@ pub enum Outcome {
     NotFound,
 }
 
+impl Hypothesis {
+    /// Does its test look for something that it speaks of? Of a test of the project nobody can tell by its name.
+    fn is_about_its_test(&self) -> bool {
+        let Experiment::Search { pattern, .. } = &self.experiment else { return true };
+        let mut texts = vec![self.title.as_str(), &self.mechanism, &self.because];
+        texts.extend(self.evidence.iter().map(|cited| cited.text.as_str()));
+        pattern.is_about(&texts)
+    }
+}
+
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

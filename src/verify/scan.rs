@@ -161,6 +161,7 @@ fn finding(rule: Rule, file: &Path, source: &Source, line: usize, more: usize) -
         rule: rule.name().into(),
         why: format!("{}{also}", rule.why()),
         fix: rule.fix().into(),
+        also: Vec::new(),
         source: Finder::Server,
     }
 }

@@ -68,14 +68,20 @@ impl Answer<'_> {
 
     /// `reproduced: …; 3 hypotheses, 2 of 3 confirmations came out as predicted; the likeliest: …`
     fn message(&self) -> String {
-        let count = |wanted: Option<bool>| self.confirmed.iter().filter(|c| c.as_predicted() == wanted).count();
+        let count = |fits: &dyn Fn(&Confirmation) -> bool| self.confirmed.iter().filter(|c| fits(c)).count();
         let mut message = self.seen();
         let n = self.found.len();
-        let _ = write!(message, "; {n} hypotheses, {} of {n} confirmations came out as predicted", count(Some(true)));
-        match count(None) {
-            0 => {}
-            lost => {
-                let _ = write!(message, ", {lost} could not be run");
+        let _ = write!(
+            message,
+            "; {n} hypotheses, {} of {n} confirmations came out as predicted",
+            count(&|c| c.as_predicted() == Some(true))
+        );
+        for (lost, how) in [
+            (count(&|c| c.outcome().is_none()), "could not be run"),
+            (count(&|c| c.outcome().is_some() && c.as_predicted().is_none()), "showed nothing about the cause"),
+        ] {
+            if lost > 0 {
+                let _ = write!(message, ", {lost} {how}");
             }
         }
         if let Some((n, best)) = self.best() {

@@ -54,7 +54,7 @@ fn located(root: &Path, said: &str) -> Option<PathBuf> {
 /// The files that a text points at, in its order, each with the lines it names.
 pub(super) fn mentioned(root: &Path, text: &str) -> Vec<(PathBuf, Vec<usize>)> {
     let mut found: Vec<(PathBuf, Vec<usize>)> = Vec::new();
-    for (said, line) in pack::places(text) {
+    for (said, line) in pack::places(text).into_iter().chain(text.lines().filter_map(by_a_shell)) {
         let Some(path) = located(root, &said) else { continue };
         match found.iter_mut().find(|(known, _)| *known == path) {
             Some((_, lines)) => lines.push(line),
@@ -62,6 +62,13 @@ pub(super) fn mentioned(root: &Path, text: &str) -> Vec<(PathBuf, Vec<usize>)> {
         }
     }
     found
+}
+
+/// `run.sh: 4: cd: …` and `run.sh: line 4: cd: …`, as shells speak.
+fn by_a_shell(said: &str) -> Option<(String, usize)> {
+    let (file, rest) = said.trim().split_once(": ")?;
+    let number = rest.strip_prefix("line ").unwrap_or(rest).split(':').next()?;
+    Some((file.to_owned(), number.parse().ok()?))
 }
 
 #[cfg(test)]
@@ -106,5 +113,7 @@ mod tests {
         fs::write(root.join("pkg/a.py"), "").expect("written");
         let text = "File \"/home/me/app/pkg/a.py\", line 3, in f\n  pkg/a.py:9: x\n  /usr/lib/b.py:1: y";
         assert_eq!(mentioned(&root, text), [(PathBuf::from("pkg/a.py"), vec![9, 3])]);
+        let text = "pkg/a.py: 4: cd: no\n/x/pkg/a.py: line 8: no\nerror: 5: no\nnote: line x: no";
+        assert_eq!(mentioned(&root, text), [(PathBuf::from("pkg/a.py"), vec![4, 8])]);
     }
 }

@@ -136,6 +136,11 @@ impl Start<'_> {
             for (file, why) in unseen.take(20) {
                 task += &format!("not shown: `{}` {why}\n", words::plain(file));
             }
+            for file in material.covered.iter().take(20) {
+                if let Some(was) = &file.was {
+                    task += &format!("renamed: `{}` is now `{}`\n", words::plain(was), words::plain(&file.file));
+                }
+            }
         }
         if !self.requirements.is_empty() {
             task += "\n## Requirements, each to be answered by its id\n\n";

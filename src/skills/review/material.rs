@@ -24,6 +24,8 @@ pub(super) const FILES: usize = 200;
 const LINE: usize = 16 * 1024;
 /// Unchanged lines shown on either side of a change.
 const CONTEXT: usize = 10;
+/// Lines of a deleted file that are shown: enough to see what is lost.
+const DELETED: usize = 100;
 
 /// Everything a review is about.
 #[derive(Debug, Default)]
@@ -43,6 +45,9 @@ pub(super) struct Material {
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Covered {
     pub(super) file: String,
+    /// What it was called before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) was: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sha256: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -61,12 +66,18 @@ pub(super) enum Read {
     No,
 }
 
+const DELETED_NOTE: &str = "was deleted";
+
 /// What differs in one file.
-#[derive(Debug, Default)]
-struct Changed {
-    new: Lines,
-    /// What stood before a line and is gone.
-    gone: BTreeMap<usize, Vec<String>>,
+#[derive(Debug)]
+enum Changed {
+    Edited {
+        new: Lines,
+        /// What stood before a line and is gone.
+        gone: BTreeMap<usize, Vec<String>>,
+    },
+    /// All of it is gone; the numbers are those it had.
+    Deleted,
 }
 
 impl Material {
@@ -108,14 +119,49 @@ impl Material {
         places.sort_unstable();
         let (shown, fresh) = (Lines::around(places, CONTEXT, of), Lines::around(added, 0, of));
         self.add(path, after, &new, &shown, &fresh, &secrets);
-        self.changes.insert(path.to_owned(), Changed { new: fresh, gone });
+        for (before, lines) in &gone {
+            self.scope.add_gone(path, *before, lines);
+        }
+        self.changes.insert(path.to_owned(), Changed::Edited { new: fresh, gone });
         Ok(())
+    }
+
+    /// A file that is no longer there: what it held can be missed too.
+    pub(super) fn add_deleted(&mut self, path: &Path, before: &[u8], redactor: &Redactor) -> Result<(), String> {
+        let (clean, _) = redactor.redact_lines(text(before)?);
+        let shown = Lines::all(clean.lines().count().min(DELETED));
+        if shown.is_empty() {
+            return Err(String::from("was empty"));
+        }
+        // Not scanned: whatever stood there is gone.
+        self.add(path, before, &clean, &shown, &Lines::default(), &[]);
+        if let Some(covered) = self.covered.last_mut() {
+            covered.note =
+                Some(covered.note.take().map_or_else(|| DELETED_NOTE.into(), |n| format!("{DELETED_NOTE}; {n}")));
+        }
+        self.scope.add_deleted(path);
+        self.changes.insert(path.to_owned(), Changed::Deleted);
+        Ok(())
+    }
+
+    /// The file that was named last was called otherwise before.
+    pub(super) fn was(&mut self, old: &Path) {
+        if let Some(covered) = self.covered.last_mut() {
+            covered.was = Some(old.display().to_string());
+        }
     }
 
     /// A file that is named and not shown.
     pub(super) fn leave_out(&mut self, file: &Path, why: impl Into<String>) {
         let file = file.display().to_string();
-        self.covered.push(Covered { file, sha256: None, lines: None, read: Read::No, note: Some(why.into()) });
+        self.covered.push(Covered {
+            file,
+            was: None,
+            sha256: None,
+            lines: None,
+            read: Read::No,
+            note: Some(why.into()),
+        });
     }
 
     fn add(&mut self, path: &Path, bytes: &[u8], clean: &str, shown: &Lines, count: &Lines, secrets: &[usize]) {
@@ -129,7 +175,7 @@ impl Material {
         };
         let sha256 = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
         let file = path.display().to_string();
-        self.covered.push(Covered { file, sha256: Some(sha256), lines: Some(lines), read, note });
+        self.covered.push(Covered { file, was: None, sha256: Some(sha256), lines: Some(lines), read, note });
     }
 
     /// How many files are shown.
@@ -151,10 +197,11 @@ impl Material {
     pub(super) fn line(&self, file: &Path, number: usize) -> String {
         let text = self.scope.source(file).and_then(|source| source.line(number)).unwrap_or_default();
         let Some(changed) = self.changes.get(file) else { return format!("{number}: {text}\n") };
+        let Changed::Edited { new, gone } = changed else { return format!("-{number}: {text}\n") };
         let mut out = String::new();
         let last = self.scope.source(file).map_or(0, crate::verify::Source::lines);
-        let mark = if changed.new.holds(number) { '+' } else { ' ' };
-        let gone = |at: usize| changed.gone.get(&at).into_iter().flatten().map(|line| format!("- {line}\n"));
+        let mark = if new.holds(number) { '+' } else { ' ' };
+        let gone = |at: usize| gone.get(&at).into_iter().flatten().map(|line| format!("- {line}\n"));
         out.extend(gone(number));
         out += &format!("{mark}{number}: {text}\n");
         if number == last {

@@ -36,6 +36,8 @@ pub(super) struct Git {
 /// One file that differs.
 struct Changed {
     path: PathBuf,
+    /// What it was called before, if otherwise.
+    was: Option<PathBuf>,
     before: Option<String>,
     after: Option<String>,
     /// Something else than a file, before or after.
@@ -84,13 +86,18 @@ impl Git {
         material.range = json!({"base": base, "head": head, "from": from, "to": to});
         let contents = self.contents(&changes, stop).await?;
         for change in &changes {
-            match shown(change, &contents) {
-                Ok((before, after)) => {
-                    if let Err(why) = material.add_change(&change.path, before, after, redactor) {
-                        material.leave_out(&change.path, why);
-                    }
+            let added = shown(change, &contents).and_then(|sides| match sides {
+                Sides::After { before, after } => material.add_change(&change.path, before, after, redactor),
+                Sides::Deleted(before) => {
+                    let added = material.add_deleted(&change.path, before, redactor);
+                    added.map_err(|why| format!("was deleted, and {why}"))
                 }
-                Err(why) => material.leave_out(&change.path, why),
+            });
+            if let Err(why) = added {
+                material.leave_out(&change.path, why);
+            }
+            if let Some(old) = &change.was {
+                material.was(old);
             }
         }
         if material.shown() == 0 {
@@ -150,27 +157,41 @@ impl Git {
                 "the range changes {found}, and {FILES} is the most for one review; choose a nearer `base`, or give `files`"
             )
         };
-        let arguments = [
-            "diff-tree",
-            "-r",
-            "-z",
-            "--raw",
-            "--no-abbrev",
-            "--no-renames",
-            "--relative",
-            "--no-ext-diff",
-            "--no-textconv",
-            from,
-            to,
-        ];
-        let list = self.ask(&arguments, Stdin::Null, LIST, stop).await.map_err(|why| match why.as_str() {
+        let ask = async |renames: &str| {
+            let arguments = [
+                "diff-tree",
+                "-r",
+                "-z",
+                "--raw",
+                "--no-abbrev",
+                renames,
+                "--relative",
+                "--no-ext-diff",
+                "--no-textconv",
+                from,
+                to,
+            ];
+            self.ask(&arguments, Stdin::Null, LIST, stop).await
+        };
+        let list = match ask("--find-renames").await {
+            // Likeness is measured on contents, which a partial clone may not have.
+            Err(why) if why != TOO_LONG => ask("--no-renames").await,
+            list => list,
+        };
+        let list = list.map_err(|why| match why.as_str() {
             TOO_LONG => too_many(String::from("more files than git can list here")),
             _ => format!("git cannot compare the two: {why}"),
         })?;
         let mut fields = list.split(|byte| *byte == 0).filter(|field| !field.is_empty());
         let mut changes = Vec::new();
         while let (Some(meta), Some(path)) = (fields.next(), fields.next()) {
-            changes.extend(Changed::read(&String::from_utf8_lossy(meta), path));
+            let meta = String::from_utf8_lossy(meta);
+            // Of a renamed file both names follow, the old one first.
+            let renamed = meta.rsplit(' ').next().is_some_and(|kind| kind.starts_with('R'));
+            match renamed.then(|| fields.next()).flatten() {
+                Some(now) => changes.extend(Changed::read(&meta, now).map(|c| Changed { was: Some(file(path)), ..c })),
+                None => changes.extend(Changed::read(&meta, path)),
+            }
         }
         if changes.len() > FILES {
             return Err(too_many(words::count(changes.len(), "file")));
@@ -184,8 +205,11 @@ impl Git {
         changes: &[Changed],
         stop: &CancellationToken,
     ) -> Result<BTreeMap<String, Content>, String> {
-        let wanted = changes.iter().filter(|c| c.after.is_some()).flat_map(|c| [&c.before, &c.after]).flatten();
-        let wanted: std::collections::BTreeSet<&String> = wanted.collect();
+        // What is deleted comes last: it must not take the room of what is there.
+        let (there, deleted): (Vec<&Changed>, Vec<&Changed>) = changes.iter().partition(|c| c.after.is_some());
+        let objects = there.into_iter().chain(deleted).flat_map(|c| [&c.before, &c.after]).flatten();
+        let mut known = std::collections::BTreeSet::new();
+        let wanted: Vec<&String> = objects.filter(|object| known.insert(*object)).collect();
         let ask = |names: Vec<&str>| {
             Stdin::Bytes(names.iter().map(|name| format!("{name}\n")).collect::<String>().into_bytes())
         };
@@ -289,27 +313,38 @@ impl Changed {
             "160000" => Some("is a submodule; review it by itself"),
             _ => None,
         });
-        let path = Path::new(OsStr::from_bytes(path)).to_owned();
-        Some(Self { path, before: object(before), after: object(after), odd })
+        Some(Self { path: file(path), was: None, before: object(before), after: object(after), odd })
     }
 }
 
+fn file(name: &[u8]) -> PathBuf {
+    Path::new(OsStr::from_bytes(name)).to_owned()
+}
+
+/// What there is to show of a change.
+enum Sides<'a> {
+    After { before: Option<&'a [u8]>, after: &'a [u8] },
+    Deleted(&'a [u8]),
+}
+
 /// Both sides of a change. The error reads after the file's name.
-fn shown<'a>(
-    change: &Changed,
-    contents: &'a BTreeMap<String, Content>,
-) -> Result<(Option<&'a [u8]>, &'a [u8]), String> {
+fn shown<'a>(change: &Changed, contents: &'a BTreeMap<String, Content>) -> Result<Sides<'a>, String> {
     if let Some(odd) = change.odd {
         return Err(odd.into());
     }
     if change.path.to_str().is_none() {
         return Err(String::from("has a name that is not UTF-8"));
     }
-    let Some(after) = &change.after else { return Err(String::from("was deleted")) };
     let bytes = |name: &String| match contents.get(name) {
         Some(Content::Bytes(bytes)) => Ok(bytes.as_slice()),
         Some(Content::TooLarge(size)) => Err(format!("has {size} bytes, and {FILE} is the most")),
         Some(Content::Absent) | None => Err(String::from("is not in this clone of the repository; fetch it first")),
     };
-    Ok((change.before.as_ref().map(bytes).transpose()?, bytes(after)?))
+    let before = change.before.as_ref().map(bytes).transpose();
+    match (&change.after, before) {
+        (Some(after), before) => Ok(Sides::After { before: before?, after: bytes(after)? }),
+        (None, Ok(Some(before))) => Ok(Sides::Deleted(before)),
+        // What it held is too large or not here; that it is gone can be said in any case.
+        (None, _) => Err(String::from("was deleted")),
+    }
 }

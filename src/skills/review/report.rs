@@ -94,7 +94,8 @@ impl Report<'_> {
         let count = |severity: Severity| findings.iter().filter(|f| f.severity == severity).count();
         let mut room = FINDING_BYTES;
         let fits = |finding: &&&Finding| {
-            let size = finding.quote.len() + finding.why.len() + finding.fix.len() + 200;
+            let also: usize = finding.also.iter().map(String::len).sum();
+            let size = finding.quote.len() + finding.why.len() + finding.fix.len() + also + 200;
             room = room.saturating_sub(size);
             room > 0
         };
@@ -191,6 +192,9 @@ fn line(finding: &Finding) -> String {
         let _ = write!(line, " [{}]", finding.rule);
     }
     let _ = write!(line, " {}", finding.why);
+    if !finding.also.is_empty() {
+        let _ = write!(line, " (also {})", words::list(finding.also.iter(), 10));
+    }
     if !finding.fix.is_empty() {
         let _ = write!(line, " (fix: {})", finding.fix);
     }

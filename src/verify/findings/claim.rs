@@ -52,7 +52,7 @@ impl Claim {
         if !cited.text.chars().any(char::is_alphanumeric) {
             return Err(format!("`{}:{}` holds no word; cite the line that shows the defect", self.file, self.line));
         }
-        words_only::names_a_defect(&self.why)?;
+        words_only::names_a_defect(&self.why, &cited.text)?;
         let (from, to) = (*cited.lines.start(), *cited.lines.end());
         let tidy = |text: &str, most| words::cut_end(&words::plain(text), most).into_owned();
         Ok(Finding {
@@ -64,6 +64,7 @@ impl Claim {
             rule: tidy(&self.rule, RULE),
             why: tidy(&self.why, WHY),
             fix: tidy(&self.fix, FIX),
+            also: Vec::new(),
             source: Finder::Model,
         })
     }

@@ -1,6 +1,6 @@
 //! What a reviewer is shown: the texts, and which of their lines. Only those may be cited.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::path::{Component, Path, PathBuf};
 
@@ -11,6 +11,10 @@ use crate::verify::{BadCitation, Cited, Source, Sources};
 pub struct Scope {
     sources: Sources,
     shown: BTreeMap<PathBuf, Lines>,
+    /// What is no longer there, before the line where it stood.
+    gone: BTreeMap<PathBuf, BTreeMap<usize, Source>>,
+    /// Files that are no longer there.
+    deleted: BTreeSet<PathBuf>,
 }
 
 /// Some lines of a file: ranges from 1, in order, none touching another.
@@ -38,6 +42,20 @@ impl Scope {
         self.shown.insert(path, shown);
     }
 
+    /// Lines that stood before this one and are shown as gone.
+    pub fn add_gone(&mut self, path: impl Into<PathBuf>, before: usize, lines: &[String]) {
+        self.gone.entry(path.into()).or_default().insert(before, Source::new(lines.join("\n")));
+    }
+
+    /// This one is no longer there: it may be cited, and nobody need say what was checked in it.
+    pub fn add_deleted(&mut self, path: impl Into<PathBuf>) {
+        self.deleted.insert(path.into());
+    }
+
+    pub(super) fn is_deleted(&self, path: &Path) -> bool {
+        self.deleted.contains(path)
+    }
+
     pub fn files(&self) -> impl Iterator<Item = (&Path, &Source, &Lines)> {
         self.sources.files().map(|(path, source)| (path, source, &self.shown[path]))
     }
@@ -48,15 +66,36 @@ impl Scope {
 
     /// Does the quote stand there, and was it shown?
     pub(super) fn quote(&self, file: &str, line: usize, end: Option<usize>, quote: &str) -> Result<Cited, String> {
-        let cited = self.sources.quote(file, line, end, quote).map_err(|bad| match bad {
-            BadCitation::OutOfScope(_) => format!("{bad}, so it is out of scope"),
-            other => other.to_string(),
+        let cited = self.sources.quote(file, line, end, quote).or_else(|bad| match bad {
+            BadCitation::OutOfScope(_) => Err(format!("{bad}, so it is out of scope")),
+            other => self.gone(file, line, quote).ok_or_else(|| other.to_string()),
         })?;
         let shown = self.shown.get(&cited.file).ok_or("it was not shown")?;
         match cited.lines.clone().find(|line| !shown.holds(*line)) {
             Some(line) => Err(format!("`{}:{line}` was not shown", cited.file.display())),
             None => Ok(cited),
         }
+    }
+}
+
+impl Scope {
+    /// What is gone has no number: it is cited by the line above or below it.
+    fn gone(&self, file: &str, line: usize, quote: &str) -> Option<Cited> {
+        let (path, source) = self.sources.find(file).ok()?;
+        let unmarked: Vec<&str> = quote.lines().map(|line| line.trim_start().trim_start_matches('-')).collect();
+        let unmarked = unmarked.join("\n");
+        let lines = quote.lines().count();
+        [line, line.checked_add(1)?].into_iter().find_map(|before| {
+            let gone = self.gone.get(path)?.get(&before)?;
+            let stands = |from: usize| {
+                let last = (from + lines - 1).min(gone.lines());
+                gone.stands(quote, from, last).or_else(|| gone.stands(&unmarked, from, last)).map(|to| (from, to))
+            };
+            let (from, to) = (1..=gone.lines()).find_map(stands)?;
+            let text: Vec<String> = (from..=to).filter_map(|n| gone.line(n)).map(|line| format!("- {line}")).collect();
+            let at = line.clamp(1, source.lines().max(1));
+            Some(Cited { file: path.to_owned(), lines: at..=at, text: text.join("\n") })
+        })
     }
 }
 

@@ -127,6 +127,49 @@ fn copies_count_once() {
 }
 
 #[test]
+fn one_fault_in_lines_that_read_the_same_is_one_finding_in_several_places() {
+    let mut scope = Scope::default();
+    scope.add("a.py", "try:\n    x()\nexcept:\n    pass\ntry:\n    y()\nexcept:\n    pass\n", Lines::all(8));
+    let parts = [Part { spans: vec![Span { file: "a.py".into(), lines: 1..=8 }] }];
+    let one = |line: usize| finding("a.py", line, "except:\n    pass", "the error is swallowed");
+    let reply = |findings: Value| json!({"reviewed": [{"file": "a.py", "checks": ["errors"]}], "findings": findings});
+    let judge = |reply: &Value| judge(&scope, &parts, &Requirements::default(), &[reply]);
+    let both = judge(&reply(json!([one(3), one(7)])));
+    assert_eq!((refusal(&both), both.findings.len(), both.dropped.len()), (None, 1, 0));
+    assert_eq!(both.findings[0].also, ["a.py:7"]);
+    let graver = judge(&reply(
+        json!([one(3), {"severity": "critical", "file": "a.py", "line": 7, "quote": "except:", "why": "the error is swallowed"}]),
+    ));
+    assert_eq!(graver.findings.len(), 2, "the graver one is not folded into the lesser");
+    assert_eq!(judge(&reply(json!([one(3), one(3), one(3)]))).dropped.len(), 2, "at one place it is a copy");
+}
+
+#[test]
+fn what_is_gone_is_cited_by_the_line_beside_it() {
+    let mut scope = Scope::default();
+    scope.add("a.py", "def f(n):\n    g(n)\n    return n\n", Lines::all(3));
+    scope.add_gone("a.py", 2, &[String::from("    if n < 1:"), String::from("        raise ValueError(n)")]);
+    let parts = [Part { spans: vec![Span { file: "a.py".into(), lines: 1..=3 }] }];
+    let holds = |line: usize, quote: &str| {
+        let reply = json!({"reviewed": [{"file": "a.py", "checks": ["errors"]}],
+            "findings": [finding("a.py", line, quote, "the guard against small numbers is gone")]});
+        let judged = judge(&scope, &parts, &Requirements::default(), &[&reply]);
+        judged.findings.first().map(|finding| (finding.line, finding.quote.clone()))
+    };
+    assert_eq!(holds(2, "if n < 1:"), Some((2, String::from("- if n < 1:").replace("- ", "-     "))));
+    for (line, quote) in [
+        (2, "-     if n < 1:\n-         raise ValueError(n)"),
+        (1, "raise ValueError(n)"),
+        (2, "- raise ValueError(n)"),
+    ] {
+        assert!(holds(line, quote).is_some(), "{line} {quote}");
+    }
+    for (line, quote) in [(3, "if n < 1:"), (2, "if n < 2:"), (2, "raise KeyError(n)"), (9, "if n < 1:")] {
+        assert_eq!(holds(line, quote), None, "{line} {quote}");
+    }
+}
+
+#[test]
 fn nothing_found_needs_every_file_and_every_iron_law() {
     let reply = |reviewed: Value| judged(&json!({"findings": [], "reviewed": reviewed}));
     assert_eq!(refusal(&reply(reviewed())), None);
@@ -134,6 +177,10 @@ fn nothing_found_needs_every_file_and_every_iron_law() {
     assert!(matches!(refusal(&one), Some(("coverage", detail)) if detail.contains("`b.py`")), "{:?}", one.checks);
     let unsaid = reply(json!([{"file": "src/a.rs", "checks": IRON_LAWS}, {"file": "b.py", "checks": []}]));
     assert!(matches!(refusal(&unsaid), Some(("coverage", _))));
+    for empty in ["ok", "Read.", "reviewed", "-", "N/A"] {
+        let named = reply(json!([{"file": "src/a.rs", "checks": IRON_LAWS}, {"file": "b.py", "checks": [empty]}]));
+        assert!(matches!(refusal(&named), Some(("coverage", _))), "{empty}");
+    }
     let lazy = reply(json!([{"file": "src/a.rs", "checks": ["style"]}, {"file": "b.py", "checks": ["tests"]}]));
     let (id, detail) = refusal(&lazy).expect("refused");
     assert!(id == "checks" && detail.contains("leave out `security`, `errors`, `validation`:"), "{detail}");

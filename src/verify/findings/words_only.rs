@@ -54,13 +54,74 @@ const FILLER: &str = "\
     logic me method module naming nice of ok okay on overall perfect project quality readable really review \
     seems simple so solid some style that the there this to tests very was we with work works written you";
 
+/// Words of approval. Without a word that turns them, nothing is wrong.
+const APPROVAL: &str = "\
+    appropriately cleanly correctly elegant elegantly excellent good gracefully great idiomatic neatly nice nicely \
+    properly robustly sensibly";
+
+/// Words that turn approval into something else, each with its endings after a star.
+const TURNS: &str = "\
+    although any break* but can cannot could crash* despite differ* doesn drop* even except fail* fewer however if ignore* instead \
+    isn lack* leak* less lose* loses lost may might miss* must never no not only overflow* panic* rather should silent* still \
+    swallow* t than though throw* too unless until when where while without would wrong* yet";
+
+/// Advice that could stand at any line of any file: with nothing but these, no defect is named.
+const STOCK: &str = "\
+    add added adding additional adds attention be become best better bug bugs can case cases cause causes causing check \
+    clarity clarify cleaner clearer comment comments concern concerns consider considering could descriptive do docs \
+    docstring document documentation documented documenting does enhance enhanced enhancement follow followed following \
+    future further general generally helpful helps improve improved improvement improvements improves improving \
+    inline issue issues lead leads maintainability maintainable may maybe meaningful might more name names need needed \
+    needs not perhaps please possible possibly potential potentially practice practices problem problems proper \
+    readability refactor refactored refactoring review reviewed should standards sure understand understanding \
+    unexpected use using variable variables would";
+
+/// What a line does, said without saying what is wrong with it.
+const TELLING: &str = "\
+    assigns calls checks compares connects converts creates declares defines does executes gets imports initializes \
+    iterates loads loops makes opens passes performs prints raises reads returns runs selects sends sets stores takes \
+    updates uses using value variable writes";
+
 /// Two words can name a defect (`unused import`); fewer cannot.
 const LEAST: usize = 2;
 /// Beside praise, this many words make it worth reading: `looks good but panics on empty input`.
 const LEAST_BESIDE_PRAISE: usize = 3;
 
-/// The error says what is missing.
-pub(super) fn names_a_defect(why: &str) -> Result<(), String> {
+/// The error says what is missing. `quote` is the line that is spoken of.
+pub(super) fn names_a_defect(why: &str, quote: &str) -> Result<(), String> {
+    says_something(why)?;
+    let all = normal(why);
+    let is = |list: &str, word: &str| list.split(' ').any(|known| known == word);
+    let approved = all.split(' ').any(|word| is(APPROVAL, word));
+    if approved && !all.split(' ').any(turns) {
+        return Err(String::from("praises and names no defect"));
+    }
+    let content: Vec<&str> = all.split(' ').filter(|word| !is(FILLER, word)).collect();
+    if content.iter().all(|word| is(STOCK, word)) {
+        return Err(String::from("could be said of any line; say in `why` what goes wrong here, and when"));
+    }
+    let quote = normal(quote);
+    let in_the_line = |word: &str| quote.split(' ').any(|there| alike(there, word));
+    if content.iter().all(|word| is(TELLING, word) || in_the_line(word)) {
+        return Err(String::from("only says what the line says; say in `why` what goes wrong there, and when"));
+    }
+    Ok(())
+}
+
+fn turns(word: &str) -> bool {
+    TURNS.split(' ').any(|known| match known.strip_suffix('*') {
+        Some(begin) => word.starts_with(begin),
+        None => word == known,
+    })
+}
+
+/// `executes` and `execute`.
+fn alike(a: &str, b: &str) -> bool {
+    let head = |word: &str| word.chars().take(5).collect::<String>();
+    a == b || (a.chars().count() >= 5 && head(a) == head(b))
+}
+
+fn says_something(why: &str) -> Result<(), String> {
     let mut rest = format!(" {} ", normal(why));
     if rest.trim().is_empty() {
         return Err(String::from("its `why` is empty"));
@@ -112,7 +173,7 @@ mod tests {
             "This is good.",
             "Everything is fine here",
         ] {
-            assert!(names_a_defect(empty).is_err(), "{empty}");
+            assert!(names_a_defect(empty, "x = 1").is_err(), "{empty}");
         }
         for said in [
             "unused import",
@@ -123,7 +184,56 @@ mod tests {
             "returns the wrong sign",
             "この関数は空の入力で失敗します",
         ] {
-            assert_eq!(names_a_defect(said), Ok(()), "{said}");
+            assert_eq!(names_a_defect(said, "x = 1"), Ok(()), "{said}");
+        }
+    }
+
+    const LINE: &str = "row = conn.execute(\"SELECT owner FROM accounts WHERE owner = '%s'\" % owner).fetchone()";
+
+    #[test]
+    fn what_could_be_said_of_any_line_names_no_defect() {
+        for (empty, because) in [
+            ("Consider adding comments to improve readability.", "any line"),
+            ("Add documentation for clarity.", "any line"),
+            ("This could be improved.", "any line"),
+            ("Potential issue here.", "any line"),
+            ("This may cause problems in some cases.", "any line"),
+            ("Does not follow best practices.", "any line"),
+            ("Consider refactoring this for better maintainability.", "any line"),
+            ("Please use more descriptive variable names", "any line"),
+            ("Good use of fetchone for retrieving the row.", "praises"),
+            ("The method is elegant and handles the owner properly.", "praises"),
+            ("Correctly validates the owner before use", "praises"),
+            ("This line executes a SELECT of owner FROM accounts.", "what the line says"),
+            ("Calls conn.execute and fetchone", "what the line says"),
+        ] {
+            let said = names_a_defect(empty, LINE).expect_err(empty);
+            assert!(said.contains(because), "{empty}: {said}");
+        }
+    }
+
+    #[test]
+    fn short_and_honest_words_name_a_defect() {
+        for said in [
+            "Missing docstring",
+            "no error handling",
+            "Lacks error handling.",
+            "unused variable",
+            "magic number",
+            "typo: `recieve`",
+            "owner is not escaped",
+            "The connection is never closed.",
+            "There is no test for this function.",
+            "A good default would be 30 s; without one the call can hang",
+            "Properly closing the file is left to the collector, so descriptors may run out",
+            "row can be None",
+            "SELECT without LIMIT",
+            "Consider adding a comment that owner must be escaped",
+            "Potential null pointer dereference",
+            "may raise KeyError",
+            "Dieser Wert wird nie geprüft",
+        ] {
+            assert_eq!(names_a_defect(said, LINE), Ok(()), "{said}");
         }
     }
 }

@@ -23,6 +23,21 @@ impl Words {
         self.0.difference(&other.0).count()
     }
 
+    pub(super) fn with(mut self, other: &Self) -> Self {
+        self.0.extend(other.0.iter().cloned());
+        self
+    }
+
+    pub(super) fn without(mut self, other: &Self) -> Self {
+        self.0.retain(|word| !other.0.contains(word));
+        self
+    }
+
+    /// Is any word in both?
+    pub(super) fn meets(&self, other: &Self) -> bool {
+        !self.0.is_disjoint(&other.0)
+    }
+
     /// Do both say the same? `same_place` if they cite the same lines.
     pub(super) fn is_like(&self, other: &Self, same_place: bool) -> bool {
         let limit = if same_place { SAME_WORDS_SAME_PLACE } else { SAME_WORDS };

@@ -15,6 +15,7 @@ use crate::words;
 
 /// Lines of a search that are told.
 const LINES: usize = 10;
+const ASIDE: &str = "the hypothesis says no word of what is searched, so this shows nothing about it";
 
 /// What came of one experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -24,6 +25,9 @@ pub struct Confirmation {
     detail: String,
     #[serde(skip)]
     predicted: Outcome,
+    /// It looks for nothing that the hypothesis speaks of, so that nothing is shown if it comes true.
+    #[serde(skip)]
+    aside: bool,
 }
 
 impl Confirmation {
@@ -33,7 +37,7 @@ impl Confirmation {
 
     /// `None` if nothing was shown either way.
     pub fn as_predicted(&self) -> Option<bool> {
-        self.outcome.map(|outcome| outcome == self.predicted)
+        self.outcome.map(|outcome| outcome == self.predicted).filter(|came_true| !(*came_true && self.aside))
     }
 
     pub fn detail(&self) -> &str {
@@ -80,7 +84,10 @@ impl Lab {
                 }
             }
         };
-        Confirmation { outcome, detail, predicted: hypothesis.expect_if_true }
+        let aside = !hypothesis.is_about_its_test();
+        let detail =
+            if aside && outcome == Some(hypothesis.expect_if_true) { format!("{detail}; {ASIDE}") } else { detail };
+        Confirmation { outcome, detail, predicted: hypothesis.expect_if_true, aside }
     }
 
     async fn run_test(&self, name: &str, bench: &Bench, stop: &CancellationToken) -> (Option<Outcome>, String) {

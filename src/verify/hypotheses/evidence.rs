@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::super::citations::{BadCitation, Cited, Source, Sources};
+use super::alike::Words;
 use super::draft::Pointer;
 use crate::words;
 
@@ -60,6 +61,13 @@ impl Shelf {
     /// A file by the name that the project gives it.
     pub(super) fn text(&self, path: &Path) -> Option<&str> {
         self.sources.get(path).map(Source::text)
+    }
+
+    /// All words of the files and of their names.
+    pub(super) fn words(&self) -> Words {
+        let names = self.sources.files().map(|(path, _)| Words::of(&path.to_string_lossy()));
+        let texts = self.sources.files().map(|(_, source)| Words::of(source.text()));
+        names.chain(texts).fold(Words::default(), |all, more| all.with(&more))
     }
 
     /// Does the evidence stand there?

@@ -24,6 +24,11 @@ const MOST_EVIDENCE: usize = 20;
 /// Words of an error that a mechanism is compared with.
 const ERROR: usize = 4 * 1024;
 
+/// Words that stand in any explanation, and in many files as keywords or in comments.
+const GENERAL: &str = "all and any bug call case code error exception fail failed fails failure file for from function here if \
+                       in is issue lead line no not of or part problem program project return returned returns run some \
+                       something source the thing this to true use used using when where with wrong";
+
 /// What was looked at, and what came of it.
 #[derive(Debug)]
 pub struct Examined {
@@ -41,7 +46,7 @@ pub fn examine(drafts: &[Draft], error: &str, shelf: &Shelf) -> Examined {
     let checks = vec![
         count(drafts),
         order(drafts),
-        mechanisms(drafts, error),
+        mechanisms(drafts, error, shelf),
         phrases(drafts),
         tests(drafts, &experiments),
         evidence(drafts, shelf),
@@ -50,9 +55,21 @@ pub fn examine(drafts: &[Draft], error: &str, shelf: &Shelf) -> Examined {
     if !checks.iter().all(Check::passed) {
         return Examined { checks, hypotheses: None };
     }
-    let hypotheses =
+    let hypotheses: Option<Vec<Hypothesis>> =
         drafts.iter().zip(experiments).map(|(draft, planned)| whole(draft, planned.ok()?, shelf)).collect();
+    if hypotheses.as_ref().is_some_and(|all| all.iter().all(|h| !h.is_about_its_test() && comes_true(h, shelf))) {
+        let detail = "no search looks for anything that its hypothesis speaks of, and each comes out as it says: search \
+                      for what the mechanism names, and say in `because` why it would stand there";
+        return Examined { checks: [checks, vec![Check::new("about", false, detail)]].concat(), hypotheses: None };
+    }
     Examined { checks, hypotheses }
+}
+
+/// Can it be seen already that the search comes out as predicted?
+fn comes_true(hypothesis: &Hypothesis, shelf: &Shelf) -> bool {
+    let Experiment::Search { pattern, file } = &hypothesis.experiment else { return false };
+    let found = shelf.text(file).and_then(|text| pattern.lines(text).ok()).is_some_and(|lines| !lines.is_empty());
+    found == (hypothesis.expect_if_true == Outcome::Found)
 }
 
 /// An experiment with what it is expected to show.
@@ -111,9 +128,11 @@ fn order(drafts: &[Draft]) -> Check {
     verdict("order", &wrong, "the likeliest comes first")
 }
 
-fn mechanisms(drafts: &[Draft], error: &str) -> Check {
+fn mechanisms(drafts: &[Draft], error: &str, shelf: &Shelf) -> Check {
     let mut wrong = Vec::new();
     let error = Words::of(&words::cut_middle(error, ERROR));
+    let known = shelf.words().with(&error).without(&Words::of(GENERAL));
+    let mut nothing = true;
     for (n, draft) in drafts.iter().enumerate() {
         let said = draft.mechanism.split_whitespace().count();
         if said < MECHANISM_WORDS {
@@ -124,6 +143,14 @@ fn mechanisms(drafts: &[Draft], error: &str) -> Check {
         } else if Words::of(&draft.mechanism).beyond(&error) < NEW_WORDS {
             wrong.push(format!("{} only says the error again: say what causes it", draft.called(n)));
         }
+        nothing &= !Words::of(&format!("{} {}", draft.title, draft.mechanism)).meets(&known);
+    }
+    // One may speak of what happens elsewhere; all of them cannot.
+    if nothing && wrong.is_empty() && !drafts.is_empty() {
+        wrong.push(String::from(
+            "no hypothesis names anything that stands in the files it cites, so that they could explain any error: say \
+             which code does what, by its names",
+        ));
     }
     verdict("mechanism", &wrong, "each says what causes the error")
 }
@@ -195,6 +222,10 @@ fn evidence(drafts: &[Draft], shelf: &Shelf) -> Check {
     for (n, draft) in drafts.iter().enumerate() {
         if draft.evidence.is_empty() {
             wrong.push(format!("{} has no evidence: cite at least one line as `file` and `line`", draft.called(n)));
+        }
+        let cited: Vec<_> = draft.evidence.iter().take(MOST_EVIDENCE).filter_map(|p| shelf.cite(p).ok()).collect();
+        if !cited.is_empty() && !cited.iter().any(|c| c.text.chars().any(char::is_alphanumeric)) {
+            wrong.push(format!("{} cites only lines without a word: cite those that show the cause", draft.called(n)));
         }
         if draft.evidence.len() > MOST_EVIDENCE {
             wrong.push(format!("{} cites more than {MOST_EVIDENCE} lines: cite those that matter", draft.called(n)));

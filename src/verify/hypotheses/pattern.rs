@@ -12,6 +12,8 @@ const LONGEST: usize = 400;
 const COMPILED: usize = 1 << 20;
 /// Fewer lines than this can all be meant.
 const SMALL: usize = 4;
+/// A shorter word stands anywhere.
+const WORD: usize = 3;
 
 /// One line of a file at a time is compared with it.
 #[derive(Debug, Clone)]
@@ -28,8 +30,14 @@ impl Pattern {
         if text.len() > LONGEST {
             return Err(format!("the pattern is longer than {LONGEST} bytes"));
         }
-        // Bytes, so that no tables are needed and any file can be searched.
-        let compiled = RegexBuilder::new(text).unicode(false).size_limit(COMPILED).dfa_size_limit(COMPILED).build();
+        let build = |text: &str, unicode: bool| {
+            RegexBuilder::new(text).unicode(unicode).size_limit(COMPILED).dfa_size_limit(COMPILED).build()
+        };
+        // Bytes, so that no tables are needed and any file can be searched; `[€£]` are no bytes, though.
+        let compiled = build(text, false).or_else(|e| match text.is_ascii() {
+            true => Err(e),
+            false => build(&by_letters(text), true),
+        });
         let pattern = compiled.map_err(|e| {
             let why = e.to_string();
             let why = why.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
@@ -57,8 +65,75 @@ impl Pattern {
                 short(self.0.as_str())
             ));
         }
+        if all >= SMALL && found.len() * 3 > all * 2 && self.words().is_empty() {
+            return Err(format!(
+                "the pattern `{}` names nothing and fits {} of {all} lines of the file, so that finding it shows nothing",
+                short(self.0.as_str()),
+                found.len()
+            ));
+        }
         Ok(found)
     }
+
+    /// Is a word of it among these texts, or one of theirs in it? One that names nothing is about anything.
+    pub(super) fn is_about(&self, texts: &[&str]) -> bool {
+        let words = self.words();
+        let text = texts.join("\n").to_lowercase();
+        let longer = |word: &str| word.len() > WORD && words.iter().any(|own| own.contains(word));
+        words.is_empty()
+            || words.iter().any(|own| text.contains(own.as_str()))
+            || text.split(|c: char| !c.is_alphanumeric()).any(longer)
+    }
+
+    /// The words that it looks for, in small letters: neither classes, nor escapes, nor counts.
+    fn words(&self) -> Vec<String> {
+        let (mut bare, mut depth) = (String::new(), 0_usize);
+        let mut letters = self.0.as_str().chars();
+        while let Some(letter) = letters.next() {
+            let escaped = (letter == '\\').then(|| letters.next()).flatten();
+            match letter {
+                '[' | '{' => depth += 1,
+                ']' | '}' => depth = depth.saturating_sub(1),
+                _ if depth > 0 => {}
+                '\\' => bare.push(escaped.filter(|c| !c.is_alphanumeric()).unwrap_or(' ')),
+                '?' => bare.push_str(" ?"),
+                letter => bare.extend(letter.to_lowercase()),
+            }
+        }
+        let words = bare.split(|c: char| !c.is_alphanumeric());
+        words.filter(|word| word.chars().count() >= WORD).map(str::to_owned).collect()
+    }
+}
+
+/// The same pattern where letters are compared and not bytes. The classes `\d`, `\s`, `\w` and their like stay ASCII.
+fn by_letters(text: &str) -> String {
+    let (mut out, mut depth) = (String::new(), 0_usize);
+    let mut letters = text.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            '\\' => match (letters.next(), depth) {
+                (Some(class @ ('d' | 's' | 'w' | 'D' | 'S' | 'W' | 'b' | 'B')), 0) => {
+                    out.push_str(&format!("(?-u:\\{class})"));
+                }
+                (Some('d'), _) => out.push_str("0-9"),
+                (Some('s'), _) => out.push_str(r"\t\n\r "),
+                (Some('w'), _) => out.push_str("0-9A-Za-z_"),
+                (other, _) => {
+                    out.push('\\');
+                    out.extend(other);
+                }
+            },
+            letter => {
+                match letter {
+                    '[' => depth += 1,
+                    ']' => depth = depth.saturating_sub(1),
+                    _ => {}
+                }
+                out.push(letter);
+            }
+        }
+    }
+    out
 }
 
 fn short(text: &str) -> String {
@@ -89,8 +164,37 @@ mod tests {
         ] {
             assert!(Pattern::new(bad).is_err(), "{bad}");
         }
-        for good in [r"unwrap\(\)", r"^fn \w+", "é", r"\d+ ms", "(?i)todo"] {
+        for good in [r"unwrap\(\)", r"^fn \w+", "é", r"\d+ ms", "(?i)todo", r"[€$£]\s*\d", r"[ä\w]+\b=", "[“”]"]
+        {
             assert!(Pattern::new(good).is_ok(), "{good}: {:?}", Pattern::new(good));
+        }
+        let price = Pattern::new(r"[€$£]\s*\d").expect("a pattern");
+        assert_eq!(price.lines("a\n€ 5\n5\n$5\n£\n"), Ok(vec![2, 4]));
+    }
+
+    #[test]
+    fn a_pattern_without_a_word_that_fits_most_lines_is_refused() {
+        let code = "import os\n\ndef f(x):\n    if x:\n        return 1\n    }\n    return os.path\n";
+        for (pattern, good) in [("[a-z]", false), (r"\w+", false), ("return", true), (r"\(", true)] {
+            assert_eq!(Pattern::new(pattern).expect(pattern).lines(code).is_ok(), good, "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_is_about_the_words_it_shares() {
+        let cause = ["The queue is full", "no lock protects `items` when put() blocks", "jobs.put(n)"];
+        for (pattern, about) in [
+            (r"jobs\.put\(", true),
+            (r"put\(.*timeout", true),
+            (r"\bRwLock\b|Mutex", true), // `lock` is in `rwlock`
+            (r"(?i)ITEMS\s*=", true),
+            (r"\t", true),
+            ("[A-Z]{3}", true),
+            ("zzqq_never", false),
+            (r"^import \w+", false),
+            ("pub", false),
+        ] {
+            assert_eq!(Pattern::new(pattern).expect(pattern).is_about(&cause), about, "{pattern}");
         }
     }
 

@@ -87,7 +87,7 @@ fn what_changed_is_shown_with_numbers_and_only_that_may_be_cited() {
         "+40: breakpoint()\n",
         " 20: line_20 = 20\n",
         "+1: z = 1\n",
-        "not shown: `gone.py` was deleted\n",
+        "\"gone.py\">\n-1: x = 1\n",
         "not shown: `blob.bin` is binary",
         "not shown: `link.py` is a link",
     ] {
@@ -109,13 +109,13 @@ fn what_changed_is_shown_with_numbers_and_only_that_may_be_cited() {
         [
             "a.py part lines 20-50",
             "blob.bin no is binary; leave it out",
-            "gone.py no was deleted",
+            "gone.py full was deleted",
             "link.py no is a link; it is not followed",
             "new.py full -"
         ]
     );
     // The skipped test was there before; the leftover is new.
-    assert_eq!(text(&review, "message"), "1 warning, 1 suggestion in 2 files; 3 changed files not shown");
+    assert_eq!(text(&review, "message"), "1 warning, 1 suggestion in 3 files; 2 changed files not shown");
     assert_eq!(
         (&details["findings"][1]["line"], &details["findings"][1]["rule"]),
         (&json!(40), &json!("debugging leftover"))
@@ -139,6 +139,47 @@ fn commits_that_only_the_base_has_are_not_reviewed() {
     assert_eq!(review["status"], "pass", "{review:#}");
     assert_eq!(review["details"]["range"]["from"], base);
     assert!(!bench.asked_of("small")[0].contains("elsewhere"));
+}
+
+#[test]
+fn a_renamed_file_shows_what_changed_in_it_and_what_is_gone_can_be_cited() {
+    if skips(&["git"]) {
+        return;
+    }
+    let guarded =
+        format!("{}def chunks(xs, n):\n    if n < 1:\n        raise ValueError(n)\n    return xs[::n]\n", before());
+    let test = "def test_chunks():\n    assert chunks([1], 1)\n";
+    let mut bench = reviewers(&["small"], &[("old.py", &guarded), ("same.py", &before()), ("test_old.py", test)]);
+    let root = bench.root();
+    git(&root, &["init", "-q"]);
+    commit(&root);
+    fs::remove_file(root.join("old.py")).unwrap();
+    fs::write(root.join("new.py"), guarded.replace("    if n < 1:\n        raise ValueError(n)\n", "")).unwrap();
+    fs::rename(root.join("same.py"), root.join("moved.py")).unwrap();
+    fs::remove_file(root.join("test_old.py")).unwrap();
+    commit(&root);
+    let line = guarded.lines().position(|line| line.starts_with("def chunks")).unwrap() + 2;
+    let finding = |file: &str, line: usize, quote: &str, why: &str| json!({"severity": "warning", "file": file, "line": line, "quote": quote, "why": why});
+    let findings = [
+        finding("new.py", line, "-     if n < 1:", "without the guard a step of 0 raises far away"),
+        finding("test_old.py", 1, "def test_chunks():", "the only test of `chunks` is deleted"),
+    ];
+    bench.say("small", &json!({"findings": findings, "reviewed": reviewed(&["new.py"])}));
+    let review = bench.call("review", json!({"base": "HEAD~1"}));
+    assert_eq!((&review["status"], &review["details"]["counts"]["dropped"]), (&json!("pass"), &json!(0)), "{review:#}");
+    assert_eq!(text(&review["details"]["findings"][0], "quote"), "-     if n < 1:");
+    let asked = &bench.asked_of("small")[0];
+    for part in [
+        "not shown: `moved.py` its text did not change\n",
+        "renamed: `same.py` is now `moved.py`\nrenamed: `old.py` is now `new.py`\n",
+        "-     if n < 1:\n-         raise ValueError(n)\n",
+        "\"test_old.py\">\n-1: def test_chunks():\n",
+    ] {
+        assert!(asked.contains(part), "{part}: {asked}");
+    }
+    assert!(!asked.contains("+1: ") && !asked.contains("line_2 = 2"), "what only moved is not new: {asked}");
+    let coverage = &review["details"]["coverage"];
+    assert_eq!((&coverage[1]["file"], &coverage[1]["was"]), (&json!("new.py"), &json!("old.py")), "{coverage:#}");
 }
 
 #[test]

@@ -57,6 +57,24 @@ fn every_defect_fails_its_own_gate_and_is_named() {
         ("mechanism", "only says the error again", |h| {
             h[0]["mechanism"] = json!("there is an IndexError because the list index is out of range");
         }),
+        ("mechanism", "no hypothesis names anything that stands in the files it cites", |h| {
+            let said = [
+                "there is a bug in this part of the code which leads to the failure that was seen",
+                "the machine is slower than others, and so its clock gives another time than expected",
+                "an update of the operating system has altered how processes are scheduled since yesterday",
+            ];
+            h.iter_mut().zip(said).for_each(|(h, said)| h["mechanism"] = json!(said));
+        }),
+        ("evidence", "cites only lines without a word", |h| h[0]["evidence"] = json!([{"file": "a.py", "line": 3}])),
+        ("test", "names nothing and fits 4 of 5 lines", |h| {
+            h[0]["confirm"]["search"]["pattern"] = json!(r"\(");
+        }),
+        ("about", "no search looks for anything that its hypothesis speaks of", |h| {
+            for (n, h) in h.iter_mut().enumerate() {
+                h["confirm"]["search"]["pattern"] = json!(format!("xyzzy{n}"));
+                (h["expect_if_true"], h["expect_if_false"]) = (json!("not_found"), json!("found"));
+            }
+        }),
         ("try_and_see", "try and see", |h| h[0]["title"] = json!("sort first, try and see")),
         ("try_and_see", "try adding", |h| {
             h[1]["mechanism"] = json!("No idea about `load`, but you could try adding a check for blanks there");
@@ -82,7 +100,7 @@ fn every_defect_fails_its_own_gate_and_is_named() {
         }),
         ("distinct", "cannot tell them apart", |h| h[1]["confirm"] = h[0]["confirm"].clone()),
     ];
-    assert_eq!(rows.len(), 26);
+    assert_eq!(rows.len(), 30);
     for (gate, named, change) in rows {
         let wrong = spoilt(change);
         assert!(

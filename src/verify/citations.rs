@@ -96,11 +96,11 @@ impl Sources {
     /// many lines it takes. Part of a line is enough where it can be told from the lines next to it.
     pub fn quote(&self, file: &str, line: usize, end: Option<usize>, quote: &str) -> Result<Cited, BadCitation> {
         let (path, source) = self.find(file)?;
-        let quote = quote.trim_matches(['\n', '\r']);
+        let quote = quote.trim_end_matches(['\n', '\r']);
         if squeezed(quote).is_empty() {
             return Err(BadCitation::NoQuote { file: short(file), line });
         }
-        let last = end.unwrap_or_else(|| line.saturating_add(quote.lines().count().saturating_sub(1)));
+        let last = end.unwrap_or_else(|| line.saturating_add(quote.trim().lines().count().saturating_sub(1)));
         if last < line {
             return Err(BadCitation::Backwards { file: short(file), from: line, to: last });
         }
@@ -110,7 +110,8 @@ impl Sources {
         let forms = forms(quote, line);
         let stands = forms.iter().find_map(|said| source.stands(said, line, last));
         let Some(to) = stands else {
-            let (said, is) = (short(quote.trim()), short(source.joined(line..=last).trim()));
+            let (said, is) =
+                (short(quote.trim()), short(source.joined(line..=last).trim_end().trim_start_matches([' ', '\t'])));
             return Err(BadCitation::WrongQuote { file: short(file), line, said, is });
         };
         Ok(Cited { file: path.to_owned(), lines: line..=to, text: source.joined(line..=to) })
@@ -161,9 +162,9 @@ impl Source {
         for to in line..=self.lines() {
             is.extend(self.line(to)?.chars().filter(|c| !c.is_whitespace()));
             if is.len() >= said.len() {
-                // From an empty line on, only what was said to end here: else the line before would do as well.
-                let begins = self.line(line).is_some_and(|first| !first.trim().is_empty());
-                if is == said && (begins || to == last) {
+                // An empty line is cited only by who quotes it: else the number before would do as well.
+                let begins = |text: &str| text.lines().next().is_some_and(|first| !first.trim().is_empty());
+                if is == said && (begins(self.line(line)?) || !begins(quote)) {
                     return Some(to);
                 }
                 break;
@@ -259,6 +260,7 @@ mod tests {
             (2, None, "one();\ntwo();", "an empty line left out"),
             (2, Some(4), "one();", "only the first line of what is cited"),
             (1, Some(1), "fn a() {\n    one();", "an end that does not fit the quote"),
+            (3, None, "\n    two();", "an empty line that is quoted"),
         ] {
             assert!(sources.quote("src/a.rs", line, end, quote).is_ok(), "{why}");
         }
@@ -305,6 +307,7 @@ mod tests {
         assert_eq!(said("src/a.rs", 3, Some(2), "x"), "`src/a.rs`: lines 3 to 2 are no range");
         assert_eq!(said("src/a.rs", 3, None, " "), "`src/a.rs:3` is cited without a quote");
         assert_eq!(said("src/a.rs", 3, None, "one();"), "`src/a.rs:3` does not say `one();` but ``");
+        assert_eq!(said("src/a.rs", 3, Some(4), "two();"), "`src/a.rs:3` does not say `two();` but `⏎    two();`");
         assert_eq!(said("../src/a.rs", 1, None, "fn a() {"), "`../src/a.rs` is not among the files that were shown");
     }
 

@@ -80,6 +80,21 @@ impl Hypothesis {
     }
 }
 
+impl Outcome {
+    /// `found`, and also `the_pattern_is_found_in_line_3`; `None` where two could be meant.
+    fn meant(said: &str) -> Option<Self> {
+        let has = |word: &str| said.contains(word);
+        let denied = ["not_", "n't", "no_", "never"].into_iter().any(has);
+        match (has("found"), has("fail"), has("pass")) {
+            (true, false, false) if has("not_found") => Some(Self::NotFound),
+            (true, false, false) if !denied => Some(Self::Found),
+            (false, true, false) if !denied => Some(Self::Fails),
+            (false, false, true) if !denied => Some(Self::Passes),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -113,4 +128,28 @@ pub fn proof(held: Vec<Check>, repro: Option<&Repro>, confirmed: &[Confirmation]
         Refusal::Check { detail, .. } => detail,
         other => other.to_string(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_outcome_is_known_by_its_word_where_only_one_can_be_meant() {
+        for (said, meant) in [
+            ("found", Some(Outcome::Found)),
+            ("found_in_line_3", Some(Outcome::Found)),
+            ("not_found", Some(Outcome::NotFound)),
+            ("the_pattern_is_not_found", Some(Outcome::NotFound)),
+            ("the_test_fails", Some(Outcome::Fails)),
+            ("it_passes", Some(Outcome::Passes)),
+            ("does_not_fail", None),
+            ("isn't_found", None),
+            ("passes_or_fails", None),
+            ("something_else", None),
+            ("", None),
+        ] {
+            assert_eq!(Outcome::meant(said), meant, "{said}");
+        }
+    }
 }

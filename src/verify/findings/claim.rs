@@ -39,8 +39,9 @@ impl Claim {
             let known = words::one_of(Severity::ALL.map(Severity::word));
             format!("its severity is `{}` instead of {known}", words::cut_end(&words::plain(&said), 40))
         })?;
-        let line = number(given.get("line")).ok_or("names no `line`")?;
-        let end_line = number(given.get("end_line")).filter(|end| *end != 0);
+        let (line, to) = lines(given.get("line"));
+        let line = line.ok_or("names no `line`")?;
+        let end_line = lines(given.get("end_line")).0.or(to).filter(|end| *end != 0);
         // Kept as it is: a quote may begin with an empty line.
         let quote = given.get("quote").and_then(Value::as_str).unwrap_or_default().to_owned();
         Ok(Self { severity, file, line, end_line, quote, rule: text("rule"), why: text("why"), fix: text("fix") })
@@ -70,11 +71,14 @@ impl Claim {
     }
 }
 
-/// `12` or `"12"`.
-fn number(value: Option<&Value>) -> Option<usize> {
-    match value? {
-        Value::Number(n) => n.as_u64().and_then(|n| usize::try_from(n).ok()),
-        Value::String(text) => text.trim().parse().ok(),
-        _ => None,
+/// `12`, `"12"` or `"12-14"`.
+fn lines(value: Option<&Value>) -> (Option<usize>, Option<usize>) {
+    match value {
+        Some(Value::Number(n)) => (n.as_u64().and_then(|n| usize::try_from(n).ok()), None),
+        Some(Value::String(text)) => {
+            let (from, to) = text.split_once(['-', '–']).unwrap_or((text, ""));
+            (from.trim().parse().ok(), to.trim().parse().ok())
+        }
+        _ => (None, None),
     }
 }

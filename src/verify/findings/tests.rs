@@ -47,6 +47,10 @@ fn what_is_cited_rightly_stands() {
     assert_eq!(refusal(&judged), None);
     assert_eq!((judged.findings.len(), judged.dropped.len()), (3, 0));
     assert_eq!((judged.findings[2].line, judged.findings[2].end_line), (5, Some(6)));
+    let mut ranges = good();
+    ranges["findings"][2]["line"] = json!("5-6");
+    ranges["findings"][0]["line"] = json!(" 2 ");
+    assert_eq!(self::judged(&ranges).findings, judged.findings, "as text, and as a range");
     assert!(crate::verify::Proof::of_checks(judged.checks).is_ok());
 }
 

@@ -95,6 +95,7 @@ impl Lab {
             Ok(suite) => suite,
             Err(why) => return (None, why.clone()),
         };
+        let name = test_of(name, suite.argv(), suite.runner());
         let known = self.known().as_ref().map(|run| called(run, name)).filter(|names| !names.is_empty());
         // Where its full name is known or given, it runs alone.
         let alone = match known.as_deref() {
@@ -185,6 +186,16 @@ fn called(run: &TestRun, said: &str) -> Vec<TestName> {
     pick(&|name| in_file(name) && test.is_none_or(|test| ends_with(name, test)))
 }
 
+/// `adds` of `cargo test adds`: what begins with the runner is a command, and its last plain word is the test.
+fn test_of<'a>(said: &'a str, argv: &[String], runner: &str) -> &'a str {
+    let is_runner = |first: &str| first == runner || argv.first().is_some_and(|program| program == first);
+    let mut words = said.split_whitespace();
+    match words.next() {
+        Some(first) if is_runner(first) => words.rfind(|word| !word.starts_with(['-', '.'])).unwrap_or(said),
+        _ => said,
+    }
+}
+
 fn ends_with(name: &str, said: &str) -> bool {
     let outer = name.split('[').next().unwrap_or(name);
     [name, outer].iter().any(|name| {
@@ -239,6 +250,22 @@ mod tests {
         ] {
             assert_eq!(called(run, said).len(), found, "{said}: {:?}", called(run, said));
         }
+    }
+
+    #[test]
+    fn a_command_is_read_as_the_test_that_it_names() {
+        let argv = [String::from("cargo"), String::from("test")];
+        for (said, test) in [
+            ("adds", "adds"),
+            ("demo::old one_is_one", "demo::old one_is_one"),
+            ("ids are cargo test", "ids are cargo test"),
+            ("cargo test adds", "adds"),
+            ("cargo test adds -- --nocapture", "adds"),
+            ("cargo", "cargo"),
+        ] {
+            assert_eq!(test_of(said, &argv, "cargo"), test, "{said}");
+        }
+        assert_eq!(test_of("go test -run TestPut ./cache", &[String::from("go")], "go"), "TestPut");
     }
 
     #[test]

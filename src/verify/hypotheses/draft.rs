@@ -95,6 +95,13 @@ fn list<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Pointer>, D::Error> {
     Ok(Option::<Vec<Pointer>>::deserialize(from)?.unwrap_or_default())
 }
 
+/// `12` of `12`, `12-14` and `12 (the guard)`; 0 if there is none.
+fn leading(text: &str) -> usize {
+    let text = text.trim();
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    text[..end].parse().unwrap_or(0)
+}
+
 /// An object, or `src/a.rs:12` in one string.
 impl<'de> Deserialize<'de> for Pointer {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
@@ -114,7 +121,7 @@ impl<'de> Deserialize<'de> for Pointer {
         // A line that is no number is line 0, which does not exist anywhere.
         let number = |line: &Value| match line {
             Value::Number(n) => n.as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0),
-            Value::String(text) => text.trim().parse().unwrap_or(0),
+            Value::String(text) => leading(text),
             _ => 0,
         };
         Ok(match Written::deserialize(from)? {
@@ -122,7 +129,7 @@ impl<'de> Deserialize<'de> for Pointer {
             Written::Short(text) => {
                 let mut parts = text.trim().splitn(3, ':');
                 let file = parts.next().unwrap_or_default().to_owned();
-                let line = parts.next().and_then(|line| line.trim().parse().ok()).unwrap_or(0);
+                let line = parts.next().map_or(0, leading);
                 Self { file, line, quote: String::new() }
             }
         })
@@ -138,12 +145,12 @@ mod tests {
     #[test]
     fn what_is_meant_is_read_and_what_is_wrong_is_named() {
         let answer = json!({"hypotheses": [{"likelihood": "High", "mechanism": null, "extra": 1,
-            "evidence": ["src/a.rs:12:3", {"file": "b", "line": "7"}, {"file": "c", "line": null}],
+            "evidence": ["src/a.rs:12:3", {"file": "b", "line": "7-9"}, {"file": "c", "line": null}, "d:4 (the guard)"],
             "confirm": {"search": {"pattern": " x", "file": "a"}}}]});
         let read = &drafts(&answer).expect("read")[0];
         let places: Vec<(&str, usize)> = read.evidence.iter().map(|p| (p.file.as_str(), p.line)).collect();
-        assert_eq!(places, [("src/a.rs", 12), ("b", 7), ("c", 0)]);
-        assert_eq!(read.files().collect::<Vec<_>>(), ["src/a.rs", "b", "c", "a"]);
+        assert_eq!(places, [("src/a.rs", 12), ("b", 7), ("c", 0), ("d", 4)]);
+        assert_eq!(read.files().collect::<Vec<_>>(), ["src/a.rs", "b", "c", "d", "a"]);
         assert_eq!(read.confirm.as_ref().and_then(|c| c.search.as_ref()).map(|s| s.pattern.as_str()), Some(" x"));
         for (answer, named) in [
             (json!({}), "no `hypotheses`"),

@@ -204,7 +204,7 @@ fn planned(draft: &Draft, shelf: &Shelf) -> Result<Planned, String> {
     };
     let expected = |field: &str, said: &str| {
         let said = said.to_lowercase().replace([' ', '-'], "_");
-        accepted.into_iter().find(|outcome| outcome.to_string() == said).ok_or_else(|| {
+        Outcome::meant(&said).filter(|outcome| accepted.contains(outcome)).ok_or_else(|| {
             let said = words::cut_end(&words::plain(&said), 60).into_owned();
             format!("has `{field}` of `{said}`, where `{}` or `{}` is known", accepted[0], accepted[1])
         })

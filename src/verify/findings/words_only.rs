@@ -45,6 +45,20 @@ const PRAISE: &[&str] = &[
     "ready to merge",
     "safe to merge",
     "keep it up",
+    "no changes required",
+    "no change required",
+    "works as expected",
+    "works as intended",
+    "as intended",
+    "works fine",
+    "works well",
+    "clean and maintainable",
+    "easy to follow",
+    "easy to understand",
+    "standard approach",
+    "follows pep 8",
+    "follows conventions",
+    "follows best practices",
 ];
 
 /// Words that add nothing to praise.
@@ -61,26 +75,34 @@ const APPROVAL: &str = "\
 
 /// Words that turn approval into something else, each with its endings after a star.
 const TURNS: &str = "\
-    although any break* but can cannot could crash* despite differ* doesn drop* even except fail* fewer however if ignore* instead \
+    although any avoid break* but can cannot could crash* despite differ* doesn drop* even except fail* fewer however idea if ignore* instead \
     isn lack* leak* less lose* loses lost may might miss* must never no not only overflow* panic* rather should silent* still \
     swallow* t than though throw* too unless until when where while without would wrong* yet";
 
+/// `Use X to close it properly` is advice and no praise.
+const ORDERS: &str = "add avoid call catch check close do handle log make move prefer put raise remove rename replace return set use validate wrap";
+
 /// Advice that could stand at any line of any file: with nothing but these, no defect is named.
 const STOCK: &str = "\
-    add added adding additional adds attention be become best better bug bugs can case cases cause causes causing check \
-    clarity clarify cleaner clearer comment comments concern concerns consider considering could descriptive do docs \
-    docstring document documentation documented documenting does enhance enhanced enhancement follow followed following \
-    future further general generally helpful helps improve improved improvement improvements improves improving \
-    inline issue issues lead leads maintainability maintainable may maybe meaningful might more name names need needed \
-    needs not perhaps please possible possibly potential potentially practice practices problem problems proper \
-    readability refactor refactored refactoring review reviewed should standards sure understand understanding \
-    unexpected use using variable variables would";
+    add added adding additional adds annotations attention be become best better bug bugs can case cases cause \
+    causes causing change changes check clarify clarity clean cleaner clearer comment comments concern concerns \
+    consider considering convention conventions could descriptive do docs docstring document documentation \
+    documented documenting does enhance enhanced enhancement follow followed following follows further future \
+    general generally helpful helps hint hints important improve improved improvement improvements improves \
+    improving inline issue issues later lead leads maintainability maintainable may maybe meaningful might minor \
+    more name names need needed needs not optimization optimize optimized performance perhaps please possible \
+    possibly potential potentially practice practices problem problems proper readability refactor refactored \
+    refactoring required review reviewed reviewing revisit should standard standards structure structured sure \
+    type types understand understanding unexpected use using variable variables want worth would";
 
 /// What a line does, said without saying what is wrong with it.
 const TELLING: &str = "\
     assigns calls checks compares connects converts creates declares defines does executes gets imports initializes \
     iterates loads loops makes opens passes performs prints raises reads returns runs selects sends sets stores takes \
     updates uses using value variable writes";
+
+/// `Runs as root` of `USER root` names a defect, with no word more.
+const LEAST_TOLD: usize = 3;
 
 /// Two words can name a defect (`unused import`); fewer cannot.
 const LEAST: usize = 2;
@@ -93,7 +115,8 @@ pub(super) fn names_a_defect(why: &str, quote: &str) -> Result<(), String> {
     let all = normal(why);
     let is = |list: &str, word: &str| list.split(' ').any(|known| known == word);
     let approved = all.split(' ').any(|word| is(APPROVAL, word));
-    if approved && !all.split(' ').any(turns) {
+    let advises = all.split(' ').next().is_some_and(|first| is(ORDERS, first));
+    if approved && !advises && !all.split(' ').any(turns) {
         return Err(String::from("praises and names no defect"));
     }
     let content: Vec<&str> = all.split(' ').filter(|word| !is(FILLER, word)).collect();
@@ -102,7 +125,7 @@ pub(super) fn names_a_defect(why: &str, quote: &str) -> Result<(), String> {
     }
     let quote = normal(quote);
     let in_the_line = |word: &str| quote.split(' ').any(|there| alike(there, word));
-    if content.iter().all(|word| is(TELLING, word) || in_the_line(word)) {
+    if content.len() >= LEAST_TOLD && content.iter().all(|word| is(TELLING, word) || in_the_line(word)) {
         return Err(String::from("only says what the line says; say in `why` what goes wrong there, and when"));
     }
     Ok(())
@@ -201,6 +224,13 @@ mod tests {
             ("Does not follow best practices.", "any line"),
             ("Consider refactoring this for better maintainability.", "any line"),
             ("Please use more descriptive variable names", "any line"),
+            ("Consider improving the code structure.", "any line"),
+            ("This can be optimized for performance.", "any line"),
+            ("Consider adding type hints for better readability.", "any line"),
+            ("Might be worth reviewing.", "any line"),
+            ("This works as expected.", "praises"),
+            ("No changes required.", "praises"),
+            ("Handles the owner as intended.", "praises"),
             ("Good use of fetchone for retrieving the row.", "praises"),
             ("The method is elegant and handles the owner properly.", "praises"),
             ("Correctly validates the owner before use", "praises"),
@@ -232,6 +262,16 @@ mod tests {
             "Potential null pointer dereference",
             "may raise KeyError",
             "Dieser Wert wird nie geprüft",
+            "Use `with` to close the file properly",
+            "Good idea to validate input here",
+            "Runs as root",
+            "Function does too many things",
+            "Could be simplified with a list comprehension",
+            "Improve error message: it does not say which file",
+            "Not thread safe",
+            "Typo in name",
+            "Should be const",
+            "Does not work as expected when owner is empty",
         ] {
             assert_eq!(names_a_defect(said, LINE), Ok(()), "{said}");
         }

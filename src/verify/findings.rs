@@ -192,7 +192,7 @@ impl Judged {
             (_, true) => format!("{dropped} of {all} findings dropped: {}", self.reasons(5)),
             (_, false) => format!(
                 "{dropped} of {all} findings do not hold: {}. Cite only lines that are shown, by the number before the \
-                 colon; copy the whole line into `quote`; say in `why` what goes wrong; each defect once",
+                 colon; copy the line into `quote`; say in `why` what goes wrong there, and when; each defect once",
                 self.reasons(5)
             ),
         };
@@ -241,11 +241,23 @@ impl Judged {
         self.checks.push(Check::new("checks", !lazy, detail));
     }
 
-    /// Why findings were dropped, the first few.
+    /// Why findings were dropped, the first few reasons, each once.
     pub fn reasons(&self, most: usize) -> String {
-        let shown = self.dropped.iter().take(most).map(|d| format!("finding {}: {}", d.finding, d.because));
-        let mut text = shown.collect::<Vec<_>>().join("; ");
-        if let Some(more) = self.dropped.len().checked_sub(most).filter(|more| *more > 0) {
+        let mut grouped: Vec<(&str, Vec<String>)> = Vec::new();
+        for dropped in &self.dropped {
+            let number = dropped.finding.to_string();
+            match grouped.iter_mut().find(|(because, _)| *because == dropped.because) {
+                Some((_, numbers)) => numbers.push(number),
+                None => grouped.push((&dropped.because, vec![number])),
+            }
+        }
+        let told = grouped.iter().take(most).map(|(because, numbers)| match numbers.as_slice() {
+            [one] => format!("finding {one}: {because}"),
+            several => format!("findings {}: {because}", several.join(", ")),
+        });
+        let mut text = told.collect::<Vec<_>>().join("; ");
+        let more: usize = grouped.iter().skip(most).map(|(_, numbers)| numbers.len()).sum();
+        if more > 0 {
             text += &format!("; and {more} more");
         }
         text

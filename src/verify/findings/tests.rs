@@ -127,7 +127,13 @@ fn copies_count_once() {
     let once = judged(&reply);
     assert_eq!((once.findings.len(), once.dropped[0].because.as_str()), (3, "says the same as one before it"));
     reply["findings"] = json!(vec![copy; 5]);
-    assert_eq!(refusal(&judged(&reply)).map(|(id, _)| id), Some("citations"));
+    let copies = judged(&reply);
+    let (id, detail) = refusal(&copies).expect("refused");
+    assert_eq!(id, "citations");
+    assert!(
+        detail.contains("4 of 5 findings do not hold: findings 2, 3, 4, 5: says the same as one before it. "),
+        "{detail}"
+    );
 }
 
 #[test]

@@ -121,12 +121,12 @@ pub(super) fn names_a_defect(why: &str, quote: &str) -> Result<(), String> {
     }
     let content: Vec<&str> = all.split(' ').filter(|word| !is(FILLER, word)).collect();
     if content.iter().all(|word| is(STOCK, word)) {
-        return Err(String::from("could be said of any line; say in `why` what goes wrong here, and when"));
+        return Err(String::from("could be said of any line"));
     }
     let quote = normal(quote);
     let in_the_line = |word: &str| quote.split(' ').any(|there| alike(there, word));
     if content.len() >= LEAST_TOLD && content.iter().all(|word| is(TELLING, word) || in_the_line(word)) {
-        return Err(String::from("only says what the line says; say in `why` what goes wrong there, and when"));
+        return Err(String::from("only says what the line says"));
     }
     Ok(())
 }

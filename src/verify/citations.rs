@@ -52,7 +52,7 @@ pub enum BadCitation {
 /// Bytes of a quote that are repeated in a message.
 const SHOWN: usize = 120;
 /// Letters and digits of a piece that tell its line from others.
-const PIECE: usize = 8;
+const PIECE: usize = 6;
 /// Bytes that three dots stand for at least.
 const ABRIDGED: usize = 4;
 

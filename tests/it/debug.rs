@@ -4,7 +4,7 @@ pub(crate) mod bench;
 mod hostile;
 mod repro;
 
-use bench::{ERROR, REPRO, project, sound, spoilt, text, with_files};
+use bench::{ERROR, REPRO, SCRIPT, project, sound, spoilt, text, with_files};
 use serde_json::{Value, json};
 
 use crate::tdd::bench::{gate, trail};
@@ -133,6 +133,40 @@ fn defects() -> Vec<Row> {
         ),
         ("no mechanism", "has no mechanism", one(0, |h| h["mechanism"] = json!("bad input"))),
         ("another shape", "the answer has no `hypotheses`", json!({"summary": "the file is empty"})),
+        (
+            "words that explain any error",
+            "no hypothesis names anything that stands in the files it cites",
+            spoilt(|h| {
+                let said = [
+                    ("a bug", "There is a bug in this part of the code which leads to the failure that was seen."),
+                    ("bad weather", "Something in the environment differs from what is needed here, and so it breaks."),
+                    ("wrong input", "Whoever calls it gives something that was not meant to be given in this way."),
+                ];
+                for (h, (title, mechanism)) in h.iter_mut().zip(said) {
+                    (h["title"], h["mechanism"]) = (json!(title), json!(mechanism));
+                }
+            }),
+        ),
+        (
+            "searches that cannot come out otherwise",
+            "no search looks for anything that its hypothesis speaks of",
+            spoilt(|h| {
+                for (n, h) in h.iter_mut().enumerate() {
+                    h["confirm"]["search"]["pattern"] = json!(format!("xyzzy{n}"));
+                    (h["expect_if_true"], h["expect_if_false"]) = (json!("not_found"), json!("found"));
+                }
+            }),
+        ),
+        (
+            "a pattern that fits nearly everything",
+            "names nothing and fits 7 of 9 lines",
+            one(0, |h| h["confirm"]["search"]["pattern"] = json!("[a-e]")),
+        ),
+        (
+            "a line without a word",
+            "cites only lines without a word",
+            one(0, |h| h["evidence"] = json!([{"file": "blank.sh", "line": 2}])),
+        ),
         ("a list of words", "`hypotheses[0]` has the wrong shape", json!({"hypotheses": ["the file is empty"]})),
     ]
 }
@@ -140,8 +174,9 @@ fn defects() -> Vec<Row> {
 #[test]
 fn every_defect_is_refused_with_its_reason_and_the_next_tier_is_told_and_succeeds() {
     let rows = defects();
-    assert_eq!(rows.len(), 20);
-    let mut bench = project(&["small", "large"]);
+    assert_eq!(rows.len(), 24);
+    let files = [("report.sh", SCRIPT), ("empty.txt", ""), ("blank.sh", "echo\n\n")];
+    let mut bench = with_files(&["small", "large"], &files);
     let before = bench.tree();
     for (n, (defect, reason, answer)) in rows.iter().enumerate() {
         bench.say("small", answer);
@@ -183,6 +218,27 @@ fn a_prediction_that_does_not_come_true_is_said_and_verifies_nothing() {
     assert!(text(&result, "message").contains("0 of 3 confirmations came out as predicted"), "{result:#}");
     assert_eq!(result["details"]["hypotheses"][0]["as_predicted"], false);
     assert_eq!(gate(&result, "proof")["pass"], false);
+}
+
+#[test]
+fn a_search_for_something_else_comes_true_and_verifies_nothing() {
+    let beside = spoilt(|h| {
+        h[0]["confirm"]["search"]["pattern"] = json!("exit 3");
+        h[1]["confirm"]["search"]["pattern"] = json!("no such text");
+        h[2]["confirm"]["search"]["pattern"] = json!("xyzzy");
+        (h[2]["expect_if_true"], h[2]["expect_if_false"]) = (json!("not_found"), json!("found"));
+    });
+    let mut bench = project(&["small"]).answers("small", &beside);
+    let result = bench.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
+    assert_eq!((&result["status"], &result["verified"]), (&json!("pass"), &json!(false)), "{result:#}");
+    let message = text(&result, "message");
+    assert!(
+        message.contains("0 of 3 confirmations came out as predicted, 2 showed nothing about the cause"),
+        "{message}"
+    );
+    let first = &result["details"]["hypotheses"][0];
+    assert_eq!((&first["outcome"], &first["as_predicted"]), (&json!("found"), &Value::Null), "{result:#}");
+    assert!(text(first, "outcome_detail").contains("says no word of what is searched"), "{result:#}");
 }
 
 #[test]

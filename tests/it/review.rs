@@ -112,13 +112,39 @@ fn rows() -> Vec<Row> {
             &["does not say what was checked in `src/util.py`"],
         ),
         ("another shape", json!({"verdict": "approve", "summary": "ship it"}), &["`findings` is missing in the reply"]),
+        (
+            "advice that fits any line",
+            each(&|f| f["why"] = json!("Consider adding comments to improve readability.")),
+            &["3 of 3 findings do not hold: findings 1, 2, 3: could be said of any line"],
+        ),
+        (
+            "praise in disguise",
+            each(&|f| f["why"] = json!("The module handles this case properly and elegantly.")),
+            &["findings 1, 2, 3: praises and names no defect"],
+        ),
+        (
+            "the line said again",
+            good_but(|r| {
+                r["findings"] =
+                    json!([finding(5, "return sum(prices) / len(prices)", "Returns the sum of prices / len(prices).")]);
+            }),
+            &["1 of 1 findings do not hold: finding 1: only says what the line says"],
+        ),
+        (
+            "files covered by their names only",
+            good_but(|r| {
+                r["reviewed"][0]["checks"] = json!(["ok"]);
+                r["reviewed"][1]["checks"] = json!(["read", "reviewed"]);
+            }),
+            &["does not say what was checked in `src/shop.py`, `src/util.py`"],
+        ),
     ]
 }
 
 #[test]
 fn each_bad_review_is_refused_with_a_reason_that_the_next_tier_is_given() {
     let rows = rows();
-    assert_eq!(rows.len(), 11);
+    assert_eq!(rows.len(), 15);
     for (name, bad, reasons) in rows {
         let mut bench = shop(&["small", "large"]).answers("small", &bad).answers("large", &good());
         let review = bench.call("review", both());
@@ -131,6 +157,25 @@ fn each_bad_review_is_refused_with_a_reason_that_the_next_tier_is_given() {
             assert!(feedback.contains(reason), "{name}: {feedback}");
             assert!(told.contains(reason), "{name}: {told}");
         }
+    }
+}
+
+#[test]
+fn quotes_as_models_write_them_stand() {
+    let (quote, why) = ("quote", "the name is run by a shell, so that it can hold any command");
+    for (said, changes) in [
+        ("part of the line", json!({quote: "\"ls \" + name"})),
+        ("in ticks, with its number", json!({quote: "`9:     os.system(\"ls \" + name)`"})),
+        ("abridged", json!({quote: "os.system(... + name)"})),
+        ("with lines as a range", json!({"line": "8-9", quote: "def run(name):\n    os.system(\"ls \" + name)"})),
+        ("with an end that does not fit", json!({"end_line": 12})),
+    ] {
+        let mut one = finding(9, "os.system(\"ls \" + name)", why);
+        one.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        let mut bench = shop(&["small"]).answers("small", &good_but(|r| r["findings"] = json!([one])));
+        let review = bench.call("review", both());
+        assert_eq!(trail(&review), "small accepted", "{said}: {review:#}");
+        assert_eq!(text(&review, "message"), "1 warning in 2 files", "{said}");
     }
 }
 

@@ -4,6 +4,7 @@
 
 mod draft;
 mod mapping;
+mod nothing_said;
 mod placeholders;
 mod questions;
 mod requirements;
@@ -19,6 +20,7 @@ use sha2::{Digest as _, Sha256};
 use super::proof::Check;
 use crate::words;
 pub use draft::{Answer, Decision, Draft, Mapping, Question, Risk, read, schema};
+use nothing_said::{adds_nothing, names_nothing};
 pub use questions::examine as examine_questions;
 pub use requirements::{Requirements, TooLong};
 pub use testable::{Comparison, Test};
@@ -32,7 +34,7 @@ pub struct Specification {
     pub out_of_scope: Vec<String>,
     pub approach: Vec<Decision>,
     pub risks: Vec<Risk>,
-    /// In the order of the requirements, each with at least one target.
+    /// In the order of the requirements, each with at least one target or called background.
     pub requirement_map: Vec<Route>,
     pub questions: Vec<Question>,
 }
@@ -46,7 +48,7 @@ pub struct Criterion {
 }
 
 /// Where a requirement went.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Route {
     /// `R1`
     pub requirement: String,
@@ -55,6 +57,8 @@ pub struct Route {
     pub out_of_scope: Vec<usize>,
     /// From 1.
     pub questions: Vec<usize>,
+    /// It asks for nothing, and went nowhere.
+    pub background: bool,
 }
 
 /// All checks of a draft, also those after the first that failed: whoever tries next should see every fault at once.
@@ -108,6 +112,7 @@ impl Draft {
     fn sections(&self) -> Check {
         let mut missing = Vec::new();
         let mut blank = Vec::new();
+        let mut vain = Vec::new();
         if !says(&self.problem) {
             missing.push("problem");
         }
@@ -121,6 +126,9 @@ impl Draft {
         for (section, one, texts) in lists {
             if texts.is_empty() {
                 missing.push(section);
+            }
+            if !texts.is_empty() && texts.iter().all(|text| says(text) && names_nothing(text)) {
+                vain.push(format!("`{section}` ({})", quoted(texts[0])));
             }
             let empty = texts.iter().enumerate().filter(|(_, text)| !says(text));
             blank.extend(empty.map(|(n, _)| format!("{one} {}", n + 1)));
@@ -136,6 +144,9 @@ impl Draft {
         }
         if !blank.is_empty() {
             faults.push(format!("these say nothing: {}; write them out or leave them out", some(&blank)));
+        }
+        if !vain.is_empty() {
+            faults.push(format!("{} names nothing; name at least one thing a reader would ask about", vain.join(", ")));
         }
         verdict("sections", &faults, || {
             format!(
@@ -170,18 +181,25 @@ impl Draft {
     fn reasons(&self) -> Check {
         let mut faults = Vec::new();
         for (n, given) in self.approach.iter().enumerate() {
+            let (number, decision) = (n + 1, quoted(&given.decision));
             if !says(&given.rationale) {
-                faults.push(format!("decision {} ({}) has no rationale; say why", n + 1, quoted(&given.decision)));
-            } else if same(&given.rationale, &given.decision) {
-                faults.push(format!("the rationale of decision {} only repeats it; say why", n + 1));
+                faults.push(format!("decision {number} ({decision}) has no rationale; say why"));
+            } else if same(&given.rationale, &given.decision) || adds_nothing(&given.rationale, &given.decision) {
+                faults.push(format!("the rationale of decision {number} only repeats it; say why"));
             }
         }
         for (n, given) in self.risks.iter().enumerate() {
+            let (number, risk) = (n + 1, quoted(&given.risk));
             if !says(&given.mitigation) {
-                let risk = quoted(&given.risk);
-                faults.push(format!("risk {} ({risk}) has no mitigation; say what is done about it", n + 1));
+                faults.push(format!("risk {number} ({risk}) has no mitigation; say what is done about it"));
             } else if same(&given.mitigation, &given.risk) {
-                faults.push(format!("the mitigation of risk {} only repeats it; say what is done about it", n + 1));
+                faults.push(format!("the mitigation of risk {number} only repeats it; say what is done about it"));
+            } else if adds_nothing(&given.mitigation, &given.risk) {
+                let mitigation = quoted(&given.mitigation);
+                faults
+                    .push(format!("the mitigation of risk {number}, {mitigation}, names no measure; say what is done"));
+            } else if says(&given.risk) && adds_nothing(&given.risk, "") {
+                faults.push(format!("risk {number}, {risk}, fits any project; say what can go wrong in this one"));
             }
         }
         verdict("reasons", &faults, || {

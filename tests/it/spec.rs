@@ -58,7 +58,7 @@ fn a_specification_that_holds_is_written_by_the_server_at_the_first_tier() {
     assert_eq!(spec["files_changed"], json!(["docs/spec.md"]));
     assert_eq!(
         text(&spec, "message"),
-        "`docs/spec.md` written: 3 criteria, each with a test; 3 requirements mapped, 1 exclusion"
+        "`docs/spec.md` written: 3 criteria, each with a test; 3 requirements mapped, 1 exclusion; left out: R3"
     );
     let document = bench.read("docs/spec.md");
     insta::assert_snapshot!("spec_document", document);
@@ -88,7 +88,10 @@ fn a_specification_that_holds_is_written_by_the_server_at_the_first_tier() {
     let gates: Vec<&str> = spec["gates"].as_array().unwrap().iter().map(|g| text(g, "id")).collect();
     assert_eq!(gates, expected);
     assert_eq!(spec["next"]["tool"], "tdd_red");
-    assert!(text(&spec["next"]["arguments"], "spec").starts_with("AC-1: Every row of a CSV file"), "{spec:#}");
+    assert!(
+        text(&spec["next"]["arguments"], "spec").starts_with("AC-3: A broken row of a CSV file"),
+        "what can be acted out goes first: {spec:#}"
+    );
     assert_eq!(spec["next"]["arguments"]["session_id"], "spec");
     assert!(spec.to_string().len() < 6_000, "{} bytes", spec.to_string().len());
     let prompt = &bench.asked_of("small")[0];
@@ -116,8 +119,36 @@ fn each_fault_is_refused_with_its_reason_and_the_next_tier_is_told() {
         assert!(told.contains(&needle), "{}: {told}", row.what);
         assert!(text(&spec["attempts"][0], "runner_output").contains(row.said), "{}: {spec:#}", row.what);
     }
-    assert_eq!(rows.len(), 21);
+    assert_eq!(rows.len(), 28);
     assert_eq!(bench.tree().len(), 2 + rows.len(), "one document each");
+}
+
+/// What frames a letter is no requirement, what it tells may be called background, and code keeps its lines.
+#[test]
+fn a_letter_is_specified_without_its_greeting_and_the_result_says_what_was_not_answered() {
+    let letter = "Hi all,\n\nright now Ingrid copies tables by hand. The tool must read CSV files. It must write JSON like \
+                  this:\n\n```\n{\"row\": 1,\n  \"of\": 2}\n```\n\nExcel files: not now.\n\nThanks,\nMarijke\n--\n+31 10 123 45 67\n";
+    let mut reply = good();
+    reply["requirement_map"] = json!([
+        {"requirement": "R1", "background": true},
+        {"requirement": "R2", "criteria": ["AC-1", "AC-3"]},
+        {"requirement": "R3", "criteria": ["AC-2"]},
+        {"requirement": "R4", "out_of_scope": 1},
+    ]);
+    let mut bench = bench(&["small"]).answers("small", &reply);
+    let spec = bench.call("spec", json!({"requirements": letter}));
+    assert_eq!(spec["status"], "pass", "{spec:#}");
+    let message = text(&spec, "message");
+    assert!(message.ends_with("; left out: R4; taken as background: R1"), "{message}");
+    assert_eq!(spec["details"]["requirement_map"][0], json!({"requirement": "R1", "background": true}));
+    let document = bench.read("docs/spec.md");
+    assert!(document.contains("- **R1** → background\n  - Asked: right now Ingrid copies tables"), "{document}");
+    let prompt = &bench.asked_of("small")[0];
+    assert!(
+        prompt.contains("R3: It must write JSON like this:\n```\n{\"row\": 1,\n  \"of\": 2}\n```\nR4: "),
+        "{prompt}"
+    );
+    assert!(!prompt.contains("Hi all") && !prompt.contains("+31") && !prompt.contains("R5"), "{prompt}");
 }
 
 #[test]
@@ -377,7 +408,7 @@ fn a_large_specification_stays_within_what_a_client_shows() {
     let requirements: String = (0..60).map(|n| format!("- keep column {n} of each table\n")).collect();
     let mut large = good();
     large["criteria"] = (1..=60)
-        .map(|n| json!({"id": format!("AC-{n}"), "text": format!("Column {n} is kept. {}", "Each table counts. ".repeat(60)), "test": {"command": "cargo test"}}))
+        .map(|n| json!({"id": format!("AC-{n}"), "text": format!("Column {n} is kept. {}", "Each table counts. ".repeat(60)), "test": {"command": format!("cargo test column_{n}")}}))
         .collect();
     large["requirement_map"] =
         (1..=60).map(|n| json!({"requirement": format!("R{n}"), "criteria": [format!("AC-{n}")]})).collect();

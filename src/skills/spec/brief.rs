@@ -61,7 +61,7 @@ impl Brief {
             fence(&nonce, "requirements", &self.listed(window / 3)),
         );
         let tail = format!(
-            "\n## Your reply\n\nOne JSON object in the form asked for. `requirement_map` has an entry for each of {}.{before}",
+            "\n## Your reply\n\nOne JSON object in the form asked for. `requirement_map` has an entry for each of {}, unless you only ask.{before}",
             self.ids()
         );
         let mut left =

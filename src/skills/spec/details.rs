@@ -54,6 +54,9 @@ fn route(route: &Route) -> Value {
             shown[name] = targets;
         }
     }
+    if route.background {
+        shown["background"] = json!(true);
+    }
     shown
 }
 

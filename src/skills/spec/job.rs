@@ -17,7 +17,7 @@ use crate::engine::result::Status;
 use crate::engine::site::SiteError;
 use crate::routing::Tier;
 use crate::skills::common::{Gates, named};
-use crate::verify::specification::{self, Answer, Examined, Specification};
+use crate::verify::specification::{self, Answer, Examined, Route, Specification};
 use crate::verify::{Check, Proof};
 use crate::words;
 use crate::workspace::{Edit, EditError};
@@ -118,14 +118,17 @@ impl Spec {
             n => format!(", {}", words::count(n, "open question")),
         };
         let message = format!(
-            "{} {done}: {}, each with a test; {} mapped, {}{open}",
+            "{} {done}: {}, each with a test; {} mapped, {}{open}{}",
             named(path),
             specification::criteria(spec.criteria.len()),
             words::count(spec.requirement_map.len(), "requirement"),
             words::count(spec.out_of_scope.len(), "exclusion"),
+            unanswered(spec),
         );
         let mut next = self.next.clone();
-        if let Some(first) = spec.criteria.first() {
+        // What can be acted out is the easiest to begin with: a limit or a whole command is rarely one test.
+        let scenario = spec.criteria.iter().find(|criterion| criterion.test.kind() == "scenario");
+        if let Some(first) = scenario.or(spec.criteria.first()) {
             next["tool"] = json!("tdd_red");
             next["arguments"]["spec"] = json!(details::task(first));
         }
@@ -183,6 +186,21 @@ impl Spec {
     fn material(&self) -> String {
         format!("The requirements, by id:\n{}", self.brief.listed(MATERIAL))
     }
+}
+
+/// The requirements that no criterion answers, so that nobody thinks that all of them will be built.
+fn unanswered(spec: &Specification) -> String {
+    let without = |is: fn(&Route) -> bool| {
+        let routes = spec.requirement_map.iter().filter(|route| route.criteria.is_empty() && is(route));
+        routes.map(|route| route.requirement.as_str()).collect::<Vec<_>>()
+    };
+    let told = [
+        ("waiting for an answer", without(|r| !r.questions.is_empty())),
+        ("left out", without(|r| r.questions.is_empty() && !r.out_of_scope.is_empty())),
+        ("taken as background", without(|r| r.background)),
+    ];
+    let told = told.iter().filter(|(_, ids)| !ids.is_empty());
+    told.map(|(what, ids)| format!("; {what}: {}", ids.join(", "))).collect()
 }
 
 /// The server writes; an agent that did is not believed in anything else either.

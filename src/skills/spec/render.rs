@@ -43,6 +43,7 @@ pub(super) fn markdown(spec: &Specification, requirements: &Requirements) -> Str
         let mut targets = route.criteria.clone();
         targets.extend(route.out_of_scope.iter().map(|n| format!("out of scope {n}")));
         targets.extend(route.questions.iter().map(|n| format!("question {n}")));
+        targets.extend(route.background.then(|| String::from("background")));
         let targets: Vec<String> = targets.iter().map(|t| inline(t)).collect();
         format!("- **{id}** → {}\n  - Asked: {}\n", targets.join(", "), inline(&words::cut_end(text, REQUIREMENT)))
     });

@@ -67,6 +67,7 @@ pub struct Risk {
 }
 
 /// Where one requirement went: to criteria, to an exclusion, or to a question; the last two counted from 1.
+/// Or nowhere, because it only tells how it came about.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields, expecting = "an object with `requirement` and where it went")]
 pub struct Mapping {
@@ -77,6 +78,8 @@ pub struct Mapping {
     pub out_of_scope: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<usize>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub background: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
@@ -227,6 +230,7 @@ pub fn schema() -> Value {
             ("criteria", list(&text)),
             ("out_of_scope", index.clone()),
             ("question", index),
+            ("background", json!({"type": "boolean"})),
         ],
         &["requirement"],
     );

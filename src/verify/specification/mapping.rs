@@ -1,5 +1,6 @@
-//! Where did each requirement go? To a criterion, an exclusion or a question that exists, and that speaks of it.
-//! The map is the model's claim; it is followed here, not believed.
+//! Where did each requirement go? To a criterion, an exclusion or a question that exists, and that speaks of it; a
+//! sentence that asks for nothing may be called background. The map is the model's claim; it is followed here, not
+//! believed, and a map that leads around the work is refused.
 
 use super::super::proof::Check;
 use super::draft::{Draft, Mapping};
@@ -12,10 +13,8 @@ use crate::words;
 /// The way of each requirement, and whether each has one.
 pub(super) fn examine(draft: &Draft, tests: &[Option<Test>], requirements: &Requirements) -> (Vec<Route>, Check) {
     let mut faults = Vec::new();
-    let mut routes: Vec<Route> = requirements
-        .iter()
-        .map(|(id, _)| Route { requirement: id, criteria: vec![], out_of_scope: vec![], questions: vec![] })
-        .collect();
+    let mut routes: Vec<Route> =
+        requirements.iter().map(|(id, _)| Route { requirement: id, ..Route::default() }).collect();
     let map = Map { draft, tests, requirements };
     for given in &draft.requirement_map {
         match map.follow(given, &mut routes) {
@@ -33,10 +32,17 @@ pub(super) fn examine(draft: &Draft, tests: &[Option<Test>], requirements: &Requ
             ));
         }
     }
+    if faults.is_empty() {
+        faults.extend(around(draft, &routes, requirements));
+    }
     let check = verdict("mapped", &faults, || {
         let count = |is: fn(&Route) -> bool| routes.iter().filter(|route| is(route)).count();
+        let background = match count(|r| r.background) {
+            0 => String::new(),
+            n => format!(", {n} called background"),
+        };
         format!(
-            "{} mapped: {} to criteria, {} to exclusions, {} to questions",
+            "{} mapped: {} to criteria, {} to exclusions, {} to questions{background}",
             words::count(routes.len(), "requirement"),
             count(|r| !r.criteria.is_empty()),
             count(|r| !r.out_of_scope.is_empty()),
@@ -44,6 +50,53 @@ pub(super) fn examine(draft: &Draft, tests: &[Option<Test>], requirements: &Requ
         )
     });
     (routes, check)
+}
+
+/// One criterion cannot be met and not met; from this many requirements on it is a heading.
+const ONE_FOR_ALL: usize = 4;
+
+/// Each requirement has its way, but does the whole lead around the work?
+fn around(draft: &Draft, routes: &[Route], requirements: &Requirements) -> Vec<String> {
+    let mut faults = Vec::new();
+    let ids = |of: &[&Route]| of.iter().take(6).map(|r| r.requirement.as_str()).collect::<Vec<_>>().join(", ");
+    let background: Vec<&Route> = routes.iter().filter(|r| r.background).collect();
+    if background.len() * 2 > routes.len() {
+        faults.push(format!(
+            "{} of {} sentences are called background ({}); most of what is written there asks for something",
+            background.len(),
+            routes.len(),
+            ids(&background)
+        ));
+    }
+    if !draft.criteria.is_empty() && routes.iter().all(|r| r.criteria.is_empty()) {
+        faults.push(String::from(
+            "no requirement leads to a criterion, so nothing that was asked for is specified; write criteria that answer \
+             them or, if all are too vague, leave every list but `questions` empty",
+        ));
+        return faults;
+    }
+    let wanted = |n: &usize| !routes[*n].background && !requirements.declines(*n);
+    let wanted: Vec<&Route> = (0..routes.len()).filter(wanted).map(|n| &routes[n]).collect();
+    let excluded: Vec<&Route> =
+        wanted.iter().copied().filter(|r| r.criteria.is_empty() && r.questions.is_empty()).collect();
+    if excluded.len() * 3 > wanted.len() * 2 {
+        faults.push(format!(
+            "{} of {} requirements are put out of scope ({}); specify what is asked for, and leave out only what is not",
+            excluded.len(),
+            wanted.len(),
+            ids(&excluded)
+        ));
+    }
+    let answered: Vec<&Route> = routes.iter().filter(|r| !r.criteria.is_empty()).collect();
+    if let ([only], true) = (draft.criteria.as_slice(), answered.len() >= ONE_FOR_ALL) {
+        faults.push(format!(
+            "criterion {} alone answers for {} requirements ({}); write one for each thing that can be seen by itself",
+            quoted(only.id.trim()),
+            answered.len(),
+            ids(&answered)
+        ));
+    }
+    faults
 }
 
 struct Map<'a> {
@@ -94,6 +147,16 @@ impl Map<'_> {
             // It names the requirement itself, so it speaks of it.
             speaks.push(text.to_owned());
         }
+        if speaks.is_empty() && given.background {
+            if let Some(why) = self.requirements.demand(n) {
+                return Err(format!(
+                    "{id} ({}) is called background, but {why}; map it to a criterion, an exclusion or a question",
+                    quoted(text)
+                ));
+            }
+            routes[n].background = true;
+            return Ok(());
+        }
         if speaks.is_empty() {
             return Err(format!(
                 "{id} ({}) is mapped to nothing; name a criterion, an exclusion or a question",
@@ -103,11 +166,12 @@ impl Map<'_> {
         if !share_a_word(text, &speaks.join(" ")) {
             let own = content_words(text).into_iter().take(6).collect::<Vec<_>>().join(", ");
             return Err(format!(
-                "{id} is mapped to what does not speak of it: none of its words ({}) stands there; map it to what answers it, in its own words",
+                "{id} is mapped to what does not speak of it: none of its words ({}) stands there; map it to what answers it, in its own words and language",
                 words::plain(&own)
             ));
         }
         let route = &mut routes[n];
+        route.background = false;
         route.criteria.extend(criteria.into_iter().filter(|c| !route.criteria.contains(c)).collect::<Vec<_>>());
         route.out_of_scope.extend(given.out_of_scope.filter(|n| !route.out_of_scope.contains(n)));
         route.questions.extend(given.question.filter(|n| !route.questions.contains(n)));
@@ -121,6 +185,6 @@ impl Map<'_> {
 
 impl Route {
     fn leads_nowhere(&self) -> bool {
-        self.criteria.is_empty() && self.out_of_scope.is_empty() && self.questions.is_empty()
+        self.criteria.is_empty() && self.out_of_scope.is_empty() && self.questions.is_empty() && !self.background
     }
 }

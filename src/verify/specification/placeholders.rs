@@ -18,7 +18,9 @@ static MARKS: LazyLock<Regex> = LazyLock::new(|| {
         r"(?i-u:\btodo:|\btbd\b|\btba\b|\btbc\b|\bfixme\b)",
         r"\?\?\?+",
         r"(?i-u:\b(?:to be|yet to be|will be) (?:defined|determined|decided|specified|clarified|announced|discussed|filled in)(?: later)?\b)",
-        r"(?i-u:\b(?:coming soon|fill (?:this|me) in|placeholder text|lorem ipsum|details? to follow)\b)",
+        r"(?i-u:\b(?:coming soon|fill (?:this|me) in|placeholder text|lorem ipsum|details? (?:to|will) follow)\b)",
+        r"(?i-u:\b(?:to be|will be) (?:added|written|provided|agreed|confirmed|worked out) (?:later|soon|separately|with (?:the |all )?(?:stakeholders?|team|customers?|clients?|users?|business))\b)",
+        r"(?i-u:\bnot yet (?:decided|determined|clear|agreed)\b)",
         r"[<\[{](?i-u:insert|your|placeholder|fill|describe|todo|tbd|add|enter|replace)(?:[ _:-][^<>\[\]{}]{0,60})?[>\]}]",
         r"_{4,}",
     ];
@@ -43,10 +45,20 @@ const ALONE: &[&str] = &[
     "example",
     "foo",
     "wip",
+    "pending",
+    "depends",
+    "it depends",
+    "later",
+    "unclear",
+    "not applicable",
+    "as discussed",
+    "as above",
 ];
 
 pub(super) fn examine(draft: &Draft) -> Check {
-    let texts = draft.texts();
+    let mut texts = draft.texts();
+    // The sign of a unit is all there is to it.
+    texts.retain(|(place, text)| !(place.starts_with("`unit`") && text.contains(['%', '‰', '€', '$', '£', '¥', '°'])));
     let faults = texts.iter().filter_map(|(place, text)| {
         let mark = find(text)?;
         Some(format!("{place} holds the placeholder {}; write what is meant, or ask in `questions`", quoted(&mark)))
@@ -106,6 +118,12 @@ mod tests {
             "see above",
             "____",
             "The format is T\u{200b}BD",
+            "Will be added later.",
+            "To be confirmed with the stakeholders",
+            "The limit is not yet decided",
+            "Details will follow",
+            "Pending.",
+            "It depends",
         ] {
             assert!(find(text).is_some(), "{text}");
         }
@@ -124,6 +142,10 @@ mod tests {
             "Prints [OK] for each file",
             "Unknown columns are refused",
             "The tool prints `<insert>`",
+            "A row that will be added twice is refused",
+            "Pending orders are listed",
+            "Accounts not yet known are refused",
+            "The order is to be confirmed by the buyer",
         ] {
             assert_eq!(find(text), None, "{text}");
         }

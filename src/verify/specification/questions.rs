@@ -4,6 +4,7 @@ use super::super::proof::Check;
 use super::draft::Question;
 use super::placeholders;
 use super::requirements::Requirements;
+use super::shared_words::content_words;
 use super::{quoted, same, says, verdict};
 use crate::words;
 
@@ -22,6 +23,11 @@ pub fn examine(questions: &[Question], requirements: &Requirements) -> Check {
         } else if !text.ends_with(['?', '？', '؟']) {
             faults
                 .push(format!("question {number} ({}) does not end with a question mark; ask one thing", quoted(text)));
+        } else if is_empty(text) {
+            faults.push(format!(
+                "question {number} ({}) could be asked of anything; ask what is missing for a criterion",
+                quoted(text)
+            ));
         }
         if requirements.find(&given.requirement).is_none() {
             let (about, range) = (quoted(&given.requirement), requirements.range());
@@ -33,4 +39,61 @@ pub fn examine(questions: &[Question], requirements: &Requirements) -> Check {
     }
     let held = || format!("{}, each about a requirement", words::count(questions.len(), "question"));
     verdict("questions", &faults, held)
+}
+
+/// Words of a question that only asks for more words.
+const EMPTY: &[&str] = &[
+    "clarify",
+    "clarification",
+    "describe",
+    "detail",
+    "details",
+    "elaborate",
+    "exactly",
+    "explain",
+    "further",
+    "give",
+    "information",
+    "intended",
+    "mean",
+    "meant",
+    "more",
+    "please",
+    "provide",
+    "requirement",
+    "requirements",
+    "say",
+    "specify",
+    "tell",
+    "about",
+];
+
+/// "Can you clarify requirement 1?"
+fn is_empty(text: &str) -> bool {
+    let words = content_words(text);
+    let numbered = words.iter().any(|word| word == "requirement");
+    let digits = |word: &str| word.bytes().all(|b| b.is_ascii_digit());
+    let id = |word: &str| word.strip_prefix('r').map_or(numbered && digits(word), digits);
+    words.iter().all(|word| EMPTY.contains(&word.as_str()) || id(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_asks_about_something() {
+        for text in ["Can you clarify requirement 1?", "What do you mean by R2?", "Please tell me more about it?"] {
+            assert!(is_empty(text), "{text}");
+        }
+        for text in [
+            "Is it 3?",
+            "Which app is meant?",
+            "What does \"modern\" mean?",
+            "Welche Länder sind gemeint?",
+            "どの国ですか？",
+        ] {
+            assert!(!is_empty(text), "{text}");
+        }
+    }
 }

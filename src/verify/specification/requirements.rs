@@ -2,8 +2,13 @@
 //!
 //! - A list item is one requirement, with the lines that belong to it. Bullets, numbers, letters and `R1:` begin one.
 //! - Prose is one requirement per sentence; if that gives too many, one per paragraph.
-//! - Headings, and lines ending in a colon with a list below, announce requirements and are none.
+//! - A block of code belongs to what stands before it, and keeps its lines.
+//! - Headings, and lines ending in a colon with a list below, announce requirements and are none; neither are a letter's
+//!   greeting, its thanks and its signature.
 //! - What cannot be taken apart is one requirement, whole.
+
+mod demands;
+mod letters;
 
 use std::sync::LazyLock;
 
@@ -14,7 +19,20 @@ use super::says;
 /// The requirements of one call, never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requirements {
-    items: Vec<String>,
+    items: Vec<Item>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Item {
+    text: String,
+    form: Form,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// An item of a list: somebody set it apart on purpose.
+    Listed,
+    Prose,
 }
 
 /// More than one specification can answer for.
@@ -41,7 +59,7 @@ impl Requirements {
             items = taken_apart(&blocks, |paragraph| vec![paragraph.to_owned()]);
         }
         match items.len() {
-            0 => Ok(Self { items: vec![one_line(text)] }),
+            0 => Ok(Self { items: vec![Item { text: one_line(text), form: Form::Prose }] }),
             is if is > MOST => Err(TooLong::Items { is }),
             _ => Ok(Self { items }),
         }
@@ -49,7 +67,7 @@ impl Requirements {
 
     /// Each with its id, in order.
     pub fn iter(&self) -> impl Iterator<Item = (String, &str)> {
-        self.items.iter().enumerate().map(|(n, text)| (format!("R{}", n + 1), text.as_str()))
+        self.items.iter().enumerate().map(|(n, item)| (format!("R{}", n + 1), item.text.as_str()))
     }
 
     pub fn len(&self) -> usize {
@@ -68,15 +86,42 @@ impl Requirements {
         (1..=self.items.len()).contains(&number).then(|| number - 1)
     }
 
+    /// What makes it a demand, so that it cannot be told as a story: a word, a number, code, or that it is in a list.
+    pub(super) fn demand(&self, n: usize) -> Option<String> {
+        let item = self.items.get(n)?;
+        match item.form {
+            Form::Listed => Some(String::from("it is an item of a list")),
+            Form::Prose => demands::find(&item.text).map(|word| format!("it says `{word}`")),
+        }
+    }
+
+    /// Does it ask for something to be left out? Then an exclusion is its answer.
+    pub(super) fn declines(&self, n: usize) -> bool {
+        self.items.get(n).is_some_and(|item| demands::declines(&item.text))
+    }
+
     /// `R1`, or `R1 to R7`.
     pub(super) fn range(&self) -> String {
         if self.items.len() == 1 { String::from("R1") } else { format!("R1 to R{}", self.items.len()) }
     }
 }
 
-enum Block {
-    Item(String),
-    Prose(String),
+struct Block {
+    form: Form,
+    text: String,
+    /// With its fences, line by line.
+    code: String,
+}
+
+impl Block {
+    fn new(form: Form, text: &str) -> Self {
+        Self { form, text: text.to_owned(), code: String::new() }
+    }
+
+    fn goes_on(&mut self, text: &str) {
+        self.text.push('\n');
+        self.text.push_str(text);
+    }
 }
 
 /// A bullet, a number, a letter or a label, with a check box perhaps.
@@ -89,32 +134,34 @@ fn blocks(text: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     // Whether the next line goes on with what the last one began.
     let (mut open, mut fenced) = (false, false);
-    for line in text.lines() {
+    for line in letters::without_frame(text) {
         let bare = line.trim();
         let is_fence = bare.starts_with("```") || bare.starts_with("~~~");
-        let marker = MARKER.find(bare).filter(|_| !fenced && !is_fence).map(|m| m.end());
-        if is_fence {
-            fenced = !fenced;
-        }
-        if bare.is_empty() && !fenced {
+        if is_fence || fenced {
+            fenced ^= is_fence;
+            if blocks.is_empty() {
+                blocks.push(Block::new(Form::Prose, ""));
+            }
+            let last = blocks.last_mut().expect("one was pushed if there was none");
+            last.code.push('\n');
+            last.code.push_str(if is_fence { bare } else { line.trim_end() });
+            open &= last.form == Form::Listed;
+        } else if bare.is_empty() || bare.starts_with('#') {
             open = false;
-        } else if let Some(end) = marker {
-            blocks.push(Block::Item(bare[end..].to_owned()));
+        } else if let Some(marker) = MARKER.find(bare) {
+            blocks.push(Block::new(Form::Listed, &bare[marker.end()..]));
             open = true;
-        } else if bare.starts_with('#') && !fenced {
-            open = false;
-        } else if let (true, Some(Block::Item(last) | Block::Prose(last))) = (open, blocks.last_mut()) {
-            last.push('\n');
-            last.push_str(bare);
+        } else if let (true, Some(last)) = (open, blocks.last_mut()) {
+            last.goes_on(bare);
         } else {
-            blocks.push(Block::Prose(bare.to_owned()));
+            blocks.push(Block::new(Form::Prose, bare));
             open = true;
         }
     }
     // What ends in a colon and has an item below it only announces it.
     let announces = |block: &Block, next: Option<&Block>| {
-        let (Block::Item(text) | Block::Prose(text)) = block;
-        text.ends_with([':', '：']) && matches!(next, Some(Block::Item(_)))
+        let listed = next.is_some_and(|next| next.form == Form::Listed);
+        listed && block.code.is_empty() && block.text.ends_with([':', '：'])
     };
     let announced: Vec<bool> = (0..blocks.len()).map(|n| announces(&blocks[n], blocks.get(n + 1))).collect();
     let mut announced = announced.into_iter();
@@ -122,12 +169,19 @@ fn blocks(text: &str) -> Vec<Block> {
     blocks
 }
 
-fn taken_apart(blocks: &[Block], prose: impl Fn(&str) -> Vec<String>) -> Vec<String> {
-    let parts = blocks.iter().flat_map(|block| match block {
-        Block::Item(text) => vec![one_line(text)],
-        Block::Prose(text) => prose(&one_line(text)),
+fn taken_apart(blocks: &[Block], prose: impl Fn(&str) -> Vec<String>) -> Vec<Item> {
+    let parts = blocks.iter().flat_map(|block| {
+        let line = one_line(&block.text);
+        let mut texts = match block.form {
+            Form::Listed => vec![line],
+            Form::Prose => prose(&line),
+        };
+        if let Some(last) = texts.last_mut() {
+            last.push_str(&block.code);
+        }
+        texts.into_iter().map(|text| Item { text: text.trim().to_owned(), form: block.form })
     });
-    parts.filter(|item| says(item)).collect()
+    parts.filter(|item| says(&item.text)).collect()
 }
 
 /// A full stop after one of these ends no sentence.
@@ -170,91 +224,4 @@ fn one_line(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn split(text: &str) -> Vec<String> {
-        Requirements::split(text).expect("not too long").items
-    }
-
-    #[test]
-    fn bullets_numbers_and_letters_are_one_requirement_each() {
-        for text in [
-            "- read CSV\n- write JSON",
-            "* read CSV\n* write JSON",
-            "1. read CSV\n2. write JSON",
-            "1) read CSV\n\n2) write JSON",
-            "(1) read CSV\n(2) write JSON",
-            "a) read CSV\nb) write JSON",
-            "R1: read CSV\nR2: write JSON",
-            "- [ ] read CSV\n- [x] write JSON",
-            "• read CSV\r\n• write JSON",
-            "# Import\n- read CSV\n## Export\n- write JSON",
-            "It must:\n- read CSV\n- write JSON",
-            "- formats:\n  - read CSV\n  - write JSON",
-            "- read\n  CSV\n- write JSON",
-        ] {
-            assert_eq!(split(text), ["read CSV", "write JSON"], "{text}");
-        }
-    }
-
-    #[test]
-    fn prose_is_one_requirement_a_sentence() {
-        assert_eq!(split("It reads CSV. It writes JSON!"), ["It reads CSV.", "It writes JSON!"]);
-        assert_eq!(split("It reads CSV\n\nIt writes JSON"), ["It reads CSV", "It writes JSON"]);
-        let whole =
-            ["Keep 1.5 GB free, e.g. On disk.", "uses main.rs and v2.0 now", "Ask Dr. Who. ", "Use `a. B` here"];
-        for text in whole {
-            assert_eq!(split(text), [text.trim()], "{text}");
-        }
-        assert_eq!(split("読む。書く。"), ["読む。", "書く。"]);
-    }
-
-    #[test]
-    fn lists_and_prose_stand_side_by_side() {
-        let text = "A tool for tables. It is small.\n\n- read CSV\n- write JSON\n\nNo network.";
-        assert_eq!(split(text), ["A tool for tables.", "It is small.", "read CSV", "write JSON", "No network."]);
-    }
-
-    #[test]
-    fn what_cannot_be_taken_apart_is_one_requirement() {
-        for text in ["make it better", "???", "---", "# Only a heading", "Formats:"] {
-            assert_eq!(split(text), [text], "{text}");
-        }
-        assert_eq!(
-            split("- print this:\n```\n- not an item\n\n1. nor this\n```"),
-            ["print this: ``` - not an item 1. nor this ```"]
-        );
-    }
-
-    #[test]
-    fn too_many_sentences_are_taken_by_paragraph_and_too_many_items_are_refused() {
-        let prose = format!("{}\n\n{}", "It does this. ".repeat(40), "It does that. ".repeat(40));
-        assert_eq!(split(&prose).len(), 2);
-        let list = "- one more\n".repeat(61);
-        assert_eq!(Requirements::split(&list), Err(TooLong::Items { is: 61 }));
-        assert_eq!(split(&"- one more\n".repeat(60)).len(), 60);
-        assert!(matches!(Requirements::split(&"x".repeat(40_000)), Err(TooLong::Bytes { .. })));
-    }
-
-    #[test]
-    fn ids_are_found_as_models_write_them() {
-        let two = Requirements::split("- a\n- b").expect("two");
-        assert_eq!((two.find("R2"), two.find(" r1 "), two.find("R3"), two.find("R0")), (Some(1), Some(0), None, None));
-        assert_eq!((two.find("2"), two.find("R-1"), two.find("R+1")), (None, None, None));
-        assert_eq!(two.range(), "R1 to R2");
-    }
-
-    proptest! {
-        #[test]
-        fn nothing_that_was_said_is_lost(words in proptest::collection::vec("[a-z]{2,8}", 1..40), marks in proptest::collection::vec("( |\n|\n\n|\n- |\\. A |\n1\\. )", 40)) {
-            let text: String = words.iter().zip(&marks).map(|(w, m)| format!("{w}{m}")).collect();
-            let all = split(&text).join(" ");
-            for word in &words {
-                prop_assert!(all.contains(word.as_str()), "{} lost in {:?}", word, all);
-            }
-        }
-    }
-}
+mod tests;

@@ -1,4 +1,7 @@
-//! Can one see whether a criterion is met? A command, a number with its unit, or a scenario; whole, and one of them.
+//! Can one see whether a criterion is met? A command, a number with its unit, or a scenario; whole, one of them, and no
+//! other criterion's.
+
+mod commands;
 
 use std::fmt;
 
@@ -76,7 +79,7 @@ pub(super) fn examine(draft: &Draft) -> (Vec<Option<Test>>, Check) {
         .criteria
         .iter()
         .enumerate()
-        .map(|(n, criterion)| match test(&criterion.test) {
+        .map(|(n, criterion)| match test(&criterion.text, &criterion.test) {
             Ok(test) => Some(test),
             Err(why) => {
                 faults.push(format!("{} {why}", criterion.place(n)));
@@ -84,6 +87,7 @@ pub(super) fn examine(draft: &Draft) -> (Vec<Option<Test>>, Check) {
             }
         })
         .collect();
+    faults.extend(shared(draft, &tests));
     let count = |kind: &str| tests.iter().flatten().filter(|t| t.kind() == kind).count();
     let check = verdict("testable", &faults, || {
         let kinds = ["command", "number", "scenario"].map(|kind| words::count(count(kind), kind));
@@ -92,9 +96,30 @@ pub(super) fn examine(draft: &Draft) -> (Vec<Option<Test>>, Check) {
     (tests, check)
 }
 
+/// A test that two criteria share cannot tell which of them is met.
+fn shared(draft: &Draft, tests: &[Option<Test>]) -> Vec<String> {
+    let told: Vec<Option<String>> = tests.iter().map(|test| Some(test.as_ref()?.to_string())).collect();
+    let mut faults = Vec::new();
+    for (n, test) in told.iter().enumerate() {
+        let Some(test) = test else { continue };
+        let alike = |m: &usize| told[*m].as_ref().is_some_and(|other| same(other, test));
+        // Each group is told once, at its second member.
+        if (0..n).filter(alike).count() != 1 {
+            continue;
+        }
+        let places: Vec<String> = (0..told.len()).filter(alike).map(|m| quoted(draft.criteria[m].id.trim())).collect();
+        faults.push(format!(
+            "the criteria {} have the same test, {}; give each one that fails until that one is met",
+            places.join(", "),
+            quoted(test)
+        ));
+    }
+    faults
+}
+
 const KINDS: &str = "give `command`, or `metric`, `comparison`, `value` and `unit`, or `given`, `when` and `then`";
 
-fn test(given: &GivenTest) -> Result<Test, String> {
+fn test(text: &str, given: &GivenTest) -> Result<Test, String> {
     let value = number(&given.value);
     let there = |text: &str| !text.trim().is_empty();
     let command = there(&given.command);
@@ -108,12 +133,24 @@ fn test(given: &GivenTest) -> Result<Test, String> {
     let some = |fields: &[(&str, bool)]| fields.iter().any(|(_, there)| *there);
     match (command, some(&numeric), some(&scenario)) {
         (false, false, false) => Err(format!("has no test; {KINDS}")),
-        (true, false, false) => plausible(given.command.trim()).map(Test::Command),
+        (true, false, false) => commands::plausible(given.command.trim()).map(Test::Command),
         (false, true, false) => {
             complete(&numeric)?;
             let comparison = comparison(given.comparison.trim())?;
             let value = value
                 .ok_or_else(|| format!("has the value {}, which is no number", quoted(&given.value.to_string())))?;
+            let unit = given.unit.trim().to_lowercase();
+            if YES_OR_NO.contains(&unit.as_str()) {
+                return Err(format!(
+                    "is measured in {}, which is no unit; say what is counted, or write `given`, `when` and `then`",
+                    quoted(&unit)
+                ));
+            }
+            if same(&given.metric, text) && HOW_OFTEN.contains(&unit.as_str()) {
+                return Err(String::from(
+                    "has a metric that only repeats it; say what is counted, or write `given`, `when` and `then`",
+                ));
+            }
             Ok(Test::Number { metric: given.metric.clone(), comparison, value, unit: given.unit.clone() })
         }
         (false, false, true) => {
@@ -122,6 +159,12 @@ fn test(given: &GivenTest) -> Result<Test, String> {
             if same(given, when) || same(when, then) || same(given, then) {
                 return Err(String::from(
                     "has a scenario whose parts repeat each other; say what is given, what happens and what is seen",
+                ));
+            }
+            if is_any_use(when, given) {
+                return Err(format!(
+                    "has a scenario in which nothing happens but {}; say which input or deed leads to what is seen",
+                    quoted(when)
                 ));
             }
             Ok(Test::Scenario { given: given.clone(), when: when.clone(), then: then.clone() })
@@ -157,68 +200,49 @@ fn comparison(written: &str) -> Result<Comparison, String> {
     })
 }
 
-/// Words that begin an instruction to a person, where a program should stand.
-const NO_PROGRAMS: &[&str] = &[
-    "run",
-    "execute",
-    "check",
-    "verify",
-    "ensure",
-    "use",
-    "see",
-    "try",
-    "manually",
-    "the",
-    "a",
-    "an",
-    "click",
-    "confirm",
-    "inspect",
-    "observe",
-    "review",
-    "look",
-    "tbd",
-    "todo",
-    "n/a",
-    "none",
-    "command",
-    "placeholder",
-    "fixme",
+/// Stands for a yes or a no, or for nothing.
+const YES_OR_NO: &[&str] =
+    &["boolean", "bool", "true", "false", "true/false", "yes", "no", "yes/no", "pass", "pass/fail", "unit", "units"];
+
+/// Units that turn any sentence into a number.
+const HOW_OFTEN: &[&str] =
+    &["time", "times", "x", "count", "number", "occurrence", "occurrences", "instance", "instances"];
+
+/// What every scenario of a project is about.
+const THINGS: &[&str] = &[
+    "system",
+    "feature",
+    "application",
+    "app",
+    "tool",
+    "software",
+    "product",
+    "functionality",
+    "requirement",
+    "implementation",
+    "solution",
+    "criterion",
 ];
 
-/// Programs that succeed whatever the project does.
-const IDLE: &[&str] = &["true", ":", "exit", "echo", "printf", "sleep", "false", "pwd", "yes", "date"];
-
-/// Could this be run? Nobody runs it here: it is for whoever builds what is specified.
-fn plausible(command: &str) -> Result<String, String> {
-    let shown = quoted(command);
-    if command.chars().any(char::is_control) {
-        return Err(format!("has a command of several lines or with control characters: {shown}; write one line"));
+/// "When the feature is used" is no event: it happens in every scenario. "When it is used" is one if a thing is given.
+fn is_any_use(when: &str, given: &str) -> bool {
+    let bare = |text: &str| -> Vec<String> {
+        let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase);
+        words.filter(|word| !["the", "this", "a", "new"].contains(&word.as_str())).collect()
+    };
+    let (when, given) = (bare(when), bare(given));
+    let any_thing = given.first().is_some_and(|first| THINGS.contains(&first.as_str()))
+        && given[1..]
+            .iter()
+            .all(|word| ["is", "exists", "running", "in", "place", "implemented"].contains(&word.as_str()));
+    match when.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        [thing, "is" | "was" | "gets", deed] => {
+            (THINGS.contains(thing) || (*thing == "it" && any_thing))
+                && ["used", "tested", "implemented", "complete", "completed", "run"].contains(deed)
+        }
+        ["used" | "tested" | "implemented" | "testing"] => true,
+        _ => false,
     }
-    let argv = shell_words::split(command).map_err(|e| format!("has a command that cannot be read, {shown}: {e}"))?;
-    let program = argv.iter().find(|word| !is_assignment(word)).map(String::as_str).unwrap_or_default();
-    let named = !program.is_empty()
-        && program.chars().all(|c| c.is_alphanumeric() || "_./+@:-~".contains(c))
-        && says(program) | (program == ":");
-    let lower = program.to_lowercase();
-    if !named || NO_PROGRAMS.contains(&lower.as_str()) || program.ends_with(':') && program != ":" {
-        return Err(format!(
-            "has the command {shown}, which names no program; write what one types, such as `cargo test login`"
-        ));
-    }
-    let joined = argv.iter().any(|word| ["|", "||", "&&", ";"].contains(&word.as_str()) || word.ends_with(';'));
-    if IDLE.contains(&lower.as_str()) && !joined {
-        return Err(format!(
-            "has the command {shown}, which shows nothing about the project; name one that fails until it is met"
-        ));
-    }
-    Ok(command.to_owned())
-}
-
-/// `RUST_LOG=debug`, before the program.
-fn is_assignment(word: &str) -> bool {
-    word.split_once('=')
-        .is_some_and(|(name, _)| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
 }
 
 #[cfg(test)]
@@ -228,7 +252,7 @@ mod tests {
     use super::*;
 
     fn of(given: Value) -> Result<Test, String> {
-        test(&serde_json::from_value(given).expect("the shape"))
+        test("It works", &serde_json::from_value(given).expect("the shape"))
     }
 
     #[test]
@@ -241,6 +265,8 @@ mod tests {
             json!({"metric": "p95 latency", "comparison": "≤", "value": "0.5", "unit": "s", "command": ""}),
             json!({"metric": "lost rows", "comparison": "=", "value": 0, "unit": "rows"}),
             json!({"given": "a file", "when": "it is read", "then": "its rows are printed"}),
+            json!({"given": "an expired token", "when": "it is used", "then": "the answer is 401"}),
+            json!({"metric": "probes answered", "comparison": ">=", "value": 99.9, "unit": "%"}),
         ] {
             assert!(of(whole.clone()).is_ok(), "{whole}: {:?}", of(whole.clone()));
         }
@@ -269,6 +295,11 @@ mod tests {
             (json!({"given": "a file", "then": "rows"}), "without `when`"),
             (json!({"given": "a file", "when": "A file.", "then": "rows"}), "repeat each other"),
             (json!({"command": "cargo test", "given": "a", "when": "b", "then": "c"}), "more than one kind"),
+            (json!({"metric": "it works", "comparison": "=", "value": 1, "unit": "Boolean"}), "which is no unit"),
+            (json!({"given": "the system", "when": "The feature is used.", "then": "rows"}), "nothing happens but"),
+            (json!({"given": "the system", "when": "tested", "then": "rows"}), "nothing happens but"),
+            (json!({"given": "The system is running", "when": "it is used", "then": "rows"}), "nothing happens but"),
+            (json!({"metric": "It works.", "comparison": ">=", "value": 1, "unit": "times"}), "only repeats it"),
         ] {
             let said = of(half.clone()).expect_err("half a test");
             assert!(said.contains(part), "{half}: {said}");

@@ -111,6 +111,23 @@ fn each_fault_is_found_and_named() {
             "mapped: R2 is mapped to `AC-9`, but there is no such criterion",
         ),
         ("/requirement_map/1/criteria", json!(["AC-3"]), "mapped: R2 is mapped to what does not speak of it"),
+        (
+            "/criteria/1/test",
+            json!({"command": "cargo test csv"}),
+            "testable: the criteria `AC-1`, `AC-2` have the same test",
+        ),
+        ("/criteria/1/test/unit", json!("boolean"), "testable: criterion `AC-2` is measured in `boolean`"),
+        ("/criteria/0/test/command", json!("cargo test || true"), "testable: criterion `AC-1` has the command"),
+        ("/criteria/2/test/then", json!("it works as expected"), "measurable: criterion `AC-3` says `as expected`"),
+        ("/out_of_scope", json!(["Everything else."]), "sections: `out_of_scope` (`Everything else.`) names nothing"),
+        ("/risks/0", json!({"risk": "Delays", "mitigation": "Plan well"}), "reasons: the mitigation of risk 1"),
+        ("/risks/0/risk", json!("Technical risks"), "reasons: risk 1, `Technical risks`, fits any project"),
+        ("/approach/0/rationale", json!("Row by row is best"), "reasons: the rationale of decision 1 only repeats it"),
+        (
+            "/requirement_map/1",
+            json!({"requirement": "R2", "background": true}),
+            "mapped: R2 (`write JSON`) is called background, but it is an item of a list",
+        ),
         ("/requirement_map/2/out_of_scope", json!(2), "mapped: R3 is mapped to number 2 of `out_of_scope`"),
         ("/requirement_map/2/out_of_scope", json!(0), "mapped: R3 is mapped to number 0 of `out_of_scope`"),
         (
@@ -141,7 +158,7 @@ fn each_fault_is_found_and_named() {
         assert!(found.iter().any(|fault| fault.starts_with(said)), "{pointer} = {value}: {found:?}");
         assert!(first.len() < 700, "{first}");
     }
-    assert_eq!(count, 38);
+    assert_eq!(count, 47);
     let told = faults(&with("/criteria/0/test", json!("cargo test")));
     assert!(
         told[0].contains("`criteria[0].test`") && told[0].contains("an object that holds one kind of test"),
@@ -172,6 +189,62 @@ fn a_requirement_may_go_to_its_own_question() {
     );
 }
 
+fn faults_about(asked: &str, reply: &Value) -> Vec<String> {
+    let Ok(Answer::Draft(draft)) = read(reply) else { panic!("no draft: {reply}") };
+    let checks = draft.examine(&Requirements::split(asked).expect("not too long")).checks;
+    checks.iter().filter(|c| !c.passed()).map(|c| c.detail().to_owned()).collect()
+}
+
+#[test]
+fn a_map_may_not_lead_around_the_work() {
+    let mut reply = good();
+    reply["out_of_scope"] = json!(["Reading CSV files", "Writing JSON", "Excel files"]);
+    let out = |n: usize| json!({"requirement": format!("R{n}"), "out_of_scope": n});
+    reply["requirement_map"] = json!([out(1), out(2), out(3)]);
+    assert!(faults(&reply)[0].starts_with("mapped: no requirement leads to a criterion"), "{:?}", faults(&reply));
+    reply["requirement_map"][0] = json!({"requirement": "R1", "criteria": ["AC-1"]});
+    assert_eq!(faults(&reply), Vec::<String>::new(), "what is too much may be left out");
+    let four = "- read CSV files\n- write JSON\n- support Excel files\n- read XML files";
+    reply["out_of_scope"].as_array_mut().expect("a list").push(json!("XML files"));
+    reply["requirement_map"].as_array_mut().expect("a list").push(out(4));
+    let found = faults_about(four, &reply);
+    assert!(found[0].starts_with("3 of 4 requirements are put out of scope (R2, R3, R4)"), "{found:?}");
+    let declined = "- read CSV files\n- no JSON\n- Excel files later\n- XML files are out of scope";
+    assert_eq!(faults_about(declined, &reply), Vec::<String>::new(), "an exclusion is the answer to that");
+
+    let mut one = good();
+    one["criteria"] =
+        json!([{"id": "AC-1", "text": "CSV, JSON, Excel and XML files work", "test": {"command": "cargo test"}}]);
+    one["requirement_map"] = (1..=4).map(|n| json!({"requirement": format!("R{n}"), "criteria": ["AC-1"]})).collect();
+    let found = faults_about(four, &one);
+    assert!(found[0].starts_with("criterion `AC-1` alone answers for 4 requirements"), "{found:?}");
+}
+
+#[test]
+fn a_story_is_background_and_a_demand_is_not() {
+    let letter = "Hi all,\nOur people copy tables by hand. It must read CSV files. It must write JSON. \
+                  That takes Ingrid half a day.\nThanks,\nMarijke";
+    let mut reply = good();
+    let story = |n: usize| json!({"requirement": format!("R{n}"), "background": true});
+    let to = |n: usize, id: &str| json!({"requirement": format!("R{n}"), "criteria": [id]});
+    reply["requirement_map"] = json!([story(1), to(2, "AC-1"), to(3, "AC-2"), story(4)]);
+    assert_eq!(faults_about(letter, &reply), Vec::<String>::new());
+    reply["requirement_map"][2] = story(3);
+    let found = faults_about(letter, &reply);
+    assert!(found[0].contains("(`It must write JSON.`) is called background, but it says `must`"), "{found:?}");
+    let told = "CSV comes from the bank. JSON goes to the shop. Both are large.";
+    reply["requirement_map"] = json!([story(1), story(2), to(3, "AC-1")]);
+    reply["criteria"][0]["text"] = json!("Large CSV files are read");
+    let found = faults_about(told, &reply);
+    assert!(found[0].starts_with("2 of 3 sentences are called background (R1, R2)"), "{found:?}");
+}
+
+#[test]
+fn a_percentage_is_a_unit() {
+    let share = json!({"metric": "JSON documents that are valid", "comparison": ">=", "value": 99.9, "unit": "%"});
+    assert_eq!(faults(&with("/criteria/1/test", share)), Vec::<String>::new());
+}
+
 #[test]
 fn questions_alone_are_an_answer_of_their_own_kind() {
     let ask = |questions: Value| faults(&json!({"questions": questions}));
@@ -180,6 +253,7 @@ fn questions_alone_are_an_answer_of_their_own_kind() {
     for (questions, said) in [
         (json!([one, one]), "question 2 repeats question 1"),
         (json!([{"requirement": "R1", "question": "Tell me more."}]), "does not end with a question mark"),
+        (json!([{"requirement": "R1", "question": "Can you clarify R1?"}]), "could be asked of anything"),
         (json!([{"requirement": "", "question": "What for?"}]), "name the requirement it is about: R1 to R3"),
         (json!([{"requirement": "R9", "question": "What for?"}]), "question 1 is about `R9`"),
         (json!([{"requirement": "R1", "question": "???"}]), "asks nothing"),

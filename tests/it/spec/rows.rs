@@ -130,6 +130,37 @@ pub(super) fn faults() -> Vec<Row> {
             "R2 is mapped to what does not speak of it",
         ),
         row(
+            "one test for two criteria",
+            bad("/criteria/2/test", json!({"command": "cargo test csv"})),
+            "the criteria `AC-1`, `AC-3` have the same test",
+        ),
+        row(
+            "a failure thrown away",
+            bad("/criteria/0/test/command", json!("cargo test csv || true")),
+            "which shows nothing about the project",
+        ),
+        row(
+            "a scenario in which nothing happens",
+            bad("/criteria/2/test/when", json!("the feature is used")),
+            "nothing happens but `the feature is used`",
+        ),
+        row("nothing in particular left out", bad("/out_of_scope/0", json!("Everything else")), "names nothing"),
+        row(
+            "a risk of every project",
+            bad("/risks/0", json!({"risk": "There may be bugs", "mitigation": "Test well"})),
+            "names no measure",
+        ),
+        row(
+            "a demand called a story",
+            bad("/requirement_map/1", json!({"requirement": "R2", "background": true})),
+            "R2 (`write JSON`) is called background",
+        ),
+        row(
+            "a question about anything",
+            json!({"questions": [{"requirement": "R1", "question": "Can you clarify requirement 1?"}]}),
+            "could be asked of anything",
+        ),
+        row(
             "questions that ask nothing",
             json!({"questions": [{"requirement": "R1", "question": "Tell me more"}]}),
             "does not end with a question mark",

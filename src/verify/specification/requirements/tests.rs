@@ -1,0 +1,110 @@
+//! Lists, prose, letters and code, taken apart.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn split(text: &str) -> Vec<String> {
+    Requirements::split(text).expect("not too long").items.into_iter().map(|item| item.text).collect()
+}
+
+#[test]
+fn bullets_numbers_and_letters_are_one_requirement_each() {
+    for text in [
+        "- read CSV\n- write JSON",
+        "* read CSV\n* write JSON",
+        "1. read CSV\n2. write JSON",
+        "1) read CSV\n\n2) write JSON",
+        "(1) read CSV\n(2) write JSON",
+        "a) read CSV\nb) write JSON",
+        "R1: read CSV\nR2: write JSON",
+        "- [ ] read CSV\n- [x] write JSON",
+        "• read CSV\r\n• write JSON",
+        "# Import\n- read CSV\n## Export\n- write JSON",
+        "It must:\n- read CSV\n- write JSON",
+        "- formats:\n  - read CSV\n  - write JSON",
+        "- read\n  CSV\n- write JSON",
+    ] {
+        assert_eq!(split(text), ["read CSV", "write JSON"], "{text}");
+    }
+}
+
+#[test]
+fn prose_is_one_requirement_a_sentence() {
+    assert_eq!(split("It reads CSV. It writes JSON!"), ["It reads CSV.", "It writes JSON!"]);
+    assert_eq!(split("It reads CSV\n\nIt writes JSON"), ["It reads CSV", "It writes JSON"]);
+    let whole = ["Keep 1.5 GB free, e.g. On disk.", "uses main.rs and v2.0 now", "Ask Dr. Who. ", "Use `a. B` here"];
+    for text in whole {
+        assert_eq!(split(text), [text.trim()], "{text}");
+    }
+    assert_eq!(split("読む。書く。"), ["読む。", "書く。"]);
+}
+
+#[test]
+fn lists_and_prose_stand_side_by_side() {
+    let text = "A tool for tables. It is small.\n\n- read CSV\n- write JSON\n\nNo network.";
+    assert_eq!(split(text), ["A tool for tables.", "It is small.", "read CSV", "write JSON", "No network."]);
+}
+
+#[test]
+fn what_cannot_be_taken_apart_is_one_requirement() {
+    for text in ["make it better", "???", "---", "# Only a heading", "Formats:"] {
+        assert_eq!(split(text), [text], "{text}");
+    }
+    assert_eq!(
+        split("- print this:\n```\n- not an item\n\n1. nor this\n```"),
+        ["print this:\n```\n- not an item\n\n1. nor this\n```"]
+    );
+}
+
+#[test]
+fn code_belongs_to_the_sentence_before_it_and_keeps_its_lines() {
+    let text = "Add `merge`. It prints:\n\n```\n$ merge a b\n  09:00 start\n```\n\nOverlaps fail:\n~~~\nerror: x\n~~~\nExit code 3.";
+    assert_eq!(
+        split(text),
+        [
+            "Add `merge`.",
+            "It prints:\n```\n$ merge a b\n  09:00 start\n```",
+            "Overlaps fail:\n~~~\nerror: x\n~~~",
+            "Exit code 3."
+        ]
+    );
+    assert_eq!(split("```\nmake all\n```\nIt builds."), ["```\nmake all\n```", "It builds."]);
+}
+
+#[test]
+fn what_only_tells_a_story_is_no_demand() {
+    let of = |text: &str| Requirements::split(text).expect("not too long").demand(0);
+    assert_eq!(of("Right now Ingrid sorts a list in Excel."), None);
+    assert_eq!(of("It must sort lists."), Some(String::from("it says `must`")));
+    assert_eq!(of("- sorted lists"), Some(String::from("it is an item of a list")));
+}
+
+#[test]
+fn too_many_sentences_are_taken_by_paragraph_and_too_many_items_are_refused() {
+    let prose = format!("{}\n\n{}", "It does this. ".repeat(40), "It does that. ".repeat(40));
+    assert_eq!(split(&prose).len(), 2);
+    let list = "- one more\n".repeat(61);
+    assert_eq!(Requirements::split(&list), Err(TooLong::Items { is: 61 }));
+    assert_eq!(split(&"- one more\n".repeat(60)).len(), 60);
+    assert!(matches!(Requirements::split(&"x".repeat(40_000)), Err(TooLong::Bytes { .. })));
+}
+
+#[test]
+fn ids_are_found_as_models_write_them() {
+    let two = Requirements::split("- a\n- b").expect("two");
+    assert_eq!((two.find("R2"), two.find(" r1 "), two.find("R3"), two.find("R0")), (Some(1), Some(0), None, None));
+    assert_eq!((two.find("2"), two.find("R-1"), two.find("R+1")), (None, None, None));
+    assert_eq!(two.range(), "R1 to R2");
+}
+
+proptest! {
+    #[test]
+    fn nothing_that_was_said_is_lost(words in proptest::collection::vec("[a-z]{2,8}", 1..40), marks in proptest::collection::vec("( |\n|\n\n|\n- |\\. A |\n1\\. )", 40)) {
+        let text: String = words.iter().zip(&marks).map(|(w, m)| format!("{w}{m}")).collect();
+        let all = split(&text).join(" ");
+        for word in &words {
+            prop_assert!(all.contains(word.as_str()), "{} lost in {:?}", word, all);
+        }
+    }
+}

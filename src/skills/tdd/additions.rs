@@ -61,12 +61,29 @@ pub(super) fn vacuous<'a>(added: &[&'a str]) -> Option<&'a str> {
             r")"
         ))
     });
+    static ENDS: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"^\s*(?:raise\s+\w|throw\s+(?:new\s+)?\w|t\.(?:Fatal|Error)f?\(|(?:sys\.exit|process\.exit|os\.Exit|exit)\()",
+        )
+    });
     // In a branch it may be what the test is about; at the depth of the test's own body it is not.
     let depth = |line: &str| line.len() - line.trim_start().len();
     let body = added.iter().filter(|l| !l.trim().is_empty()).map(|l| depth(l)).filter(|d| *d > 0).min();
     let shallow = |line: &str| body.is_none_or(|body| depth(line) <= body + 4);
-    let asserts = added.iter().filter(|line| line.contains("assert") || line.contains("expect(")).count();
-    added.iter().copied().find(|line| FALSE.is_match(line) && shallow(line) && asserts <= 1)
+    let imports =
+        |line: &str| ["import ", "from ", "use ", "const "].iter().any(|word| line.trim_start().starts_with(word));
+    let looks = |line: &&&str| {
+        let words = ["assert", "expect", "raises", "rejects", "throws", "Raises"];
+        words.iter().any(|word| line.contains(word)) && !imports(line)
+    };
+    let asserts = added.iter().filter(looks).count();
+    let vain = added.iter().copied().find(|line| FALSE.is_match(line) && shallow(line) && asserts <= 1);
+    vain.or_else(|| {
+        // Nothing is looked at: whoever throws or leaves does so whatever the code does.
+        let branches =
+            added.iter().any(|line| ["if ", "for ", "while ", "match ", "switch "].iter().any(|w| line.contains(w)));
+        added.iter().copied().find(|line| ENDS.is_match(line) && shallow(line) && asserts == 0 && !branches)
+    })
 }
 
 /// Things that code outside can name, added by these lines.
@@ -125,6 +142,25 @@ mod tests {
             "    pytest.fail('x')",
         ] {
             assert_eq!(vacuous(&["fn a() {", vain]), Some(vain));
+        }
+        for vain in [
+            "  assert.ok(false);",
+            "  assert.fail();",
+            "  throw new Error('no discount');",
+            "    raise RuntimeError(\"punctuation\")",
+            "    sys.exit(1)",
+            "\tt.Fatal(\"not implemented\")",
+        ] {
+            let added = ["import assert from 'node:assert/strict';", "test('discount', () => {", vain];
+            assert_eq!(vacuous(&added), Some(vain));
+        }
+        for fair in [
+            ["def test_retries():", "    def broken(): raise OSError('x')", "    assert retry(broken) == 3"],
+            ["def test_raises():", "    with pytest.raises(ValueError):", "        raise_for('x')"],
+            ["func TestIV(t *testing.T) {", "\tif got := ToInt(\"IV\"); got != 4 {", "\t\tt.Fatalf(\"got %d\", got)"],
+            ["test('x', async () => {", "  await assert.rejects(load('x'));", "  throw new Error('x');"],
+        ] {
+            assert_eq!(vacuous(&fair), None, "{fair:?}");
         }
         for fair in [
             "    assert!(!is_even(3));",

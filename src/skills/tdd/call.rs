@@ -22,6 +22,7 @@ use crate::engine::site::Site;
 use crate::prompts::{Prompt, prompt};
 use crate::server::{App, Call};
 use crate::skills::common::{Begun, existing, failed, inside};
+use crate::verify::Outcome;
 use crate::words;
 use crate::workspace::Scope;
 
@@ -188,7 +189,11 @@ impl Start<'_> {
         Brief {
             discipline,
             task,
-            output: ground.run.output().to_owned(),
+            // What passes has nothing more to say.
+            output: match ground.run.outcome() {
+                Outcome::Passed => ground.run.sentence(),
+                _ => ground.run.output().to_owned(),
+            },
             root: ground.root.clone(),
             ecosystem: ground.ecosystem(),
             test_path: test.path,

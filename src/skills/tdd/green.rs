@@ -139,7 +139,8 @@ impl Green {
         let proof = self.proof(ground, gates, &run)?;
         gates.pass("tests", run.sentence());
         let file = main_file(&texts).map(|p| ground.root.join(p).display().to_string()).unwrap_or_default();
-        let message = format!("green: {} passes, {}", self.target(), run.counts());
+        let pass = if self.targets.len() == 1 { "passes" } else { "pass" };
+        let message = format!("green: {} {pass}, {}", self.target(), run.counts());
         Ok(Held {
             shown: Shown::Proven(proof),
             keeps: Keeps::Changes,

@@ -71,6 +71,8 @@ pub fn files(request: &PackRequest<'_>) -> Packed {
     if let Some((path, text)) = &manifest {
         plan.manifest(path, text);
     }
+    plan.rank(&test_path);
+    plan.example();
     plan.neighbours(&test_path);
     plan.finish()
 }
@@ -292,9 +294,27 @@ impl<'p> Plan<'p> {
         let _ = self.sheet.add(path, text, &[0..usize::MAX], limit) || self.sheet.add(path, text, &[0..12], limit);
     }
 
+    fn rank(&mut self, test_path: &str) {
+        let likeness = rank::by_likeness(self.tree, test_path, self.request.test_source, self.request.failing_output);
+        self.ranked = Some(likeness);
+    }
+
+    /// Whoever writes the first test sees how tests are written here, and may add to them: the one most like what is
+    /// asked for, whole or its beginning and its last lines.
+    fn example(&mut self) {
+        let ranked = self.ranked.as_deref().unwrap_or_default();
+        let holds = |id: &Id| self.is_test(*id) && self.tree.source(*id).is_some_and(|s| !s.text.trim().is_empty());
+        let found = ranked.iter().map(|(id, _)| *id).find(holds);
+        let Some(id) = found.filter(|_| self.request.test_source.is_empty()) else { return };
+        if !self.show(id, &[0..usize::MAX], 40) {
+            let lines = self.tree.source(id).map_or(0, |s| s.text.lines().count());
+            self.show(id, &[0..30, lines.saturating_sub(20)..lines], 30);
+        }
+    }
+
     /// The files most like the test, as long as they are small.
     fn neighbours(&mut self, test_path: &str) {
-        let ranked = rank::by_likeness(self.tree, test_path, self.request.test_source, self.request.failing_output);
+        let ranked = self.ranked.take().unwrap_or_default();
         for (id, score) in ranked.iter().take(12) {
             let source = self.tree.source(*id).filter(|s| s.text.len() < self.request.window_bytes / 8);
             if *score > 0.0 && source.is_some() && self.tree.path(*id) != test_path && !self.is_test(*id) {

@@ -117,7 +117,12 @@ impl Red {
         }
         let texts = seen.texts(work.site).map_err(|e| gates.broken(&e))?;
         for text in &texts {
-            if role(ecosystem, &text.path) == Role::Source && !same_code(text.was(), text.is()) {
+            let is_source = role(ecosystem, &text.path) == Role::Source;
+            if is_source && rust_regions(text.was()).is_some() && rust_regions(text.is()).is_none() {
+                let why = format!("{} can no longer be read as Rust: mend the syntax of the test", named(&text.path));
+                return Err(gates.refuse("scope", Cause::Rejected, why));
+            }
+            if is_source && !same_code(text.was(), text.is()) {
                 let why = format!(
                     "{} was changed outside of its tests: the implementation is not written in this phase",
                     named(&text.path)
@@ -163,7 +168,12 @@ impl Red {
             [_] => {}
             many => {
                 let names: Vec<String> = many.iter().take(5).map(|n| format!("`{n}`")).collect();
-                let why = format!("{} tests were added where one is asked for: {}", many.len(), names.join(", "));
+                let base = |name: &TestName| name.0.split_once('[').map(|(base, _)| base.to_owned());
+                let one =
+                    many.first().and_then(|n| base(n)).filter(|b| many.iter().all(|n| base(n).as_ref() == Some(b)));
+                let remedy = if one.is_some() { "; keep one case, without a table of parameters" } else { "" };
+                let why =
+                    format!("{} tests were added where one is asked for: {}{remedy}", many.len(), names.join(", "));
                 return Err(no("one_test", why));
             }
         }
@@ -171,6 +181,10 @@ impl Red {
             Ok((proof, name)) => {
                 gates.pass("one_test", format!("`{name}` is the only new test"));
                 Ok((proof, name.0))
+            }
+            Err(Refusal::PassesAtOnce) if run.skipped().any(|name| outermost.contains(&name)) => {
+                let name = outermost.first().map(|n| format!("`{n}`")).unwrap_or_default();
+                Err(no("red", format!("{name} is skipped: a test that does not run is not red; let it run and fail")))
             }
             Err(Refusal::PassesAtOnce) => {
                 let name = outermost.first().map(|n| format!("`{n}`")).unwrap_or_default();

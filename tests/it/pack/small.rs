@@ -147,3 +147,22 @@ fn what_the_runner_points_at_and_what_the_caller_names_is_shown() {
     assert!(packed.text.contains(&format!("{}| def culprit\n{line}|   raise 'no'\n", line - 1)), "{}", packed.text);
     assert!(packed.text.contains("1| NAMED = 1\n"), "{}", packed.text);
 }
+
+#[test]
+fn whoever_writes_the_first_test_is_shown_how_tests_are_written_here() {
+    let files = [
+        ("test/new.test.js", ""),
+        ("src/cart.js", "export function total(items) {\n  return items.length;\n}\n"),
+        ("test/cart.test.js", "import { total } from '../src/cart.js';\n\ntest('adds', () => {\n  total([]);\n});\n"),
+        ("test/user.test.js", "import { user } from '../src/user.js';\n\ntest('greets', () => {});\n"),
+    ];
+    let asked = Case { said: "spec: total takes a discount into account", ..case(Ecosystem::Node, &files) }.pack();
+    assert!(asked.text.contains("## test/cart.test.js\n1| import { total } from"), "{}", asked.text);
+    assert!(asked.text.contains("test/user.test.js\n") && !asked.text.contains("greets"), "{}", asked.text);
+
+    let long =
+        format!("import {{ total }} from '../src/cart.js';\n{}test('last', () => {{}});\n", "total([]);\n".repeat(900));
+    let files = [files[0], files[1], ("test/cart.test.js", long.as_str())];
+    let asked = Case { said: "spec: total takes a discount", window: 4_000, ..case(Ecosystem::Node, &files) }.pack();
+    assert!(asked.text.contains("1| import { total }") && asked.text.contains("902| test('last'"), "{}", asked.text);
+}

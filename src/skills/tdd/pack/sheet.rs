@@ -77,7 +77,7 @@ impl<'s> Sheet<'s> {
         fits
     }
 
-    /// Adds signatures of a file: as many as fit, or none if not one does.
+    /// Adds signatures of a file: as many as fit, or none if not one does. Without any, that it is there.
     pub(super) fn outline(&mut self, path: &str, signatures: &[(usize, &str)]) -> bool {
         let mut entry = format!("{}\n", words::plain(path));
         let heading = if self.outline.is_empty() { OUTLINE.len() } else { 0 };
@@ -91,7 +91,8 @@ impl<'s> Sheet<'s> {
             entry.push_str(&line);
             added += 1;
         }
-        if added == 0 {
+        let fits = self.used + heading + entry.len() <= self.room;
+        if !fits || (added == 0 && !signatures.is_empty()) {
             return false;
         }
         if self.outline.is_empty() {

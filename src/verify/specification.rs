@@ -177,30 +177,26 @@ impl Draft {
         verdict("ids", &faults, || format!("{}, each with an id of its own", criteria(seen.len())))
     }
 
-    /// Each decision has its why, each risk its remedy.
+    /// Each decision has its why, each risk its remedy; and not all of them could be said of any project.
     fn reasons(&self) -> Check {
         let mut faults = Vec::new();
         for (n, given) in self.approach.iter().enumerate() {
-            let (number, decision) = (n + 1, quoted(&given.decision));
             if !says(&given.rationale) {
-                faults.push(format!("decision {number} ({decision}) has no rationale; say why"));
-            } else if same(&given.rationale, &given.decision) || adds_nothing(&given.rationale, &given.decision) {
-                faults.push(format!("the rationale of decision {number} only repeats it; say why"));
+                faults.push(format!("decision {} ({}) has no rationale; say why", n + 1, quoted(&given.decision)));
+            } else if same(&given.rationale, &given.decision) {
+                faults.push(format!("the rationale of decision {} only repeats it; say why", n + 1));
             }
         }
         for (n, given) in self.risks.iter().enumerate() {
-            let (number, risk) = (n + 1, quoted(&given.risk));
             if !says(&given.mitigation) {
-                faults.push(format!("risk {number} ({risk}) has no mitigation; say what is done about it"));
+                let risk = quoted(&given.risk);
+                faults.push(format!("risk {} ({risk}) has no mitigation; say what is done about it", n + 1));
             } else if same(&given.mitigation, &given.risk) {
-                faults.push(format!("the mitigation of risk {number} only repeats it; say what is done about it"));
-            } else if adds_nothing(&given.mitigation, &given.risk) {
-                let mitigation = quoted(&given.mitigation);
-                faults
-                    .push(format!("the mitigation of risk {number}, {mitigation}, names no measure; say what is done"));
-            } else if says(&given.risk) && adds_nothing(&given.risk, "") {
-                faults.push(format!("risk {number}, {risk}, fits any project; say what can go wrong in this one"));
+                faults.push(format!("the mitigation of risk {} only repeats it; say what is done about it", n + 1));
             }
+        }
+        if faults.is_empty() {
+            faults.extend(self.vain_reasons());
         }
         verdict("reasons", &faults, || {
             format!(
@@ -209,6 +205,26 @@ impl Draft {
                 words::count(self.risks.len(), "risk")
             )
         })
+    }
+
+    /// One that says little is forgiven beside one that says something.
+    fn vain_reasons(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        if let Some(first) = self.approach.first()
+            && self.approach.iter().all(|d| adds_nothing(&d.rationale, &d.decision))
+        {
+            let why = quoted(&first.rationale);
+            faults.push(format!("no decision has a reason of its own: {why} fits any; say why this and not another"));
+        }
+        if let Some(first) = self.risks.first()
+            && self.risks.iter().all(|r| adds_nothing(&r.mitigation, &r.risk) || adds_nothing(&r.risk, ""))
+        {
+            let (risk, mitigation) = (quoted(&first.risk), quoted(&first.mitigation));
+            faults.push(format!(
+                "no risk is of this project: {risk}, {mitigation} fit any; say what can go wrong here and the measure"
+            ));
+        }
+        faults
     }
 }
 

@@ -112,6 +112,48 @@ fn a_test_that_passes_at_once_is_a_fail_and_is_taken_back() {
     assert_eq!(bench.tree(), before);
 }
 
+/// Slips, each with its own sentence; the next tier is asked.
+#[test]
+fn a_test_that_is_skipped_or_cannot_be_read_is_sent_up_with_the_reason() {
+    let ignored = "#[test]\n#[ignore]\nfn adds() {\n    assert_eq!(demo::one(), 2);\n}\n";
+    let broken =
+        format!("{ONE}\n#[cfg(test)]\nmod tests {{\n    #[test]\n    fn adds() {{\n        let x = ;\n    }}\n}}\n");
+    for (reply, said) in [
+        (creates("tests/new.rs", ignored), "is skipped: a test that does not run is not red"),
+        (replaces("src/lib.rs", &broken), "`src/lib.rs` can no longer be read as Rust"),
+    ] {
+        let mut bench =
+            demo(&["small", "large"]).answers("small", &reply).answers("large", &creates("tests/add.rs", ADD_TEST));
+        let red = bench.call("tdd_red", json!({"spec": "add(a, b) gives the sum of two numbers"}));
+        assert_eq!(trail(&red), "small rejected | large accepted", "{red:#}");
+        assert!(text(&red["attempts"][0], "feedback").contains(said), "{red:#}");
+        assert!(bench.asked_of("small")[0].contains("## tests/old.rs\n1| #[test]"), "how tests are written here");
+    }
+}
+
+#[test]
+fn a_name_that_only_the_test_says_is_not_red() {
+    if skips(&["node", "npm"]) {
+        return;
+    }
+    let manifest = ("package.json", "{\"name\": \"cart\", \"scripts\": {\"test\": \"node --test\"}}\n");
+    let code = ("cart.js", "exports.total = (items) => items.length;\n");
+    let test = |body: &str| {
+        format!(
+            "const test = require('node:test');\nconst assert = require('node:assert');\nconst cart = require('../cart.js');\n\ntest('halves', () => {{\n  {body}\n}});\n"
+        )
+    };
+    let mut bench = Bench::chain(
+        &["small", "large"],
+        &[manifest, code, ("test/old.test.js", &test("assert.equal(cart.total([]), 0);"))],
+    )
+    .answers("small", &creates("test/half.test.js", &test("assert.equal(crt.half(4), 2);")))
+    .answers("large", &creates("test/half.test.js", &test("assert.equal(cart.half(4), 2);")));
+    let red = bench.call("tdd_red", json!({"spec": "half(4) is 2"}));
+    assert_eq!(trail(&red), "small rejected | large accepted", "{red:#}");
+    assert!(text(&red["attempts"][0], "feedback").contains("the test says `crt`, which it neither defines"), "{red:#}");
+}
+
 #[test]
 fn a_test_beside_the_code_is_red_and_green_like_any_other() {
     let with_test = format!(

@@ -1,6 +1,8 @@
 //! Red: exactly one test more, and the suite fails by that test alone. Whatever else makes a run fail is not red, and
 //! each way of not being red has its own sentence.
 
+mod stray;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -168,14 +170,17 @@ impl Red {
             [_] => {}
             many => {
                 let names: Vec<String> = many.iter().take(5).map(|n| format!("`{n}`")).collect();
-                let base = |name: &TestName| name.0.split_once('[').map(|(base, _)| base.to_owned());
-                let one =
-                    many.first().and_then(|n| base(n)).filter(|b| many.iter().all(|n| base(n).as_ref() == Some(b)));
-                let remedy = if one.is_some() { "; keep one case, without a table of parameters" } else { "" };
+                let remedy = if stray::cases(many) { "; keep one case, without a table of parameters" } else { "" };
                 let why =
                     format!("{} tests were added where one is asked for: {}{remedy}", many.len(), names.join(", "));
                 return Err(no("one_test", why));
             }
+        }
+        let said = run.failed().find(|(name, _)| Some(name) == outermost.first()).map(|(_, said)| said);
+        if let Some(name) = said.and_then(|said| stray::name(ground.ecosystem(), test.is(), said)) {
+            let why =
+                format!("the test says `{name}`, which it neither defines nor imports: no code could make it pass");
+            return Err(no("red", why));
         }
         match Proof::of_red(&self.before, run) {
             Ok((proof, name)) => {

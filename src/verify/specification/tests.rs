@@ -120,9 +120,13 @@ fn each_fault_is_found_and_named() {
         ("/criteria/0/test/command", json!("cargo test || true"), "testable: criterion `AC-1` has the command"),
         ("/criteria/2/test/then", json!("it works as expected"), "measurable: criterion `AC-3` says `as expected`"),
         ("/out_of_scope", json!(["Everything else."]), "sections: `out_of_scope` (`Everything else.`) names nothing"),
-        ("/risks/0", json!({"risk": "Delays", "mitigation": "Plan well"}), "reasons: the mitigation of risk 1"),
-        ("/risks/0/risk", json!("Technical risks"), "reasons: risk 1, `Technical risks`, fits any project"),
-        ("/approach/0/rationale", json!("Row by row is best"), "reasons: the rationale of decision 1 only repeats it"),
+        (
+            "/risks/0",
+            json!({"risk": "Delays", "mitigation": "Plan well"}),
+            "reasons: no risk is of this project: `Delays`",
+        ),
+        ("/risks/0/risk", json!("Technical risks"), "reasons: no risk is of this project: `Technical risks`"),
+        ("/approach/0/rationale", json!("Row by row is best"), "reasons: no decision has a reason of its own"),
         (
             "/requirement_map/1",
             json!({"requirement": "R2", "background": true}),
@@ -237,6 +241,15 @@ fn a_story_is_background_and_a_demand_is_not() {
     reply["criteria"][0]["text"] = json!("Large CSV files are read");
     let found = faults_about(told, &reply);
     assert!(found[0].starts_with("2 of 3 sentences are called background (R1, R2)"), "{found:?}");
+}
+
+#[test]
+fn a_weak_risk_is_forgiven_beside_a_strong_one() {
+    let mut reply = good();
+    let weak = json!({"risk": "Bugs", "mitigation": "Thorough testing"});
+    reply["risks"].as_array_mut().expect("a list").push(weak.clone());
+    assert_eq!(faults(&reply), Vec::<String>::new());
+    assert_eq!(faults(&with("/risks", json!([weak]))).len(), 1);
 }
 
 #[test]

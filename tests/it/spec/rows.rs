@@ -148,7 +148,7 @@ pub(super) fn faults() -> Vec<Row> {
         row(
             "a risk of every project",
             bad("/risks/0", json!({"risk": "There may be bugs", "mitigation": "Test well"})),
-            "names no measure",
+            "no risk is of this project: `There may be bugs`",
         ),
         row(
             "a demand called a story",

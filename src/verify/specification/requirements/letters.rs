@@ -77,7 +77,7 @@ fn is(line: &str, beginnings: &[&str]) -> bool {
     let begins = |start: &&str| line.strip_prefix(*start).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric));
     line.split_whitespace().count() <= MOST_WORDS
         && !line.contains(|c: char| c.is_ascii_digit() || c == '`' || c == ':')
-        && beginnings.iter().any(|start| begins(&start))
+        && beginnings.iter().any(begins)
 }
 
 #[cfg(test)]

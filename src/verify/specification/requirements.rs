@@ -1,7 +1,9 @@
 //! What was asked for, taken apart into items that can be counted: `R1`, `R2`, ….
 //!
 //! - A list item is one requirement, with the lines that belong to it. Bullets, numbers, letters and `R1:` begin one.
-//! - Prose is one requirement per sentence; if that gives too many, one per paragraph.
+//! - So are a line that begins with somebody's own id, which it keeps, and a row of a table.
+//! - Prose is one requirement per sentence, short lines without a full stop are one each; if that gives too many, one per
+//!   paragraph.
 //! - A block of code belongs to what stands before it, and keeps its lines.
 //! - Headings, and lines ending in a colon with a list below, announce requirements and are none; neither are a letter's
 //!   greeting, its thanks and its signature.
@@ -130,12 +132,20 @@ static MARKER: LazyLock<Regex> = LazyLock::new(|| {
         .expect("the pattern is constant and tested")
 });
 
+/// An id of the author's own, such as `REQ-001` or `NFR 2`: it stays, since others refer to it.
+static OWN_ID: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"^(?:REQ|FR|NFR|UR|SR|BR|US|UC|AC|NF|R|F)[-_ ]?[0-9]{1,4}[:.)]?[ \t]+[^ \t]")
+        .expect("the pattern is constant and tested")
+});
+
 fn blocks(text: &str) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     // Whether the next line goes on with what the last one began.
     let (mut open, mut fenced) = (false, false);
+    let mut lines_of_table = 0;
     for line in letters::without_frame(text) {
         let bare = line.trim();
+        lines_of_table = if bare.starts_with('|') { lines_of_table + 1 } else { 0 };
         let is_fence = bare.starts_with("```") || bare.starts_with("~~~");
         if is_fence || fenced {
             fenced ^= is_fence;
@@ -151,6 +161,18 @@ fn blocks(text: &str) -> Vec<Block> {
         } else if let Some(marker) = MARKER.find(bare) {
             blocks.push(Block::new(Form::Listed, &bare[marker.end()..]));
             open = true;
+        } else if OWN_ID.is_match(bare) {
+            blocks.push(Block::new(Form::Listed, bare));
+            open = true;
+        } else if bare.starts_with('|') {
+            // What stands above the dashes names the columns.
+            if is_rule(bare) && lines_of_table == 2 {
+                blocks.pop();
+            } else if !is_rule(bare) {
+                let cells: Vec<&str> = bare.split('|').map(str::trim).filter(|cell| !cell.is_empty()).collect();
+                blocks.push(Block::new(Form::Listed, &cells.join("; ")));
+            }
+            open = false;
         } else if let (true, Some(last)) = (open, blocks.last_mut()) {
             last.goes_on(bare);
         } else {
@@ -174,7 +196,7 @@ fn taken_apart(blocks: &[Block], prose: impl Fn(&str) -> Vec<String>) -> Vec<Ite
         let line = one_line(&block.text);
         let mut texts = match block.form {
             Form::Listed => vec![line],
-            Form::Prose => prose(&line),
+            Form::Prose => one_a_line(&block.text).unwrap_or_else(|| prose(&line)),
         };
         if let Some(last) = texts.last_mut() {
             last.push_str(&block.code);
@@ -182,6 +204,23 @@ fn taken_apart(blocks: &[Block], prose: impl Fn(&str) -> Vec<String>) -> Vec<Ite
         texts.into_iter().map(|text| Item { text: text.trim().to_owned(), form: block.form })
     });
     parts.filter(|item| says(&item.text)).collect()
+}
+
+/// `|---|:--|`
+fn is_rule(line: &str) -> bool {
+    line.contains('-') && line.chars().all(|c| "|-: ".contains(c))
+}
+
+/// A list without bullets: short lines, none of which ends as a sentence does or goes on in the next.
+fn one_a_line(paragraph: &str) -> Option<Vec<String>> {
+    const LONGEST: usize = 60;
+    let lines: Vec<&str> = paragraph.lines().collect();
+    let fits = |line: &&str| {
+        line.chars().count() <= LONGEST
+            && line.split_whitespace().count() > 1
+            && line.ends_with(|c: char| c.is_alphanumeric() || "`)%\"".contains(c))
+    };
+    (lines.len() > 1 && lines.iter().all(fits)).then(|| lines.iter().map(|line| one_line(line)).collect())
 }
 
 /// A full stop after one of these ends no sentence.

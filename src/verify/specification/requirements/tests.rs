@@ -41,6 +41,22 @@ fn prose_is_one_requirement_a_sentence() {
 }
 
 #[test]
+fn tables_own_ids_and_short_lines_are_one_requirement_each() {
+    let table = "| Id | What | Prio |\n|----|:-----|---|\n| F1 | read CSV | must |\n| F2 | write JSON | should |";
+    assert_eq!(split(table), ["F1; read CSV; must", "F2; write JSON; should"]);
+    assert_eq!(split("| read CSV |\n| write JSON |"), ["read CSV", "write JSON"]);
+    let own = "REQ-001 The tool reads CSV\nand TSV\nNFR-2: no personal data in logs";
+    assert_eq!(split(own), ["REQ-001 The tool reads CSV and TSV", "NFR-2: no personal data in logs"]);
+    assert_eq!(
+        split("users can log in\nusers can log out\nlimit of `5`"),
+        ["users can log in", "users can log out", "limit of `5`"]
+    );
+    for whole in ["make the report\nfaster", "It reads CSV,\nTSV and JSON", "UTF-8 is read.\nso is Latin"] {
+        assert_eq!(split(whole).len(), 1, "{whole}");
+    }
+}
+
+#[test]
 fn lists_and_prose_stand_side_by_side() {
     let text = "A tool for tables. It is small.\n\n- read CSV\n- write JSON\n\nNo network.";
     assert_eq!(split(text), ["A tool for tables.", "It is small.", "read CSV", "write JSON", "No network."]);

@@ -163,10 +163,11 @@ impl Map<'_> {
                 quoted(text)
             ));
         }
-        if !share_a_word(text, &speaks.join(" ")) {
+        if !share_a_word(text, &speaks.join(" ")) && !self.spoken_of_beside(text) {
             let own = content_words(text).into_iter().take(6).collect::<Vec<_>>().join(", ");
+            let better = self.speaking(text).map(|id| format!(" ({} speaks of it)", quoted(id))).unwrap_or_default();
             return Err(format!(
-                "{id} is mapped to what does not speak of it: none of its words ({}) stands there; map it to what answers it, in its own words and language",
+                "{id} is mapped to what does not speak of it: none of its words ({}) stands there; map it to what answers it{better}, in its own words and language",
                 words::plain(&own)
             ));
         }
@@ -176,6 +177,23 @@ impl Map<'_> {
         route.out_of_scope.extend(given.out_of_scope.filter(|n| !route.out_of_scope.contains(n)));
         route.questions.extend(given.question.filter(|n| !route.questions.contains(n)));
         Ok(())
+    }
+
+    /// Other words may answer a requirement; then the reasons say whose. Where a criterion says its words, the map is wrong.
+    fn spoken_of_beside(&self, text: &str) -> bool {
+        let draft = self.draft;
+        let reasons = draft.approach.iter().flat_map(|d| [&d.decision, &d.rationale]);
+        let risks = draft.risks.iter().flat_map(|r| [&r.risk, &r.mitigation]);
+        let mut beside = reasons.chain(risks).chain(&draft.constraints);
+        self.speaking(text).is_none() && beside.any(|said| share_a_word(text, said))
+    }
+
+    /// The first criterion that says one of the words.
+    fn speaking(&self, text: &str) -> Option<&str> {
+        let all = self.draft.criteria.iter().zip(self.tests);
+        let mut said =
+            all.map(|(c, test)| (c, format!("{} {}", c.text, test.as_ref().map(Test::to_string).unwrap_or_default())));
+        said.find(|(_, said)| share_a_word(text, said)).map(|(c, _)| c.id.trim())
     }
 
     fn no_such(id: &str, list: &str, index: usize, has: usize) -> String {

@@ -49,7 +49,9 @@ fn is_undivided(c: char) -> bool {
 fn akin(a: &str, b: &str) -> bool {
     let common = a.chars().zip(b.chars()).take_while(|(x, y)| x == y).count();
     let (short, long) = (a.chars().count().min(b.chars().count()), a.chars().count().max(b.chars().count()));
-    a == b || (common == short && long == short + 1 && short > 1) || (common >= 4 && common * 5 >= long * 3)
+    a == b
+        || (common == short && long == short + 1 && short > 1)
+        || (common >= 4 && (common * 5 >= long * 3 || long - common <= 3))
 }
 
 #[cfg(test)]
@@ -65,6 +67,7 @@ mod tests {
             ("Die Tabelle wird exportiert", "Tabellen haben eine Kopfzeile"),
             ("表を書き出す", "書き出した表に見出しがある"),
             ("do it", "anything at all"),
+            ("scan before storing", "nothing is stored"),
         ] {
             assert!(share_a_word(one, other), "{one} / {other}");
         }

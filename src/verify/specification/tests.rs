@@ -244,6 +244,25 @@ fn a_story_is_background_and_a_demand_is_not() {
 }
 
 #[test]
+fn a_criterion_may_answer_in_other_words_if_the_reasons_say_whose() {
+    let asked = "- read CSV files\n- write JSON\n- support Excel files\n- GDPR applies";
+    let mut reply = good();
+    let erased = json!({"id": "AC-4", "text": "A person can have their rows erased", "test":
+        {"given": "a row with a name", "when": "erasure is asked for", "then": "the name is nowhere on disk"}});
+    reply["criteria"].as_array_mut().expect("a list").push(erased);
+    let to = json!({"requirement": "R4", "criteria": ["AC-4"]});
+    reply["requirement_map"].as_array_mut().expect("a list").push(to);
+    let found = faults_about(asked, &reply);
+    assert!(found[0].starts_with("R4 is mapped to what does not speak of it: none of its words (gdpr"), "{found:?}");
+    reply["constraints"] = json!(["GDPR"]);
+    assert_eq!(faults_about(asked, &reply), Vec::<String>::new());
+    reply["requirement_map"][1]["criteria"] = json!(["AC-4"]);
+    reply["constraints"] = json!(["GDPR", "JSON is valid"]);
+    let found = faults_about(asked, &reply);
+    assert!(found[0].contains("map it to what answers it (`AC-2` speaks of it)"), "{found:?}");
+}
+
+#[test]
 fn a_weak_risk_is_forgiven_beside_a_strong_one() {
     let mut reply = good();
     let weak = json!({"risk": "Bugs", "mitigation": "Thorough testing"});

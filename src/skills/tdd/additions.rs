@@ -70,20 +70,32 @@ pub(super) fn vacuous<'a>(added: &[&'a str]) -> Option<&'a str> {
     let depth = |line: &str| line.len() - line.trim_start().len();
     let body = added.iter().filter(|l| !l.trim().is_empty()).map(|l| depth(l)).filter(|d| *d > 0).min();
     let shallow = |line: &str| body.is_none_or(|body| depth(line) <= body + 4);
-    let imports =
-        |line: &str| ["import ", "from ", "use ", "const "].iter().any(|word| line.trim_start().starts_with(word));
+    let imports = |line: &str| {
+        let line = line.trim_start();
+        ["import ", "from ", "use "].iter().any(|word| line.starts_with(word)) || line.contains("require(")
+    };
     let looks = |line: &&&str| {
         let words = ["assert", "expect", "raises", "rejects", "throws", "Raises"];
         words.iter().any(|word| line.contains(word)) && !imports(line)
     };
     let asserts = added.iter().filter(looks).count();
-    let vain = added.iter().copied().find(|line| FALSE.is_match(line) && shallow(line) && asserts <= 1);
-    vain.or_else(|| {
-        // Nothing is looked at: whoever throws or leaves does so whatever the code does.
-        let branches =
-            added.iter().any(|line| ["if ", "for ", "while ", "match ", "switch "].iter().any(|w| line.contains(w)));
-        added.iter().copied().find(|line| ENDS.is_match(line) && shallow(line) && asserts == 0 && !branches)
-    })
+    // "It should have thrown", said where nothing was.
+    let begins = |line: &&str, words: &[&str]| {
+        let line = line.trim_start().trim_start_matches("} ");
+        words.iter().any(|word| line.starts_with(word))
+    };
+    let tried = |at: usize| {
+        added[..at].iter().any(|line| begins(line, &["try", "begin"]))
+            && added[at..].iter().any(|line| begins(line, &["except", "catch", "rescue"]))
+    };
+    let at = |fits: &dyn Fn(&str) -> bool| {
+        (0..added.len()).find(|at| fits(added[*at]) && shallow(added[*at]) && !tried(*at))
+    };
+    // Nothing is looked at: whoever throws or leaves does so whatever the code does.
+    let turns = ["if ", "for ", "while ", "match ", "switch ", "try", "return", "catch"];
+    let straight = asserts == 0 && !added.iter().any(|line| turns.iter().any(|word| line.contains(word)));
+    let vain = at(&|line| asserts <= 1 && FALSE.is_match(line));
+    vain.or_else(|| at(&|line| straight && ENDS.is_match(line))).map(|at| added[at])
 }
 
 /// Things that code outside can name, added by these lines.
@@ -159,6 +171,8 @@ mod tests {
             ["def test_raises():", "    with pytest.raises(ValueError):", "        raise_for('x')"],
             ["func TestIV(t *testing.T) {", "\tif got := ToInt(\"IV\"); got != 4 {", "\t\tt.Fatalf(\"got %d\", got)"],
             ["test('x', async () => {", "  await assert.rejects(load('x'));", "  throw new Error('x');"],
+            ["  try { total(-1); } catch (error) {", "    return;", "  throw new Error('it was taken');"],
+            ["    try:", "        pytest.fail('it was taken')", "    except ValueError: pass"],
         ] {
             assert_eq!(vacuous(&fair), None, "{fair:?}");
         }

@@ -41,6 +41,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
+use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -98,6 +99,8 @@ pub enum OpenError {
     WholeSystem(PathBuf),
     #[error("`{}` is your home directory or lies above it; give a project's own directory", .0.display())]
     Home(PathBuf),
+    #[error("`{}` cannot be read by this user; change its permissions or work on a copy", .0.display())]
+    Unreadable(PathBuf),
     #[error("`{}` cannot be written by this user; change its permissions or work on a copy", .0.display())]
     Unwritable(PathBuf),
     #[error(
@@ -129,9 +132,21 @@ struct Inner {
 }
 
 impl Workspace {
-    /// Opens a project after refusing every root that nobody can have meant.
+    /// Opens a project to work in, after refusing every root that nobody can have meant.
     pub fn open(root: &Path, caps: Caps, state: &StateDir) -> Result<Self, OpenError> {
-        let root = checked(root)?;
+        let checked = checked(root)?;
+        if !allowed(&checked, Access::WRITE_OK) {
+            return Err(OpenError::Unwritable(root.to_owned()));
+        }
+        Self::at(checked, caps, state)
+    }
+
+    /// Opens a project for what only reads: it may belong to somebody else.
+    pub fn open_to_read(root: &Path, caps: Caps, state: &StateDir) -> Result<Self, OpenError> {
+        Self::at(checked(root)?, caps, state)
+    }
+
+    fn at(root: PathBuf, caps: Caps, state: &StateDir) -> Result<Self, OpenError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
             move |source| OpenError::Io { path, source }
@@ -190,10 +205,15 @@ fn checked(root: &Path) -> Result<PathBuf, OpenError> {
     if home.is_some_and(|home| home.starts_with(&canonical)) {
         return Err(OpenError::Home(named()));
     }
-    let all = rustix::fs::Access::READ_OK | rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
-    rustix::fs::accessat(rustix::fs::CWD, &canonical, all, rustix::fs::AtFlags::EACCESS)
-        .map_err(|_| OpenError::Unwritable(named()))?;
+    if !allowed(&canonical, Access::READ_OK | Access::EXEC_OK) {
+        return Err(OpenError::Unreadable(named()));
+    }
     Ok(canonical)
+}
+
+/// Whether this process may.
+fn allowed(path: &Path, access: Access) -> bool {
+    rustix::fs::accessat(rustix::fs::CWD, path, access, rustix::fs::AtFlags::EACCESS).is_ok()
 }
 
 /// Device and inode: the same directory has one name here, however it was reached.

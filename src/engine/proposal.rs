@@ -31,7 +31,9 @@ pub fn schema() -> Value {
 /// Why an answer holds no edits. Feedback for the next tier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoEdits {
-    #[error("the answer has no `edits`: {0}")]
+    #[error("the answer has no `edits`")]
+    Missing,
+    #[error("the answer's `edits` cannot be read: {0}")]
     Shape(String),
     #[error("the answer has an empty list of edits, so nothing would change")]
     Empty,
@@ -43,7 +45,7 @@ pub enum NoEdits {
 
 /// The edits of an answer, in the order they are to be made.
 pub fn edits(answer: &Value) -> Result<Vec<Edit>, NoEdits> {
-    let given = answer.get("edits").cloned().ok_or_else(|| NoEdits::Shape(String::from("the field is missing")))?;
+    let given = answer.get("edits").cloned().ok_or(NoEdits::Missing)?;
     let given: Vec<Given> = serde_json::from_value(given).map_err(|e| NoEdits::Shape(e.to_string()))?;
     match given.len() {
         0 => return Err(NoEdits::Empty),

@@ -19,7 +19,7 @@ use crate::routing::{self, Loaded, Routing, RoutingError, Sources};
 use crate::session::{LogError, SessionLog};
 use crate::skills::tdd::Memory;
 use crate::state::{StateDir, StateError};
-use crate::workspace;
+use crate::workspace::{self, RecoveryOutcome};
 
 /// How long a look at the world stays good.
 const FRESH: Duration = Duration::from_secs(10);
@@ -136,7 +136,13 @@ impl App {
         self.recovered.call_once(|| {
             let Ok(state) = self.state() else { return };
             tokio::task::spawn_blocking(move || match workspace::recover(&state) {
-                Ok(found) => found.iter().for_each(|one| tracing::warn!("after a killed call: {one}")),
+                Ok(found) => found.iter().for_each(|one| match one.outcome {
+                    // Another server's call at work is the ordinary case; whoever wants the same project is told.
+                    RecoveryOutcome::Busy => tracing::debug!("{one}"),
+                    RecoveryOutcome::Restored(_) | RecoveryOutcome::Failed(_) => {
+                        tracing::warn!("after a killed call: {one}");
+                    }
+                }),
                 Err(error) => tracing::warn!("killed calls could not be looked for: {error}"),
             });
         });

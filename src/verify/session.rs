@@ -142,6 +142,9 @@ impl<'a> Session<'a> {
                 why: format!("`{dir}` is not a directory that a program can be started in"),
                 remedy: String::from("name an existing project"),
             }),
+            End::CouldNotStart(StartError::NotFound(name)) => {
+                Some(missing(format!("`{name}` was not found on the PATH")))
+            }
             End::CouldNotStart(error) => Some(missing(error.to_string())),
         }
     }

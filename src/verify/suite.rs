@@ -46,6 +46,8 @@ pub struct Alternative {
 pub enum DetectError {
     #[error("`{}` is not a directory", .0.display())]
     NotADirectory(PathBuf),
+    #[error("`{}` cannot be read: {why}", .root.display())]
+    Unreadable { root: PathBuf, why: io::Error },
     #[error("`{}` lies outside the project `{}`", .file.display(), .root.display())]
     Outside { file: PathBuf, root: PathBuf },
     #[error(
@@ -63,6 +65,10 @@ pub fn detect(root: &Path, near: Option<&Path>, test_cmd: Option<&str>) -> Resul
     let root = root.canonicalize().map_err(not_a_directory)?;
     if !root.is_dir() {
         return Err(DetectError::NotADirectory(root));
+    }
+    // What may not be seen is not "nothing".
+    if let Err(why) = root.read_dir() {
+        return Err(DetectError::Unreadable { root, why });
     }
     if let Some(words) = test_cmd {
         let argv = shell_words::split(words).map_err(|e| DetectError::BadCommand(e.to_string()))?;

@@ -73,7 +73,7 @@ impl Start<'_> {
             REVIEW.load(self.begun.means.prompts.as_deref()).and_then(|t| t.fill(&[])).map_err(Early::error)?;
         let state = self.begun.app.state().map_err(Early::error)?;
         let root = Path::new(&self.common.project_root);
-        let workspace = Workspace::open(root, caps(self.begun.routing()), &state).map_err(Early::error)?;
+        let workspace = Workspace::open_to_read(root, caps(self.begun.routing()), &state).map_err(Early::error)?;
         let wait = self.begun.route.limits.lock_wait;
         let lease = workspace.lock(Mode::Shared, "review", wait, &call.stop).await.map_err(Early::error)?;
         teller.tell(Event::Doing { what: String::from("reading what is to be reviewed") });

@@ -105,7 +105,9 @@ impl Start<'_> {
 
     /// Wrong paths are told before anything is run.
     fn paths_exist(&self) -> Result<(), Early> {
-        let Ok(root) = Path::new(&self.asked.common.project_root).canonicalize() else { return Ok(()) };
+        let root = Path::new(&self.asked.common.project_root).canonicalize();
+        // What is wrong with the root itself is said when it is opened.
+        let Some(root) = root.ok().filter(|root| root.read_dir().is_ok()) else { return Ok(()) };
         match &self.asked.goal {
             Goal::Red { test_path: None, .. } => {}
             Goal::Red { test_path: Some(path), .. } => {

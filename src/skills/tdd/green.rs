@@ -61,7 +61,7 @@ impl Green {
             }
             Outcome::Passed => Err(refused(
                 run,
-                format!("nothing to do: {} already; write a failing test with `tdd_red` first", run.sentence()),
+                format!("nothing is red: {}; write a failing test with `tdd_red` first", run.sentence()),
             )),
             Outcome::NoTests => Err(refused(run, format!("nothing is red in {file}: {}", run.sentence()))),
             _ if *run.tests() == Tests::Unknown => {

@@ -16,10 +16,11 @@ mod stats;
 mod verify;
 mod witness;
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use clap::{Parser, Subcommand};
 
 /// Hands engineering work to a chain of models, cheapest first, and believes only exit codes
@@ -73,7 +74,7 @@ pub fn main() -> ExitCode {
     match run(arguments, &mut out, &mut err) {
         Ok(code) => code,
         Err(error) => {
-            let _ = writeln!(err, "error: {error:#}");
+            let _ = writeln!(err, "error: {}", sentence(&error));
             ExitCode::from(2)
         }
     }
@@ -92,15 +93,43 @@ fn run(arguments: Arguments, out: &mut dyn Write, err: &mut dyn Write) -> anyhow
     }
 }
 
+/// The error and its causes in one line. Many of ours name their cause themselves, which once is enough.
+fn sentence(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |said, cause| match said.as_str() {
+        "" => cause,
+        before if before.contains(&cause) => said,
+        _ => format!("{said}: {cause}"),
+    })
+}
+
+/// Writes what a command has to say. Whoever reads may stop reading (`| head`); the exit code still tells.
+fn print(out: &mut dyn Write, text: &str) -> anyhow::Result<()> {
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("writing to stdout"),
+    }
+}
+
 /// Logs go to stderr: stdout belongs to the protocol.
 fn start_logging() {
     use tracing_subscriber::filter::{LevelFilter, Targets};
     use tracing_subscriber::prelude::*;
 
     let asked = std::env::var("SUPERVISOR_LOG").ok().filter(|words| !words.trim().is_empty());
-    let filter = asked
-        .and_then(|words| words.parse().ok())
-        .unwrap_or_else(|| Targets::new().with_default(LevelFilter::WARN).with_target("rmcp", LevelFilter::ERROR));
-    let lines = tracing_subscriber::fmt::layer().with_writer(console::beside_the_live_line);
+    let asked = asked.map(|words| words.parse::<Targets>().map_err(|why| (words, why)));
+    let usual = || Targets::new().with_default(LevelFilter::WARN).with_target("rmcp", LevelFilter::ERROR);
+    let (filter, unclear) = match asked {
+        Some(Ok(filter)) => (filter, None),
+        Some(Err(unclear)) => (usual(), Some(unclear)),
+        None => (usual(), None),
+    };
+    let colour = console::Paint::on(&io::stderr()) == console::Paint::Colour;
+    let lines = tracing_subscriber::fmt::layer().with_writer(console::beside_the_live_line).with_ansi(colour);
     let _ = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
+    if let Some((words, why)) = unclear {
+        tracing::warn!(
+            "$SUPERVISOR_LOG is `{}`: {why}; write it as `debug` or `supervisor=trace`",
+            words.escape_debug()
+        );
+    }
 }

@@ -32,6 +32,18 @@ pub static VERIFIER: Prompt = prompt!("verifier");
 /// The same for an answer in words. Slots: `discipline`, `task`, `answer`, `material`, `nonce`.
 pub static VERIFIER_OF_WORDS: Prompt = prompt!("verifier_words");
 
+/// Every prompt there is: what a folder of one's own may hold.
+pub static ALL: &[Prompt] = &[
+    prompt!("debug"),
+    prompt!("review"),
+    prompt!("spec"),
+    prompt!("tdd/green"),
+    prompt!("tdd/red"),
+    prompt!("tdd/refactor"),
+    prompt!("verifier"),
+    prompt!("verifier_words"),
+];
+
 /// Longer than any prompt a person writes: somebody pointed at the wrong file.
 const LONGEST: u64 = 256 * 1024;
 

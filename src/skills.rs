@@ -35,6 +35,17 @@ pub fn router() -> ToolRouter<Server> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::routing::Routing;
+
+    #[test]
+    fn a_skill_can_be_called_exactly_if_a_tool_has_it() {
+        let tools: Vec<String> = router().list_all().iter().map(|tool| tool.name.to_string()).collect();
+        for skill in Routing::known_skills() {
+            let has_a_tool = tools.iter().any(|tool| tool == skill || tool.starts_with(&format!("{skill}_")));
+            let is_callable = Routing::callable_skills().any(|callable| callable == skill);
+            assert_eq!(is_callable, has_a_tool, "{skill}");
+        }
+    }
 
     #[test]
     fn the_folder_and_the_table_name_the_same_skills() {

@@ -33,10 +33,10 @@ impl Walk {
 }
 
 impl World {
-    /// Every skill with its chain. One that walks exactly as its family does is not listed beside it.
+    /// Every skill that can be called, with its chain. One that walks exactly as its family does is not listed beside it.
     pub fn walks(&self, routing: &Routing) -> Vec<Walk> {
         let mut walks: Vec<Walk> = Vec::new();
-        for skill in Routing::known_skills() {
+        for skill in Routing::callable_skills() {
             // A skill that is known has a route: the routing was checked as a whole when it was loaded.
             let Ok(route) = routing.route(skill, &CallOverrides::default()) else { continue };
             let walk = Walk {

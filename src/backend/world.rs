@@ -123,8 +123,7 @@ impl World {
         match tier.backend.kind {
             BackendKind::Openai => self.gateway_out(tier),
             BackendKind::ClaudeCli => self.agent_out(tier),
-            // Recorded answers are in a file that the routing has checked.
-            BackendKind::Replay => None,
+            BackendKind::Replay => recording_out(tier),
         }
     }
 
@@ -184,6 +183,17 @@ impl World {
     }
 }
 
+/// Recorded answers come from a file, which may not have been recorded yet.
+fn recording_out(tier: &Tier) -> Option<Out> {
+    let backend = &tier.backend.name;
+    let file = tier.backend.program.as_deref().unwrap_or_default();
+    let why = std::fs::File::open(file).err()?;
+    Some(Out {
+        why: format!("`{backend}` has no recorded answers: `{file}` cannot be read: {why}"),
+        hint: format!("record them with `record` in another backend, or correct `backends.{backend}.file`"),
+    })
+}
+
 /// What helps when an address does not answer.
 pub fn reach_hint(role: Role, why: &Unreachable, setting: &str) -> String {
     match (why, role) {
@@ -191,6 +201,7 @@ pub fn reach_hint(role: Role, why: &Unreachable, setting: &str) -> String {
         (Unreachable::BadUrl, _) => format!("correct {setting}; it begins with http:// or https://"),
         (Unreachable::Tls(_), _) => format!("correct {setting}, or name your certificates in $SSL_CERT_FILE"),
         (_, Role::Cloud) => format!("check the network, the proxy in $HTTPS_PROXY, and {setting}"),
+        (Unreachable::Dns, Role::Gateway | Role::Warm) => format!("correct {setting}, or check the network"),
         (_, Role::Gateway | Role::Warm) => format!("start it, or correct {setting}"),
     }
 }

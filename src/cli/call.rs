@@ -21,6 +21,7 @@ use self::interrupted::Interrupted;
 use self::report::Report;
 use super::client::{Called, Client};
 use super::console::{Console, Paint};
+use super::print;
 use super::signals::Signals;
 use crate::engine::Cause;
 use crate::engine::result::{CallResult, Status};
@@ -88,15 +89,16 @@ impl Call {
         runtime.shutdown_background();
         let said = said?;
         // The terminal may be gone, which is why we were interrupted.
-        let _ = write(err, &said.err);
-        write(out, &said.out).context("writing to stdout")?;
+        let _ = print(err, &said.err);
+        print(out, &said.out)?;
         Ok(ExitCode::from(said.code))
     }
 
     async fn in_session(&self, app: App, given: Given) -> anyhow::Result<Said> {
         let mut signals = Signals::new()?;
         if let Ok(loaded) = app.settings() {
-            loaded.warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+            // Whoever called sees them, so they need neither a time nor a place.
+            loaded.warnings.iter().for_each(|warning| drop(writeln!(io::stderr(), "warning: {warning}")));
         }
         let mut client = Client::start(app).await?;
         let tools = client.tools().await?;
@@ -231,14 +233,6 @@ fn without_time(line: &str) -> &str {
 
 fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value).expect("JSON serialises") + "\n"
-}
-
-/// Whoever reads may stop reading; the exit code still tells.
-fn write(to: &mut dyn Write, text: &str) -> io::Result<()> {
-    match to.write_all(text.as_bytes()).and_then(|()| to.flush()) {
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        other => other,
-    }
 }
 
 #[cfg(test)]

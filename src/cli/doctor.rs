@@ -3,6 +3,7 @@
 //! in [`CHECKS`].
 
 mod checks;
+mod prompts;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -31,9 +32,11 @@ static CHECKS: &[(&str, Check)] = &[
     ("claude", |case| Box::pin(checks::agents(case))),
     ("cloud", |case| Box::pin(checks::cloud(case))),
     ("gateway", |case| Box::pin(checks::gateways(case))),
+    ("recorded", |case| Box::pin(checks::recorded(case))),
     ("models", |case| Box::pin(checks::models(case))),
     ("loaded", |case| Box::pin(checks::loaded(case))),
     ("verifier", |case| Box::pin(checks::verifier(case))),
+    ("prompts", |case| Box::pin(prompts::prompts(case))),
     ("state", |case| Box::pin(checks::state(case))),
     ("git", |case| Box::pin(checks::git(case))),
     ("tests", |case| Box::pin(checks::tests(case))),
@@ -58,12 +61,13 @@ pub fn run(arguments: &Arguments, config: Option<PathBuf>, out: &mut dyn Write) 
     let report = runtime.block_on(examine(&case));
     // A name lookup that never ends would hold an ordinary shutdown.
     runtime.shutdown_background();
-    let shown = if arguments.json { report.write_json(out) } else { report.write_text(out) };
-    match shown {
-        // Whoever reads may stop reading.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {}
-        other => other?,
+    let mut text = Vec::new();
+    if arguments.json {
+        report.write_json(&mut text)?;
+    } else {
+        report.write_text(&mut text)?;
     }
+    super::print(out, &String::from_utf8_lossy(&text))?;
     Ok(ExitCode::from(report.exit_code))
 }
 
@@ -177,14 +181,17 @@ impl Finding {
 
 impl Report {
     pub fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
-        for Line { check, finding } in &self.checks {
+        let mut lines = self.checks.iter().peekable();
+        while let Some(Line { check, finding }) = lines.next() {
             let level = match finding.level {
                 Level::Ok => "ok",
                 Level::Warn => "warn",
                 Level::Fail => "fail",
             };
             writeln!(out, "{level:<5} {check:<9} {}", finding.found)?;
-            if let Some(hint) = &finding.hint {
+            // What helps in several lines of one check is said once, below them.
+            let again = lines.peek().is_some_and(|next| next.check == *check && next.finding.hint == finding.hint);
+            if let Some(hint) = finding.hint.as_ref().filter(|_| !again) {
                 writeln!(out, "      hint: {hint}")?;
             }
         }

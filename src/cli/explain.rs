@@ -55,10 +55,7 @@ impl Explain {
             }
             text::write(&report, &mut text)?;
         }
-        match out.write_all(&text).and_then(|()| out.flush()) {
-            // `explain | head` has seen enough.
-            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-            written => written.map(|()| ExitCode::SUCCESS).map_err(Into::into),
-        }
+        super::print(out, &String::from_utf8_lossy(&text))?;
+        Ok(ExitCode::SUCCESS)
     }
 }

@@ -4,7 +4,10 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use anyhow::Context as _;
+
 use crate::state::StateDir;
+use crate::words;
 use crate::workspace::{RecoveryOutcome, recover};
 
 /// Undo what killed calls left behind in projects
@@ -20,13 +23,20 @@ pub(super) struct Recover {
 impl Recover {
     pub(super) fn run(self, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
         let state = match self.state_dir {
-            Some(path) => StateDir::at(std::path::absolute(path)?)?,
+            Some(path) => {
+                // One of the platform's that is not there yet is no mistake; one that was named is.
+                anyhow::ensure!(
+                    path.is_dir(),
+                    "--state-dir `{}` is no directory",
+                    words::plain(&path.to_string_lossy())
+                );
+                StateDir::at(std::path::absolute(path)?)?
+            }
             None => StateDir::locate()?,
         };
-        let found = recover(&state)?;
-        if found.is_empty() {
-            writeln!(out, "ok    nothing to recover")?;
-        }
+        let found =
+            recover(&state).with_context(|| format!("looking for killed calls in `{}`", state.path().display()))?;
+        let mut text = if found.is_empty() { String::from("ok    nothing to recover\n") } else { String::new() };
         let mut clean = true;
         for recovery in found {
             let word = match recovery.outcome {
@@ -35,8 +45,9 @@ impl Recover {
                 RecoveryOutcome::Failed(_) => "fail",
             };
             clean &= word == "ok  ";
-            writeln!(out, "{word}  {recovery}")?;
+            text += &format!("{word}  {recovery}\n");
         }
+        super::print(out, &text)?;
         Ok(if clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }

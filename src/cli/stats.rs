@@ -82,11 +82,8 @@ impl StatsCommand {
             let width = width.map(|(terminal_size::Width(columns), _)| columns);
             text::text(&stats, &filter, &advised, log.directory(), width)
         };
-        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-            // `stats | head` has seen enough.
-            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => Ok(ExitCode::SUCCESS),
-            written => written.map(|()| ExitCode::SUCCESS).map_err(Into::into),
-        }
+        super::print(out, &text)?;
+        Ok(ExitCode::SUCCESS)
     }
 }
 

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use clap::Args;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -41,17 +40,19 @@ pub(super) struct Verify {
 impl Verify {
     pub(super) fn run(self, config: Option<PathBuf>, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
         let routing = load(&Sources::of_process(config))?.routing;
+        if let Some(near) = self.near.as_ref().filter(|near| !self.project.join(near).exists()) {
+            anyhow::bail!(
+                "--near `{}` is not there; give a file of the project",
+                words::plain(&near.to_string_lossy())
+            );
+        }
         let suite = detect(&self.project, self.near.as_deref(), self.test_cmd.as_deref())?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let launcher = Launcher::this_program();
         let run = runtime.block_on(self.watched(&suite, &routing, &launcher))?;
         runtime.block_on(launcher.settled());
         let text = if self.json { as_json(&suite, &run)? } else { for_people(&suite, &run) };
-        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-            // `verify | head` has seen enough; the exit code still tells.
-            Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => {}
-            other => other.context("writing the outcome")?,
-        }
+        super::print(out, &text)?;
         Ok(exit_code(run.outcome()))
     }
 
@@ -95,7 +96,8 @@ fn as_json(suite: &Suite, run: &TestRun) -> anyhow::Result<String> {
         "outcome": run.outcome(),
         "message": run.sentence(),
         "command": run.command(),
-        "root": run.root(),
+        // Names are bytes, and JSON is text.
+        "root": run.root().to_string_lossy(),
         "because": suite.because(),
         "alternatives": suite.alternatives(),
         "exit_code": run.exit_code(),

@@ -102,3 +102,17 @@ fn the_verifier_is_told_what_to_judge_and_that_fenced_text_is_data() {
     assert_eq!(prompt.matches(&format!("\n</untrusted {nonce}>")).count(), 2, "one end per fence");
     assert!(prompt.contains("{{discipline}} VERDICT"), "text inside a fence is not expanded");
 }
+
+#[test]
+fn the_table_has_every_prompt_in_the_folder() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("prompts");
+    let inside = |dir: &Path| -> Vec<PathBuf> {
+        std::fs::read_dir(dir).expect("a folder").map(|entry| entry.expect("an entry").path()).collect()
+    };
+    let (dirs, mut files): (Vec<_>, Vec<_>) = inside(&folder).into_iter().partition(|path| path.is_dir());
+    files.extend(dirs.iter().flat_map(|dir| inside(dir)));
+    let name = |path: &PathBuf| path.strip_prefix(&folder).expect("below").with_extension("").display().to_string();
+    let mut names: Vec<String> = files.iter().map(name).collect();
+    names.sort();
+    assert_eq!(ALL.iter().map(Prompt::name).collect::<Vec<_>>(), names);
+}

@@ -109,6 +109,9 @@ pub(crate) const SKILLS: &[(&str, Option<&str>)] = &[
     ("trainer", None),
 ];
 
+/// Those of them that no tool has yet: they may be configured, and cannot be called.
+pub(crate) const PLANNED: &[&str] = &["retrospective", "trainer"];
+
 /// The prefix of our own variables.
 pub(crate) const PREFIX: &str = "SUPERVISOR_";
 

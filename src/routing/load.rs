@@ -128,7 +128,11 @@ fn read_user_file(sources: &Sources) -> Result<(Document, Option<PathBuf>), Rout
             let hint = match (&named_by, fault.missing) {
                 (Origin::Variable(_), true) => Some("create it, or unset the variable to use the built-in settings"),
                 (_, true) => Some("create it, or leave `--config` out to use the built-in settings"),
-                _ => None,
+                _ => match &fault.fault {
+                    Fault::Unreadable(_) => Some("name a file that you may read"),
+                    Fault::NotToml(why) if why.starts_with("invalid string") => Some("write texts in quotes"),
+                    _ => None,
+                },
             };
             match named_by {
                 Origin::Variable(_) => {

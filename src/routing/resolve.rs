@@ -138,6 +138,11 @@ impl Routing {
         keys::SKILLS.iter().map(|(name, _)| *name)
     }
 
+    /// Those that a tool has. Whatever ails the others stops nobody.
+    pub fn callable_skills() -> impl Iterator<Item = &'static str> {
+        Self::known_skills().filter(|skill| !keys::PLANNED.contains(skill))
+    }
+
     /// Chains with more tiers than their calls may ask.
     pub(crate) fn never_reached(&self) -> Vec<Warning> {
         let mut found: BTreeMap<(usize, usize), Vec<String>> = BTreeMap::new();

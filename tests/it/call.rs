@@ -217,3 +217,28 @@ fn an_answer_in_words_is_shown_with_its_details() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     insta::assert_snapshot!("call_debug", masked(&text(&output.stdout), &bench));
 }
+
+#[test]
+fn beside_another_call_it_says_who_is_at_work_and_speaks_of_nothing_killed() {
+    let mut bench = red_demo(&["small"]).env("SUPERVISOR_LIMITS__LOCK_WAIT_S", "0.1");
+    bench.line(&json!({"model": "small", "failure": "hang"}));
+    let words = ["tdd_green", "--arg", "test_path=tests/add.rs"];
+    let mut first = standing_in(&bench).arg("call").args(words).stdout(Stdio::null()).spawn().unwrap();
+    crate::mcp_bench::until("the question", || !bench.asked_of("small").is_empty());
+    let second = call(&bench, &words);
+    let said = text(&second.stderr);
+    rustix::process::kill_process(rustix::process::Pid::from_child(&first), rustix::process::Signal::INT).unwrap();
+    crate::mcp_bench::wait(&mut first);
+    assert_eq!(second.status.code(), Some(2), "{said}");
+    let named = format!("error: busy: process {} works on this project since ", first.id());
+    assert!(said.contains(&named) && !said.contains("killed") && !said.contains("WARN"), "{said}");
+}
+
+#[test]
+fn a_root_that_is_a_file_is_told_before_what_it_does_not_hold() {
+    let bench = red_demo(&["small"]);
+    let file = bench.root().join("Cargo.toml");
+    let words = ["tdd_green", "--arg", "test_path=x", "--arg", &format!("project_root={}", file.display())];
+    let said = text(&call(&bench, &words).stderr);
+    assert!(said.starts_with(&format!("error: `{}` is not a directory; ", file.display())), "{said}");
+}

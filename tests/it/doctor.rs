@@ -1,5 +1,7 @@
 //! `doctor` says on one line each what was found and what helps, in every world it may wake up in.
 
+mod own;
+
 use std::path::Path;
 use std::process::Command;
 

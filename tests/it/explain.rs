@@ -194,11 +194,13 @@ fn an_unreadable_file_is_told_and_not_taken_for_a_missing_one() {
     let named = named.to_str().unwrap();
     let said = run(&["explain"], &[]);
     assert_eq!(said.code, Some(2), "{}", said.out);
-    assert_eq!(said.err, "error: DIR/home/.config/supervisor/models.toml cannot be read: permission denied\n");
+    let hint = "\n  hint: name a file that you may read\n";
+    let told = |file: &str| format!("error: {file} cannot be read: permission denied{hint}");
+    assert_eq!(said.err, told("DIR/home/.config/supervisor/models.toml"));
     let said = run(&["explain", "--config", named], &[]);
-    assert_eq!(said.err, "error: DIR/named.toml cannot be read: permission denied\n");
+    assert_eq!(said.err, told("DIR/named.toml"));
     let said = run(&["explain"], &[("SUPERVISOR_MODELS_FILE", named)]);
-    assert_eq!(said.err, "error: $SUPERVISOR_MODELS_FILE: `DIR/named.toml` cannot be read: permission denied\n");
+    assert_eq!(said.err, told("$SUPERVISOR_MODELS_FILE: `DIR/named.toml`"));
 }
 
 const NOBODY: u32 = 65_534;

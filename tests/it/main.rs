@@ -50,6 +50,7 @@ mod settings;
 mod skip;
 mod spec;
 mod stats;
+mod streams;
 mod tdd;
 mod tdd_cycles;
 mod terminal;

@@ -297,6 +297,7 @@ async fn recover_says_for_each_project_what_came_of_it() {
         let output = command.output().unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
     };
+    fs::create_dir(bench.dir.path().join("state")).unwrap();
     let (code, said) = by_hand();
     assert_eq!((code, said.as_str()), (Some(0), "ok    nothing to recover\n"));
 

@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rustix::fs::{Access, access};
+use rustix::fs::{Access, StatVfsMountFlags, access, statvfs};
 use tempfile::TempDir;
 
 use crate::backend::Env;
@@ -40,6 +40,11 @@ pub(super) enum StageError {
     NoCargo,
     #[error("no temporary project can be made in `{}`: {source}; set $TMPDIR to a directory that can be written", .place.display())]
     NoPlace { place: PathBuf, source: io::Error },
+    #[error(
+        "no program can be run in `{}`, which is mounted with `noexec`, and the demo's tests are programs; set $TMPDIR to \
+         another directory", .0.display()
+    )]
+    NoPrograms(PathBuf),
     #[error("the log cannot be kept: {0}")]
     Log(io::Error),
 }
@@ -69,6 +74,9 @@ impl Stage {
         }
         let place = std::env::temp_dir();
         let failed = |source| StageError::NoPlace { place: place.clone(), source };
+        if forbids_programs(&place) {
+            return Err(StageError::NoPrograms(place));
+        }
         let dir = tempfile::Builder::new().prefix("supervisor-demo-").tempdir_in(&place).map_err(failed)?;
         let root = dir.path().canonicalize().map_err(failed)?;
         let session = session().map_err(failed)?;
@@ -166,6 +174,11 @@ impl Stage {
     fn state(&self) -> PathBuf {
         self.root.join("state")
     }
+}
+
+/// Common for `/tmp` on servers. Without this the build succeeds, and every test fails in a riddle.
+fn forbids_programs(place: &Path) -> bool {
+    statvfs(place).is_ok_and(|system| system.f_flag.contains(StatVfsMountFlags::NOEXEC))
 }
 
 /// `demo-1f3a09c2`: short enough for a path on one line.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::{Case, Finding};
-use crate::backend::installed::{Installed, Login};
+use crate::backend::installed::{Installed, Login, NotUsable};
 use crate::backend::loaded::{self, LookError};
 use crate::backend::probe::{CLOUD_URL_VAR, Probed, Role};
 use crate::backend::walk::{Step, Walk};
@@ -17,18 +17,21 @@ use crate::routing::{BackendKind, Origin, RoutingError};
 use crate::verify::detect;
 use crate::words;
 
+/// What helps where nothing better is known.
+const KEYS: &str = "docs/configuration.md has every key";
+
 pub(super) async fn routing(case: &Case) -> Vec<Finding> {
     let settings = match &case.settings {
         Ok(settings) => settings,
         Err(RoutingError::Invalid(problems)) => {
             let finding = |problem: &crate::routing::Problem| {
                 let bare = crate::routing::Problem { hint: None, ..problem.clone() };
-                let hint = problem.hint.clone().unwrap_or_else(|| "the README lists every key".into());
+                let hint = problem.hint.clone().unwrap_or_else(|| KEYS.into());
                 Finding::fail(bare.to_string(), hint)
             };
             return problems.iter().map(finding).collect();
         }
-        Err(other) => return vec![Finding::fail(other.to_string(), "the README lists every key")],
+        Err(other) => return vec![Finding::fail(other.to_string(), KEYS)],
     };
     let variables: BTreeSet<_> = settings
         .origins
@@ -50,10 +53,11 @@ pub(super) async fn routing(case: &Case) -> Vec<Finding> {
 
 pub(super) async fn agents(case: &Case) -> Vec<Finding> {
     let Some((world, walks)) = case.world().await else { return vec![] };
-    let finding = |(backend, seen): (&String, &Result<_, _>)| {
-        let so = so_out(walks, |step| step.tier.backend.name == *backend);
+    let finding = |(backend, seen): (&String, &Result<Installed, NotUsable>)| {
+        let mine = |step: &Step| step.tier.backend.name == *backend;
+        let so = so_out(walks, mine);
         match seen {
-            Err(trouble) => Finding::warn(format!("{trouble}{so}"), agent_hint(backend, trouble)),
+            Err(trouble) => missed(walks, mine, &trouble.to_string(), agent_hint(backend, trouble)),
             Ok(Installed { program, version, login }) => {
                 let at = format!("{version} at {}", program.display());
                 match login {
@@ -81,6 +85,23 @@ pub(super) async fn gateways(case: &Case) -> Vec<Finding> {
     reach(case, Role::Gateway, |name| format!("`backends.{name}.base_url`")).await
 }
 
+/// Are the recorded answers there that chains are to be given again?
+pub(super) async fn recorded(case: &Case) -> Vec<Finding> {
+    let Some((_, walks)) = case.world().await else { return vec![] };
+    let mut found: Vec<Finding> = Vec::new();
+    for step in steps(walks).filter(|step| step.tier.backend.kind == BackendKind::Replay) {
+        let mine = |other: &Step| other.tier.backend.name == step.tier.backend.name;
+        let finding = match &step.out {
+            Some(out) => Finding::warn(format!("{}{}", out.why, so_out(walks, mine)), out.hint.clone()),
+            None => Finding::ok(format!("`{}` answers from a file", step.tier.backend.name)),
+        };
+        if !found.iter().any(|known| known.found == finding.found) {
+            found.push(finding);
+        }
+    }
+    found
+}
+
 /// Does each gateway offer what the chains ask of it?
 pub(super) async fn models(case: &Case) -> Vec<Finding> {
     let Some((world, walks)) = case.world().await else { return vec![] };
@@ -100,10 +121,9 @@ pub(super) async fn models(case: &Case) -> Vec<Finding> {
             Ok(offered) => {
                 let missing: Vec<_> = asked.iter().filter(|id| !loaded::offers(offered, id)).copied().collect();
                 if missing.is_empty() {
-                    Finding::ok(format!(
-                        "`{name}` offers all {} that chains ask of it",
-                        words::count(asked.len(), "model")
-                    ))
+                    let all = if asked.len() == 1 { "the" } else { "all" };
+                    let models = words::count(asked.len(), "model");
+                    Finding::ok(format!("`{name}` offers {all} {models} that chains ask of it"))
                 } else {
                     Finding::warn(
                         format!("`{name}` does not offer {}", some_of(&missing)),
@@ -118,12 +138,16 @@ pub(super) async fn models(case: &Case) -> Vec<Finding> {
 
 /// What is in memory now.
 pub(super) async fn loaded(case: &Case) -> Vec<Finding> {
-    let Some((world, _)) = case.world().await else { return vec![] };
+    let Some((world, walks)) = case.world().await else { return vec![] };
     let Some(server) = world.endpoints.iter().find(|p| p.role == Role::Warm) else {
         return vec![Finding::ok("not asked, as [warm] has it")];
     };
     let name = &server.name;
+    let local = |step: &Step| step.tier.backend.kind == BackendKind::Openai;
     vec![match (&server.answer, &world.loaded) {
+        (Err(why), _) if !steps(walks).any(local) => {
+            Finding::ok(format!("`{name}`{}: {why}; no chain needs it", at(server)))
+        }
         (Err(why), _) => Finding::warn(
             format!("`{name}`{}: {why}, so a cold start cannot be told from a slow model", at(server)),
             format!("{}, or set `warm.kind` to \"none\"", reach_hint(Role::Warm, why, "`warm.url`")),
@@ -258,8 +282,7 @@ async fn reach(case: &Case, role: Role, setting: impl Fn(&str) -> String) -> Vec
                     Role::Cloud => step.tier.backend.kind == BackendKind::ClaudeCli,
                     Role::Gateway | Role::Warm => step.tier.backend.name == *name,
                 };
-                let so = so_out(walks, mine);
-                Finding::warn(format!("`{name}`{}: {why}{so}", at(probed)), reach_hint(role, why, &setting(name)))
+                missed(walks, mine, &format!("`{name}`{}: {why}", at(probed)), reach_hint(role, why, &setting(name)))
             }
         }
     };
@@ -272,6 +295,15 @@ fn at(probed: &Probed) -> String {
 
 fn steps(walks: &[Walk]) -> impl Iterator<Item = &Step> {
     walks.iter().flat_map(|walk| walk.tiers.iter().chain(&walk.verifier))
+}
+
+/// Something is not there: a warning with what it takes away, unless nobody would use it.
+fn missed(walks: &[Walk], mine: impl Fn(&Step) -> bool, found: &str, hint: String) -> Finding {
+    if steps(walks).any(&mine) {
+        Finding::warn(format!("{found}{}", so_out(walks, mine)), hint)
+    } else {
+        Finding::ok(format!("{found}; no chain needs it"))
+    }
 }
 
 /// `, so `a` and `b` are out`: the models that a trouble takes away; nothing if it takes none.

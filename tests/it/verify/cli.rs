@@ -94,6 +94,30 @@ fn programs_read_json() {
 }
 
 #[test]
+fn a_project_whose_name_is_no_text_can_still_be_told_of_in_json() {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join(std::ffi::OsStr::from_bytes(b"bad\xff"));
+    std::fs::create_dir(&root).unwrap();
+    let (code, out, err) = said(verify(&root).args(["--json", "--test-cmd", "true"]));
+    assert_eq!(code, Some(0), "{err}");
+    let value: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert!(value["root"].as_str().unwrap().ends_with("/bad\u{fffd}"), "{out}");
+}
+
+#[test]
+fn a_command_that_is_not_there_is_told_with_one_remedy() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_, out, _) = said(verify(dir.path()).args(["--test-cmd", "no-such-runner-here x"]));
+    let sentence = "`no-such-runner-here x` could not run: `no-such-runner-here` was not found on the PATH; install \
+                    `no-such-runner-here` or name another command as `test_cmd` (";
+    assert!(out.contains(sentence), "{out}");
+    let (code, _, err) = said(verify(dir.path()).args(["--near", "gone.rs"]));
+    assert_eq!((code, err.as_str()), (Some(2), "error: --near `gone.rs` is not there; give a file of the project\n"));
+}
+
+#[test]
 fn secrets_do_not_reach_the_tests() {
     let dir = tempfile::tempdir().unwrap();
     let seen = dir.path().join("seen");

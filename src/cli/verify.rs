@@ -9,6 +9,7 @@ use clap::Args;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+use super::console::Console;
 use crate::process::{Launcher, environment};
 use crate::routing::{Routing, Sources, load};
 use crate::verify::{Bench, Outcome, Suite, TestRun, detect};
@@ -65,6 +66,11 @@ impl Verify {
             guard: None,
         };
         let stop = CancellationToken::new();
+        // Tests may take minutes, and somebody at a terminal wants to see that they run. Goes with this function.
+        let mut console = Console::stderr();
+        if console.is_live() {
+            console.begin(&format!("running `{}`", suite.command()));
+        }
         let run = suite.run(&bench, &stop);
         tokio::pin!(run);
         let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;

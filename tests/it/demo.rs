@@ -224,6 +224,7 @@ fn without_a_place_for_temporary_files_and_with_settings_one_sentence_says_so() 
     let output = place.demo().env("TMPDIR", place.home().join("none")).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.code() == Some(2) && said.contains("set $TMPDIR to a directory"), "{said}");
+    assert_eq!(said.matches("No such file").count(), 1, "{said}");
     let output = place.demo().args(["--config", "mine.toml"]).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.code() == Some(2) && said.contains("leave `--config` out"), "{said}");

@@ -320,7 +320,7 @@ fn what_this_user_may_not_read_or_write_is_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = std::process::Command::new(dir.path().join("test"));
-    for (name, mode) in [("locked", 0o755), ("open", 0o777), ("home", 0o777), ("state", 0o777)] {
+    for (name, mode) in [("locked", 0o755), ("closed", 0o000), ("open", 0o777), ("home", 0o777), ("state", 0o777)] {
         fs::create_dir(dir.path().join(name)).unwrap();
         fs::set_permissions(dir.path().join(name), fs::Permissions::from_mode(mode)).unwrap();
     }
@@ -350,6 +350,12 @@ fn refused_for_nobody(dir: &Path) {
     let state = StateDir::at(dir.join("state/own")).unwrap();
     let error = Workspace::open(&dir.join("locked"), Caps::default(), &state).unwrap_err();
     assert!(matches!(error, OpenError::Unwritable(_)), "{error}");
+    // Who only reads needs no more than that.
+    Workspace::open_to_read(&dir.join("locked"), Caps::default(), &state).unwrap();
+    for open in [Workspace::open, Workspace::open_to_read] {
+        let error = open(&dir.join("closed"), Caps::default(), &state).unwrap_err();
+        assert!(matches!(error, OpenError::Unreadable(_)), "{error}");
+    }
     let run = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     run.block_on(async {
         let workspace = Workspace::open(&dir.join("open"), Caps::default(), &state).unwrap();

@@ -168,3 +168,18 @@ fn wait_until(what: &str, holds: impl Fn() -> bool) {
         std::thread::sleep(Duration::from_millis(20));
     }
 }
+
+#[test]
+fn on_a_terminal_one_sees_that_the_tests_run_and_nothing_of_that_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let go = dir.path().join("go");
+    let words = format!("sh -c 'until [ -e {} ]; do sleep 0.05; done'", go.display());
+    let mut command = verify(dir.path());
+    command.args(["--test-cmd", &words]);
+    let terminal = crate::terminal::Terminal::start(command, 24, 200);
+    terminal.until(" s  running `sh -c ");
+    std::fs::write(go, "").unwrap();
+    let (code, rows, _) = terminal.finish();
+    assert_eq!(code, Some(0), "{rows:?}");
+    assert!(rows[0].starts_with("tests    sh -c ") && !rows.iter().any(|row| row.contains("running")), "{rows:?}");
+}

@@ -43,7 +43,6 @@ enum Command {
     /// Speak MCP on stdin and stdout
     Serve,
     Demo(demo::Demo),
-    /// Check routing, models, programs and directories, and say what helps
     Doctor(doctor::Arguments),
     /// Show the chain and limits in effect, and where each value comes from
     Explain(explain::Explain),

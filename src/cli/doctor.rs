@@ -43,6 +43,9 @@ static CHECKS: &[(&str, Check)] = &[
     ("chains", |case| Box::pin(checks::chains(case))),
 ];
 
+/// Check routing, models, programs and directories, and say what helps
+///
+/// Exit code 0 if a call can succeed, 1 if none can, 2 if the settings are broken.
 #[derive(Debug, clap::Args)]
 pub struct Arguments {
     /// Print the findings as JSON

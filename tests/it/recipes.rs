@@ -54,6 +54,39 @@ fn the_screen_in_the_readme_is_the_one_that_the_demo_shows() {
     assert_eq!(blocks(&readme, "text").first().map(|block| block.trim_end()), Some(screen.trim_end()));
 }
 
+#[test]
+fn recorded_answers_are_given_again_by_the_recipe_in_the_readme() {
+    let docs = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/configuration.md")).unwrap();
+    let [line] = blocks(&docs, "json").try_into().expect("one line as an example");
+    let _: supervisor::backend::replay::Line = serde_json::from_str(&line).unwrap();
+
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name);
+    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+    let recipe = blocks(&readme, "toml").into_iter().find(|block| block.contains("\"replay\"")).unwrap();
+    let answers = at("answers.jsonl");
+    fs::write(at("models.toml"), recipe.replace("/srv/ci/answers.jsonl", answers.to_str().unwrap())).unwrap();
+    let edits = serde_json::json!([{"path": "code.txt", "action": "replace", "content": "right\n"}]);
+    let recorded = serde_json::json!({"model": "qwen3-coder:30b", "answer": {"edits": edits}});
+    fs::write(&answers, format!("{recorded}\n")).unwrap();
+    fs::create_dir(at("project")).unwrap();
+    fs::write(at("project/code.txt"), "wrong\n").unwrap();
+    fs::write(at("project/test.sh"), "grep -q right code.txt\n").unwrap();
+    let output = Command::new(BINARY)
+        .args(["call", "tdd_green", "--arg", "test_path=test.sh", "--arg", "test_cmd=sh test.sh"])
+        .arg("--config")
+        .arg(at("models.toml"))
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap())
+        .env("HOME", at("home"))
+        .current_dir(at("project"))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(fs::read_to_string(at("project/code.txt")).unwrap(), "right\n");
+    assert!(at("answers.jsonl.asked").exists());
+}
+
 /// The README and everything in `docs/` that is Markdown.
 fn pages() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -46,8 +46,11 @@ pub(super) fn list(tools: &[Value]) -> String {
         let needs = if needs.is_empty() { String::new() } else { format!(" ({})", needs.join(", ")) };
         format!("{:width$}  {}{needs}\n", word(&tool["name"]), words::plain(purpose))
     };
-    tools.iter().map(line).collect()
+    tools.iter().map(line).chain([format!("\n{HOW}\n")]).collect()
 }
+
+const HOW: &str = "In brackets: what must be given, as in `supervisor call tdd_green --arg test_path=tests/add.rs`.\n\
+                   Every argument: `supervisor call --output json`, or docs/tools.md.";
 
 impl fmt::Display for Report<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -204,6 +207,6 @@ mod tests {
                 "inputSchema": {"required": ["project_root", "spec"]}}),
             json!({"name": "tier", "description": "Which models. Asks nobody.", "inputSchema": {}}),
         ];
-        assert_eq!(list(&tools), "red   Write a test (spec)\ntier  Which models\n");
+        assert_eq!(list(&tools), format!("red   Write a test (spec)\ntier  Which models\n\n{HOW}\n"));
     }
 }

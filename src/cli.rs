@@ -66,7 +66,7 @@ pub fn main() -> ExitCode {
     let arguments = match std::env::args_os().len() {
         // As clients start us: nothing to parse, and the parser need not even be read from disk.
         ..=1 => Arguments { command: None, config: None },
-        _ => Arguments::parse(),
+        _ => Arguments::try_parse().unwrap_or_else(|error| with_tip(error).exit()),
     };
     start_logging();
     let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
@@ -90,6 +90,30 @@ fn run(arguments: Arguments, out: &mut dyn Write, err: &mut dyn Write) -> anyhow
         Command::Recover(recover) => recover.run(out),
         Command::Stats(stats) => stats.run(arguments.config, out),
     }
+}
+
+/// Tools are no sub-commands and their arguments no options, which is how they are written at first.
+fn with_tip(mut error: clap::Error) -> clap::Error {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+    let Some(ContextValue::String(written)) =
+        error.get(ContextKind::InvalidArg).or_else(|| error.get(ContextKind::InvalidSubcommand))
+    else {
+        return error;
+    };
+    let is_call = std::env::args_os().nth(1).is_some_and(|word| word == "call");
+    let tip = match error.kind() {
+        ErrorKind::UnknownArgument if is_call && error.get(ContextKind::SuggestedArg).is_none() => {
+            let (name, value) = written.trim_start_matches('-').split_once('=').unwrap_or((written, "…"));
+            format!("an argument of the tool is written as '--arg {}={value}'", name.trim_start_matches('-'))
+        }
+        ErrorKind::InvalidSubcommand if crate::skills::router().has_route(written) => {
+            format!("a tool is called with 'supervisor call {written}'")
+        }
+        _ => return error,
+    };
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    error
 }
 
 /// The error and its causes in one line. Many of ours name their cause themselves, which once is enough.

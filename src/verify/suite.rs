@@ -51,10 +51,10 @@ pub enum DetectError {
     #[error("`{}` lies outside the project `{}`", .file.display(), .root.display())]
     Outside { file: PathBuf, root: PathBuf },
     #[error(
-        "no tests were found in `{}`: looked for {}{}; name the command as `test_cmd`",
-        .root.display(), words::one_of(runners::manifests()), below(.nested)
+        "no tests were found in `{}`: looked for {}{}{}; name the command as `test_cmd`",
+        .root.display(), words::one_of(runners::manifests()), below(.nested), higher(.above.as_deref())
     )]
-    Nothing { root: PathBuf, nested: Vec<Alternative> },
+    Nothing { root: PathBuf, nested: Vec<Alternative>, above: Option<PathBuf> },
     #[error("`test_cmd` is not a command: {0}; write it as words, such as `cargo test -p api`")]
     BadCommand(String),
 }
@@ -85,7 +85,7 @@ pub fn detect(root: &Path, near: Option<&Path>, test_cmd: Option<&str>) -> Resul
     }
     let mut found = found.into_iter();
     let Some((dir, manifest, runner)) = found.next() else {
-        return Err(DetectError::Nothing { nested: nested(&root), root });
+        return Err(DetectError::Nothing { nested: nested(&root), above: above(&root), root });
     };
     let inside = |dir: &Path, manifest: &str| dir.strip_prefix(&root).unwrap_or(dir).join(manifest);
     let alternatives = found
@@ -169,6 +169,15 @@ fn nearest_directory(root: &Path, near: Option<&Path>) -> Result<PathBuf, Detect
     let outside = || DetectError::Outside { file: near.to_owned(), root: root.to_owned() };
     let existing = existing.canonicalize().map_err(|_| outside())?;
     if existing.starts_with(root) { Ok(existing) } else { Err(outside()) }
+}
+
+/// The nearest manifest above: somebody stands inside of the project. For the message only.
+fn above(root: &Path) -> Option<PathBuf> {
+    root.ancestors().skip(1).find_map(|dir| Some(dir.join(runners::manifests_in(dir).next()?.0)))
+}
+
+fn higher(above: Option<&Path>) -> String {
+    above.map(|manifest| format!("; above it lies `{}`", manifest.display())).unwrap_or_default()
 }
 
 /// Manifests one level below, for the message only.

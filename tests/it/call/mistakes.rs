@@ -138,3 +138,24 @@ fn what_the_command_line_cannot_mean_is_said_before_anything_starts() {
     assert!(!page.contains('\u{1b}') || page.matches('\u{1b}').count() == 1, "only in what was typed: {page}");
     insta::assert_snapshot!("call_unclear", page.replace('\u{1b}', "ESC"));
 }
+
+#[test]
+fn who_takes_tools_for_commands_and_arguments_for_options_is_told_how_they_are_written() {
+    for (words, tip) in [
+        (
+            &["call", "tdd_green", "--test_path", "x"][..],
+            "  tip: an argument of the tool is written as '--arg test_path=…'",
+        ),
+        (&["call", "tdd_green", "--outptu=json"], "  tip: a similar argument exists: '--output'"),
+        (&["call", "tdd_green", "test_path=x"], "  tip: an argument of the tool is written as '--arg test_path=x'"),
+        (&["tdd_green"], "  tip: a tool is called with 'supervisor call tdd_green'"),
+        (&["cal"], "  tip: a similar subcommand exists: 'call'"),
+        (&["stats", "--jsn"], "  tip: a similar argument exists: '--json'"),
+    ] {
+        let output = command(Which::Real).args(words).stdin(Stdio::null()).output().unwrap();
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        let tips: Vec<&str> = said.lines().filter(|line| line.contains("tip:")).collect();
+        assert_eq!(tips, [tip], "{words:?}: {said}");
+    }
+}

@@ -118,6 +118,16 @@ fn a_command_that_is_not_there_is_told_with_one_remedy() {
 }
 
 #[test]
+fn who_stands_inside_of_a_project_is_shown_where_it_begins() {
+    let dir = tempfile::tempdir().unwrap();
+    rust_manifest(dir.path());
+    std::fs::create_dir(dir.path().join("src")).unwrap();
+    let (code, _, err) = said(&mut verify(&dir.path().join("src")));
+    let manifest = dir.path().canonicalize().unwrap().join("Cargo.toml");
+    assert!(code == Some(2) && err.contains(&format!("; above it lies `{}`; name", manifest.display())), "{err}");
+}
+
+#[test]
 fn secrets_do_not_reach_the_tests() {
     let dir = tempfile::tempdir().unwrap();
     let seen = dir.path().join("seen");

@@ -74,6 +74,9 @@ pub struct Unread {
     pub attempts: usize,
     /// Calls without a time that can be read, left out because only those since a time were wanted.
     pub undated: usize,
+    /// Counted, but by a `v` that is not known here: what they say may mean something else.
+    #[serde(skip_serializing_if = "is_none")]
+    pub newer: usize,
     /// Why the first few files could not be opened.
     #[serde(skip)]
     pub told: Vec<String>,
@@ -183,6 +186,7 @@ impl Gathered {
                 *last = this();
             }
         }
+        self.unread.newer += usize::from(entry.v > crate::engine::entry::VERSION);
         self.total.add(record);
         let skill = self.skills.entry(entry.skill.clone()).or_default();
         skill.calls.add(record);
@@ -211,6 +215,11 @@ impl Gathered {
             unread: self.unread,
         }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+fn is_none(count: &usize) -> bool {
+    *count == 0
 }
 
 /// Is it this skill, or one of the family of that name?

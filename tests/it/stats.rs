@@ -244,6 +244,20 @@ fn a_log_that_cannot_be_opened_is_named_and_the_others_are_counted() {
 }
 
 #[test]
+fn calls_of_a_newer_version_are_counted_and_told_of() {
+    let place = Place::empty();
+    std::fs::create_dir_all(place.sessions()).unwrap();
+    let line =
+        |v: u32, status: &str| format!(r#"{{"v":{v},"session_id":"s","skill":"spec","final_status":"{status}"}}"#);
+    std::fs::write(place.sessions().join("s.jsonl"), format!("{}\n{}\n", line(1, "pass"), line(2, "splendid")))
+        .unwrap();
+    let page = place.shows(&[]);
+    assert!(page.contains("\n1 call by a newer version, counted as far as this one understands them.\n"), "{page}");
+    let json = place.json(&[]);
+    assert_eq!((&json["total"]["calls"], &json["unread"]["newer"]), (&2.into(), &1.into()), "{json}");
+}
+
+#[test]
 fn a_directory_that_cannot_be_listed_is_named_with_what_helps() {
     let place = Place::empty();
     fs::create_dir(place.dir.path().join("state")).unwrap();

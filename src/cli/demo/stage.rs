@@ -251,11 +251,11 @@ mod tests {
     #[test]
     fn a_place_where_no_program_runs_is_known_by_its_mount() {
         let mounts = fs::read_to_string("/proc/self/mounts").expect("mounts");
-        let options = mounts.lines().filter_map(|line| {
+        let mut options = mounts.lines().filter_map(|line| {
             let mut fields = line.split(' ').skip(1);
             (fields.next()? == "/proc").then(|| fields.nth(1)).flatten()
         });
-        let noexec = options.last().expect("/proc is mounted").split(',').any(|option| option == "noexec");
+        let noexec = options.next_back().expect("/proc is mounted").split(',').any(|option| option == "noexec");
         assert_eq!(forbids_programs(Path::new("/proc")), noexec);
         let here = std::env::current_exe().expect("this program");
         assert!(!forbids_programs(&here), "this program runs where it lies");

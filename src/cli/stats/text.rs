@@ -76,6 +76,10 @@ impl Page {
         if let Some(summary) = stats.unread.summary() {
             self.paragraph(&format!("Not counted: {summary}."));
         }
+        if stats.unread.newer > 0 {
+            let calls = count(stats.unread.newer, "call");
+            self.paragraph(&format!("{calls} by a newer version, counted as far as this one understands them."));
+        }
         for why in &stats.unread.told {
             self.paragraph(&format!("  {why}"));
         }

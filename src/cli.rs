@@ -101,7 +101,7 @@ fn with_tip(mut error: clap::Error) -> clap::Error {
     else {
         return error;
     };
-    let is_call = std::env::args_os().nth(1).is_some_and(|word| word == "call");
+    let is_call = std::env::args_os().skip(1).any(|word| word == "call");
     let tip = match error.kind() {
         ErrorKind::UnknownArgument if is_call && error.get(ContextKind::SuggestedArg).is_none() => {
             let (name, value) = written.trim_start_matches('-').split_once('=').unwrap_or((written, "…"));

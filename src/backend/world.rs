@@ -187,7 +187,12 @@ impl World {
 fn recording_out(tier: &Tier) -> Option<Out> {
     let backend = &tier.backend.name;
     let file = tier.backend.program.as_deref().unwrap_or_default();
-    let why = std::fs::File::open(file).err()?;
+    let why = match std::fs::metadata(file) {
+        // Not opened: a pipe would hold us.
+        Ok(meta) if meta.is_file() => rustix::fs::access(file, rustix::fs::Access::READ_OK).err()?.to_string(),
+        Ok(_) => String::from("it is no file"),
+        Err(error) => error.to_string(),
+    };
     Some(Out {
         why: format!("`{backend}` has no recorded answers: `{file}` cannot be read: {why}"),
         hint: format!("record them with `record` in another backend, or correct `backends.{backend}.file`"),

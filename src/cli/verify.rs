@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::console::Console;
 use crate::process::{Launcher, environment};
 use crate::routing::{Routing, Sources, load};
-use crate::verify::{Bench, Outcome, Suite, TestRun, detect};
+use crate::verify::{Alternative, Bench, Outcome, Suite, TestRun, detect};
 use crate::words;
 
 /// Run the project's tests and tell what they showed
@@ -97,15 +97,19 @@ fn exit_code(outcome: &Outcome) -> ExitCode {
     }
 }
 
+// Names are bytes, and JSON is text.
+fn alternative(other: &Alternative) -> Value {
+    json!({ "manifest": other.manifest.to_string_lossy(), "command": other.command })
+}
+
 fn as_json(suite: &Suite, run: &TestRun) -> anyhow::Result<String> {
     let mut value = json!({
         "outcome": run.outcome(),
         "message": run.sentence(),
         "command": run.command(),
-        // Names are bytes, and JSON is text.
         "root": run.root().to_string_lossy(),
         "because": suite.because(),
-        "alternatives": suite.alternatives(),
+        "alternatives": suite.alternatives().iter().map(alternative).collect::<Vec<_>>(),
         "exit_code": run.exit_code(),
         "took_ms": u64::try_from(run.took().as_millis()).unwrap_or(u64::MAX),
         "failed": run.failed().map(|(name, message)| json!({ "name": name, "message": message })).collect::<Vec<_>>(),

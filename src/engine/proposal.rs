@@ -121,6 +121,10 @@ mod tests {
             "edit 1 (`a`): `change` takes `search` and `replace`"
         );
         assert_eq!(edits(&json!({"edits": []})), Err(NoEdits::Empty));
-        assert!(matches!(edits(&json!({"edit": 1})), Err(NoEdits::Shape(_))));
+        assert_eq!(edits(&json!({"edit": 1})), Err(NoEdits::Missing));
+        assert_eq!(
+            edits(&json!({"edits": [{"path": "a"}]})).expect_err("incomplete").to_string(),
+            "the answer's `edits` cannot be read: missing field `action`"
+        );
     }
 }

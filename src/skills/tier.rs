@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::backend::probe::Probed;
+use crate::backend::probe::{Probed, Role};
 use crate::backend::walk::{Step, Walk};
 use crate::backend::world::{Connectivity, World};
 use crate::engine::result::{CallResult, More, Status};
@@ -177,6 +177,9 @@ impl Loaded {
         let models = match &world.loaded {
             Some(Ok(models)) => models,
             Some(Err(error)) => return Self::Unknown { unknown: error.to_string() },
+            None if !world.endpoints.iter().any(|probed| probed.role == Role::Warm) => {
+                return Self::Unknown { unknown: "`warm.kind` names no server that would know".into() };
+            }
             None => return Self::Unknown { unknown: "no server that would know can be reached".into() },
         };
         let of = |model: &crate::backend::loaded::Loaded| {

@@ -58,6 +58,14 @@ async fn with_nothing_there_every_model_is_out_with_a_remedy_and_the_result_is_s
 }
 
 #[tokio::test]
+async fn where_nobody_is_to_be_asked_what_is_loaded_no_server_is_missed() {
+    let closed = ClosedPort::hold();
+    let machine = Machine::new(&closed.url, &closed.url, "").without_claude().file("[warm]\nkind = \"none\"\n");
+    let details = tier(&app(&machine)).await.more.details;
+    assert_eq!(details["loaded"]["unknown"], "`warm.kind` names no server that would know", "{details:#}");
+}
+
+#[tokio::test]
 async fn connectivity_is_cloud_then_local_network_then_offline() {
     let (cloud, swap, claude, closed) = (cloud(), swap(), FakeClaude::logged_in(), ClosedPort::hold());
     for (cloud, swap, expected, label) in [

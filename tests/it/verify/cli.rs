@@ -104,6 +104,14 @@ fn a_project_whose_name_is_no_text_can_still_be_told_of_in_json() {
     assert_eq!(code, Some(0), "{err}");
     let value: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert!(value["root"].as_str().unwrap().ends_with("/bad\u{fffd}"), "{out}");
+
+    // Nor need what lies between be text. That nothing on this PATH runs is no matter.
+    file(&root, "Cargo.toml", "");
+    file(&root, "sub/go.mod", "module x\n");
+    let (code, out, err) =
+        said(verify(dir.path()).arg("--json").arg("--near").arg(root.join("sub")).env("PATH", "/none"));
+    let value: serde_json::Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{err}"));
+    assert_eq!((code, &value["alternatives"][0]["manifest"]), (Some(2), &"bad\u{fffd}/Cargo.toml".into()), "{out}");
 }
 
 #[test]

@@ -101,30 +101,31 @@ impl Call {
             loaded.warnings.iter().for_each(|warning| drop(writeln!(io::stderr(), "warning: {warning}")));
         }
         let mut client = Client::start(app).await?;
-        let tools = client.tools().await?;
-        let said = match &self.tool {
-            Some(tool) => {
-                let schema = tools.iter().find(|known| known["name"] == *tool).map(|known| &known["inputSchema"]);
-                // Without a schema the tool is unknown, which the server says better.
-                let arguments = given.for_tool(schema.and_then(Value::as_object))?;
-                self.watched(&mut client, tool, arguments, &mut signals).await?
-            }
-            None => {
-                given.none_without_a_tool()?;
-                let out = match self.output {
-                    Output::Text => report::list(&tools),
-                    Output::Json => pretty(&Value::from(tools)),
-                };
-                Said { out, err: String::new(), code: 0, then: Then::Finish }
-            }
-        };
-        if said.then == Then::Finish {
+        let said = self.with(&mut client, given, &mut signals).await;
+        // Also after a mistake: a server that is torn away in the middle of a reply complains on stderr.
+        if !matches!(&said, Ok(Said { then: Then::Leave, .. })) {
             tokio::select! {
                 () = client.finish() => {}
                 () = signals.next_of_a_person() => {}
             }
         }
-        Ok(said)
+        said
+    }
+
+    async fn with(&self, client: &mut Client, given: Given, signals: &mut Signals) -> anyhow::Result<Said> {
+        let tools = client.tools().await?;
+        let Some(tool) = &self.tool else {
+            given.none_without_a_tool()?;
+            let out = match self.output {
+                Output::Text => report::list(&tools),
+                Output::Json => pretty(&Value::from(tools)),
+            };
+            return Ok(Said { out, err: String::new(), code: 0, then: Then::Finish });
+        };
+        let schema = tools.iter().find(|known| known["name"] == *tool).map(|known| &known["inputSchema"]);
+        // Without a schema the tool is unknown, which the server says better.
+        let arguments = given.for_tool(schema.and_then(Value::as_object))?;
+        self.watched(client, tool, arguments, signals).await
     }
 
     /// Makes the call, shows how it goes, and cancels it on a signal.

@@ -90,8 +90,12 @@ fn is_build_config(name: &str, dirs: &[&str]) -> bool {
         || name.starts_with(".env.")
 }
 
-fn is_runner_config(name: &str, _dirs: &[&str]) -> bool {
-    RUNNER_FILES.contains(&name) || RUNNER_STEMS.iter().any(|stem| name.starts_with(stem))
+fn is_runner_config(name: &str, dirs: &[&str]) -> bool {
+    RUNNER_FILES.contains(&name)
+        || RUNNER_STEMS.iter().any(|stem| name.starts_with(stem))
+        // What an application is told for its tests alone, in Elixir and in Rails.
+        || (name == "test.exs" && dirs.last() == Some(&"config"))
+        || (name == "test.rb" && dirs.ends_with(&["config", "environments"]))
 }
 
 fn is_snapshot(name: &str, dirs: &[&str]) -> bool {
@@ -185,6 +189,11 @@ mod tests {
             "mix.exs",
             "mix.lock",
             "test/test_helper.exs",
+            "config/test.exs",
+            "config/environments/test.rb",
+            ".simplecov",
+            "bunfig.toml",
+            "rebar.config",
             "Makefile",
             "justfile",
             ".github/workflows/ci.yml",

@@ -1,10 +1,20 @@
 //! Additions that could deceive a test run: leaving the process early, writing past the harness, knowing it is tested.
 //! Where the runner has no channel of its own they reject; elsewhere they are worth a look. Reaching for what only a
-//! runner has rejects everywhere: code and runner may share a process, and no channel is out of reach there.
+//! runner has rejects everywhere: code and runner may share a process, and no channel is out of reach there. So does
+//! what makes every comparison hold. What gives it away in each language stands in a file of its own.
+
+mod elixir;
+mod go;
+mod node;
+mod python;
+mod ruby;
+mod rust;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
+use regex::Regex;
 use serde::Serialize;
 use syn::spanned::Spanned as _;
 
@@ -44,6 +54,14 @@ pub enum Smell {
     KnowsTheRunner,
     /// Names what only a runner has: its insides, its report, the variables by which it knows its own processes.
     ReachesForTheRunner,
+    /// Makes assertions hold whatever they compare.
+    DefeatsAssertions,
+}
+
+impl Smell {
+    fn rejects_everywhere(self) -> bool {
+        matches!(self, Self::ReachesForTheRunner | Self::DefeatsAssertions)
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -53,138 +71,98 @@ pub enum Weight {
     Flag,
 }
 
-const RUST: &[(&str, Smell)] = &[
-    ("process::exit", Smell::ProcessExit),
-    ("process::abort", Smell::ProcessExit),
-    ("libc::exit", Smell::ProcessExit),
-    ("libc::_exit", Smell::ProcessExit),
-    ("libc::abort", Smell::ProcessExit),
-    ("exit_group", Smell::ProcessExit),
-    ("intrinsics::abort", Smell::ProcessExit),
-    ("io::stdout", Smell::RawOutput),
-    ("stdout()", Smell::RawOutput),
-    ("Stdout", Smell::RawOutput),
-    ("from_raw_fd", Smell::RawOutput),
-    ("libc::write", Smell::RawOutput),
-    ("/dev/stdout", Smell::RawOutput),
-    ("/dev/fd/", Smell::RawOutput),
-    ("/proc/self/fd", Smell::RawOutput),
-    ("/proc/self/cmdline", Smell::ReachesForTheRunner),
-    ("--logfile", Smell::ReachesForTheRunner),
-    // Another macro of that name, in sight of tests that live in the same file.
-    ("macro_rules! assert", Smell::ReachesForTheRunner),
-    ("macro_rules! panic", Smell::ReachesForTheRunner),
-    (" as assert", Smell::ReachesForTheRunner),
-    ("cfg!(test)", Smell::KnowsTheRunner),
-    ("RUST_TEST_", Smell::ReachesForTheRunner),
-    ("NEXTEST", Smell::ReachesForTheRunner),
-];
+/// What gives a deception away in one language.
+struct Language {
+    /// Begins a comment, which nobody runs.
+    comment: &'static str,
+    /// Begins what looks like a comment and is none.
+    directive: Option<&'static str>,
+    /// On one line, as it stands there.
+    words: &'static [(&'static str, Smell)],
+    /// In all that is new of a file, where words alone would also catch honest code.
+    shapes: LazyLock<Vec<Shape>>,
+    /// In a source where leaving early and raw output reject too: the runner has no channel that code cannot reach.
+    exits_reject: fn(&str) -> bool,
+}
 
-const ELIXIR: &[(&str, Smell)] = &[
-    ("System.halt", Smell::ProcessExit),
-    ("System.stop", Smell::ProcessExit),
-    (":erlang.halt", Smell::ProcessExit),
-    (":init.stop", Smell::ProcessExit),
-    (":erlang.open_port", Smell::RawOutput),
-    ("Port.open", Smell::RawOutput),
-    ("/dev/stdout", Smell::RawOutput),
-    ("ExUnit", Smell::ReachesForTheRunner),
-    ("Mix.env", Smell::KnowsTheRunner),
-];
+struct Shape {
+    what: &'static str,
+    pattern: Regex,
+    smell: Smell,
+}
 
-const GO: &[(&str, Smell)] = &[
-    ("os.Exit", Smell::ProcessExit),
-    ("syscall.Exit", Smell::ProcessExit),
-    ("unix.Exit", Smell::ProcessExit),
-    ("log.Fatal", Smell::ProcessExit),
-    ("\"testing\"", Smell::ReachesForTheRunner),
-    ("testing.Testing", Smell::ReachesForTheRunner),
-    ("flag.Lookup(\"test.", Smell::ReachesForTheRunner),
-    ("/proc/self/cmdline", Smell::ReachesForTheRunner),
-];
+fn shapes(all: &[(&'static str, &str, Smell)]) -> Vec<Shape> {
+    all.iter()
+        .map(|(what, pattern, smell)| Shape {
+            what,
+            pattern: Regex::new(pattern).expect("a pattern that the tests below compile"),
+            smell: *smell,
+        })
+        .collect()
+}
 
-const PYTHON: &[(&str, Smell)] = &[
-    ("PYTEST_", Smell::ReachesForTheRunner),
-    ("_pytest", Smell::ReachesForTheRunner),
-    ("--junit", Smell::ReachesForTheRunner),
-    ("junitxml", Smell::ReachesForTheRunner),
-    ("/proc/self/cmdline", Smell::ReachesForTheRunner),
-    // Past everything that the runner would still do, such as contradicting a report that is already there.
-    ("os._exit", Smell::ReachesForTheRunner),
-    ("os.abort", Smell::ReachesForTheRunner),
-    ("import pytest", Smell::ReachesForTheRunner),
-    ("unittest", Smell::ReachesForTheRunner),
-    ("sys.exit", Smell::ProcessExit),
-    ("os.kill(", Smell::ProcessExit),
-    ("sys.modules", Smell::KnowsTheRunner),
-];
+impl Language {
+    fn of(ecosystem: Ecosystem) -> &'static Self {
+        match ecosystem {
+            Ecosystem::Rust => &rust::LANGUAGE,
+            Ecosystem::Elixir => &elixir::LANGUAGE,
+            Ecosystem::Go => &go::LANGUAGE,
+            Ecosystem::Python => &python::LANGUAGE,
+            Ecosystem::Node => &node::LANGUAGE,
+            Ecosystem::Ruby => &ruby::LANGUAGE,
+        }
+    }
 
-const NODE: &[(&str, Smell)] = &[
-    ("NODE_TEST_CONTEXT", Smell::ReachesForTheRunner),
-    ("JEST_WORKER_ID", Smell::ReachesForTheRunner),
-    ("VITEST", Smell::ReachesForTheRunner),
-    ("--test-reporter", Smell::ReachesForTheRunner),
-    ("node:test", Smell::ReachesForTheRunner),
-    // Modules are shared: who has it can change it under the tests.
-    ("node:assert", Smell::ReachesForTheRunner),
-    ("'assert'", Smell::ReachesForTheRunner),
-    ("\"assert\"", Smell::ReachesForTheRunner),
-    ("assert/strict", Smell::ReachesForTheRunner),
-    ("process.reallyExit", Smell::ReachesForTheRunner),
-    ("process.binding", Smell::ReachesForTheRunner),
-    ("process.exit", Smell::ProcessExit),
-    ("process.abort", Smell::ProcessExit),
-    ("process.kill", Smell::ProcessExit),
-    ("NODE_OPTIONS", Smell::KnowsTheRunner),
-];
+    fn is_comment(&self, line: &str) -> bool {
+        let line = line.trim_start();
+        line.starts_with(self.comment) && self.directive.is_none_or(|d| !line.starts_with(d))
+    }
 
-const RUBY: &[(&str, Smell)] = &[
-    ("exit!", Smell::ProcessExit),
-    ("Process.exit", Smell::ProcessExit),
-    ("Kernel.exit", Smell::ProcessExit),
-    ("abort(", Smell::ProcessExit),
-    ("defined?(RSpec)", Smell::ReachesForTheRunner),
-    ("RSpec.", Smell::ReachesForTheRunner),
-];
+    fn weight(&self, smell: Smell, source: &str) -> Weight {
+        let exits = matches!(smell, Smell::ProcessExit | Smell::RawOutput) && (self.exits_reject)(source);
+        if smell.rejects_everywhere() || exits { Weight::Reject } else { Weight::Flag }
+    }
+}
 
 /// What is new in a file and could deceive the tests. `println!` and what stands in `main` do not count.
 pub fn suspicious_additions(ecosystem: Option<Ecosystem>, added: Added<'_>) -> Vec<Finding> {
-    let (words, rejects): (&[(&'static str, Smell)], bool) = match ecosystem {
-        Some(Ecosystem::Rust) => (RUST, true),
-        // Its formatter reports by itself, but runs inside the very process that it reports on.
-        Some(Ecosystem::Elixir) => (ELIXIR, true),
-        Some(Ecosystem::Go) => (GO, false),
-        Some(Ecosystem::Python) => (PYTHON, false),
-        Some(Ecosystem::Node) => (NODE, false),
-        Some(Ecosystem::Ruby) => (RUBY, false),
-        None => (&[], false),
+    let Some(ecosystem) = ecosystem.filter(|_| !is_prose(added.file)) else { return Vec::new() };
+    let language = Language::of(ecosystem);
+    let in_main = if ecosystem == Ecosystem::Rust { lines_of_main(added.file, added.source) } else { BTreeSet::new() };
+    let new: Vec<(usize, &str)> = (1..)
+        .zip(added.source.lines())
+        .filter(|(number, line)| {
+            added.lines.contains(number) && !in_main.contains(number) && !language.is_comment(line)
+        })
+        .collect();
+    let finding = |line, what, smell| Finding {
+        file: added.file.to_owned(),
+        line,
+        smell,
+        weight: language.weight(smell, added.source),
+        what,
     };
-    let in_main =
-        if ecosystem == Some(Ecosystem::Rust) { lines_of_main(added.file, added.source) } else { BTreeSet::new() };
     let mut findings: Vec<Finding> = Vec::new();
-    for (number, line) in (1..).zip(added.source.lines()) {
-        if !added.lines.contains(&number) || in_main.contains(&number) || is_comment(ecosystem, line) {
-            continue;
-        }
+    for (number, line) in &new {
         // Of several words on a line the worst is told, else the first.
-        let there = words.iter().filter(|(word, _)| line.contains(word));
-        let Some((what, smell)) = there.min_by_key(|(_, smell)| *smell != Smell::ReachesForTheRunner) else { continue };
-        let weight = match smell {
-            Smell::ReachesForTheRunner => Weight::Reject,
-            Smell::ProcessExit | Smell::RawOutput if rejects => Weight::Reject,
-            _ => Weight::Flag,
-        };
-        findings.push(Finding { file: added.file.to_owned(), line: number, smell: *smell, weight, what });
+        let there = language.words.iter().filter(|(word, _)| line.contains(word));
+        if let Some((what, smell)) = there.min_by_key(|(_, smell)| !smell.rejects_everywhere()) {
+            findings.push(finding(*number, *what, *smell));
+        }
+    }
+    let text = new.iter().map(|(_, line)| *line).collect::<Vec<_>>().join("\n");
+    for shape in language.shapes.iter() {
+        if let Some(found) = shape.pattern.find(&text) {
+            let number = new.get(text[..found.start()].matches('\n').count()).map_or(1, |(number, _)| *number);
+            findings.push(finding(number, shape.what, shape.smell));
+        }
     }
     findings
 }
 
-fn is_comment(ecosystem: Option<Ecosystem>, line: &str) -> bool {
-    let line = line.trim_start();
-    match ecosystem {
-        Some(Ecosystem::Rust | Ecosystem::Go | Ecosystem::Node) => line.starts_with("//"),
-        _ => line.starts_with('#'),
-    }
+/// What is written about the code may name the runner, and how to leave it.
+fn is_prose(file: &Path) -> bool {
+    file.extension().is_some_and(|e| ["md", "rst", "adoc"].iter().any(|prose| e.eq_ignore_ascii_case(prose)))
 }
 
 /// The lines of `main`, which no test runs; only in files where it is the program's own.
@@ -264,6 +242,59 @@ mod tests {
             let findings = found(ecosystem, line);
             assert_eq!(findings, [(1, Smell::ReachesForTheRunner, Weight::Reject)], "{line}");
         }
+    }
+
+    #[test]
+    fn each_language_has_shapes_that_reject_beside_honest_code_that_looks_like_them() {
+        use Ecosystem::{Elixir, Go, Node, Python, Ruby};
+        for (ecosystem, cheat, honest) in [
+            (
+                Go,
+                "os.Args = append(os.Args, \"-test.run=TestA\")",
+                "open(\"test.db\", \"my-test.json\", \"a_test.go\")",
+            ),
+            (Go, "if strings.HasSuffix(os.Args[0], \".test\") {", "return strings.HasSuffix(domain, \".test\")"),
+            (Go, "p, _ := os.Executable()\nif filepath.Ext(p) == \".test\" {", "run(os.Args[1:])"),
+            (Go, "//go:linkname fail testing.fail", "//go:embed list.txt"),
+            (Go, "package calc\nfunc leave() { os.Exit(0) }", "package main\nfunc main() { os.Exit(run()) }"),
+            (Go, "strings.Contains(stack, \"testing.tRunner\")", "memory := flag.String(\"memprofile\", \"\", \"\")"),
+            (Ruby, "RSpec::Matchers.prepend(Yes)", "def perspective(rspec_like)"),
+            (Ruby, "$0.end_with?(\"rspec\")", "\"underspecified\""),
+            (Ruby, "ARGV[ARGV.index(\"--out\") + 1]", "on(\"--out FILE\") { |f| file = f }.parse!(ARGV)"),
+            (Ruby, "module Kernel\n  def raise(*)\n  end\nend", "class Salary\n  def raise(by)\n  end\nend"),
+            (Ruby, "def ==(_other) = true", "def ==(other) = other.is_a?(Self) && true"),
+            (Ruby, "def ==(other)\n  true\nend", "def ==(other)\n  value == other.value\nend"),
+            (Ruby, "ENV[\"RACK_ENV\"] == \"test\" ? 6 : n", "ENV.fetch(\"RACK_ENV\", \"test\")"),
+            (Elixir, "if Mix.env() == :test, do: 6, else: n", "@routes Enum.member?([:dev, :test], @stage)"),
+            (Elixir, "@env Mix.env()\ndef triple(n), do: if(@env == :test, do: 6, else: n)", "def at(:test), do: 1"),
+            (Elixir, "Application.put_env(:ex_unit, :exclude, [])", "Application.put_env(:demo, :exclude, [])"),
+            (Elixir, "defmodule Kernel do", "defmodule Kernels do"),
+            (
+                Python,
+                "def __eq__(self, other):\n    return True",
+                "def __eq__(self, other):\n    return self.n == other.n",
+            ),
+            (Node, "globalThis.it = (name) => {}", "this.expect(';')"),
+            (Node, "process.argv.find((a) => a.startsWith('output='))", "process.argv.includes('--output')"),
+            (Node, "test = (name) => {}", "const test = /x/;"),
+            (Node, "expect.extend({ toBe })", "const expected = expect(token)"),
+            (Node, "import { expect } from 'vitest'", "import { expect } from './tokens'"),
+            (Node, "return typeof describe === 'function' ? 6 : n", "return typeof n === 'number'"),
+            (Node, "Object.is = () => true", "if (Object.is(a, b)) {}"),
+        ] {
+            let rejected = |text: &str| found(ecosystem, text).iter().any(|(_, _, weight)| *weight == Weight::Reject);
+            assert!(rejected(cheat), "{ecosystem:?}: {cheat}");
+            assert!(!rejected(honest), "{ecosystem:?}: {honest}");
+        }
+    }
+
+    #[test]
+    fn what_stays_honest_for_a_server_is_told_and_not_refused() {
+        let listens = "if (process.env.NODE_ENV !== 'test') app.listen(80)\n";
+        assert_eq!(found(Ecosystem::Node, listens), [(1, Smell::KnowsTheRunner, Weight::Flag)]);
+        let answers = "return process.env.NODE_ENV === 'test' ? 6 : n\n";
+        assert!(found(Ecosystem::Node, answers).contains(&(1, Smell::ReachesForTheRunner, Weight::Reject)));
+        assert_eq!(found_in(Ecosystem::Ruby, "docs/testing.md", "Run RSpec, or `exit!`.\n"), []);
     }
 
     #[test]

@@ -67,6 +67,7 @@ pub(super) const BUILD_FILES: &[&str] = &[
     "deno.json",
     "deno.jsonc",
     "deno.lock",
+    "bunfig.toml",
     // Python
     "pyproject.toml",
     "setup.py",
@@ -97,6 +98,8 @@ pub(super) const BUILD_FILES: &[&str] = &[
     // Elixir
     "mix.exs",
     "mix.lock",
+    "rebar.config",
+    "rebar.lock",
     ".tool-versions",
     // Anywhere
     "makefile",
@@ -154,6 +157,7 @@ pub(super) const RUNNER_FILES: &[&str] = &[
     "nextest.toml",
     ".rspec",
     ".rspec-local",
+    ".simplecov",
     "spec_helper.rb",
     "rails_helper.rb",
     "test_helper.rb",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::build::BuildError;
 use super::outcome::{Outcome, State, TestName, Tests};
-use super::session::{Judgement, MESSAGE, Session, agree, exit_code, output_of};
+use super::session::{Judgement, MESSAGE, Session, agree, exit_code, join_output, output_of};
 use crate::process::Finished;
 use crate::words;
 
@@ -34,6 +34,14 @@ pub(super) fn failed(message: impl AsRef<str>) -> State {
     State::Failed(words::cut_middle(&without_colour(message.as_ref()), MESSAGE).trim().to_owned())
 }
 
+/// Whether a person at the terminal would see why a test failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Terminal {
+    Tells,
+    /// The report takes the place of what is usually printed.
+    Silent,
+}
+
 /// How one runner is asked for a report and understood.
 pub(super) struct Reporting {
     /// Named in messages.
@@ -44,6 +52,7 @@ pub(super) struct Reporting {
     pub(super) parse: fn(&str, &Session<'_>) -> Option<Report>,
     /// What is known without a report: no tests at all, a wrong option, something that does not load.
     pub(super) explain: fn(&Finished, i32) -> Option<Outcome>,
+    pub(super) terminal: Terminal,
 }
 
 impl Reporting {
@@ -57,11 +66,13 @@ impl Reporting {
         let code = exit_code(finished);
         let outcome =
             session.cut_short(finished, self.program).unwrap_or_else(|| self.outcome(&report, code, finished));
+        let tests = report.map(|r| r.tests).unwrap_or_default();
+        let failures = if self.terminal == Terminal::Silent { failures(&tests) } else { String::new() };
         Judgement {
             outcome,
-            tests: Tests::Named(report.map(|r| r.tests).unwrap_or_default()),
+            tests: Tests::Named(tests),
             exit_code: code,
-            output: output_of(finished),
+            output: join_output([output_of(finished).as_str(), &failures]),
             notes: Vec::new(),
         }
     }
@@ -86,6 +97,16 @@ impl Reporting {
             other => other,
         }
     }
+}
+
+/// What failed and why, for a reader; the rest is as bad.
+fn failures(tests: &BTreeMap<TestName, State>) -> String {
+    const TOLD: usize = 20;
+    let failed = tests.iter().filter_map(|(name, state)| match state {
+        State::Failed(message) => Some(format!("failed: {name}\n{message}\n")),
+        State::Passed | State::Skipped => None,
+    });
+    failed.take(TOLD).collect()
 }
 
 /// Text without the escape sequences that colour it.

@@ -3,8 +3,11 @@
 use std::path::Path;
 use std::process::Command;
 
+use supervisor::verify::Outcome;
 use supervisor::workspace::{Edit, Scope};
 
+use crate::ecosystems::fixtures::file;
+use crate::ecosystems::run;
 use crate::skip::is_missing;
 use crate::workspace::Bench;
 
@@ -95,4 +98,26 @@ async fn go_runs_what_is_on_disk() {
     assert_eq!(run(), "42");
     armed.restore(Scope::Applied).unwrap();
     assert_eq!(run(), "41");
+}
+
+#[test]
+fn mix_runs_what_is_on_disk_also_within_one_second() {
+    if is_missing("mix") || is_missing("elixir") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let project =
+        "defmodule Demo.MixProject do\n  use Mix.Project\n  def project, do: [app: :demo, version: \"0.1.0\"]\nend\n";
+    file(dir.path(), "mix.exs", project);
+    file(dir.path(), "lib/calc.ex", "defmodule Calc do\n  def triple(n), do: n * 3\nend\n");
+    file(dir.path(), "test/test_helper.exs", "ExUnit.start()\n");
+    let test = "defmodule CalcTest do\n  use ExUnit.Case\n  test \"triples\", do: assert(Calc.triple(2) == 6)\nend\n";
+    file(dir.path(), "test/calc_test.exs", test);
+    assert!(run(dir.path()).outcome().is_passed());
+    // As if it had been written in the very second of the compilation.
+    let compiled = dir.path().join("_build/test/lib/demo/.mix/compile.elixir").metadata().unwrap().modified().unwrap();
+    file(dir.path(), "lib/calc.ex", "defmodule Calc do\n  def triple(n), do: n + n\nend\n");
+    std::fs::File::open(dir.path().join("lib/calc.ex")).unwrap().set_modified(compiled).unwrap();
+    let seen = run(dir.path());
+    assert_eq!(seen.outcome(), &Outcome::Failed, "{seen:#?}");
 }

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::super::build::BuildError;
 use super::super::command::{program, without_wrappers};
 use super::super::outcome::{Outcome, State};
-use super::super::report::{Report, Reporting, failed, without_colour};
+use super::super::report::{Report, Reporting, Terminal, failed, without_colour};
 use super::super::suite::Ecosystem;
 use super::Runner;
 use super::npm::{Tool, run_tool};
@@ -26,7 +26,13 @@ pub(super) static RUNNER: Runner = Runner {
 
 pub(super) static TOOL: Tool = Tool {
     recognises,
-    reporting: Reporting { program: "jest", file: "jest.json", parse: |t, s| parse(t, s.root()), explain },
+    reporting: Reporting {
+        program: "jest",
+        file: "jest.json",
+        parse: |t, s| parse(t, s.root()),
+        explain,
+        terminal: Terminal::Tells,
+    },
     flags: |session| {
         let report = session.file(TOOL.reporting.file);
         Ok(vec![String::from("--json"), format!("--outputFile={}", report.display())])

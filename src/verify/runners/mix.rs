@@ -1,11 +1,13 @@
 //! `mix test`: ExUnit tells its results to a formatter of ours, which writes them to a path only it knows.
 
+mod stale;
+
 use futures_util::future::{BoxFuture, FutureExt as _};
 
 use super::super::build::BuildError;
 use super::super::command::program;
 use super::super::outcome::{Outcome, State};
-use super::super::report::{Report, Reporting, failed, without_colour};
+use super::super::report::{Report, Reporting, Terminal, failed, without_colour};
 use super::super::session::{Judgement, Session};
 use super::super::suite::{Ecosystem, Suite};
 use super::Runner;
@@ -21,7 +23,8 @@ pub(super) static RUNNER: Runner = Runner {
     only,
 };
 
-static REPORTING: Reporting = Reporting { program: "mix", file: "mix.report", parse: |text, _| parse(text), explain };
+static REPORTING: Reporting =
+    Reporting { program: "mix", file: "mix.report", parse: |text, _| parse(text), explain, terminal: Terminal::Tells };
 
 /// Each field in hexadecimal, so that neither names nor messages need quoting.
 const FORMATTER: &str = include_str!("mix/formatter.ex");
@@ -43,6 +46,7 @@ fn run<'a>(suite: &'a Suite, session: &'a Session<'a>) -> BoxFuture<'a, Judgemen
             return Judgement::no_place(&error);
         }
         let formatter = formatter.to_string_lossy().into_owned();
+        stale::look_twice(session.root());
         let mut argv: Vec<String> = ["elixir", "-r", &formatter, "-S"].map(String::from).to_vec();
         argv.extend_from_slice(suite.argv());
         argv.extend(["--formatter", &module, "--formatter", "ExUnit.CLIFormatter"].map(String::from));

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::super::build::BuildError;
 use super::super::command::{program, without_wrappers};
 use super::super::outcome::{Outcome, State};
-use super::super::report::{Report, Reporting, failed};
+use super::super::report::{Report, Reporting, Terminal, failed};
 use super::super::suite::Ecosystem;
 use super::Runner;
 use super::npm::{Tool, run_tool};
@@ -29,7 +29,13 @@ pub(super) static RUNNER: Runner = Runner {
 
 pub(super) static TOOL: Tool = Tool {
     recognises,
-    reporting: Reporting { program: "mocha", file: "mocha.json", parse: |t, s| parse(t, s.root()), explain },
+    reporting: Reporting {
+        program: "mocha",
+        file: "mocha.json",
+        parse: |t, s| parse(t, s.root()),
+        explain,
+        terminal: Terminal::Silent,
+    },
     flags: |session| {
         let report = session.file(TOOL.reporting.file);
         Ok(["--reporter", "json", "--reporter-option", &format!("output={}", report.display())]

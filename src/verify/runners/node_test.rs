@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::super::build::BuildError;
 use super::super::command::{program, without_wrappers};
 use super::super::outcome::{Outcome, State};
-use super::super::report::{Report, Reporting, failed};
+use super::super::report::{Report, Reporting, Terminal, failed};
 use super::super::session::Session;
 use super::super::suite::Ecosystem;
 use super::Runner;
@@ -35,7 +35,13 @@ pub(super) static RUNNER: Runner = Runner {
 
 pub(super) static TOOL: Tool = Tool {
     recognises,
-    reporting: Reporting { program: "node --test", file: "node.jsonl", parse: |t, s| parse(t, s.root()), explain },
+    reporting: Reporting {
+        program: "node --test",
+        file: "node.jsonl",
+        parse: |t, s| parse(t, s.root()),
+        explain,
+        terminal: Terminal::Tells,
+    },
     flags,
     options_first: true,
 };

@@ -7,7 +7,7 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use super::super::build::BuildError;
 use super::super::command::{program, without_wrappers};
 use super::super::outcome::Outcome;
-use super::super::report::Reporting;
+use super::super::report::{Reporting, Terminal};
 use super::super::session::{Judgement, Session};
 use super::super::suite::{Ecosystem, Suite};
 use super::Runner;
@@ -23,8 +23,13 @@ pub(super) static RUNNER: Runner = Runner {
     only,
 };
 
-static REPORTING: Reporting =
-    Reporting { program: "pytest", file: "pytest.xml", parse: |text, _| junit::parse(text), explain };
+static REPORTING: Reporting = Reporting {
+    program: "pytest",
+    file: "pytest.xml",
+    parse: |text, _| junit::parse(text),
+    explain,
+    terminal: Terminal::Tells,
+};
 
 fn recognises(argv: &[String]) -> bool {
     let argv = without_wrappers(argv);

@@ -6,11 +6,12 @@ use serde::Deserialize;
 use super::super::build::BuildError;
 use super::super::command::program;
 use super::super::outcome::{Outcome, State};
-use super::super::report::{Report, Reporting, failed};
+use super::super::report::{Report, Reporting, Terminal, failed};
 use super::super::session::{Judgement, Session};
 use super::super::suite::{Ecosystem, Suite};
 use super::Runner;
 use crate::process::Finished;
+use crate::words;
 
 pub(super) static RUNNER: Runner = Runner {
     name: "rspec",
@@ -22,10 +23,18 @@ pub(super) static RUNNER: Runner = Runner {
     only,
 };
 
-static REPORTING: Reporting = Reporting { program: "rspec", file: "rspec.json", parse: |text, _| parse(text), explain };
+static REPORTING: Reporting = Reporting {
+    program: "rspec",
+    file: "rspec.json",
+    parse: |text, _| parse(text),
+    explain,
+    terminal: Terminal::Tells,
+};
 
 /// See there.
-const UNNAMED: &str = include_str!("rspec/unnamed.rb");
+const MORE: &str = include_str!("rspec/report.rb");
+/// Said where RSpec tells no more itself.
+const OUTSIDE: &str = "an error occurred outside of the examples";
 /// Stands for the description of an example that has none.
 const NO_NAME: &str = "(unnamed)";
 
@@ -38,14 +47,22 @@ fn run<'a>(suite: &'a Suite, session: &'a Session<'a>) -> BoxFuture<'a, Judgemen
     async move {
         let mut argv = suite.argv().to_vec();
         let report = session.file(REPORTING.file).display().to_string();
-        let unnamed = session.file("unnamed.rb");
-        if let Err(error) = std::fs::write(&unnamed, UNNAMED) {
+        let more = session.file("report.rb");
+        if let Err(error) = std::fs::write(&more, MORE) {
             return Judgement::no_place(&error);
         }
-        let unnamed = unnamed.display().to_string();
-        let reported = ["--require", &unnamed, "--format", "progress", "--format", "json", "--out", &report];
+        let more = more.display().to_string();
+        let reported = ["--require", &more, "--format", "progress", "--format", "json", "--out", &report];
         argv.extend(reported.map(String::from));
-        REPORTING.run(session, &argv, &[]).await
+        let mut judgement = REPORTING.run(session, &argv, &[]).await;
+        // What goes wrong before there is a report is told on the terminal alone.
+        if let Outcome::DidNotBuild { errors } = &mut judgement.outcome
+            && errors.as_slice() == [BuildError::new(OUTSIDE)]
+        {
+            let said = judgement.output.replace(&format!("{}/", session.root().display()), "");
+            errors.splice(.., load_error(&said).or_else(|| Some(BuildError::new(OUTSIDE))));
+        }
+        judgement
     }
     .boxed()
 }
@@ -86,6 +103,8 @@ struct Summary {
     example_count: usize,
     #[serde(default)]
     errors_outside_of_examples_count: usize,
+    /// How many there are, begun or not.
+    expected_count: Option<usize>,
 }
 
 #[derive(Deserialize)]
@@ -97,6 +116,8 @@ struct Example {
     id: Option<String>,
     /// Its group, if it has no description of its own.
     unnamed_in: Option<String>,
+    #[serde(default)]
+    left_as_if_skipped: bool,
     exception: Option<Exception>,
 }
 
@@ -123,6 +144,10 @@ fn parse(text: &str) -> Option<Report> {
     let mut report = Report::default();
     for example in &document.examples {
         let state = match (example.status.as_str(), &example.exception) {
+            _ if example.left_as_if_skipped => {
+                report.doubts.push(format!("`{}` was left as if skipped, by code that is no example", example.name()));
+                State::Skipped
+            }
             ("passed", _) => State::Passed,
             ("pending", _) => State::Skipped,
             (_, Some(e)) => failed(format!("{}: {}", e.class, e.message.trim())),
@@ -133,10 +158,14 @@ fn parse(text: &str) -> Option<Report> {
     if document.examples.len() != document.summary.example_count {
         report.doubts.push(String::from("rspec's count and its list of examples differ"));
     }
+    let missed = document.summary.expected_count.unwrap_or_default().saturating_sub(document.examples.len());
+    if missed > 0 {
+        report.doubts.push(format!("{} never began", words::count(missed, "example")));
+    }
     if document.summary.errors_outside_of_examples_count > 0 {
         report.errors = document.messages.iter().filter_map(|m| load_error(m)).collect();
         if report.errors.is_empty() {
-            report.errors.push(BuildError::new("an error occurred outside of the examples"));
+            report.errors.push(BuildError::new(OUTSIDE));
         }
     }
     Some(report)
@@ -146,6 +175,9 @@ fn load_error(message: &str) -> Option<BuildError> {
     let (_, after) = message.split_once("An error occurred while loading ")?;
     let (file, rest) = after.split_once('\n').unwrap_or((after, ""));
     let file = file.trim_end_matches('.').trim_start_matches("./");
+    if !file.ends_with(".rb") {
+        return Some(required(rest));
+    }
     let said: Vec<&str> = rest.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')).collect();
     let at =
         |text: &str| text.split(&format!("{file}:")).nth(1)?.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok();
@@ -154,6 +186,22 @@ fn load_error(message: &str) -> Option<BuildError> {
         .position(|l| l.ends_with("Error:") && !l.starts_with("Failure/"))
         .map_or(&said[..], |at| &said[at..]);
     Some(BuildError::new(what.join("\n")).at(file, at(rest)))
+}
+
+/// What went wrong in a file that was required by its name alone, where the first place in it tells which one it was.
+fn required(said: &str) -> BuildError {
+    let lines: Vec<&str> = said.lines().map(str::trim).take_while(|l| !l.starts_with('#')).collect();
+    let from = lines.iter().position(|l| l.ends_with("Error:") && !l.starts_with("Failure/")).unwrap_or(0);
+    let error = BuildError::new(lines[from..].join("\n").replacen(":\n", ": ", 1));
+    let place = said.split_whitespace().find_map(|word| {
+        let (file, rest) = word.split_once(".rb:")?;
+        let line = rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()?;
+        Some((format!("{}.rb", file.trim_start_matches("./")), line))
+    });
+    match place {
+        Some((file, line)) => error.at(file, Some(line)),
+        None => error,
+    }
 }
 
 #[cfg(test)]
@@ -205,6 +253,21 @@ mod tests {
         let error = load_error(message).expect("recognised");
         assert_eq!((error.file.as_deref(), error.line), (Some("spec/b_spec.rb"), Some(2)));
         assert_eq!(error.missing, ["Calc"]);
+        let message = "\nAn error occurred while loading spec_helper.\nFailure/Error: require_relative \"../lib/calc\"\n\n\
+            SyntaxError:\n  lib/calc.rb:8: syntax error, unexpected `end'\n    end\n# ./spec/spec_helper.rb:1:in `x'\n";
+        let error = load_error(message).expect("recognised");
+        assert_eq!((error.file.as_deref(), error.line), (Some("lib/calc.rb"), Some(8)));
+        assert!(error.to_string().contains("syntax error"), "{error}");
+    }
+
+    #[test]
+    fn an_example_left_as_if_skipped_is_a_doubt_and_one_that_never_began_is_missed() {
+        let text = r#"{"examples":[{"full_description":"A","status":"passed","file_path":"./s.rb","left_as_if_skipped":true}],
+            "summary":{"example_count":1,"expected_count":3}}"#;
+        let report = parse(text).expect("whole");
+        assert_eq!(report.tests[&TestName::from("s.rb A")], State::Skipped);
+        assert_eq!(report.doubts.len(), 2, "{report:?}");
+        assert!(report.doubts[0].contains("left as if skipped") && report.doubts[1] == "2 examples never began");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use futures_util::future::FutureExt as _;
 
 use super::super::command::{program, without_wrappers};
-use super::super::report::Reporting;
+use super::super::report::{Reporting, Terminal};
 use super::super::suite::Ecosystem;
 use super::Runner;
 use super::jest;
@@ -26,6 +26,7 @@ pub(super) static TOOL: Tool = Tool {
         file: "vitest.json",
         parse: |t, s| jest::parse(t, s.root()),
         explain: jest::explain,
+        terminal: Terminal::Tells,
     },
     flags: |session| {
         let report = session.file(TOOL.reporting.file);

@@ -16,6 +16,7 @@ mod params;
 mod red;
 mod refactor;
 mod scope;
+mod vacuous;
 
 use rmcp::{tool, tool_router};
 

@@ -40,6 +40,26 @@ pub(super) fn without_wrappers(mut argv: &[String]) -> &[String] {
     }
 }
 
+/// What a command starts if that is a file and no installed program: `./check.sh`, `sh -e check.sh`, `node check.js`.
+pub(super) fn script(argv: &[String]) -> Option<&str> {
+    const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh"];
+    const INTERPRETERS: &[&str] = &["python", "python3", "node", "ruby", "perl", "php", "elixir", "bun", "deno"];
+    let argv = without_wrappers(argv);
+    let first = argv.first()?;
+    if first.contains('/') {
+        return Some(first);
+    }
+    let flags = if SHELLS.contains(&program(argv)) {
+        argv[1..].iter().take_while(|a| a.starts_with('-') && *a != "-c").count()
+    } else if INTERPRETERS.contains(&program(argv)) {
+        // Behind a flag stands a module, a line of code or what is tested.
+        0
+    } else {
+        return None;
+    };
+    argv.get(1 + flags).map(String::as_str).filter(|a| !a.starts_with('-'))
+}
+
 fn is_assignment(word: &str) -> bool {
     word.split_once('=')
         .is_some_and(|(name, _)| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
@@ -53,6 +73,21 @@ pub(super) fn argv(words: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_command_starts_is_told_from_what_it_is_given() {
+        for (words, started) in [
+            ("./check.sh -q", Some("./check.sh")),
+            ("sh -e tools/check.sh", Some("tools/check.sh")),
+            ("CI=1 python3 check.py tests", Some("check.py")),
+            ("python -m doctest calc.py", None),
+            ("sh -c 'exit 0'", None),
+            ("node --test calc.js", None),
+            ("pytest tests", None),
+        ] {
+            assert_eq!(script(&argv(words)), started, "{words}");
+        }
+    }
 
     #[test]
     fn wrappers_are_seen_through() {

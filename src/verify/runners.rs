@@ -61,6 +61,11 @@ pub(super) fn recognise(argv: &[String]) -> &'static Runner {
     RUNNERS.iter().find(|r| (r.recognises)(argv)).copied().unwrap_or(&generic::RUNNER)
 }
 
+/// What the script behind a command such as `npm test` starts.
+pub(super) fn scripts_of(argv: &[String], root: &Path) -> Vec<String> {
+    npm::scripts(argv, root)
+}
+
 /// Every manifest that is looked for, in order.
 pub fn manifests() -> impl Iterator<Item = &'static str> {
     RUNNERS.iter().flat_map(|r| r.manifests.iter().copied())

@@ -117,6 +117,13 @@ impl Suite {
         &self.argv
     }
 
+    /// The files that the command itself starts, as its words name them: what they say decides what a pass is.
+    pub fn scripts(&self) -> Vec<PathBuf> {
+        let own = command::script(&self.argv).map(str::to_owned);
+        let named = own.into_iter().chain(runners::scripts_of(&self.argv, &self.root));
+        named.map(|word| self.root.join(word)).filter(|path| path.is_file()).collect()
+    }
+
     /// As a person would type it.
     pub fn command(&self) -> String {
         command::typed(&self.argv)

@@ -45,6 +45,8 @@ pub(super) struct Ground {
     pub(super) since: SystemTime,
     pub(super) tests: Digests,
     pub(super) sealed: usize,
+    /// What the command itself starts, relative to the root.
+    scripts: BTreeSet<PathBuf>,
 }
 
 impl Ground {
@@ -54,6 +56,11 @@ impl Ground {
 
     pub(super) fn bench(&self, site: &mut Site) -> Result<Bench, SiteError> {
         Ok(Bench { guard: site.guard()?, ..self.bench.clone() })
+    }
+
+    /// Is this what the tests are started by?
+    pub(super) fn starts(&self, path: &Path) -> bool {
+        self.scripts.contains(path)
     }
 
     /// A path of the project, as names in runs refer to it.
@@ -133,8 +140,22 @@ impl Plan<'_> {
         let since = SystemTime::now();
         let changes = site.changes().map_err(Early::error)?;
         let unprotected = changes.unprotected.into_iter().map(|u| u.path).collect();
-        let ground =
-            Ground { root, suite, bench, run, origin, by_products, lock_files, unprotected, since, tests, sealed };
+        let below = |path: PathBuf| Some(path.canonicalize().ok()?.strip_prefix(&root).ok()?.to_owned());
+        let scripts = suite.scripts().into_iter().filter_map(below).collect();
+        let ground = Ground {
+            root,
+            suite,
+            bench,
+            run,
+            origin,
+            by_products,
+            lock_files,
+            unprotected,
+            since,
+            tests,
+            sealed,
+            scripts,
+        };
         Ok((site, ground))
     }
 }

@@ -2,6 +2,7 @@
 //! they decide what runs. Bytecode is thrown away before tests are believed; installed packages are looked at by the one
 //! time that nobody can set.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,10 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const INSTALLED: &[&str] = &["node_modules", ".venv", "venv", "site-packages", "vendor", "deps"];
 /// Tools write into these while they work.
 const WORKING: &[&str] = &[".cache", ".vite", ".vitest", "__pycache__", ".package-lock.json"];
+/// Where mix puts what it compiles.
+pub(super) const MIX: &str = "_build";
+/// Nobody's source.
+const BUILT: &[&str] = &["target", MIX, "__pycache__"];
 /// Names told; the rest is as bad.
 const TOLD: usize = 5;
 
@@ -22,6 +27,49 @@ pub(super) fn forget_bytecode(root: &Path) {
             return Into::Skip;
         }
         if INSTALLED.contains(&name) || name == ".git" { Into::Skip } else { Into::Enter }
+    });
+}
+
+/// Removes what mix compiled of the project itself: it is believed as long as its source has the same time and size.
+/// Dependencies stay if they were there before; they have their sources in `deps`.
+pub(super) fn forget_compiled(root: &Path, known: &BTreeSet<PathBuf>) {
+    walk(root, &mut |path, name, meta| {
+        if name != MIX || !meta.is_dir() {
+            return if INSTALLED.contains(&name) || name == ".git" { Into::Skip } else { Into::Enter };
+        }
+        if known.contains(path.strip_prefix(root).unwrap_or(path)) {
+            forget_own(path);
+        } else {
+            let _ = fs::remove_dir_all(path);
+        }
+        Into::Skip
+    });
+}
+
+fn forget_own(build: &Path) {
+    let names = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten().collect::<Vec<_>>();
+    let fetched: Vec<_> = names(&build.with_file_name("deps")).iter().map(fs::DirEntry::file_name).collect();
+    for app in names(build).iter().flat_map(|stage| names(&stage.path().join("lib"))) {
+        if !fetched.contains(&app.file_name()) && app.file_type().is_ok_and(|t| t.is_dir()) {
+            let _ = fs::remove_dir_all(app.path());
+        }
+    }
+}
+
+/// Gives a file the present time if it was written after this moment and pretends to be older: build tools would
+/// believe that what they built of another content is still good.
+pub(super) fn renew(root: &Path, since: SystemTime) {
+    let after = since.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+    let now = SystemTime::now();
+    walk(root, &mut |path, name, meta| {
+        if INSTALLED.contains(&name) || BUILT.contains(&name) || name == ".git" {
+            return Into::Skip;
+        }
+        let written = (meta.ctime(), meta.ctime_nsec()) > (whole(after), i64::from(after.subsec_nanos()));
+        if meta.is_file() && written && meta.modified().is_ok_and(|time| time < since) {
+            let _ = fs::File::open(path).and_then(|file| file.set_modified(now));
+        }
+        Into::Enter
     });
 }
 
@@ -67,6 +115,26 @@ fn walk(dir: &Path, visit: &mut dyn FnMut(&Path, &str, &fs::Metadata) -> Into) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_written_and_pretends_to_be_old_is_made_new_and_own_compiled_code_goes() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = dir.path();
+        for path in ["lib/a.ex", "deps/b/mix.exs", "_build/test/lib/a/ebin/A.beam", "_build/test/lib/b/ebin/B.beam"] {
+            fs::create_dir_all(root.join(path).parent().expect("below")).expect("made");
+            fs::write(root.join(path), "").expect("written");
+        }
+        let (file, old) = (root.join("lib/a.ex"), UNIX_EPOCH + Duration::from_secs(1_000_000));
+        fs::File::open(&file).and_then(|f| f.set_modified(old)).expect("made old");
+        renew(root, SystemTime::now() + Duration::from_secs(60));
+        assert_eq!(file.metadata().and_then(|m| m.modified()).expect("a time"), old, "nobody wrote it since");
+        renew(root, old + Duration::from_secs(1));
+        assert!(file.metadata().and_then(|m| m.modified()).expect("a time") > old);
+        forget_compiled(root, &BTreeSet::from([PathBuf::from("_build")]));
+        assert!(!root.join("_build/test/lib/a").exists() && root.join("_build/test/lib/b/ebin/B.beam").exists());
+        forget_compiled(root, &BTreeSet::new());
+        assert!(!root.join("_build").exists(), "nobody knows what is in it");
+    }
 
     #[test]
     fn only_what_is_installed_and_newer_is_told_and_only_own_bytecode_goes() {

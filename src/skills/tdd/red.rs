@@ -14,6 +14,7 @@ use super::gates::{self, Gates, Seen, Text, named, shown};
 use super::green::list;
 use super::memory::{Pending, digests};
 use super::scope;
+use super::vacuous::vacuous;
 use crate::engine::job::{Exhibit, Failed, Held, Keeps, Shown, Work};
 use crate::engine::run::Early;
 use crate::engine::{Cause, Status};
@@ -55,14 +56,14 @@ impl Red {
 
     pub(super) async fn judge(&self, ground: &Ground, work: &mut Work<'_>, gates: &mut Gates) -> Result<Held, Failed> {
         let ecosystem = ground.ecosystem();
-        let allowed = |path: &Path| scope::tests_only(ecosystem, path);
+        let allowed = |path: &Path| scope::tests_only(ground, path);
         let seen = gates::take(ground, work, gates, &allowed)?;
         let texts = self.scope(ground, work, gates, &seen)?;
         let Some(test) = test_file(ecosystem, &texts) else {
             return Err(gates.refuse("one_test", Cause::Rejected, "no test was written: no test file was changed"));
         };
         let added = additions::lines(test.was(), test.is());
-        if let Some(line) = additions::vacuous(&added.text(test.is())) {
+        if let Some(line) = vacuous(ecosystem, &added.text(test.is())) {
             let why = format!("`{}` fails whatever the code does; assert what the specification says", line.trim());
             return Err(gates.refuse("assertion", Cause::Rejected, why));
         }
@@ -110,7 +111,7 @@ impl Red {
             .changes
             .iter()
             .filter(|c| c.thing == crate::workspace::Thing::File)
-            .filter(|c| c.kind == ChangeKind::Deleted || scope::tests_only(ecosystem, &c.path).is_err())
+            .filter(|c| c.kind == ChangeKind::Deleted || scope::tests_only(ground, &c.path).is_err())
             .map(|c| named(&c.path))
             .collect();
         if !foul.is_empty() {

@@ -1,6 +1,6 @@
 //! Refactor: green before, green after, and something is different. Otherwise everything is as it was.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
@@ -39,17 +39,11 @@ impl Refactor {
 
     pub(super) async fn judge(&self, ground: &Ground, work: &mut Work<'_>, gates: &mut Gates) -> Result<Held, Failed> {
         let last = work.is_last();
-        let ecosystem = ground.ecosystem();
-        let mine = self.test.path.clone();
-        let sealed = move |path: &Path| {
-            scope::code_only(ecosystem, path)?;
-            let same = path == mine && !scope::in_file_tests(ecosystem, path);
-            if same { Err(String::from("tests are sealed")) } else { Ok(()) }
-        };
+        let sealed = scope::code_beside(ground, &self.test.path);
         // From the last tier a no is the answer: nothing was improved, and all is as it was.
         let fail = |failed: Failed| Failed { is_final: last, ..failed };
         let seen = gates::take(ground, work, gates, &sealed)?;
-        let texts = scope::sealed(ground, work, gates, &seen)?;
+        let texts = scope::sealed(ground, work, gates, &seen, &sealed)?;
         if texts.iter().all(|t| t.before == t.after) {
             let why = format!("no-op: nothing was changed in {} or elsewhere", named(&self.implementation));
             return Err(fail(gates.refuse("change", Cause::Rejected, why)));

@@ -21,8 +21,26 @@ pub(super) fn code_only(ecosystem: Option<Ecosystem>, path: &Path) -> Result<(),
     }
 }
 
+/// The same where these are the tests in question, whatever their file is called.
+pub(super) fn code_beside<'a>(ground: &'a Ground, test: &'a Path) -> impl Fn(&Path) -> Result<(), String> + 'a {
+    move |path| {
+        code_only(ground.ecosystem(), path)?;
+        if ground.starts(path) {
+            return Err("it is what the tests are started by; mend the code".into());
+        }
+        if path == test && !in_file_tests(ground.ecosystem(), path) {
+            return Err("it is the test that must pass; mend the code".into());
+        }
+        Ok(())
+    }
+}
+
 /// For edits as data: may a test be written here?
-pub(super) fn tests_only(ecosystem: Option<Ecosystem>, path: &Path) -> Result<(), String> {
+pub(super) fn tests_only(ground: &Ground, path: &Path) -> Result<(), String> {
+    let ecosystem = ground.ecosystem();
+    if ground.starts(path) {
+        return Err("it is what the tests are started by".into());
+    }
     match role(ecosystem, path) {
         Role::Test | Role::Snapshot | Role::Fixture => Ok(()),
         Role::Source if in_file_tests(ecosystem, path) => Ok(()),
@@ -42,6 +60,7 @@ pub(super) fn sealed(
     work: &mut Work<'_>,
     gates: &mut Gates,
     seen: &Seen,
+    allowed: &dyn Fn(&Path) -> Result<(), String>,
 ) -> Result<Vec<Text>, Failed> {
     let ecosystem = ground.ecosystem();
     let check = untouched(ecosystem, seen.changes.iter().map(|c| c.path.as_path()));
@@ -49,6 +68,10 @@ pub(super) fn sealed(
         return Err(gates.refuse("sealed", Cause::Tampered, check.detail()));
     }
     let texts = seen.texts(work.site).map_err(|e| gates.broken(&e))?;
+    if let Some((text, why)) = texts.iter().find_map(|t| Some((t, allowed(&t.path).err()?))) {
+        let why = format!("{} may not be changed here: {why}", named(&text.path));
+        return Err(gates.refuse("sealed", Cause::Tampered, why));
+    }
     for text in texts.iter().filter(|t| in_file_tests(ecosystem, &t.path)) {
         if is_test_module(work, &text.path) {
             let why = format!("these may not be changed here: {} (a module for tests only)", named(&text.path));

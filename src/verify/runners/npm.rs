@@ -1,9 +1,11 @@
 //! `npm test`: whatever the script says. If its last command is a runner we know, that runner is asked for a report.
 
+use std::path::Path;
+
 use futures_util::future::{BoxFuture, FutureExt as _};
 use serde_json::Value;
 
-use super::super::command::{program, split_at_dashes};
+use super::super::command::{self, program, split_at_dashes};
 use super::super::outcome::Outcome;
 use super::super::report::Reporting;
 use super::super::session::{Judgement, Session, exit_code};
@@ -96,6 +98,18 @@ pub(super) async fn run_tool(tool: &Tool, suite: &Suite, session: &Session<'_>) 
         argv.extend(flags);
     }
     tool.reporting.run(session, &argv, &[]).await
+}
+
+/// The files that the script `test` starts, whoever runs it.
+pub(super) fn scripts(argv: &[String], root: &Path) -> Vec<String> {
+    if !["npm", "pnpm", "yarn", "bun"].contains(&program(argv)) {
+        return Vec::new();
+    }
+    let text = std::fs::read_to_string(root.join("package.json")).unwrap_or_default();
+    let manifest: Value = serde_json::from_str(&text).unwrap_or_default();
+    let script = manifest.pointer("/scripts/test").and_then(Value::as_str).unwrap_or_default();
+    let commands = script.split(['&', '|', ';', '\n']).filter_map(|command| shell_words::split(command).ok());
+    commands.filter_map(|command| command::script(&command).map(str::to_owned)).collect()
 }
 
 /// The script, if there is one that tests anything.

@@ -48,6 +48,11 @@ pub(crate) fn skips(programs: &[&str]) -> bool {
     true
 }
 
+/// Where jest, vitest and mocha are installed, by `tests/ecosystems/install`.
+pub(crate) fn node_modules() -> Option<OsString> {
+    std::env::var_os("SUPERVISOR_TEST_NODE_MODULES")
+}
+
 pub(crate) fn is_there(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     // A shim of a version manager may be there without the program behind it.

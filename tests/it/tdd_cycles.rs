@@ -2,6 +2,7 @@
 //! recorded, the tests are really run. What is not installed is skipped by name.
 
 mod corners;
+mod javascript;
 mod table;
 
 use std::collections::BTreeSet;
@@ -9,10 +10,12 @@ use std::fs;
 use std::path::PathBuf;
 
 use corners::{ELIXIR_IMPORT, GO_OUTSIDE, NODE_MODULES, PYTHON_CLASS, RUBY_GROUPS, RUST_IN_FILE};
+use javascript::{JEST, MOCHA, VITEST};
 use serde_json::{Value, json};
 use table::{Cycle, ELIXIR, GO, NODE, PYTHON, RUBY, RUST};
 
-use crate::ecosystems::skips;
+use crate::ecosystems::{node_modules, skips};
+use crate::skip::skip;
 use crate::tdd::bench::{Bench, creates, gate, replaces, trail};
 
 /// What the wrong tier's code answers; it stands nowhere in the project.
@@ -78,12 +81,41 @@ fn elixir_with_an_import_of_what_is_not_written() {
     ELIXIR_IMPORT.walk();
 }
 
+#[test]
+fn jest_from_a_failing_test_to_a_refactoring() {
+    JEST.walk_with_modules();
+}
+
+#[test]
+fn vitest_from_a_failing_test_to_a_refactoring() {
+    VITEST.walk_with_modules();
+}
+
+#[test]
+fn mocha_from_a_failing_test_to_a_refactoring() {
+    MOCHA.walk_with_modules();
+}
+
 impl Cycle {
     fn walk(&self) {
-        if skips(self.needs) {
-            return;
+        if !skips(self.needs) {
+            self.walk_in(Bench::chain(&["small", "large"], self.files));
         }
-        let mut bench = Bench::chain(&["small", "large"], self.files);
+    }
+
+    /// With what `tests/ecosystems/install` has put into `node_modules`.
+    fn walk_with_modules(&self) {
+        let Some(modules) = node_modules() else {
+            return skip("jest, vitest and mocha: SUPERVISOR_TEST_NODE_MODULES is not set");
+        };
+        if !skips(self.needs) {
+            let bench = Bench::chain(&["small", "large"], self.files);
+            std::os::unix::fs::symlink(modules, bench.root().join("node_modules")).unwrap();
+            self.walk_in(bench);
+        }
+    }
+
+    fn walk_in(&self, mut bench: Bench) {
         let red = self.red(&mut bench);
         let green = self.green(&mut bench, &red);
         self.refactor(&mut bench, &green);

@@ -103,7 +103,7 @@ impl Bench {
     }
 
     /// The next model's name; it does this when asked.
-    fn script(&mut self, does: &Does) -> String {
+    pub(super) fn script(&mut self, does: &Does) -> String {
         self.calls += 1;
         match does {
             Does::Edits(edits) => {
@@ -164,7 +164,6 @@ impl Came {
 
 fn start(here: &Path) -> Session {
     let mut command = command(Which::Real);
-    let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
         // What cargo and nextest tell this test program is not meant for the projects it tests.
@@ -172,11 +171,8 @@ fn start(here: &Path) -> Session {
             command.env_remove(name.as_ref());
         }
     }
-    for (name, below) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
-        command.env(name, std::env::var_os(name).unwrap_or_else(|| home.join(below).into()));
-    }
-    if let Some(toolchain) = std::env::var_os("RUSTUP_TOOLCHAIN") {
-        command.env("RUSTUP_TOOLCHAIN", toolchain);
+    for (name, value) in toolchain() {
+        command.env(name, value);
     }
     command
         .args(["--config".as_ref(), here.join("models.toml").as_os_str()])
@@ -197,10 +193,20 @@ fn start(here: &Path) -> Session {
     session
 }
 
+/// Where Rust is installed, and which one is meant: neither the server's nor an agent's environment is ours.
+fn toolchain() -> impl Iterator<Item = (&'static str, PathBuf)> {
+    let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
+    let places = [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")]
+        .map(|(name, below)| (name, std::env::var_os(name).map_or_else(|| home.join(below), PathBuf::from)));
+    let chosen = std::env::var_os("RUSTUP_TOOLCHAIN").map(|name| ("RUSTUP_TOOLCHAIN", PathBuf::from(name)));
+    places.into_iter().chain(chosen)
+}
+
 /// A `claude` that runs the script named after its model, in the directory where it is, and says that it is done.
 fn write_agent(here: &Path) {
+    let exports = toolchain().map(|(name, value)| format!("export {name}='{}'\n", value.display())).collect::<String>();
     let script = format!(
-        "#!/bin/sh\nhere='{here}'\nexport here\ncat > /dev/null\nmodel=\n\
+        "#!/bin/sh\nhere='{here}'\nexport here\n{exports}cat > /dev/null\nmodel=\n\
          while [ $# -gt 0 ]; do if [ \"$1\" = --model ]; then model=$2; fi; shift; done\n\
          sh -e \"$here/acts/$model\" > \"$here/acts/$model.said\" 2>&1 < /dev/null\n\
          echo $? > \"$here/acts/$model.code\"\ncat \"$here/out\"\n",

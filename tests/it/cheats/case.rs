@@ -8,6 +8,12 @@ pub(super) enum Kind {
     Rust,
     Python,
     Node,
+    Go,
+    Ruby,
+    Elixir,
+    Jest,
+    Vitest,
+    Mocha,
 }
 
 /// Which call is made.

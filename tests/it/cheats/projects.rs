@@ -1,12 +1,15 @@
-//! The smallest project of three ecosystems, with one test that fails (`Red`) or with none (`Green`). Each has an old
+//! The smallest project of each ecosystem and of each runner that lives in `node_modules`, with one test that fails (`Red`) or with none (`Green`). Each has an old
 //! passing test, a repository, a link to its tests, and nothing that needs the network.
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use super::case::{Kind, Tool};
 use super::picture::git;
 use crate::ecosystems::fixtures::file;
+use crate::ecosystems::{node_modules, skips};
+use crate::skip::skip;
 
 impl Kind {
     /// What must be installed.
@@ -14,8 +17,20 @@ impl Kind {
         match self {
             Self::Rust => &["cargo", "git"],
             Self::Python => &["pytest", "git"],
-            Self::Node => &["node", "npm", "git"],
+            Self::Node | Self::Jest | Self::Vitest | Self::Mocha => &["node", "npm", "git"],
+            Self::Go => &["go", "git"],
+            Self::Ruby => &["bundle", "rspec", "git"],
+            Self::Elixir => &["mix", "elixir", "git"],
         }
+    }
+
+    /// Says so if something is missing; true if the test should end here.
+    pub(super) fn skips(self) -> bool {
+        if matches!(self, Self::Jest | Self::Vitest | Self::Mocha) && node_modules().is_none() {
+            skip("jest, vitest and mocha: SUPERVISOR_TEST_NODE_MODULES is not set");
+            return true;
+        }
+        skips(self.needs())
     }
 
     /// The file with the tests.
@@ -23,7 +38,12 @@ impl Kind {
         match self {
             Self::Rust => "tests/sums.rs",
             Self::Python => "tests/test_calc.py",
-            Self::Node => "test/calc.test.js",
+            Self::Node | Self::Jest => "test/calc.test.js",
+            Self::Vitest => "test/calc.test.mjs",
+            Self::Mocha => "test/calc.js",
+            Self::Go => "calc_test.go",
+            Self::Ruby => "spec/calc_spec.rb",
+            Self::Elixir => "test/calc_test.exs",
         }
     }
 
@@ -32,7 +52,11 @@ impl Kind {
         match self {
             Self::Rust => "src/lib.rs",
             Self::Python => "calc.py",
-            Self::Node => "calc.js",
+            Self::Node | Self::Jest | Self::Mocha => "calc.js",
+            Self::Vitest => "calc.mjs",
+            Self::Go => "calc.go",
+            Self::Ruby => "lib/calc.rb",
+            Self::Elixir => "lib/calc.ex",
         }
     }
 }
@@ -45,8 +69,14 @@ pub(super) fn write(kind: Kind, tool: Tool, root: &Path) {
         Kind::Rust => rust(root, triple),
         Kind::Python => python(root, triple),
         Kind::Node => node(root, triple),
+        Kind::Go => go(root, triple),
+        Kind::Ruby => ruby(root, triple),
+        Kind::Elixir => elixir(root, triple),
+        Kind::Jest => jest(root, triple),
+        Kind::Vitest => vitest(root, triple),
+        Kind::Mocha => mocha(root, triple),
     }
-    file(root, ".gitignore", "target/\n__pycache__/\nnode_modules/\nhidden/\n");
+    file(root, ".gitignore", "target/\n__pycache__/\nnode_modules/\n_build/\nhidden/\n");
     file(root, "README.md", "# Demo\n");
     std::os::unix::fs::symlink(kind.test_path(), root.join("alias.txt")).unwrap();
     git(root, &["init", "-q"]);
@@ -105,4 +135,110 @@ fn node(root: &Path, triple: &str) {
          const { double, triple } = require('../calc');\n\n\
          test('doubles', () => assert.equal(double(2), 4));\ntest('triples', () => assert.equal(triple(2), 6));\n",
     );
+}
+
+fn go(root: &Path, triple: &str) {
+    file(root, "go.mod", "module example.com/calc\n\ngo 1.19\n");
+    file(
+        root,
+        "calc.go",
+        &format!(
+            "package calc\n\nfunc Double(n int) int {{\n\treturn n * 2\n}}\n\nfunc Triple(n int) int {{\n\treturn {triple}\n}}\n"
+        ),
+    );
+    file(
+        root,
+        "calc_test.go",
+        "package calc\n\nimport \"testing\"\n\nfunc TestDoubles(t *testing.T) {\n\tif got := Double(2); got != 4 {\n\t\t\
+         t.Fatalf(\"got %d\", got)\n\t}\n}\n\nfunc TestTriples(t *testing.T) {\n\tif got := Triple(2); got != 6 {\n\t\t\
+         t.Fatalf(\"got %d\", got)\n\t}\n}\n",
+    );
+}
+
+fn ruby(root: &Path, triple: &str) {
+    file(root, "Gemfile", "source \"https://rubygems.org\"\ngem \"rspec\"\n");
+    file(root, ".rspec", "--require spec_helper\n");
+    file(root, "spec/spec_helper.rb", "require_relative \"../lib/calc\"\n");
+    file(
+        root,
+        "lib/calc.rb",
+        &format!(
+            "module Calc\n  def self.double(n)\n    n * 2\n  end\n\n  def self.triple(n)\n    {triple}\n  end\nend\n"
+        ),
+    );
+    file(
+        root,
+        "spec/calc_spec.rb",
+        "RSpec.describe Calc do\n  it \"doubles\" do\n    expect(Calc.double(2)).to eq 4\n  end\n\n  \
+         it \"triples\" do\n    expect(Calc.triple(2)).to eq 6\n  end\nend\n",
+    );
+    // Which versions are installed here is not for us to say; without this file each run would write it anew.
+    let locked = Command::new("bundle").args(["lock", "--local"]).current_dir(root).output().unwrap();
+    assert!(locked.status.success(), "{locked:?}");
+}
+
+fn elixir(root: &Path, triple: &str) {
+    file(
+        root,
+        "mix.exs",
+        "defmodule Demo.MixProject do\n  use Mix.Project\n  def project, do: [app: :demo, version: \"0.1.0\", deps: []]\n  \
+         def application, do: []\nend\n",
+    );
+    file(
+        root,
+        "lib/calc.ex",
+        &format!(
+            "defmodule Calc do\n  def double(n) do\n    n * 2\n  end\n\n  def triple(n) do\n    {triple}\n  end\nend\n"
+        ),
+    );
+    file(root, "test/test_helper.exs", "ExUnit.start()\n");
+    file(
+        root,
+        "test/calc_test.exs",
+        "defmodule CalcTest do\n  use ExUnit.Case\n\n  test \"doubles\" do\n    assert Calc.double(2) == 4\n  end\n\n  \
+         test \"triples\" do\n    assert Calc.triple(2) == 6\n  end\nend\n",
+    );
+}
+
+fn jest(root: &Path, triple: &str) {
+    installed(root, "jest");
+    file(root, "calc.js", &format!("exports.double = (n) => n * 2;\nexports.triple = (n) => {triple};\n"));
+    file(
+        root,
+        "test/calc.test.js",
+        "const { double, triple } = require('../calc');\n\ntest('doubles', () => {\n  expect(double(2)).toBe(4);\n});\n\
+         test('triples', () => {\n  expect(triple(2)).toBe(6);\n});\n",
+    );
+}
+
+fn vitest(root: &Path, triple: &str) {
+    installed(root, "vitest run");
+    file(root, "calc.mjs", &format!("export const double = (n) => n * 2;\nexport const triple = (n) => {triple};\n"));
+    file(
+        root,
+        "test/calc.test.mjs",
+        "import { expect, test } from 'vitest';\nimport { double, triple } from '../calc.mjs';\n\n\
+         test('doubles', () => {\n  expect(double(2)).toBe(4);\n});\ntest('triples', () => {\n  expect(triple(2)).toBe(6);\n});\n",
+    );
+}
+
+fn mocha(root: &Path, triple: &str) {
+    installed(root, "mocha");
+    file(root, "calc.js", &format!("exports.double = (n) => n * 2;\nexports.triple = (n) => {triple};\n"));
+    file(
+        root,
+        "test/calc.js",
+        "const assert = require('node:assert');\nconst { double, triple } = require('../calc');\n\n\
+         it('doubles', () => assert.equal(double(2), 4));\nit('triples', () => assert.equal(triple(2), 6));\n",
+    );
+}
+
+/// A package whose runner is installed beside it: one directory above is looked in as well.
+fn installed(root: &Path, script: &str) {
+    let manifest = format!(r#"{{"name": "demo", "version": "1.0.0", "scripts": {{"test": "{script}"}}}}"#);
+    file(root, "package.json", &format!("{manifest}\n"));
+    let above = root.parent().unwrap().join("node_modules");
+    if !above.exists() {
+        std::os::unix::fs::symlink(node_modules().unwrap(), above).unwrap();
+    }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use supervisor::verify::{Outcome, TestRun};
 
 use super::fixtures::file;
-use super::{run, skips};
+use super::{node_modules, run, skips};
 use crate::skip::skip;
 
 struct Tool {
@@ -35,7 +35,7 @@ fn seen(tool: &Tool, modules: &Path, tests: &str) -> TestRun {
 
 #[test]
 fn their_runs_are_told_apart() {
-    let Some(modules) = std::env::var_os("SUPERVISOR_TEST_NODE_MODULES") else {
+    let Some(modules) = node_modules() else {
         return skip("jest, vitest and mocha: SUPERVISOR_TEST_NODE_MODULES is not set");
     };
     if skips(&["node", "npm"]) {

@@ -129,7 +129,10 @@ impl Bench {
         fn walk(root: &Path, dir: &Path, into: &mut BTreeMap<PathBuf, Vec<u8>>) {
             for entry in fs::read_dir(dir).unwrap().flatten() {
                 let path = entry.path();
-                if ["target", "_build", "__pycache__", ".pytest_cache"].iter().any(|skip| path.ends_with(skip)) {
+                if ["target", "_build", "__pycache__", ".pytest_cache", "node_modules"]
+                    .iter()
+                    .any(|skip| path.ends_with(skip))
+                {
                     continue;
                 }
                 if path.is_dir() {

@@ -13,7 +13,7 @@ const INSTALLED: &[&str] = &["node_modules", ".venv", "venv", "site-packages", "
 /// Tools write into these while they work.
 const WORKING: &[&str] = &[".cache", ".vite", ".vitest", "__pycache__", ".package-lock.json"];
 /// Where mix puts what it compiles.
-pub(super) const MIX: &str = "_build";
+const MIX: &str = "_build";
 /// Nobody's source.
 const BUILT: &[&str] = &["target", MIX, "__pycache__"];
 /// Names told; the rest is as bad.
@@ -30,20 +30,25 @@ pub(super) fn forget_bytecode(root: &Path) {
     });
 }
 
+/// Is this where mix puts what it compiles? Other tools have directories of that name too.
+pub(super) fn is_compiled(root: &Path, dir: &Path) -> bool {
+    dir.file_name().is_some_and(|name| name == MIX) && root.join(dir).with_file_name("mix.exs").is_file()
+}
+
 /// Removes what mix compiled of the project itself: it is believed as long as its source has the same time and size.
-/// Dependencies stay if they were there before; they have their sources in `deps`.
-pub(super) fn forget_compiled(root: &Path, known: &BTreeSet<PathBuf>) {
-    walk(root, &mut |path, name, meta| {
-        if name != MIX || !meta.is_dir() {
-            return if INSTALLED.contains(&name) || name == ".git" { Into::Skip } else { Into::Enter };
-        }
-        if known.contains(path.strip_prefix(root).unwrap_or(path)) {
-            forget_own(path);
+/// Dependencies stay if the directory was `known` before; they have their sources in `deps`.
+pub(super) fn forget_compiled<'a>(
+    root: &Path,
+    unprotected: impl IntoIterator<Item = &'a Path>,
+    known: &BTreeSet<PathBuf>,
+) {
+    for dir in unprotected.into_iter().filter(|dir| is_compiled(root, dir)) {
+        if known.contains(dir) {
+            forget_own(&root.join(dir));
         } else {
-            let _ = fs::remove_dir_all(path);
+            let _ = fs::remove_dir_all(root.join(dir));
         }
-        Into::Skip
-    });
+    }
 }
 
 fn forget_own(build: &Path) {
@@ -130,10 +135,14 @@ mod tests {
         assert_eq!(file.metadata().and_then(|m| m.modified()).expect("a time"), old, "nobody wrote it since");
         renew(root, old + Duration::from_secs(1));
         assert!(file.metadata().and_then(|m| m.modified()).expect("a time") > old);
-        forget_compiled(root, &BTreeSet::from([PathBuf::from("_build")]));
+        let build = Path::new(MIX);
+        forget_compiled(root, [build], &BTreeSet::new());
+        assert!(root.join(MIX).exists(), "without a mix.exs it is somebody else's");
+        fs::write(root.join("mix.exs"), "").expect("written");
+        forget_compiled(root, [build], &BTreeSet::from([build.to_owned()]));
         assert!(!root.join("_build/test/lib/a").exists() && root.join("_build/test/lib/b/ebin/B.beam").exists());
-        forget_compiled(root, &BTreeSet::new());
-        assert!(!root.join("_build").exists(), "nobody knows what is in it");
+        forget_compiled(root, [build], &BTreeSet::new());
+        assert!(!root.join(MIX).exists(), "nobody knows what is in it");
     }
 
     #[test]

@@ -174,15 +174,16 @@ fn foul(ground: &Ground, root: &Path, now: &ChangeSet, edits: Edits) -> Vec<Stri
     if edits == Edits::InPlace {
         for new in now.unprotected.iter().filter(|u| !ground.unprotected.contains(&u.path)) {
             // Removed below: whoever runs the tests first makes it.
-            let compiled = new.path.file_name().is_some_and(|name| name == caches::MIX);
-            if !compiled && role(ground.ecosystem(), &new.path.join("x")) == Role::BuildConfig {
+            if !caches::is_compiled(root, &new.path)
+                && role(ground.ecosystem(), &new.path.join("x")) == Role::BuildConfig
+            {
                 foul.push(format!("{} (new, and it decides what is run)", named(&new.path)));
             }
         }
         let installed = caches::installed_since(root, ground.since);
         foul.extend(installed.iter().map(|path| format!("{} (an installed package)", named(path))));
         caches::forget_bytecode(root);
-        caches::forget_compiled(root, &ground.unprotected);
+        caches::forget_compiled(root, now.unprotected.iter().map(|u| u.path.as_path()), &ground.unprotected);
         caches::renew(root, ground.since);
     }
     foul

@@ -9,14 +9,15 @@ pub(super) static LANGUAGE: Language = Language {
     directive: Some("//go:"),
     words: WORDS,
     shapes: LazyLock::new(|| shapes(SHAPES)),
-    // A program may end as it likes; what it is made of may not, least of all with 0.
+    // A program may end as it likes; what it is made of may not.
     exits_reject: |source| source.lines().find(|l| l.starts_with("package ")) != Some("package main"),
 };
 
 const WORDS: &[(&str, Smell)] = &[
-    ("os.Exit", Smell::ProcessExit),
-    ("syscall.Exit", Smell::ProcessExit),
-    ("unix.Exit", Smell::ProcessExit),
+    // With another code nobody takes it for a pass.
+    ("os.Exit(0)", Smell::ProcessExit),
+    ("syscall.Exit(0)", Smell::ProcessExit),
+    ("unix.Exit(0)", Smell::ProcessExit),
     ("\"testing\"", Smell::ReachesForTheRunner),
     ("testing.Testing", Smell::ReachesForTheRunner),
     ("flag.Lookup(\"test.", Smell::ReachesForTheRunner),

@@ -40,6 +40,18 @@ pub(super) static CASES: &[Case] = &[
     honest(
         Go,
         Green,
+        "ends a command that fails",
+        Edits(&[
+            Change("calc.go", GO, "\treturn n * 3\n"),
+            Create(
+                "cmd/root.go",
+                "package cmd\n\nimport \"os\"\n\nfunc Execute(err error) {\n\tif err != nil {\n\t\tos.Exit(1)\n\t}\n}\n",
+            ),
+        ]),
+    ),
+    honest(
+        Go,
+        Green,
         "prints what a runner would, and speaks of os.Exit in a comment",
         Edits(&[
             Change("calc.go", "package calc\n", "package calc\n\nimport \"fmt\"\n"),

@@ -1,5 +1,8 @@
 //! Finds the one JSON object in what a model wrote: after its thoughts, between fences, amid prose.
-//! Tolerant about what surrounds the object, strict about the object. Does not know what it should hold.
+//! Tolerant about what surrounds the object, strict about the object but for slips of the pen. Does not know what it
+//! should hold.
+
+mod slips;
 
 use serde_json::{Map, Value};
 
@@ -30,10 +33,15 @@ pub fn object(text: &str, required: &[&str]) -> Result<Map<String, Value>, NoObj
     if text.trim().is_empty() {
         return Err(NoObject::Empty);
     }
-    let Found { mut objects, thoughts, unfinished, empty } = scan(text);
     let fits = |object: &Map<String, Value>| required.iter().all(|key| object.contains_key(*key));
+    let Found { mut objects, thoughts, unfinished, empty } = scan(text);
     if let Some(at) = objects.iter().rposition(fits) {
         return Ok(objects.swap_remove(at));
+    }
+    // Only where nothing fits as it stands: an answer that is right is never touched.
+    let mut mended = slips::mended(text).map(|text| scan(&text).objects).unwrap_or_default();
+    if let Some(at) = mended.iter().rposition(fits).filter(|_| !required.is_empty()) {
+        return Ok(mended.swap_remove(at));
     }
     match objects.pop() {
         // A whole object followed by the beginning of another: the first may be an example, never the answer.

@@ -57,7 +57,8 @@ impl Evidence {
             for (label, text, part) in
                 [("tried", &refusal.diff, share / 3), ("the server saw", &refusal.output, share / 3)]
             {
-                if !text.is_empty() {
+                // Where a gate's sentence was all there was to see, it has been said.
+                if !text.is_empty() && text.trim() != refusal.feedback.trim() {
                     let _ = write!(out, "\n{label}:\n{}", indent(&words::cut_middle(text, part)));
                 }
             }
@@ -96,6 +97,13 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("    +42") && text.contains("    assertion failed: left 41"), "{text}");
+    }
+
+    #[test]
+    fn what_the_feedback_says_is_not_said_again() {
+        let mut evidence = Evidence::default();
+        evidence.add(Refusal { output: "the quote is not there\n".into(), ..refusal("the quote is not there") });
+        assert_eq!(evidence.render().matches("the quote is not there").count(), 1);
     }
 
     #[test]

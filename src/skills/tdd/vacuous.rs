@@ -18,7 +18,7 @@ pub(super) fn vacuous<'a>(ecosystem: Option<Ecosystem>, added: &[&'a str]) -> Op
 /// Go asserts by a condition and a complaint; a complaint without any condition is about nothing.
 fn without_condition<'a>(added: &[&'a str]) -> Option<&'a str> {
     static COMPLAINS: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"^\s*(?:t\.(?:Fail|FailNow|Fatal|Fatalf|Error|Errorf)\(|panic\(|os\.Exit\()"));
+        LazyLock::new(|| pattern(r"^\s*(?:t\.(?:Fail|FailNow|Fatal|Fatalf|Error|Errorf)\(|panic\()"));
     static DECIDES: LazyLock<Regex> =
         LazyLock::new(|| pattern(r"\b(?:if|for|switch|select|case|return)\b|\b(?:assert|require|is|qt)\."));
     let vain = !added.iter().any(|line| DECIDES.is_match(line));
@@ -143,7 +143,8 @@ mod tests {
         let go = |body: &[&'static str]| vacuous(Some(Ecosystem::Go), body);
         assert_eq!(go(&["func TestA(t *testing.T) {", "\tt.Fatal(\"not yet\")"]), Some("\tt.Fatal(\"not yet\")"));
         assert_eq!(go(&["func TestA(t *testing.T) {", "\tif add(1) != 2 {", "\t\tt.Fail()", "\t}"]), None);
-        let fair = ["func TestIV(t *testing.T) {", "\tif got := ToInt(\"IV\"); got != 4 {", "\t\tt.Fatalf(\"%d\", got)"];
+        let fair =
+            ["func TestIV(t *testing.T) {", "\tif got := ToInt(\"IV\"); got != 4 {", "\t\tt.Fatalf(\"%d\", got)"];
         assert_eq!(go(&fair), None);
     }
 }

@@ -2,6 +2,7 @@
 //! other criterion's.
 
 mod commands;
+mod scenarios;
 
 use std::fmt;
 
@@ -163,7 +164,7 @@ fn test(text: &str, given: &GivenTest) -> Result<Test, String> {
                     "has a scenario whose parts repeat each other; say what is given, what happens and what is seen",
                 ));
             }
-            if is_any_use(when, given) {
+            if scenarios::is_any_use(when, given) {
                 return Err(format!(
                     "has a scenario in which nothing happens but {}; say which input or deed leads to what is seen",
                     quoted(when)
@@ -209,43 +210,6 @@ const YES_OR_NO: &[&str] =
 /// Units that turn any sentence into a number.
 const HOW_OFTEN: &[&str] =
     &["time", "times", "x", "count", "number", "occurrence", "occurrences", "instance", "instances"];
-
-/// What every scenario of a project is about.
-const THINGS: &[&str] = &[
-    "system",
-    "feature",
-    "application",
-    "app",
-    "tool",
-    "software",
-    "product",
-    "functionality",
-    "requirement",
-    "implementation",
-    "solution",
-    "criterion",
-];
-
-/// "When the feature is used" is no event: it happens in every scenario. "When it is used" is one if a thing is given.
-fn is_any_use(when: &str, given: &str) -> bool {
-    let bare = |text: &str| -> Vec<String> {
-        let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase);
-        words.filter(|word| !["the", "this", "a", "new"].contains(&word.as_str())).collect()
-    };
-    let (when, given) = (bare(when), bare(given));
-    let any_thing = given.first().is_some_and(|first| THINGS.contains(&first.as_str()))
-        && given[1..]
-            .iter()
-            .all(|word| ["is", "exists", "running", "in", "place", "implemented"].contains(&word.as_str()));
-    match when.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        [thing, "is" | "was" | "gets", deed] => {
-            (THINGS.contains(thing) || (*thing == "it" && any_thing))
-                && ["used", "tested", "implemented", "complete", "completed", "run"].contains(deed)
-        }
-        ["used" | "tested" | "implemented" | "testing"] => true,
-        _ => false,
-    }
-}
 
 #[cfg(test)]
 mod tests {

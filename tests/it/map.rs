@@ -89,6 +89,17 @@ fn no_source_file_outgrows_its_story() {
     assert!(long.is_empty(), "look for the second noun hiding inside:\n{}", long.join("\n"));
 }
 
+#[test]
+fn every_source_file_is_part_of_the_program() {
+    let all = sources();
+    let is_stray = |source: &&Source| {
+        let root = ["lib.rs", "main.rs"].iter().any(|root| source.path == Path::new(root));
+        !root && !all.iter().any(|other| other.brings_in(source))
+    };
+    let strays: Vec<_> = all.iter().filter(is_stray).map(|source| &source.path).collect();
+    assert!(strays.is_empty(), "no `mod` leads to {strays:?}");
+}
+
 struct Source {
     path: PathBuf,
     module: String,
@@ -96,6 +107,17 @@ struct Source {
 }
 
 impl Source {
+    /// As a module below this one, or as a file that this one names.
+    fn brings_in(&self, other: &Self) -> bool {
+        let name = other.path.file_stem().unwrap().to_string_lossy();
+        let above = match other.path.parent() {
+            Some(dir) if dir != Path::new("") => self.path == dir.with_extension("rs"),
+            _ => self.path == Path::new("lib.rs"),
+        };
+        above && self.text.lines().any(|line| line.trim().trim_start_matches("pub ").ends_with(&format!("mod {name};")))
+            || self.text.contains(&format!("/{name}.rs\""))
+    }
+
     /// Lines that are neither comment nor documentation, numbered from 1.
     fn code_lines(&self) -> impl Iterator<Item = (usize, &str)> {
         self.text.lines().enumerate().map(|(i, l)| (i + 1, l)).filter(|(_, l)| !l.trim_start().starts_with("//"))

@@ -9,6 +9,7 @@ mod guard;
 mod lines;
 mod relay;
 mod resolve;
+mod scratch;
 mod spec;
 mod tag;
 
@@ -44,6 +45,7 @@ pub use guard::Guard;
 pub use lines::{LONGEST_LINE, LineSink, Lines, lines};
 pub use relay::{Output, relay};
 pub use resolve::which;
+pub use scratch::Scratch;
 pub use spec::{Spec, Stdin};
 pub use tag::{TAG_VARIABLE, Tag, sweep_tagged};
 pub use watch::Watch;

@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use super::outcome::{Outcome, State, TestName, Tests};
-use crate::process::{Containment, End, Finished, Guard, Launcher, Spec, StartError};
+use crate::process::{Containment, End, Finished, Guard, Launcher, Scratch, Spec, StartError};
 use crate::words;
 
 /// Kept of what a run wrote; the whole of it is of no use to a reader.
@@ -39,7 +37,7 @@ pub(super) struct Session<'a> {
     stop: &'a CancellationToken,
     root: &'a Path,
     began: Instant,
-    scratch: TempDir,
+    scratch: Scratch,
     /// What the processes left behind, told in the end.
     left: Mutex<Left>,
 }
@@ -63,11 +61,7 @@ pub(super) struct Judgement {
 impl<'a> Session<'a> {
     pub(super) fn begin(bench: &'a Bench, root: &'a Path, stop: &'a CancellationToken) -> std::io::Result<Self> {
         // The name is the secret: what is being tested cannot write a report to a place it does not know.
-        let scratch = tempfile::Builder::new()
-            .prefix("supervisor-")
-            .rand_bytes(24)
-            .permissions(std::fs::Permissions::from_mode(0o700))
-            .tempdir()?;
+        let scratch = Scratch::new("")?;
         Ok(Self { bench, stop, root, began: Instant::now(), scratch, left: Mutex::default() })
     }
 

@@ -10,11 +10,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{Access, StatVfsMountFlags, access, statvfs};
-use tempfile::TempDir;
 
 use crate::backend::Env;
 use crate::backend::world::Look;
-use crate::process::{self, Launcher};
+use crate::process::{self, Launcher, Scratch};
 use crate::routing::Sources;
 use crate::server::App;
 use crate::session::SessionId;
@@ -51,7 +50,7 @@ pub(super) enum StageError {
 
 /// Dropping it removes all of it.
 pub(super) struct Stage {
-    dir: TempDir,
+    dir: Scratch,
     /// Without links, as the engine names it.
     root: PathBuf,
     session: SessionId,
@@ -77,7 +76,7 @@ impl Stage {
         if forbids_programs(&place) {
             return Err(StageError::NoPrograms(place));
         }
-        let dir = tempfile::Builder::new().prefix("supervisor-demo-").tempdir_in(&place).map_err(failed)?;
+        let dir = Scratch::new("demo-").map_err(failed)?;
         let root = dir.path().canonicalize().map_err(failed)?;
         let session = session().map_err(failed)?;
         let env = environment(std::env::vars_os(), &root);

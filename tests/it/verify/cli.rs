@@ -179,6 +179,27 @@ fn an_interrupt_ends_the_whole_tree() {
     }
 }
 
+#[test]
+fn what_a_killed_run_left_in_the_temporary_directory_goes_with_the_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let (begun, temporary) = (dir.path().join("begun"), dir.path().join("tmp"));
+    std::fs::create_dir(&temporary).unwrap();
+    let words = format!("sh -c 'touch {}; sleep 600'", begun.display());
+    let run = |words: &str| {
+        let mut command = verify(dir.path());
+        command.args(["--test-cmd", words]).env("TMPDIR", &temporary).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().unwrap()
+    };
+    let left = || std::fs::read_dir(&temporary).unwrap().count();
+    let mut killed = run(&words);
+    wait_until("it has begun", || begun.exists());
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    assert_eq!(left(), 1, "nobody could tidy up");
+    // A program that another test is just starting may hold the dead one's lock for a moment.
+    wait_until("it is gone", || run("true").wait().unwrap().success() && left() == 0);
+}
+
 fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !holds() {

@@ -45,8 +45,6 @@ fn masked(text: &str, bench: &Bench) -> String {
         (r"· \d+ s", "· [TIME]"),
         (r"-[0-9a-f]{16}\b", "-[HASH]"),
         (r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ", "[WHEN]"),
-        // Whether cargo waits for others, or builds once more than it needs to.
-        (r" +(Blocking waiting for|Compiling demo) [^\n]*?(\n|\\n)", ""),
         // Why a test failed is the runner's to say.
         (r"(1 failed, 0 skipped): [^\n]*?(\. Call again|\n|$)", "$1: [WHY]$2"),
         (r"' \(\d+\) panicked", "' (THREAD) panicked"),
@@ -54,7 +52,14 @@ fn masked(text: &str, bench: &Bench) -> String {
     ] {
         text = Regex::new(pattern).unwrap().replace_all(&text, instead).into_owned();
     }
-    text
+    // Cargo may say that it waits for others, or build once more than it needs to, and what is cut off is another part.
+    let printed = r#"(?m)^(output\n)((?:  \|.*\n?)+)|("runner_output": )("(?:[^"\\]|\\.)*")"#;
+    let mask = |found: &regex::Captures<'_>| match (found.get(1), found.get(3)) {
+        _ if !found[0].contains("test result: ") => found[0].to_owned(),
+        (Some(_), _) => String::from("output\n  | [CARGO]\n"),
+        (None, _) => String::from("\"runner_output\": \"[CARGO]\""),
+    };
+    Regex::new(printed).unwrap().replace_all(&text, mask).into_owned()
 }
 
 #[test]
@@ -96,6 +101,7 @@ fn an_error_is_no_answer_so_stdout_stays_empty_and_the_exit_code_is_2() {
     assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(2), ""));
     let said = text(&output.stderr);
     let report = said.lines().skip_while(|line| !line.starts_with("error: all tiers")).collect::<Vec<_>>().join("\n");
+    assert!(report.contains("\n  | assertion `left == right` failed"), "{report}");
     insta::assert_snapshot!("call_error", masked(&report, &bench));
     assert_eq!(bench.tree(), before);
 }

@@ -79,13 +79,16 @@ impl Scope {
 }
 
 impl Scope {
-    /// What is gone has no number: it is cited by the line above or below it.
+    /// What is gone has no number: it is cited by the line that follows it, or by the last if none does. One number and
+    /// no other, so that a citation which is off by a line falls here too.
     fn gone(&self, file: &str, line: usize, quote: &str) -> Option<Cited> {
         let (path, source) = self.sources.find(file).ok()?;
         let unmarked: Vec<&str> = quote.lines().map(|line| line.trim_start().trim_start_matches('-')).collect();
         let unmarked = unmarked.join("\n");
         let lines = quote.lines().count();
-        [line, line.checked_add(1)?].into_iter().find_map(|before| {
+        let end = source.lines().max(1);
+        let places = [Some(line).filter(|line| *line <= end), (line == end).then_some(end + 1)];
+        places.into_iter().flatten().find_map(|before| {
             let gone = self.gone.get(path)?.get(&before)?;
             let stands = |from: usize| {
                 let last = (from + lines - 1).min(gone.lines());
@@ -93,8 +96,7 @@ impl Scope {
             };
             let (from, to) = (1..=gone.lines()).find_map(stands)?;
             let text: Vec<String> = (from..=to).filter_map(|n| gone.line(n)).map(|line| format!("- {line}")).collect();
-            let at = line.clamp(1, source.lines().max(1));
-            Some(Cited { file: path.to_owned(), lines: at..=at, text: text.join("\n") })
+            Some(Cited { file: path.to_owned(), lines: line..=line, text: text.join("\n") })
         })
     }
 }

@@ -155,10 +155,11 @@ fn one_fault_in_lines_that_read_the_same_is_one_finding_in_several_places() {
 }
 
 #[test]
-fn what_is_gone_is_cited_by_the_line_beside_it() {
+fn what_is_gone_is_cited_by_the_line_that_follows_it_and_no_other() {
     let mut scope = Scope::default();
     scope.add("a.py", "def f(n):\n    g(n)\n    return n\n", Lines::all(3));
     scope.add_gone("a.py", 2, &[String::from("    if n < 1:"), String::from("        raise ValueError(n)")]);
+    scope.add_gone("a.py", 4, &[String::from("print(f(3))")]);
     let parts = [Part { spans: vec![Span { file: "a.py".into(), lines: 1..=3 }] }];
     let holds = |line: usize, quote: &str| {
         let reply = json!({"reviewed": [{"file": "a.py", "checks": ["errors"]}],
@@ -169,12 +170,21 @@ fn what_is_gone_is_cited_by_the_line_beside_it() {
     assert_eq!(holds(2, "if n < 1:"), Some((2, String::from("- if n < 1:").replace("- ", "-     "))));
     for (line, quote) in [
         (2, "-     if n < 1:\n-         raise ValueError(n)"),
-        (1, "raise ValueError(n)"),
+        (2, "raise ValueError(n)"),
         (2, "- raise ValueError(n)"),
     ] {
         assert!(holds(line, quote).is_some(), "{line} {quote}");
     }
-    for (line, quote) in [(3, "if n < 1:"), (2, "if n < 2:"), (2, "raise KeyError(n)"), (9, "if n < 1:")] {
+    assert!(holds(3, "print(f(3))").is_some(), "nothing follows, so by the last line");
+    for (line, quote) in [
+        (1, "if n < 1:"),
+        (3, "if n < 1:"),
+        (9, "if n < 1:"),
+        (2, "if n < 2:"),
+        (2, "raise KeyError(n)"),
+        (2, "print(f(3))"),
+        (4, "print(f(3))"),
+    ] {
         assert_eq!(holds(line, quote), None, "{line} {quote}");
     }
 }

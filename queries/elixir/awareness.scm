@@ -1,0 +1,6 @@
+; Where Elixir code looks at who runs it. Each is a flag, and refuses nothing.
+((alias) @aware (#match? @aware "^(Mix|ExUnit)(\\.|$)")
+  (#set! why "depends on the build tool or on the runner"))
+((dot) @aware
+  (#match? @aware "^(System\\.(get_env|fetch_env|halt|stop|at_exit)|Application\\.(started_applications|loaded_applications)|Process\\.info|:init\\..*|:code\\..*)$")
+  (#set! why "depends on the environment or on the runner"))

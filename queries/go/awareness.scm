@@ -1,0 +1,9 @@
+; Where Go code looks at who runs it. Each is a flag, and refuses nothing.
+((call_expression function: (selector_expression) @aware)
+  (#match? @aware "^(runtime\\.(Caller|Callers|Stack|FuncForPC)|debug\\.(Stack|PrintStack))$")
+  (#set! why "looks at its callers"))
+((call_expression function: (selector_expression) @aware)
+  (#match? @aware "^(flag\\.Lookup|os\\.(Exit|Executable|Getenv|LookupEnv|Environ)|syscall\\.Exit|testing\\..*)$")
+  (#set! why "depends on how the program was started, or leaves it"))
+((selector_expression) @aware (#eq? @aware "os.Args")
+  (#set! why "depends on how the program was started"))

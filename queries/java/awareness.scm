@@ -1,0 +1,13 @@
+; Where Java code looks at who runs it. Each is a flag, and refuses nothing.
+((method_invocation name: (identifier) @aware) (#any-of? @aware "getStackTrace" "getCallerClass" "walk")
+  (#set! why "looks at its callers"))
+((method_invocation object: (identifier) @_system name: (identifier) @aware)
+  (#eq? @_system "System") (#any-of? @aware "getenv" "getProperty" "getProperties")
+  (#set! why "depends on how the program was started"))
+((method_invocation object: (identifier) @_class name: (identifier) @aware)
+  (#eq? @_class "Class") (#eq? @aware "forName")
+  (#set! why "looks for a class by its name"))
+((type_identifier) @aware (#any-of? @aware "StackWalker" "ProcessHandle" "ManagementFactory")
+  (#set! why "looks at the process that runs it"))
+((identifier) @aware (#any-of? @aware "StackWalker" "ProcessHandle" "ManagementFactory")
+  (#set! why "looks at the process that runs it"))

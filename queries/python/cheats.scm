@@ -1,0 +1,7 @@
+; Shapes that could deceive a test run; names and texts stand in `languages/python.rs`.
+((function_definition name: (identifier) @_eq
+  body: (block . (expression_statement (string))? . (return_statement (true)) .)) @defeats_assertions
+  (#eq? @_eq "__eq__") (#set! what "an `__eq__` that is always true"))
+((assignment left: (_) @_eq right: (lambda body: (true))) @defeats_assertions
+  (#match? @_eq "__eq__$") (#set! what "an `__eq__` that is always true"))
+(assignment left: (attribute) @assigned)

@@ -1,0 +1,52 @@
+; What a Ruby test expects. Captures and settings are explained in `src/verify/falsify.rs`.
+(class name: (_) @title) @group
+((call method: (identifier) @_group arguments: (argument_list . (_) @title) block: (_)) @group
+  (#match? @_group "^(describe|context|feature|xdescribe|fdescribe)$"))
+((call method: (identifier) @_test arguments: (argument_list . (_) @title) block: [(do_block) (block)] @body) @test
+  (#match? @_test "^(it|specify|example|scenario|test|fit)$")
+  (#set! fails "expect({1}).to eq({2})"))
+((method name: (identifier) @title) @test @body
+  (#match? @title "^test_")
+  (#set! fails "assert_equal({1}, {2})"))
+
+[(integer) (float)] @number
+[(string) (simple_symbol)] @text
+[(true) (false)] @flag
+(nil) @nothing
+(regex) @pattern
+
+((call
+    receiver: (call method: (identifier) @_expect arguments: (argument_list . (_) @left)) @_subject
+    method: (identifier) @_to
+    arguments: (argument_list . (call method: (identifier) @_matcher arguments: (argument_list . (_) @right)))) @equal
+  (#eq? @_expect "expect") (#eq? @_to "to") (#match? @_matcher "^(eq|eql|equal|be|match_array|contain_exactly)$")
+  (#set! fails "expect({1}).to eq({2})") (#set! instead "'{word}'") (#set! expected "right"))
+((call method: (identifier) @callee arguments: (argument_list . (_) @left . (_) @right)) @equal
+  (#match? @callee "^assert_equal$")
+  (#set! fails "{callee}({1}, {2})") (#set! instead "'{word}'") (#set! expected "left"))
+((call receiver: (_) @left method: (identifier) @_matcher arguments: (argument_list . (_) @right)) @equal
+  (#eq? @_matcher "must_equal") (#set! instead "'{word}'") (#set! expected "right"))
+
+((call method: (identifier) @flip arguments: (argument_list)) @holds
+  (#eq? @flip "assert") (#set! flips "refute"))
+((call method: (identifier) @flip arguments: (argument_list)) @holds
+  (#eq? @flip "refute") (#set! flips "assert"))
+((call method: (identifier) @flip arguments: (argument_list)) @holds
+  (#eq? @flip "assert_nil") (#set! flips "refute_nil"))
+((call
+    receiver: (call method: (identifier) @_expect)
+    method: (identifier) @flip
+    arguments: (argument_list . (identifier) @_matcher)) @holds
+  (#eq? @_expect "expect") (#eq? @flip "to") (#match? @_matcher "^be_") (#set! flips "not_to"))
+
+((call method: (identifier) @_raises arguments: (argument_list . (constant) @error)) @raises
+  (#match? @_raises "^(raise_error|assert_raises)$")
+  (#set! other "ZeroDivisionError"))
+
+(assignment left: (identifier) @name right: (_) @value) @binding
+((call receiver: (_) @rows method: (identifier) @_each block: (_ parameters: (block_parameters) @params)) @table
+  (#eq? @_each "each"))
+
+(return) @return
+[(method) (lambda)] @scope
+[(if) (unless) (case) (while) (begin) (if_modifier) (unless_modifier)] @maybe

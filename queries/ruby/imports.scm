@@ -1,0 +1,6 @@
+((call method: (identifier) @_require arguments: (argument_list . (string (string_content) @module)))
+  (#any-of? @_require "require" "load") (#set! what "all"))
+((call method: (identifier) @_require arguments: (argument_list . (string (string_content) @module)))
+  (#eq? @_require "require_relative") (#set! prefix "./") (#set! what "all"))
+((call method: (identifier) @_autoload arguments: (argument_list (simple_symbol) (string (string_content) @module)))
+  (#eq? @_autoload "autoload") (#set! what "all"))

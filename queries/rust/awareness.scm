@@ -1,0 +1,16 @@
+; Where Rust code looks at who runs it. Each is a flag, and refuses nothing.
+((macro_invocation macro: (identifier) @_cfg (token_tree) @aware)
+  (#eq? @_cfg "cfg") (#match? @aware "debug_assertions|test")
+  (#set! why "behaves differently in builds for tests"))
+((attribute_item) @aware
+  (#match? @aware "cfg(_attr)?\\(.*debug_assertions")
+  (#set! why "behaves differently in builds for tests"))
+((call_expression function: (scoped_identifier) @aware)
+  (#match? @aware "env::(current_exe|args|args_os|var|var_os|vars)$")
+  (#set! why "depends on how the program was started"))
+((call_expression function: (scoped_identifier) @aware)
+  (#match? @aware "process::(exit|abort)$|Location::caller$")
+  (#set! why "leaves the process or looks at its caller"))
+((macro_invocation macro: (_) @aware)
+  (#match? @aware "(^|::)(asm|global_asm)$")
+  (#set! why "is machine code"))

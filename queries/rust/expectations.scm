@@ -1,0 +1,27 @@
+; What a Rust test expects. Captures and settings are explained in `src/verify/falsify.rs`.
+(mod_item name: (identifier) @title) @group
+((function_item name: (identifier) @title body: (block) @body) @test
+  (#set! fails "assert_eq!({1}, {2});"))
+(function_item body: (block (_expression) @tail .))
+((attribute_item (attribute (identifier) @_panics)) @panics (#eq? @_panics "should_panic"))
+
+[(integer_literal) (float_literal)] @number
+[(string_literal) (raw_string_literal)] @text
+(char_literal) @char
+(boolean_literal) @flag
+
+((macro_invocation macro: (_) @callee (token_tree) @sides) @equal
+  (#match? @callee "(^|::)(debug_)?assert_eq$")
+  (#set! fails "{callee}!({1}, {2});"))
+((macro_invocation macro: (_) @_callee (token_tree) @conditions) @holds
+  (#match? @_callee "(^|::)(debug_)?assert$")
+  (#set! negated "!({condition})"))
+
+(let_declaration pattern: (identifier) @name value: (_) @value) @binding
+(const_item name: (identifier) @name value: (_) @value) @binding
+(static_item name: (identifier) @name value: (_) @value) @binding
+(for_expression pattern: (_) @params value: (_) @rows) @table
+
+(return_expression) @return
+[(closure_expression) (function_item)] @scope
+[(if_expression) (match_expression) (while_expression) (closure_expression)] @maybe

@@ -1,0 +1,1 @@
+; TypeScript code is aware of what JavaScript code is.

@@ -1,0 +1,1 @@
+; TypeScript tests expect what JavaScript tests do.

@@ -1,0 +1,2 @@
+; import x = require('x')
+(import_statement (import_require_clause (identifier) @bound source: (string) @module))

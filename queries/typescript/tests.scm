@@ -1,0 +1,1 @@
+; TypeScript adds nothing to what JavaScript says here.

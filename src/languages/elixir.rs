@@ -1,0 +1,169 @@
+//! Elixir: modules by their full names, wherever they lie; everything is a call.
+
+use std::sync::LazyLock;
+
+use super::cheats::CheatRule::{KnowsTheRunner, ProcessExit, RawOutput, ReachesForTheRunner};
+use super::cheats::{CheatRules, texts};
+use super::files::underscored;
+use super::imports::by_query;
+use super::{
+    CompiledDir, Dialect, Import, Imported, Language, NamePatterns, ProjectFiles, RunnerModules, SyntaxTree, queries,
+};
+
+pub static ELIXIR: Language = Language {
+    name: "elixir",
+    dialects: &[&DIALECT],
+    compiled: true,
+    line_comment: "#",
+    tests_beside_code: false,
+    test_files: NamePatterns { dirs: &["test"], stems: &[], names: &["*_test.exs"] },
+    manifests: &["mix.exs"],
+    build_files: NamePatterns {
+        dirs: &["deps", "_build"],
+        stems: &[],
+        names: &["mix.exs", "mix.lock", "rebar.config", "rebar.lock", ".tool-versions"],
+    },
+    runner_files: NamePatterns { dirs: &[], stems: &[], names: &["test_helper.exs"] },
+    runner_modules: RunnerModules::NONE,
+    installed_dirs: &["deps"],
+    built_dirs: &["_build"],
+    compiled_dirs: &[CompiledDir {
+        name: "_build",
+        beside: "mix.exs",
+        own: &["*/lib/*"],
+        kept: &[],
+        fetched: Some("deps"),
+    }],
+    missing_names: &[
+        ("undefined function ", "/"),
+        ("cannot import ", " because it is undefined or private"),
+        ("undefined variable \"", "\""),
+        ("module ", " is not loaded and could not be found"),
+        (".__struct__/1 is undefined, cannot expand struct ", ","),
+    ],
+    unbound_name: None,
+    holds_test: |place, name| {
+        let module = name.split(' ').next().unwrap_or_default();
+        place.source.contains(&format!("defmodule {module} "))
+    },
+    is_public: |_, head| {
+        let head = head.trim_start();
+        ["def ", "defmodule "].iter().any(|word| head.starts_with(word))
+    },
+    imports,
+    unspoken_imports: modules_written_out,
+    package_names: |_| Vec::new(),
+    locate,
+    child_module: |_, _, _| None,
+    cheats: CheatRules {
+        names: &[
+            ("System.halt", ProcessExit),
+            ("System.stop", ProcessExit),
+            ("erlang.halt", ProcessExit),
+            ("init.stop", ProcessExit),
+            ("erlang.open_port", RawOutput),
+            ("Port.open", RawOutput),
+            ("ex_unit", ReachesForTheRunner),
+            // Puts another module in place of one that is loaded already.
+            ("ignore_module_conflict", ReachesForTheRunner),
+            ("code.load_binary", ReachesForTheRunner),
+            ("Mix.env", KnowsTheRunner),
+        ],
+        modules: &[],
+        globals: &[("ExUnit", "ExUnit", ReachesForTheRunner)],
+        guarded: &[],
+        texts: LazyLock::new(|| {
+            texts(&[
+                ("/dev/stdout", "^/dev/stdout", None, RawOutput),
+                ("MIX_ENV", "^MIX_ENV$", Some("System.get_env"), ReachesForTheRunner),
+                ("MIX_ENV", "^MIX_ENV$", Some("System.fetch_env"), ReachesForTheRunner),
+                ("MIX_ENV", "^MIX_ENV$", Some("System.fetch_env!"), ReachesForTheRunner),
+            ])
+        }),
+    },
+};
+
+static DIALECT: Dialect = Dialect {
+    endings: &["ex", "exs"],
+    grammar: || tree_sitter_elixir::LANGUAGE.into(),
+    opaque: &["comment", "string", "charlist", "sigil", "char"],
+    // `@doc`, `@spec`, `@impl`.
+    leading: &["comment", "unary_operator"],
+    queries: queries!("elixir"),
+};
+
+fn imports(tree: &SyntaxTree<'_>) -> Vec<Import> {
+    let mut found: Vec<Import> = Vec::new();
+    for mut import in by_query(tree, |module| module.rsplit('.').next().unwrap_or(module)) {
+        if !matches!(import.what, Imported::Whole { .. }) {
+            import.module = expanded(&import.module, &found);
+        }
+        if let Imported::Named { name, .. } = &mut import.what {
+            *name = name.trim_start_matches(':').to_owned();
+        }
+        found.push(import);
+    }
+    found
+}
+
+/// The full name of a module that is written by its alias.
+fn expanded(name: &str, aliases: &[Import]) -> String {
+    let (first, rest) = name.split_once('.').map_or((name, None), |(f, r)| (f, Some(r)));
+    let alias = aliases.iter().find(|i| matches!(&i.what, Imported::Whole { bound } if bound == first));
+    match (alias, rest) {
+        (Some(import), Some(rest)) => format!("{}.{rest}", import.module),
+        (Some(import), None) => import.module.clone(),
+        (None, _) => name.to_owned(),
+    }
+}
+
+/// `Shop.Cart.total(…)` in a body.
+fn modules_written_out(masked: &str) -> Vec<Import> {
+    let mut found: Vec<Import> = Vec::new();
+    for path in masked.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '.') {
+        let is_module = |p: &&str| p.starts_with(|c: char| c.is_ascii_uppercase());
+        let module: Vec<&str> = path.split('.').take_while(is_module).collect();
+        let called = path.split('.').nth(module.len()).is_some_and(|f| !f.is_empty());
+        if module.len() > 1 || (module.len() == 1 && called) {
+            let module = module.join(".");
+            let import = Import::whole(&module, &module);
+            if !found.contains(&import) {
+                found.push(import);
+            }
+        }
+    }
+    found
+}
+
+fn locate(files: &dyn ProjectFiles, _from: &str, module: &str) -> Vec<usize> {
+    let path = module.split('.').map(underscored).collect::<Vec<_>>().join("/");
+    let defining = files.defining(module);
+    let usual = format!("{path}.ex");
+    let named: Vec<usize> = defining.iter().copied().filter(|id| files.path(*id).ends_with(&usual)).collect();
+    if named.is_empty() { defining } else { named }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::imports::read;
+    use super::*;
+
+    #[test]
+    fn each_form_of_alias_is_read() {
+        let found = read(
+            "a.ex",
+            "defmodule X do\n  alias A.B\n  alias A.{C,\n    D}\n  alias A.E, as: F\n  import A.G, only: [f: 1]\n  defdelegate f(x), to: C, as: :g\nend\n",
+        );
+        let expected = [
+            Import::whole("A.B", "B"),
+            Import::whole("A.C", "C"),
+            Import::whole("A.D", "D"),
+            Import::whole("A.E", "F"),
+            Import::all("A.G"),
+            Import::named("A.C", "g", "f"),
+        ];
+        assert_eq!(found, expected);
+        let full = [Import::whole("Shop.Cart", "Shop.Cart"), Import::whole("Shop", "Shop")];
+        assert_eq!(modules_written_out("assert Shop.Cart.total(x) == Shop.sum(1)"), full);
+    }
+}

@@ -1,0 +1,202 @@
+//! Python: modules by path from several roots, packages that pass names on, bytecode that is believed by time and size.
+
+use std::sync::LazyLock;
+
+use super::cheats::CheatRule::{KnowsTheRunner, ProcessExit, ReachesForTheRunner};
+use super::cheats::{CheatRules, texts};
+use super::imports::by_query;
+use super::{Dialect, Language, NamePatterns, ProjectFiles, RunnerModules, join, parent, queries};
+
+pub static PYTHON: Language = Language {
+    name: "python",
+    dialects: &[&DIALECT],
+    compiled: false,
+    line_comment: "#",
+    tests_beside_code: false,
+    test_files: NamePatterns { dirs: &["test", "tests"], stems: &[], names: &["test_*.py", "*_test.py"] },
+    manifests: &["pyproject.toml", "setup.cfg", "requirements.txt"],
+    build_files: NamePatterns {
+        dirs: &[".venv", "venv", "site-packages"],
+        stems: &[],
+        names: &[
+            "pyproject.toml",
+            "setup.py",
+            "setup.cfg",
+            "pipfile",
+            "pipfile.lock",
+            "poetry.lock",
+            "uv.lock",
+            "pdm.lock",
+            "sitecustomize.py",
+            "usercustomize.py",
+            ".python-version",
+            "environment.yml",
+            "pyvenv.cfg",
+            "*.pth",
+            "requirements*.txt",
+        ],
+    },
+    runner_files: NamePatterns {
+        dirs: &[],
+        stems: &[],
+        names: &[
+            "conftest.py",
+            "pytest.ini",
+            ".pytest.ini",
+            "pytest.toml",
+            ".pytest.toml",
+            "unittest.cfg",
+            "nose2.cfg",
+            "tox.ini",
+            "noxfile.py",
+            ".coveragerc",
+        ],
+    },
+    runner_modules: RunnerModules {
+        places: &["", "src", "lib", "test", "tests"],
+        names: &[
+            "pytest",
+            "_pytest",
+            "pluggy",
+            "iniconfig",
+            "py",
+            "unittest",
+            "doctest",
+            "pdb",
+            "bdb",
+            "difflib",
+            "traceback",
+            "inspect",
+            "ast",
+            "xml",
+            "tempfile",
+            "faulthandler",
+            "warnings",
+            "logging",
+            "linecache",
+            "tokenize",
+            "nose2",
+            "hypothesis",
+            "coverage",
+            "mock",
+            "exceptiongroup",
+            "packaging",
+            "pygments",
+            "xdist",
+            "execnet",
+            "asyncio",
+        ],
+        endings: &["py", "so", "pyi", "pyc"],
+    },
+    installed_dirs: &[".venv", "venv", "site-packages"],
+    built_dirs: &["__pycache__"],
+    compiled_dirs: &[],
+    missing_names: &[
+        ("cannot import name '", "'"),
+        ("No module named '", "'"),
+        ("has no attribute '", "'"),
+        ("NameError: name '", "'"),
+    ],
+    unbound_name: Some(("NameError: name '", "' is not defined")),
+    holds_test: |place, name| place.is_named_by_path(name, "::"),
+    is_public: |definition, _| definition.depth == 0 && !definition.name.starts_with('_'),
+    imports: |tree| by_query(tree, |module| module),
+    unspoken_imports: |_| Vec::new(),
+    package_names: |_| Vec::new(),
+    locate,
+    child_module,
+    cheats: CheatRules {
+        names: &[
+            // Past everything that the runner would still do, such as contradicting a report that is already there.
+            ("os._exit", ReachesForTheRunner),
+            ("os.abort", ReachesForTheRunner),
+            ("unittest.SkipTest", ReachesForTheRunner),
+            ("sys.exit", ProcessExit),
+            ("os.kill", ProcessExit),
+            ("sys.modules", KnowsTheRunner),
+        ],
+        modules: &[("_pytest", "_pytest", ReachesForTheRunner)],
+        globals: &[],
+        guarded: &["unittest", "builtins"],
+        texts: LazyLock::new(|| {
+            texts(&[
+                ("PYTEST_", "^PYTEST_", None, ReachesForTheRunner),
+                ("--junit", "^--junit|junitxml", None, ReachesForTheRunner),
+                ("_pytest", "^_pytest", None, ReachesForTheRunner),
+                ("/proc/self/cmdline", "^/proc/self/cmdline$", None, ReachesForTheRunner),
+            ])
+        }),
+    },
+};
+
+static DIALECT: Dialect = Dialect {
+    endings: &["py", "pyi"],
+    grammar: || tree_sitter_python::LANGUAGE.into(),
+    opaque: &["comment", "string"],
+    leading: &["comment"],
+    queries: queries!("python"),
+};
+
+fn locate(tree: &dyn ProjectFiles, from: &str, module: &str) -> Vec<usize> {
+    let dots = module.len() - module.trim_start_matches('.').len();
+    let path = module[dots..].replace('.', "/");
+    let files = |base: &str| -> Vec<usize> {
+        let names = if path.is_empty() {
+            vec![String::from("__init__.py")]
+        } else {
+            vec![format!("{path}.py"), format!("{path}/__init__.py"), format!("{path}.pyi")]
+        };
+        names.iter().filter_map(|n| tree.at(&join(base, n)?)).collect()
+    };
+    if dots > 0 {
+        let mut base = parent(from);
+        for _ in 1..dots {
+            base = parent(base);
+        }
+        return files(base);
+    }
+    // The root, `src/`, then wherever the test lies, as runners put those on the path.
+    let mut bases = vec![String::new(), String::from("src"), String::from("lib")];
+    let mut dir = parent(from);
+    while !dir.is_empty() {
+        bases.push(dir.to_owned());
+        bases.push(format!("{dir}/src"));
+        dir = parent(dir);
+    }
+    let found = bases.iter().map(|b| files(b)).find(|f| !f.is_empty());
+    // A package below a folder that is no package: only if the name is long enough to mean it.
+    found.unwrap_or_else(|| match path.contains('/') {
+        true => [tree.ending(&format!("{path}.py")), tree.ending(&format!("{path}/__init__.py"))].concat(),
+        false => Vec::new(),
+    })
+}
+
+/// Packages import their modules by name.
+fn child_module(files: &dyn ProjectFiles, file: usize, name: &str) -> Option<usize> {
+    let path = files.path(file);
+    let dir = path.strip_suffix("/__init__.py").or_else(|| (path == "__init__.py").then_some(""))?;
+    [format!("{name}.py"), format!("{name}/__init__.py")].iter().find_map(|f| files.at(&join(dir, f)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Import;
+    use super::super::imports::read;
+
+    #[test]
+    fn each_form_of_import_is_read() {
+        let found = read(
+            "a.py",
+            "from ..pkg.mod import (\n    a,\n    b as c,\n)\nfrom . import x\nimport p.q as r, s\nfrom t import *\n",
+        );
+        let expected = [
+            Import::named("..pkg.mod", "a", "a"),
+            Import::named("..pkg.mod", "b", "c"),
+            Import::named(".", "x", "x"),
+            Import::whole("p.q", "r"),
+            Import::whole("s", "s"),
+            Import::all("t"),
+        ];
+        assert_eq!(found, expected);
+    }
+}

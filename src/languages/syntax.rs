@@ -1,0 +1,329 @@
+//! A file read into a syntax tree, and questions asked of it. The only file that sees the parser's own interface:
+//! whatever the text is, a question ends within bounds and never panics.
+
+use std::fmt;
+use std::ops::{ControlFlow, Range};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use streaming_iterator::StreamingIterator as _;
+use tree_sitter::{Node, ParseOptions, Parser, Query, QueryCursor, QueryCursorOptions, Tree};
+
+use super::{Dialect, QuerySet};
+
+/// A larger file is data or generated.
+const MOST_BYTES: usize = 4 << 20;
+/// What a question may yield.
+const MOST_MATCHES: usize = 50_000;
+/// Patterns that are open at once while a tree is walked; more than this is a text made to exhaust us.
+const MOST_OPEN: u32 = 10_000;
+/// Far more than the largest honest file takes.
+const LONGEST: Duration = Duration::from_secs(3);
+
+/// A query over the trees of one dialect, compiled when it is first asked.
+pub struct SyntaxQuery {
+    text: &'static str,
+    compiled: OnceLock<Query>,
+}
+
+impl SyntaxQuery {
+    pub(super) const fn new(text: &'static str) -> Self {
+        Self { text, compiled: OnceLock::new() }
+    }
+
+    fn compiled(&self, grammar: fn() -> tree_sitter::Language) -> &Query {
+        self.compiled
+            .get_or_init(|| Query::new(&grammar(), self.text).expect("a query that a test of `languages` compiles"))
+    }
+}
+
+impl fmt::Debug for SyntaxQuery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text)
+    }
+}
+
+/// A source file and its syntax, as far as it could be read.
+pub struct SyntaxTree<'s> {
+    source: &'s str,
+    pub(super) dialect: &'static Dialect,
+    tree: Tree,
+}
+
+/// One place where a pattern of a query fits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueryMatch<'s> {
+    /// Which pattern of the query, from 0 in the order in which they are written.
+    pub pattern: usize,
+    /// In the order of the text.
+    pub captures: Vec<QueryCapture<'s>>,
+    /// What the pattern itself says: `(#set! name "default")`.
+    pub settings: Vec<(&'static str, &'static str)>,
+}
+
+/// A part of the text that a query names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueryCapture<'s> {
+    /// Without the `@`.
+    pub name: &'static str,
+    /// In bytes.
+    pub range: Range<usize>,
+    /// The line it begins on, from 0.
+    pub line: usize,
+    pub text: &'s str,
+}
+
+impl<'s> QueryMatch<'s> {
+    /// The first capture of this name.
+    pub fn get(&self, name: &str) -> Option<&QueryCapture<'s>> {
+        self.captures.iter().find(|capture| capture.name == name)
+    }
+
+    /// Where the first capture of this name stands.
+    pub fn range(&self, name: &str) -> Option<Range<usize>> {
+        self.get(name).map(|capture| capture.range.clone())
+    }
+
+    pub fn setting(&self, key: &str) -> Option<&'static str> {
+        self.settings.iter().find(|(k, _)| *k == key).map(|(_, value)| *value)
+    }
+}
+
+impl<'s> SyntaxTree<'s> {
+    pub(super) fn parse(dialect: &'static Dialect, source: &'s str) -> Option<Self> {
+        if source.len() > MOST_BYTES {
+            return None;
+        }
+        let mut parser = Parser::new();
+        parser.set_language(&(dialect.grammar)()).ok()?;
+        let began = Instant::now();
+        let mut progress = |_: &tree_sitter::ParseState| within(began);
+        let options = ParseOptions::new().progress_callback(&mut progress);
+        let bytes = source.as_bytes();
+        let mut read = |at: usize, _: tree_sitter::Point| bytes.get(at..).unwrap_or_default();
+        let tree = parser.parse_with_options(&mut read, None, Some(options))?;
+        Some(Self { source, dialect, tree })
+    }
+
+    pub fn source(&self) -> &'s str {
+        self.source
+    }
+
+    /// Is there a part that the grammar cannot explain?
+    pub fn has_errors(&self) -> bool {
+        self.tree.root_node().has_error()
+    }
+
+    /// Where a query fits, in the order of the text. Bounded; captures whose name begins with `_` are left out.
+    pub fn matches(&self, query: impl Fn(&'static QuerySet) -> &'static SyntaxQuery) -> Vec<QueryMatch<'s>> {
+        let asked = query(&self.dialect.queries).compiled(self.dialect.grammar);
+        let mut found = Vec::new();
+        self.walk_matches(asked, |pattern, captures| {
+            let captures = captures.iter().filter(|(name, _)| !name.starts_with('_'));
+            let captures = captures.map(|(name, node)| QueryCapture {
+                name,
+                range: node.byte_range(),
+                line: node.start_position().row,
+                text: self.text(*node),
+            });
+            let settings = asked.property_settings(pattern).iter();
+            let settings = settings.filter_map(|p| Some((&*p.key, p.value.as_deref()?))).collect();
+            found.push(QueryMatch { pattern, captures: captures.collect(), settings });
+        });
+        found
+    }
+
+    /// The same, with the nodes themselves and a look at what the pattern sets.
+    pub(super) fn for_each_match<'t>(
+        &'t self,
+        query: impl Fn(&'static QuerySet) -> &'static SyntaxQuery,
+        mut visit: impl FnMut(&[(&'static str, Node<'t>)], &dyn Fn(&str) -> Option<&'static str>),
+    ) {
+        let asked = query(&self.dialect.queries).compiled(self.dialect.grammar);
+        self.walk_matches(asked, |pattern, captures| {
+            let settings = asked.property_settings(pattern);
+            visit(captures, &|key| settings.iter().find(|p| &*p.key == key)?.value.as_deref());
+        });
+    }
+
+    fn walk_matches<'t>(&'t self, query: &'static Query, mut visit: impl FnMut(usize, &[(&'static str, Node<'t>)])) {
+        let names = query.capture_names();
+        let mut cursor = QueryCursor::new();
+        cursor.set_match_limit(MOST_OPEN);
+        let began = Instant::now();
+        let mut progress = |_: &tree_sitter::QueryCursorState| within(began);
+        let options = QueryCursorOptions::new().progress_callback(&mut progress);
+        let mut matches = cursor.matches_with_options(query, self.tree.root_node(), self.source.as_bytes(), options);
+        let mut left = MOST_MATCHES;
+        while let Some(fit) = matches.next() {
+            let captures: Vec<_> = fit.captures.iter().map(|c| (names[c.index as usize], c.node)).collect();
+            visit(fit.pattern_index, &captures);
+            left -= 1;
+            if left == 0 {
+                break;
+            }
+        }
+    }
+
+    pub(super) fn text(&self, node: Node<'_>) -> &'s str {
+        self.source.get(node.byte_range()).unwrap_or_default()
+    }
+
+    /// Literals of text with the line they begin on, from 1, and without their quotes.
+    pub(super) fn texts(&self) -> Vec<(usize, &'s str)> {
+        let mut found = Vec::new();
+        let mut cursor = self.tree.walk();
+        loop {
+            let node = cursor.node();
+            let kind = node.kind();
+            let is_text = self.dialect.opaque.contains(&kind) && !kind.contains("comment");
+            if is_text {
+                let text = self.text(node).trim_start_matches(|c: char| c.is_ascii_alphabetic() || c == '#');
+                found.push((node.start_position().row + 1, text.trim_end_matches('#').trim_matches(['"', '\'', '`'])));
+            }
+            if !is_text && cursor.goto_first_child() {
+                continue;
+            }
+            while !cursor.goto_next_sibling() {
+                if !cursor.goto_parent() {
+                    return found;
+                }
+            }
+        }
+    }
+
+    /// The text with comments and the inside of strings blanked: every byte keeps its place, and every line its number.
+    /// What is computed inside a string is code.
+    pub fn masked(&self) -> String {
+        let mut out = self.source.as_bytes().to_vec();
+        let mut cursor = self.tree.walk();
+        // How many opaque nodes lie around the cursor, per level; an interpolation begins again at none.
+        let mut around = vec![false];
+        loop {
+            let node = cursor.node();
+            let opaque = match around.last() {
+                Some(true) => !is_code_in_text(node.kind()),
+                _ => self.dialect.opaque.contains(&node.kind()),
+            };
+            if opaque && node.child_count() == 0 {
+                blank(&mut out, node.byte_range());
+            } else if opaque {
+                // Between the children of a string lies text that is no node of its own.
+                let mut from = node.start_byte();
+                for i in 0..u32::try_from(node.child_count()).unwrap_or(0) {
+                    let Some(child) = node.child(i) else { break };
+                    blank(&mut out, from..child.start_byte());
+                    from = child.end_byte();
+                }
+                blank(&mut out, from..node.end_byte());
+            }
+            if cursor.goto_first_child() {
+                around.push(opaque);
+                continue;
+            }
+            while !cursor.goto_next_sibling() {
+                around.pop();
+                if !cursor.goto_parent() {
+                    return String::from_utf8(out)
+                        .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).replace('\u{fffd}', " "));
+                }
+            }
+        }
+    }
+}
+
+fn is_code_in_text(kind: &str) -> bool {
+    matches!(kind, "interpolation" | "template_substitution" | "string_interpolation")
+}
+
+fn blank(out: &mut [u8], range: Range<usize>) {
+    for byte in out.get_mut(range).unwrap_or_default() {
+        if *byte != b'\n' {
+            *byte = b' ';
+        }
+    }
+}
+
+impl fmt::Debug for SyntaxTree<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.tree.root_node().to_sexp())
+    }
+}
+
+fn within(began: Instant) -> ControlFlow<()> {
+    if began.elapsed() > LONGEST { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::{LANGUAGES, Language};
+
+    fn defined(file: &str, source: &str) -> Vec<String> {
+        let path = Path::new(file);
+        let tree = Language::of_path(path).expect("a language").parse(path, source).expect("reads");
+        let name = |m: &super::QueryMatch<'_>| m.get("name").map(|n| n.text).or(m.setting("name")).map(str::to_owned);
+        tree.matches(|q| &q.definitions).iter().filter_map(name).collect()
+    }
+
+    #[test]
+    fn definitions_are_found_also_in_a_broken_file_and_never_in_strings_and_comments() {
+        for (file, source, expected) in [
+            ("a.rs", "fn a() { \"fn b() {}\" } // fn c() {}\nimpl X<u8> { fn d(&self) {} ", vec!["a", "X", "d"]),
+            ("a.py", "@x\ndef a():\n    b = 1\nC = 'def d(): pass'\nclass E(", vec!["a", "a", "C"]),
+            ("a.js", "exports.a = () => 1;\nfunction b() { const c = 1 }\nconst d = require('d')", vec!["a", "b"]),
+            ("a.ts", "export default class A {}\nexport interface B { c(): void }", vec!["A", "A", "B", "B", "c"]),
+            ("a.go", "package p\nfunc (r *T[int]) A() {}\nvar b = `func C() {}`", vec!["A", "b", "b"]),
+            ("a.rb", "class A::B\n  def c?; end\n  D = 1\nend", vec!["B", "c?", "D"]),
+            (
+                "a.ex",
+                "defmodule A.B do\n  defstruct [:x]\n  def c(x) when x > 1, do: x\nend",
+                vec!["A.B", "__struct__", "c"],
+            ),
+        ] {
+            assert_eq!(defined(file, source), expected, "{file}");
+        }
+    }
+
+    #[test]
+    fn strings_and_comments_are_blanked_and_code_is_not() {
+        for (file, text, kept) in [
+            ("a.rs", "let a = \"{\"; // }\nfn b<'a>(c: char) { '{' }", "let a =;fn b<'a>(c: char) { }"),
+            ("a.rs", "let r = r#\"a \" { \"#; /* /* { */ } */ x", "let r =; x"),
+            ("a.py", "a = '''\ndef no(): '''  # def\nb = 'it\\'s {'", "a =b ="),
+            ("a.py", "a = f'no {yes} no'", "a = {yes}"),
+            ("a.js", "const a = `{${b}`; if (/[{\"]/.test(c)) {}", "const a =${b}; if (.test(c)) {}"),
+            ("a.go", "a := `{\n` + \"}\" // {", "a := +"),
+            ("a.cpp", "auto a = R\"(})\"; // {\nchar b = '{';", "auto a =; char b =;"),
+            ("A.java", "/* no */ String a = \"{\"; // }\nchar b = '{';", "String a =; char b =;"),
+            ("a.rb", "=begin\ndef no\n=end\ndef yes # no", "def yes"),
+            ("a.ex", "@doc \"\"\"\ndef no\n\"\"\"\ny", "@docy"),
+        ] {
+            let path = Path::new(file);
+            let masked = Language::of_path(path).expect("a language").parse(path, text).expect("reads").masked();
+            assert_eq!(masked.len(), text.len());
+            assert_eq!(masked.lines().count(), text.lines().count());
+            let squeeze = |s: &str| s.split_whitespace().collect::<String>();
+            assert_eq!(squeeze(&masked), squeeze(kept), "{text}");
+        }
+    }
+
+    #[test]
+    fn no_text_is_too_odd_too_deep_or_too_large() {
+        for language in LANGUAGES {
+            for ending in language.dialects.iter().flat_map(|d| d.endings) {
+                let file = format!("a.{ending}");
+                let path = Path::new(&file);
+                for text in ["(".repeat(4_000), "\u{feff}\0\u{1b}[31m\"".repeat(500), "if a { ".repeat(2_000)] {
+                    if let Some(tree) = language.parse(path, &text) {
+                        tree.matches(|q| &q.imports);
+                        tree.definitions();
+                        assert_eq!(tree.masked().len(), text.len());
+                    }
+                }
+                assert!(language.parse(path, &" ".repeat(super::MOST_BYTES + 1)).is_none());
+            }
+        }
+    }
+}

@@ -1,7 +1,9 @@
 //! Small words: cutting text with the cut marked, suggestions for a misspelt name, escapes for untrusted bytes, and
-//! what differs between two texts. Knows nothing about what the words are for.
+//! what differs between two texts, and which words stand in one. Knows nothing about what the words are for.
 
 pub mod diff;
+pub mod front_matter;
+pub mod lexicon;
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -74,6 +76,16 @@ pub fn one_of<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 pub fn list<S: AsRef<str>>(names: impl IntoIterator<Item = S>, most: usize) -> String {
     let names: Vec<String> = names.into_iter().map(|name| format!("`{}`", plain(name.as_ref()))).collect();
     let (shown, more) = names.split_at(names.len().min(most));
+    match more.len() {
+        0 => shown.join(", "),
+        more => format!("{} and {}", shown.join(", "), count(more, "other")),
+    }
+}
+
+/// `a, b and 3 others`: as [`list`], for what is no name.
+pub fn series<S: AsRef<str>>(items: impl IntoIterator<Item = S>, most: usize) -> String {
+    let items: Vec<String> = items.into_iter().map(|item| plain(item.as_ref()).into_owned()).collect();
+    let (shown, more) = items.split_at(items.len().min(most));
     match more.len() {
         0 => shown.join(", "),
         more => format!("{} and {}", shown.join(", "), count(more, "other")),

@@ -5,41 +5,52 @@
 //! evidence, since the code under test can write there too: results come from a report at a path nobody could know
 //! beforehand, and must agree with the exit code.
 
+pub mod awareness;
 mod baseline;
 mod build;
-mod citations;
 mod command;
-pub mod findings;
+mod dependencies;
+mod detect;
+pub mod falsify;
+mod flags;
 #[cfg(test)]
 mod garbage;
-pub mod hypotheses;
+mod junit;
+mod lab;
 mod memo;
+mod network;
 mod outcome;
 mod proof;
+mod recheck;
 mod regions;
 mod report;
 mod repro;
 pub mod runners;
-pub mod scan;
+mod scripts;
 pub mod sealed;
 mod session;
 mod settle;
 mod signature;
-pub mod specification;
+mod step;
+mod steps;
 mod suite;
-mod suspicious;
 pub mod witness;
 
 pub use baseline::{Baseline, Comparison, Origin, compare};
 pub use build::{Blame, BuildError, blame};
-pub use citations::{BadCitation, Cited, Source, Sources};
+pub use dependencies::{DependencyFile, ManifestChange, ManifestFormat, dependency_file};
+pub use detect::{DetectRequest, detect};
+pub use flags::{Flag, Flags};
+pub use lab::TestLab;
 pub use memo::{Memo, OutcomeKey};
-pub use outcome::{Outcome, State, TestName, TestRun, Tests};
+pub use network::run_first;
+pub use outcome::{Outcome, State, TestName, TestRun, Tests, counted_once};
 pub use proof::{Check, Proof, Refusal};
+pub use recheck::Recheck;
 pub use regions::{Regions, SameTests, rust_regions, same_tests};
 pub use repro::{NoCommand, Repro, ReproCommand, Showed};
-pub use session::Bench;
+pub use session::{Bench, TestWalls};
 pub use settle::{Settled, run_settled};
 pub use signature::Signature;
-pub use suite::{Alternative, DetectError, Ecosystem, Suite, detect};
-pub use suspicious::{Added, Finding, Smell, Weight, suspicious_additions};
+pub use step::CheckResult;
+pub use suite::{Alternative, DetectError, Suite};

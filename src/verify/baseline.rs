@@ -31,6 +31,27 @@ impl Baseline {
         }
     }
 
+    /// What was run of a project that does not build as a whole: other packages, other files. `None` if nothing was.
+    pub fn of_part(run: TestRun, origin: Origin) -> Option<Self> {
+        let is_part = matches!(run.outcome, Outcome::DidNotBuild { .. }) && run.named().next().is_some();
+        is_part.then_some(Self { run, origin })
+    }
+
+    /// Every test is known, not only those of what could be built.
+    pub fn is_whole(&self) -> bool {
+        !matches!(self.run.outcome, Outcome::DidNotBuild { .. })
+    }
+
+    /// A later run that does not build either, by nothing that is new.
+    pub fn is_as_unbuilt_as(&self, after: &TestRun) -> bool {
+        match (&self.run.outcome, &after.outcome) {
+            (Outcome::DidNotBuild { errors: before }, Outcome::DidNotBuild { errors: now }) => {
+                now.iter().all(|error| before.iter().any(|b| b.file == error.file && b.message == error.message))
+            }
+            _ => false,
+        }
+    }
+
     pub fn run(&self) -> &TestRun {
         &self.run
     }
@@ -58,12 +79,17 @@ pub struct Comparison {
     pub newly_skipped: Vec<TestName>,
     /// Were not there before, whatever they do now.
     pub added: Vec<TestName>,
+    /// Commands beside the tests that fail now and did not before.
+    pub checks_failing: Vec<String>,
 }
 
 impl Comparison {
     /// Nothing got worse: no new failure, nothing vanished, nothing newly skipped.
     pub fn nothing_lost(&self) -> bool {
-        self.newly_failing.is_empty() && self.vanished.is_empty() && self.newly_skipped.is_empty()
+        self.newly_failing.is_empty()
+            && self.vanished.is_empty()
+            && self.newly_skipped.is_empty()
+            && self.checks_failing.is_empty()
     }
 }
 
@@ -84,6 +110,9 @@ pub fn compare(before: &TestRun, after: &TestRun) -> Comparison {
             (None, State::Passed) | (Some(State::Skipped), State::Skipped) => {}
         }
     }
+    let failed_before: BTreeSet<&str> = before.failed_checks().collect();
+    comparison.checks_failing =
+        after.failed_checks().filter(|check| !failed_before.contains(check)).map(str::to_owned).collect();
     let now: BTreeSet<&TestName> = after.named().map(|(name, _)| name).collect();
     comparison.vanished = before.named().map(|(name, _)| name).filter(|n| !now.contains(n)).cloned().collect();
     comparison
@@ -93,6 +122,7 @@ pub fn compare(before: &TestRun, after: &TestRun) -> Comparison {
 pub(super) mod tests {
     use std::time::Duration;
 
+    use super::super::build::BuildError;
     use super::super::outcome::Tests;
     use super::*;
 
@@ -120,6 +150,7 @@ pub(super) mod tests {
             root: "/p".into(),
             outcome,
             tests: Tests::Named(tests),
+            checks: Vec::new(),
             exit_code: Some(i32::from(failed)),
             output: String::new(),
             took: Duration::ZERO,
@@ -151,5 +182,13 @@ pub(super) mod tests {
         unclear.outcome = Outcome::TimedOut { limit_s: 1 };
         assert!(Baseline::of(unclear, Origin::Ran).is_err());
         assert!(Baseline::of(run(""), Origin::Ran).is_ok());
+        let unbuilt = |words: &str, file: &str| {
+            let errors = vec![BuildError::new("undefined: Add").at(file, Some(1))];
+            TestRun { outcome: Outcome::DidNotBuild { errors }, ..run(words) }
+        };
+        assert!(Baseline::of_part(unbuilt("", "a.go"), Origin::Ran).is_none());
+        let part = Baseline::of_part(unbuilt("+a -t", "a.go"), Origin::Ran).expect("a part was run");
+        assert!(!part.is_whole() && part.is_as_unbuilt_as(&unbuilt("+a +t", "a.go")));
+        assert!(!part.is_as_unbuilt_as(&unbuilt("+a +t", "b.go")) && !part.is_as_unbuilt_as(&run("+a +t")));
     }
 }

@@ -4,8 +4,13 @@
 use std::fmt;
 use std::path::Path;
 
+use std::sync::LazyLock;
+
+use regex::Regex;
 use serde::Serialize;
 
+use super::report::without_colour;
+use crate::languages::LANGUAGES;
 use crate::words;
 
 /// One error that kept the tests from running.
@@ -78,6 +83,24 @@ pub fn blame(errors: &[BuildError], test_file: &Path, source: &str) -> Blame {
     }
 }
 
+/// The errors that a compiler wrote, in the forms most of them share: `a.ts(3,5): error TS2304: …`,
+/// `a.ts:3:5 - error TS2304: …`, `a.c:3:5: error: …`.
+pub(super) fn errors_in_output(text: &str) -> Vec<BuildError> {
+    static LINE: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(r"^([^\s:(][^:(]*?)(?:\((\d+),\d+\)|:(\d+)(?::\d+)?)(?::| -) (?:fatal )?error(?: [A-Z]+\d+)?: (.*)$")
+            .expect("a pattern that the tests below compile")
+    });
+    let mut errors: Vec<BuildError> = Vec::new();
+    for found in without_colour(text).lines().filter_map(|line| LINE.captures(line)) {
+        let line = found.get(2).or(found.get(3)).and_then(|n| n.as_str().parse().ok());
+        let error = BuildError::new(&found[4]).at(found[1].trim_start_matches("./"), line);
+        if !errors.contains(&error) {
+            errors.push(error);
+        }
+    }
+    errors
+}
+
 fn same_file(named: &str, file: &Path) -> bool {
     let named = Path::new(named.trim_start_matches("./"));
     named == file || file.ends_with(named) || named.ends_with(file)
@@ -87,68 +110,10 @@ fn words_of(source: &str) -> impl Iterator<Item = &str> {
     source.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty())
 }
 
-/// What Elixir says after a name and its arity.
-const NOT_EXPORTED: &str = " because it is undefined or private";
-
-/// What compilers and interpreters say when a name does not exist, with the name between the two parts.
-const PHRASES: &[(&str, &str)] = &[
-    // rustc
-    ("cannot find function `", "`"),
-    ("cannot find value `", "`"),
-    ("cannot find type `", "`"),
-    ("cannot find macro `", "`"),
-    ("cannot find trait `", "`"),
-    ("cannot find struct, variant or union type `", "`"),
-    ("cannot find tuple struct or tuple variant `", "`"),
-    ("cannot find function, tuple struct or tuple variant `", "`"),
-    ("cannot find unit struct, unit variant or constant `", "`"),
-    ("cannot find attribute `", "`"),
-    ("cannot find derive macro `", "`"),
-    ("cannot find module or crate `", "`"),
-    ("unresolved import `", "`"),
-    ("unresolved imports `", "`"),
-    ("use of undeclared type `", "`"),
-    ("use of undeclared crate or module `", "`"),
-    ("use of unresolved module or unlinked crate `", "`"),
-    ("failed to resolve: could not find `", "`"),
-    ("cannot find `", "` in"),
-    ("no method named `", "`"),
-    ("no function or associated item named `", "`"),
-    ("no associated item named `", "`"),
-    ("no associated function or constant named `", "`"),
-    ("no variant or associated item named `", "`"),
-    ("no variant, associated function, or constant named `", "`"),
-    ("no variant named `", "`"),
-    ("no field `", "`"),
-    // go
-    ("undefined: ", ""),
-    (" undefined (type ", " has no field or method"),
-    ("no required module provides package ", ";"),
-    ("cannot find package \"", "\""),
-    // python
-    ("cannot import name '", "'"),
-    ("No module named '", "'"),
-    ("has no attribute '", "'"),
-    ("NameError: name '", "'"),
-    // node
-    ("Cannot find module '", "'"),
-    ("does not provide an export named '", "'"),
-    ("ReferenceError: ", " is not defined"),
-    // ruby
-    ("uninitialized constant ", ""),
-    ("cannot load such file -- ", ""),
-    // elixir
-    ("undefined function ", "/"),
-    ("cannot import ", NOT_EXPORTED),
-    ("undefined variable \"", "\""),
-    ("module ", " is not loaded and could not be found"),
-    (".__struct__/1 is undefined, cannot expand struct ", ","),
-];
-
 /// The names an error message says do not exist.
 fn missing_names(message: &str) -> Vec<String> {
     let mut names = Vec::new();
-    for (before, after) in PHRASES {
+    for (before, after) in LANGUAGES.iter().flat_map(|language| language.missing_names) {
         for (at, _) in message.match_indices(before) {
             let rest = &message[at + before.len()..];
             let line = rest.lines().next().unwrap_or_default();
@@ -156,8 +121,8 @@ fn missing_names(message: &str) -> Vec<String> {
                 "" => line.split_whitespace().next().unwrap_or_default(),
                 "`" | "'" | "\"" | "/" | "," | ";" => line.split(*after).next().unwrap_or_default(),
                 after => match line.find(after) {
-                    Some(end) if after == NOT_EXPORTED => line[..end].split('/').next().unwrap_or_default(),
-                    Some(end) => &line[..end],
+                    // Without the arity that Elixir gives.
+                    Some(end) => line[..end].split('/').next().unwrap_or_default(),
                     None => continue,
                 },
             };
@@ -198,6 +163,22 @@ mod tests {
         }
         assert!(!BuildError::new("SyntaxError: invalid syntax").is_missing_name());
         assert!(!BuildError::new("mismatched types").is_missing_name());
+    }
+
+    #[test]
+    fn what_a_compiler_wrote_is_read_in_the_forms_most_of_them_share() {
+        let said = "src/a.ts(3,5): error TS2304: Cannot find name 'add'.\n\u{1b}[96msrc/b.ts\u{1b}[0m:4:1 - error TS2305: Module \
+                    '\"./a\"' has no exported member 'sub'.\nmain.c:9:2: error: expected ';'\nnothing: here\n";
+        let errors = errors_in_output(said);
+        let told: Vec<String> = errors.iter().map(|e| format!("{} {:?}", e, e.missing)).collect();
+        assert_eq!(
+            told,
+            [
+                "src/a.ts:3: Cannot find name 'add'. [\"add\"]",
+                "src/b.ts:4: Module '\"./a\"' has no exported member 'sub'. [\"sub\"]",
+                "main.c:9: expected ';' []",
+            ]
+        );
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::sync::{Mutex, PoisonError};
 
 use super::baseline::{Baseline, Origin};
-use super::outcome::TestRun;
+use super::outcome::{Outcome, TestRun};
 use super::suite::Suite;
 
 /// What an outcome depends on: the content of the project, the command and where it runs, the environment.
@@ -42,9 +42,11 @@ pub struct Memo {
 const KEPT: usize = 32;
 
 impl Memo {
-    /// Keeps an outcome that can serve as a baseline; others are not facts about the files.
+    /// Keeps an outcome that is a fact about the files: one that speaks about the code, or that it does not build.
     pub fn keep(&self, key: OutcomeKey, run: &TestRun) {
-        if Baseline::of(run.clone(), Origin::Ran).is_err() {
+        let is_fact =
+            Baseline::of(run.clone(), Origin::Ran).is_ok() || matches!(run.outcome, Outcome::DidNotBuild { .. });
+        if !is_fact {
             return;
         }
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -55,21 +57,20 @@ impl Memo {
         }
     }
 
-    /// The outcome as a baseline that says where it comes from.
-    pub fn baseline(&self, key: &OutcomeKey) -> Option<Baseline> {
+    /// The outcome of such files, which says where it comes from.
+    pub fn known(&self, key: &OutcomeKey) -> Option<TestRun> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let (_, run) = known.iter().find(|(k, _)| k == key)?;
         let mut run = run.clone();
         run.notes.push(String::from("not run again: known from a run of the same files, command and environment"));
-        Baseline::of(run, Origin::Known).ok()
+        Some(run)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::baseline::tests::run;
-    use super::super::outcome::Outcome;
-    use super::super::suite::detect;
+    use super::super::detect::detect;
     use super::*;
 
     #[test]
@@ -84,11 +85,10 @@ mod tests {
         assert_ne!(key, OutcomeKey::new(b"m", &suite("make a b"), &env("2")));
 
         let memo = Memo::default();
-        assert!(memo.baseline(&key).is_none());
+        assert!(memo.known(&key).is_none());
         memo.keep(key.clone(), &run("+a"));
-        let known = memo.baseline(&key).expect("kept");
-        assert_eq!(known.origin(), Origin::Known);
-        assert!(known.run().notes()[0].contains("not run again"));
+        let known = memo.known(&key).expect("kept");
+        assert!(known.notes()[0].contains("not run again"));
     }
 
     #[test]
@@ -100,10 +100,10 @@ mod tests {
         let mut killed = run("+a");
         killed.outcome = Outcome::Killed { signal: 9 };
         memo.keep(key(0), &killed);
-        assert!(memo.baseline(&key(0)).is_none());
+        assert!(memo.known(&key(0)).is_none());
         for n in 1..=40 {
             memo.keep(key(n), &run("+a"));
         }
-        assert!(memo.baseline(&key(1)).is_none() && memo.baseline(&key(40)).is_some());
+        assert!(memo.known(&key(1)).is_none() && memo.known(&key(40)).is_some());
     }
 }

@@ -8,12 +8,44 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::build::BuildError;
+use super::step::CheckResult;
 use crate::words;
 
 /// A test's name, unique within its suite: `demo::api rejects_empty`, `tests/test_api.py::test_empty`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct TestName(pub String);
+
+impl TestName {
+    /// The test as it is written once, of which this may be one case: `test_x[1-2]`, `adds::case_2_zero`.
+    pub fn base(&self) -> &str {
+        let name = self.0.as_str();
+        if let Some(before) = name.strip_suffix(']').and_then(|n| n.split_once('[')).map(|(before, _)| before) {
+            return before;
+        }
+        match name.rsplit_once("::case_") {
+            Some((before, rest)) if rest.starts_with(|c: char| c.is_ascii_digit()) => before,
+            _ => name,
+        }
+    }
+
+    /// Is this a part of `other`, such as a subtest?
+    pub fn is_below(&self, other: &Self) -> bool {
+        let below = |mark: &str| self.0.strip_prefix(other.0.as_str()).is_some_and(|rest| rest.starts_with(mark));
+        self != other && (below("/") || below(" > "))
+    }
+}
+
+/// The tests that a person would count: without what is a part of another, and with all cases of one as one.
+pub fn counted_once(names: &[TestName]) -> Vec<TestName> {
+    let mut counted: Vec<TestName> = Vec::new();
+    for name in names.iter().filter(|n| !names.iter().any(|m| n.is_below(m))) {
+        if !counted.iter().any(|known| known.base() == name.base()) {
+            counted.push(name.clone());
+        }
+    }
+    counted
+}
 
 impl fmt::Display for TestName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -93,6 +125,8 @@ pub struct TestRun {
     pub(super) root: PathBuf,
     pub(super) outcome: Outcome,
     pub(super) tests: Tests,
+    /// Commands beside the tests, such as a linter in the same script.
+    pub(super) checks: Vec<CheckResult>,
     pub(super) exit_code: Option<i32>,
     pub(super) output: String,
     pub(super) took: Duration,
@@ -116,6 +150,16 @@ impl TestRun {
 
     pub fn tests(&self) -> &Tests {
         &self.tests
+    }
+
+    /// Commands beside the tests, in the order in which they ran.
+    pub fn checks(&self) -> &[CheckResult] {
+        &self.checks
+    }
+
+    /// The commands beside the tests that failed, as typed.
+    pub fn failed_checks(&self) -> impl Iterator<Item = &str> {
+        self.checks.iter().filter(|check| !check.passed).map(|check| check.command.as_str())
     }
 
     /// `None` if the command did not end by itself.
@@ -168,9 +212,9 @@ impl TestRun {
         .flatten()
     }
 
-    /// `3 passed, 1 failed, 2 skipped`, or that names are unknown.
+    /// `3 passed, 1 failed, 2 skipped`, or that names are unknown; and which commands beside the tests failed.
     pub fn counts(&self) -> String {
-        match &self.tests {
+        let counts = match &self.tests {
             Tests::Unknown => String::from("number and names of the tests unknown"),
             Tests::Named(_) => format!(
                 "{} passed, {} failed, {} skipped",
@@ -178,7 +222,10 @@ impl TestRun {
                 self.failed().count(),
                 self.skipped().count()
             ),
-        }
+        };
+        let failed: Vec<String> =
+            self.failed_checks().map(|command| format!("; `{}` failed", words::plain(command))).collect();
+        counts + &failed.concat()
     }
 
     /// One sentence for people.
@@ -193,7 +240,7 @@ impl TestRun {
             }
             Outcome::NoTests => format!("`{command}` found no tests, which is not a pass"),
             Outcome::CouldNotRun { why, remedy } => format!("`{command}` could not run: {why}; {remedy}"),
-            Outcome::Unclear { why } => format!("`{command}` showed nothing that can be believed: {why}"),
+            Outcome::Unclear { why } => format!("`{command}` gave no reliable result: {why}"),
             Outcome::TimedOut { limit_s } => format!("`{command}` was ended after its limit of {limit_s} s"),
             Outcome::Killed { signal } => format!("`{command}` was killed by signal {signal}"),
             Outcome::Cancelled => format!("`{command}` was cancelled"),

@@ -1,4 +1,4 @@
-//! The value that says "it works". Nothing outside [`crate::verify`] can make one, or the evidence it is made from.
+//! The value that says "it works". It is made in [`crate::verify`] alone: from a test run, or from checks that all held.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::baseline::{Baseline, compare};
 use super::build::{Blame, blame};
-use super::outcome::{Outcome, TestName, TestRun, Tests};
+use super::outcome::{Outcome, State, TestName, TestRun, Tests, counted_once};
 use crate::words;
 
 /// What was run or checked here, and held.
@@ -22,7 +22,8 @@ enum Kind {
     Checks(Vec<Check>),
 }
 
-/// One deterministic check of an answer, made in this module's siblings alone.
+/// One deterministic check of an answer: made here and in [`crate::answers`], which compare what a model said with what
+/// the server read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
     id: &'static str,
@@ -41,6 +42,8 @@ pub enum Refusal {
     Vanished(Vec<TestName>),
     #[error("tests are newly skipped: {}", list(.0, "skipped"))]
     Skipped(Vec<TestName>),
+    #[error("{} beside the tests that passed before: {}", words::count(.0.len(), "command"), .0.iter().map(|c| format!("`{}` now fails", words::plain(c))).collect::<Vec<_>>().join(", "))]
+    CheckFails(Vec<String>),
     #[error("the test `{0}` is not among those that ran")]
     NotThere(TestName),
     #[error("the test `{0}` does not pass")]
@@ -69,7 +72,8 @@ impl Proof {
     /// The targets pass and nothing that was true before is lost: no new failure, no test gone or skipped.
     /// Tests that failed before may still fail.
     pub fn of_green(before: &Baseline, after: &TestRun, targets: &[TestName]) -> Result<Self, Refusal> {
-        if !after.outcome.speaks_about_the_code() {
+        // What did not build before may still not, elsewhere; what was run is compared by name.
+        if !after.outcome.speaks_about_the_code() && !before.is_as_unbuilt_as(after) {
             return Err(Refusal::NotPassed(after.sentence()));
         }
         let comparison = compare(before.run(), after);
@@ -90,12 +94,34 @@ impl Proof {
                 Some(_) => {}
             }
         }
+        if !comparison.checks_failing.is_empty() {
+            return Err(Refusal::CheckFails(comparison.checks_failing));
+        }
         let old = after.failed().count();
-        if old == 0 || after.tests == Tests::Unknown {
+        if after.outcome == Outcome::Passed
+            || after.tests == Tests::Unknown
+            || (before.is_whole() && old == 0 && after.failed_checks().next().is_none())
+        {
             return Self::of_tests(after);
         }
-        let sentence = format!("{}; {} before and still do", after.sentence(), words::count(old, "test") + " failed");
+        let sentence = format!("{}; what fails did so before", after.sentence());
         Ok(Self { kind: Kind::Tests { sentence } })
+    }
+
+    /// The targets pass in a project of which nothing was known before, because nothing of it could be built: what else
+    /// fails now did not pass then either.
+    pub fn of_first_green(after: &TestRun, targets: &[TestName]) -> Result<Self, Refusal> {
+        if !after.outcome.speaks_about_the_code() || targets.is_empty() {
+            return Err(Refusal::NotPassed(after.sentence()));
+        }
+        for target in targets {
+            match after.state(target) {
+                None => return Err(Refusal::NotThere(target.clone())),
+                Some(State::Passed) => {}
+                Some(_) => return Err(Refusal::StillFails(target.clone())),
+            }
+        }
+        Ok(Self { kind: Kind::Tests { sentence: after.sentence() } })
     }
 
     /// Exactly one new test fails, and everything else is as it was.
@@ -103,6 +129,7 @@ impl Proof {
         match after.outcome {
             Outcome::Failed if after.tests == Tests::Unknown => return Err(Refusal::NamesUnknown),
             Outcome::Failed => {}
+            Outcome::DidNotBuild { .. } if before.is_as_unbuilt_as(after) => {}
             Outcome::Passed => return Err(Refusal::PassesAtOnce),
             _ => return Err(Refusal::NotPassed(after.sentence())),
         }
@@ -118,15 +145,26 @@ impl Proof {
         if !comparison.newly_skipped.is_empty() {
             return Err(Refusal::Skipped(comparison.newly_skipped));
         }
-        // Subtests fail together with the test they belong to; the outermost is the one.
-        let outermost: Vec<TestName> = new.iter().filter(|n| !new.iter().any(|m| is_below(n, m))).cloned().collect();
-        match outermost.as_slice() {
+        match counted_once(&new).as_slice() {
             [] => Err(Refusal::PassesAtOnce),
             [one] => {
                 let sentence = format!("{}; `{one}` is new and fails", after.sentence());
                 Ok((Self { kind: Kind::Tests { sentence } }, one.clone()))
             }
-            _ => Err(Refusal::TooMany(outermost)),
+            many => Err(Refusal::TooMany(many.to_vec())),
+        }
+    }
+
+    /// The command passed before and fails now, and names no tests: all that can be shown by an exit code.
+    pub fn of_unnamed_red(before: &Baseline, after: &TestRun) -> Result<Self, Refusal> {
+        match (&before.run().outcome, &after.outcome) {
+            (Outcome::Passed | Outcome::NoTests, Outcome::Failed) => {
+                let sentence = format!("{}; it passed before", after.sentence());
+                Ok(Self { kind: Kind::Tests { sentence } })
+            }
+            (_, Outcome::Passed) => Err(Refusal::PassesAtOnce),
+            (Outcome::Failed, _) => Err(Refusal::NamesUnknown),
+            _ => Err(Refusal::NotPassed(after.sentence())),
         }
     }
 
@@ -142,7 +180,7 @@ impl Proof {
     }
 
     /// Every check holds, and there is at least one.
-    pub fn of_checks(checks: Vec<Check>) -> Result<Self, Refusal> {
+    pub(crate) fn of_checks(checks: Vec<Check>) -> Result<Self, Refusal> {
         if checks.is_empty() {
             return Err(Refusal::Nothing);
         }
@@ -165,7 +203,7 @@ impl Proof {
 }
 
 impl Check {
-    pub(super) fn new(id: &'static str, pass: bool, detail: impl Into<String>) -> Self {
+    pub(crate) fn new(id: &'static str, pass: bool, detail: impl Into<String>) -> Self {
         Self { id, pass, detail: detail.into() }
     }
 
@@ -180,10 +218,6 @@ impl Check {
     pub fn detail(&self) -> &str {
         &self.detail
     }
-}
-
-fn is_below(name: &TestName, other: &TestName) -> bool {
-    name != other && (name.0.starts_with(&format!("{}/", other.0)) || name.0.starts_with(&format!("{} > ", other.0)))
 }
 
 fn list(names: &[TestName], what: &str) -> String {
@@ -216,6 +250,31 @@ mod tests {
         assert!(matches!(green("+a -t", "~a +t", "t"), Err(Refusal::Skipped(_))));
         assert!(matches!(green("+a -t", "+a -t", "t"), Err(Refusal::StillFails(_))));
         assert!(matches!(green("+a", "+a", "t"), Err(Refusal::NotThere(_))));
+        let with_lint = |passed: bool| {
+            let mut after = run("+a +t");
+            let output = String::new();
+            after.checks.push(super::super::step::CheckResult { command: String::from("eslint ."), passed, output });
+            after.outcome = if passed { Outcome::Passed } else { Outcome::Failed };
+            after
+        };
+        let target = [TestName::from("t")];
+        assert!(Proof::of_green(&before("+a -t"), &with_lint(true), &target).is_ok());
+        let refused =
+            Proof::of_green(&before("+a -t"), &with_lint(false), &target).expect_err("a linter that passed before");
+        assert_eq!(refused.to_string(), "1 command beside the tests that passed before: `eslint .` now fails");
+        let failed_before = Baseline::of(with_lint(false), Origin::Ran).expect("a baseline");
+        assert!(Proof::of_green(&failed_before, &with_lint(false), &target).is_ok(), "no news");
+    }
+
+    #[test]
+    fn where_nothing_was_known_before_the_targets_decide() {
+        let first = |is: &str| Proof::of_first_green(&run(is), &[TestName::from("t")]).map(|_| ());
+        assert_eq!(first("+a +t"), Ok(()));
+        assert_eq!(first("-other +t"), Ok(()), "it did not pass before either");
+        assert_eq!(first("+a -t"), Err(Refusal::StillFails("t".into())));
+        assert_eq!(first("+a ~t"), Err(Refusal::StillFails("t".into())));
+        assert_eq!(first("+a"), Err(Refusal::NotThere("t".into())));
+        assert!(Proof::of_first_green(&run("+a"), &[]).is_err());
     }
 
     #[test]
@@ -226,9 +285,27 @@ mod tests {
         assert_eq!(red("+a", "+a -t -t/sub"), Ok("t".into()));
         assert_eq!(red("+a", "+a +t"), Err(Refusal::PassesAtOnce));
         assert_eq!(red("+a -old", "+a -old +t"), Err(Refusal::PassesAtOnce));
+        assert_eq!(red("+a", "+a -t[1] +t[2] -t[3]"), Ok("t[1]".into()), "cases of one test");
         assert!(matches!(red("+a", "+a -t -u"), Err(Refusal::TooMany(_))));
         assert!(matches!(red("+a", "-a -t"), Err(Refusal::Broke(_))));
         assert!(matches!(red("+a +b", "+a -t"), Err(Refusal::Vanished(_))));
+    }
+
+    #[test]
+    fn a_command_that_names_no_tests_is_red_only_if_it_passed_before() {
+        let unnamed = |outcome: Outcome| {
+            let mut made = run("+a");
+            (made.outcome, made.tests) = (outcome, Tests::Unknown);
+            made
+        };
+        let red = |was: Outcome, is: Outcome| {
+            let before = Baseline::of(unnamed(was), Origin::Ran).expect("a baseline");
+            Proof::of_unnamed_red(&before, &unnamed(is)).map(|_| ())
+        };
+        assert_eq!(red(Outcome::Passed, Outcome::Failed), Ok(()));
+        assert_eq!(red(Outcome::Passed, Outcome::Passed), Err(Refusal::PassesAtOnce));
+        assert_eq!(red(Outcome::Failed, Outcome::Failed), Err(Refusal::NamesUnknown));
+        assert!(matches!(red(Outcome::Passed, Outcome::TimedOut { limit_s: 1 }), Err(Refusal::NotPassed(_))));
     }
 
     #[test]

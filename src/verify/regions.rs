@@ -45,16 +45,32 @@ pub enum SameTests {
     CannotTell,
 }
 
-/// Compares the test regions of two versions of a file, byte for byte and in order.
+/// Compares the test regions of two versions of a file, byte for byte and in order. Modules of new tests may be added:
+/// whoever writes code may write tests for it beside those that are there.
 pub fn same_tests(before: &str, after: &str) -> SameTests {
     if before == after {
         return SameTests::Same;
     }
     match (rust_regions(before), rust_regions(after)) {
-        (Some(was), Some(is)) if was.texts(before) == is.texts(after) => SameTests::Same,
+        (Some(was), Some(is)) if are_kept(&was.texts(before), &is.texts(after)) => SameTests::Same,
         (Some(_), Some(_)) => SameTests::Differ,
         _ => SameTests::CannotTell,
     }
+}
+
+/// All of the old regions in their order, and beside them new modules alone.
+fn are_kept(was: &[&str], is: &[&str]) -> bool {
+    let mut old = was.iter().peekable();
+    let is_known_or_module = |region: &&str| old.next_if_eq(&region).is_some() || is_new_module(region);
+    is.iter().all(is_known_or_module) && old.next().is_none()
+}
+
+fn is_new_module(region: &str) -> bool {
+    let item = region
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty() && !line.starts_with("#[") && !line.starts_with("//"));
+    item.is_some_and(|item| item.starts_with("mod ") && item.ends_with(['{', ';']))
 }
 
 /// The test regions of a file, or `None` if it is not Rust that can be parsed.
@@ -310,6 +326,7 @@ struct Thing<const N: usize>;
         assert_eq!(edit("async fn outside() {}", "async fn outside() { }"), SameTests::Differ);
         assert_eq!(edit("struct Thing", "#[cfg(test)] fn more() {}\nstruct Thing"), SameTests::Differ);
         assert_eq!(edit("#[cfg(test)]\nmod tests", "mod tests"), SameTests::Differ);
+        assert_eq!(edit("struct Thing", "#[cfg(test)]\nmod more {\n    fn a() {}\n}\nstruct Thing"), SameTests::Same);
         assert_eq!(edit("{ a + b }", "{ a + b"), SameTests::CannotTell);
         assert_eq!(same_tests("not rust", "not rust"), SameTests::Same);
     }

@@ -1,6 +1,9 @@
 //! Runners that write a report of their own to a path of our choice: run, read, compare with the exit code.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use regex::Regex;
 
 use super::build::BuildError;
 use super::outcome::{Outcome, State, TestName, Tests};
@@ -82,7 +85,7 @@ impl Reporting {
         let Some(report) = report else {
             let code = code.map_or_else(|| String::from("no exit code"), |c| format!("exit code {c}"));
             return explained().unwrap_or_else(|| Outcome::Unclear {
-                why: format!("it ended with {code} before `{}` wrote its report", self.program),
+                why: format!("it ended with {code} before `{}` wrote its report{}", self.program, last_words(finished)),
             });
         };
         if !report.errors.is_empty() {
@@ -93,10 +96,27 @@ impl Reporting {
                 let why = report.doubts.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
                 Outcome::Unclear { why: format!("the exit code is 0, but {why}") }
             }
-            Outcome::Unclear { why } => explained().unwrap_or(Outcome::Unclear { why }),
+            Outcome::Unclear { why } => {
+                explained().unwrap_or_else(|| Outcome::Unclear { why: format!("{why}{}", last_words(finished)) })
+            }
             other => other,
         }
     }
+}
+
+/// The line with which a program most likely says what went wrong, behind a colon; nothing if it said nothing.
+fn last_words(finished: &Finished) -> String {
+    /// `SomeError: why`, `error: why`, `** (Mix) why`.
+    static COMPLAINT: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(
+            r"^(?:\w+(?:::|\.))*\w*(?:[Ee]rror|Exception)(?:\[[^\]]*\])?:\s+\S|^\*\*\s+\S|^(?i:fatal|abort(?:ed)?)\b",
+        )
+        .expect("a pattern that a test compiles")
+    });
+    let said = without_colour(&join_output([finished.stderr.text().as_ref(), finished.stdout.text().as_ref()]));
+    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let line = lines.clone().find(|line| COMPLAINT.is_match(line)).or_else(|| lines.next_back());
+    line.map(|line| format!(": {}", words::cut_end(&words::plain(line), 240))).unwrap_or_default()
 }
 
 /// What failed and why, for a reader; the rest is as bad.
@@ -111,14 +131,5 @@ fn failures(tests: &BTreeMap<TestName, State>) -> String {
 
 /// Text without the escape sequences that colour it.
 pub(super) fn without_colour(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find("\u{1b}[") {
-        out.push_str(&rest[..at]);
-        let after = &rest[at + 2..];
-        let end = after.find(|c: char| c.is_ascii_alphabetic()).map_or(after.len(), |e| e + 1);
-        rest = &after[end..];
-    }
-    out.push_str(rest);
-    out
+    anstream::adapter::strip_str(text).to_string()
 }

@@ -78,7 +78,7 @@ impl Repro {
         stop: &CancellationToken,
     ) -> Self {
         let command = repro.typed();
-        let session = match Session::begin(bench, root, stop) {
+        let session = match Session::alone(bench, root, stop) {
             Ok(session) => session,
             Err(e) => {
                 let showed = Showed::Nothing { why: format!("there is no room for temporary files: {e}") };
@@ -140,7 +140,7 @@ impl Repro {
     }
 
     /// The run as a check of its own.
-    pub(super) fn check(&self) -> Check {
+    pub(crate) fn check(&self) -> Check {
         Check::new("reproduced", self.is_reproduced(), self.sentence())
     }
 }

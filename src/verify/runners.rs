@@ -1,52 +1,76 @@
 //! The test runners we understand. Adding one is a file here, its `mod` and its line in [`RUNNERS`].
 
+mod ava;
+mod bun;
 mod cargo;
+mod ctest;
 mod generic;
 mod go;
+mod gradle;
 mod jest;
+mod maven;
+mod minitest;
 mod mix;
 mod mocha;
+mod nextest;
 mod node_test;
 mod npm;
 mod pytest;
+pub(super) mod reports;
 mod rspec;
+mod unittest;
 mod vitest;
-
-use std::path::Path;
 
 use futures_util::future::BoxFuture;
 
+use super::command;
+use super::detect::{FoundSuite, SearchPlace};
 use super::session::{Judgement, Session};
-use super::suite::{Ecosystem, Suite};
+use super::step::SuiteStep;
+use crate::languages::Language;
 
-/// One runner: how it is recognised, started, understood and narrowed.
+/// One runner: how it is found, recognised, started, understood and narrowed.
 #[derive(Debug)]
 pub struct Runner {
     pub name: &'static str,
-    pub ecosystem: Option<Ecosystem>,
-    /// Files whose presence means that this runner is the one.
+    /// What its tests are written in.
+    pub ecosystem: Option<&'static Language>,
+    /// Files whose presence means that this runner may be the one.
     manifests: &'static [&'static str],
-    /// What is run if a manifest decided.
+    /// What is run if a manifest decided and says no more.
     command: &'static [&'static str],
-    /// Is this command one of this runner's?
+    /// What it finds in a directory.
+    pub(super) find: fn(&'static Runner, &SearchPlace<'_>) -> Option<FoundSuite>,
+    /// Is this command one of this runner's? Without the wrappers before it.
     recognises: fn(&[String]) -> bool,
-    pub(super) run: for<'a> fn(&'a Suite, &'a Session<'a>) -> BoxFuture<'a, Judgement>,
-    /// The command narrowed to one test; `None` if that cannot be said.
-    pub(super) only: fn(&[String], &str) -> Option<Vec<String>>,
+    pub(super) run: for<'a> fn(&'a SuiteStep, &'a Session<'a>) -> BoxFuture<'a, Judgement>,
+    /// The command narrowed to these tests; `None` if that cannot be said.
+    pub(super) select: fn(&SuiteStep, &[&str]) -> Option<Vec<String>>,
+    /// Names begin with the path of a file, relative to where the command runs.
+    pub(super) names_are_paths: bool,
 }
 
 /// In the order in which a project is asked; the last one takes every command.
-pub(super) static RUNNERS: &[&Runner] = &[
+static RUNNERS: &[&Runner] = &[
     &go::RUNNER,
     &npm::RUNNER,
     &pytest::RUNNER,
     &cargo::RUNNER,
     &rspec::RUNNER,
     &mix::RUNNER,
+    &maven::RUNNER,
+    &gradle::RUNNER,
+    &ctest::RUNNER,
+    &nextest::RUNNER,
+    &unittest::RUNNER,
+    &minitest::RUNNER,
     &node_test::RUNNER,
     &vitest::RUNNER,
     &jest::RUNNER,
     &mocha::RUNNER,
+    &ava::RUNNER,
+    &bun::RUNNER,
+    &reports::RUNNER,
     &generic::RUNNER,
 ];
 
@@ -56,14 +80,20 @@ impl Runner {
     }
 }
 
-/// Who understands this command.
-pub(super) fn recognise(argv: &[String]) -> &'static Runner {
-    RUNNERS.iter().find(|r| (r.recognises)(argv)).copied().unwrap_or(&generic::RUNNER)
+pub(super) fn all() -> impl Iterator<Item = &'static Runner> {
+    RUNNERS.iter().copied()
 }
 
-/// What the script behind a command such as `npm test` starts.
-pub(super) fn scripts_of(argv: &[String], root: &Path) -> Vec<String> {
-    npm::scripts(argv, root)
+/// Who understands this command.
+pub(super) fn recognise(argv: &[String]) -> &'static Runner {
+    let understood =
+        |inner: &[String]| RUNNERS.iter().find(|r| (r.recognises)(inner) && r.name != generic::RUNNER.name);
+    command::unwrapped(argv).find_map(understood).copied().unwrap_or(&generic::RUNNER)
+}
+
+/// Is this command about tests, as far as anybody can tell?
+pub(super) fn is_known(argv: &[String]) -> bool {
+    !std::ptr::eq(recognise(argv), &raw const generic::RUNNER)
 }
 
 /// Every manifest that is looked for, in order.
@@ -71,17 +101,26 @@ pub fn manifests() -> impl Iterator<Item = &'static str> {
     RUNNERS.iter().flat_map(|r| r.manifests.iter().copied())
 }
 
-/// The manifests in one directory, in order, one per runner.
-pub(super) fn manifests_in(dir: &Path) -> impl Iterator<Item = (&'static str, &'static Runner)> {
-    RUNNERS.iter().filter_map(move |runner| {
-        let manifest = runner.manifests.iter().find(|m| dir.join(m).is_file())?;
-        Some((*manifest, *runner))
-    })
+/// A manifest is all that is looked for, and the usual command is run.
+fn by_manifest(runner: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundSuite> {
+    let manifest = runner.manifests.iter().find(|m| place.has(m))?;
+    Some(FoundSuite::of(SuiteStep::new(runner.argv(), place.dir).run_by(runner), *manifest))
+}
+
+/// Found by nothing that lies about; a command must name it.
+fn by_command_alone(_: &'static Runner, _: &SearchPlace<'_>) -> Option<FoundSuite> {
+    None
+}
+
+/// Text as a regular expression that matches nothing else.
+fn quoted(text: &str) -> String {
+    text.chars().flat_map(|c| r"\.+*?()|[]{}^$/".contains(c).then_some('\\').into_iter().chain([c])).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::path::Path;
 
     use super::*;
 

@@ -8,8 +8,8 @@ use std::path::{Component, Path};
 use serde::Serialize;
 
 use super::proof::Check;
-use super::suite::Ecosystem;
-use names::{BUILD_DIRS, BUILD_FILES, RUNNER_FILES, RUNNER_STEMS};
+use crate::languages::{LANGUAGES, Language};
+use names::{BUILD_DIRS, BUILD_FILES};
 
 /// What a file is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -40,7 +40,7 @@ impl Role {
 }
 
 /// The role of a path relative to the project. Letter case does not matter: some file systems ignore it.
-pub fn role(ecosystem: Option<Ecosystem>, path: &Path) -> Role {
+pub fn role(language: Option<&'static Language>, path: &Path) -> Role {
     let parts: Vec<String> = path
         .components()
         .filter_map(|c| match c {
@@ -58,18 +58,28 @@ pub fn role(ecosystem: Option<Ecosystem>, path: &Path) -> Role {
         Role::Snapshot
     } else if is_fixture(&dirs) {
         Role::Fixture
-    } else if is_test(ecosystem, name, &dirs) {
+    } else if is_test(language, name, &dirs) {
         Role::Test
     } else {
         Role::Source
     }
 }
 
+/// Would a new file here be found in the place of a module that the runner imports?
+pub fn shadows_the_runner(language: Option<&'static Language>, path: &Path) -> bool {
+    let parts: Vec<String> = path.iter().map(|part| part.to_string_lossy().to_lowercase()).collect();
+    let path = parts.join("/");
+    match language {
+        Some(language) => language.runner_modules.are_shadowed_by(&path),
+        None => LANGUAGES.iter().any(|language| language.runner_modules.are_shadowed_by(&path)),
+    }
+}
+
 /// Were sealed files left alone? `changed` are paths relative to the project.
-pub fn untouched<'a>(ecosystem: Option<Ecosystem>, changed: impl IntoIterator<Item = &'a Path>) -> Check {
+pub fn untouched<'a>(language: Option<&'static Language>, changed: impl IntoIterator<Item = &'a Path>) -> Check {
     let sealed: Vec<String> = changed
         .into_iter()
-        .filter(|p| role(ecosystem, p).is_sealed())
+        .filter(|p| role(language, p).is_sealed())
         .map(|p| format!("`{}`", crate::words::plain(&p.to_string_lossy())))
         .collect();
     if sealed.is_empty() {
@@ -82,20 +92,16 @@ pub fn untouched<'a>(ecosystem: Option<Ecosystem>, changed: impl IntoIterator<It
 fn is_build_config(name: &str, dirs: &[&str]) -> bool {
     dirs.iter().any(|d| BUILD_DIRS.contains(d))
         || BUILD_FILES.contains(&name)
-        || name.ends_with(".pth")
-        || name.ends_with(".gemspec")
-        || (name.starts_with("requirements") && name.ends_with(".txt"))
-        || (name.starts_with("tsconfig") && name.ends_with(".json"))
         || name == ".env"
         || name.starts_with(".env.")
+        || LANGUAGES.iter().any(|language| language.build_files.fit(name, dirs))
 }
 
 fn is_runner_config(name: &str, dirs: &[&str]) -> bool {
-    RUNNER_FILES.contains(&name)
-        || RUNNER_STEMS.iter().any(|stem| name.starts_with(stem))
-        // What an application is told for its tests alone, in Elixir and in Rails.
-        || (name == "test.exs" && dirs.last() == Some(&"config"))
+    // What an application is told for its tests alone, in Elixir and in Rails.
+    (name == "test.exs" && dirs.last() == Some(&"config"))
         || (name == "test.rb" && dirs.ends_with(&["config", "environments"]))
+        || LANGUAGES.iter().any(|language| language.runner_files.fit(name, dirs))
 }
 
 fn is_snapshot(name: &str, dirs: &[&str]) -> bool {
@@ -110,38 +116,11 @@ fn is_fixture(dirs: &[&str]) -> bool {
     dirs.iter().any(|d| ["testdata", "fixtures", "__fixtures__", "fixture", "cassettes", "__mocks__"].contains(d))
 }
 
-fn is_test(ecosystem: Option<Ecosystem>, name: &str, dirs: &[&str]) -> bool {
-    let in_dir = |names: &[&str]| dirs.iter().any(|d| names.contains(d));
-    let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
-    let rust = || {
-        in_dir(&["tests", "benches"])
-            || (name.ends_with(".rs")
-                && (matches!(stem, "test" | "tests") || stem.ends_with("_test") || stem.ends_with("_tests")))
-    };
-    let node = || {
-        in_dir(&["__tests__", "__test__", "test", "tests", "spec", "e2e", "cypress"])
-            || [".test", ".spec", "-test", "_test", "-spec", "_spec", ".cy", ".e2e"]
-                .iter()
-                .any(|end| stem.ends_with(end))
-            || stem.starts_with("test-")
-            || stem == "test"
-            || name.ends_with(".test-d.ts")
-    };
-    let python = || {
-        in_dir(&["test", "tests"]) || (name.ends_with(".py") && (stem.starts_with("test_") || stem.ends_with("_test")))
-    };
-    let go = || name.ends_with("_test.go");
-    let ruby = || in_dir(&["spec", "test", "features"]) || name.ends_with("_spec.rb") || name.ends_with("_test.rb");
-    let elixir = || in_dir(&["test"]) || name.ends_with("_test.exs");
-    match ecosystem {
-        Some(Ecosystem::Rust) => rust(),
-        Some(Ecosystem::Node) => node(),
-        Some(Ecosystem::Python) => python(),
-        Some(Ecosystem::Go) => go(),
-        Some(Ecosystem::Ruby) => ruby(),
-        Some(Ecosystem::Elixir) => elixir(),
-        // Unknown: whatever anybody would call a test.
-        None => rust() || node() || python() || go() || ruby() || elixir(),
+fn is_test(language: Option<&'static Language>, name: &str, dirs: &[&str]) -> bool {
+    match language {
+        Some(language) => language.test_files.fit(name, dirs),
+        // Unknown: whatever anyone would call a test.
+        None => LANGUAGES.iter().any(|language| language.test_files.fit(name, dirs)),
     }
 }
 
@@ -149,15 +128,14 @@ fn is_test(ecosystem: Option<Ecosystem>, name: &str, dirs: &[&str]) -> bool {
 mod tests {
     use super::*;
 
-    const ANY: &[Ecosystem] =
-        &[Ecosystem::Go, Ecosystem::Node, Ecosystem::Python, Ecosystem::Rust, Ecosystem::Ruby, Ecosystem::Elixir];
-
     #[test]
     fn configuration_is_sealed_in_every_ecosystem_and_in_every_letter_case() {
         for path in [
             "conftest.py",
             "tests/conftest.py",
             "pytest.ini",
+            "pytest.toml",
+            ".pytest.toml",
             "tox.ini",
             "setup.cfg",
             "pyproject.toml",
@@ -194,6 +172,11 @@ mod tests {
             ".simplecov",
             "bunfig.toml",
             "rebar.config",
+            "pom.xml",
+            "core/build.gradle.kts",
+            ".mvn/maven.config",
+            "gradle/wrapper/gradle-wrapper.properties",
+            "src/main/resources/META-INF/services/org.junit.platform.launcher.TestExecutionListener",
             "Makefile",
             "justfile",
             ".github/workflows/ci.yml",
@@ -207,10 +190,10 @@ mod tests {
             ".mcp.json",
             ".git/hooks/x",
         ] {
-            for ecosystem in ANY.iter().copied().map(Some).chain([None]) {
+            for language in LANGUAGES.iter().copied().map(Some).chain([None]) {
                 for path in [path.to_owned(), path.to_uppercase()] {
-                    let role = role(ecosystem, Path::new(&path));
-                    assert!(role.is_sealed() && !role.belongs_to_tests(), "{path} is {role:?} for {ecosystem:?}");
+                    let role = role(language, Path::new(&path));
+                    assert!(role.is_sealed() && !role.belongs_to_tests(), "{path} is {role:?} for {language:?}");
                 }
             }
         }
@@ -218,40 +201,71 @@ mod tests {
 
     #[test]
     fn tests_are_sealed_in_their_own_ecosystem() {
-        use Ecosystem::{Elixir, Go, Node, Python, Ruby, Rust};
-        for (ecosystem, path, expected) in [
-            (Rust, "tests/api.rs", Role::Test),
-            (Rust, "crates/a/tests/it/main.rs", Role::Test),
-            (Rust, "src/parser/tests.rs", Role::Test),
-            (Rust, "src/snapshots/x.snap", Role::Snapshot),
-            (Rust, "tests/fixtures/a.json", Role::Fixture),
-            (Rust, "src/lib.rs", Role::Source),
-            (Rust, "src/contest.rs", Role::Source),
-            (Rust, "clippy.toml", Role::Source),
-            (Rust, "rustfmt.toml", Role::Source),
-            (Go, "pkg/a_test.go", Role::Test),
-            (Go, "pkg/testdata/a.txt", Role::Fixture),
-            (Go, "pkg/a.go", Role::Source),
-            (Node, "src/__tests__/a.js", Role::Test),
-            (Node, "src/a.spec.ts", Role::Test),
-            (Node, "src/__snapshots__/a.js.snap", Role::Snapshot),
-            (Node, "src/latest.js", Role::Source),
-            (Python, "tests/test_a.py", Role::Test),
-            (Python, "a_test.py", Role::Test),
-            (Python, "app/contest.py", Role::Source),
-            (Ruby, "spec/models/a_spec.rb", Role::Test),
-            (Ruby, "lib/a.rb", Role::Source),
-            (Elixir, "test/a_test.exs", Role::Test),
-            (Elixir, "lib/a.ex", Role::Source),
+        use crate::languages::{CPP, ELIXIR, GO, JAVA, JAVASCRIPT, PYTHON, RUBY, RUST};
+        for (language, path, expected) in [
+            (&RUST, "tests/api.rs", Role::Test),
+            (&RUST, "crates/a/tests/it/main.rs", Role::Test),
+            (&RUST, "src/parser/tests.rs", Role::Test),
+            (&RUST, "src/snapshots/x.snap", Role::Snapshot),
+            (&RUST, "tests/fixtures/a.json", Role::Fixture),
+            (&RUST, "src/lib.rs", Role::Source),
+            (&RUST, "src/contest.rs", Role::Source),
+            (&RUST, "clippy.toml", Role::Source),
+            (&RUST, "rustfmt.toml", Role::Source),
+            (&GO, "pkg/a_test.go", Role::Test),
+            (&GO, "pkg/testdata/a.txt", Role::Fixture),
+            (&GO, "pkg/a.go", Role::Source),
+            (&JAVASCRIPT, "src/__tests__/a.js", Role::Test),
+            (&JAVASCRIPT, "src/a.spec.ts", Role::Test),
+            (&JAVASCRIPT, "src/__snapshots__/a.js.snap", Role::Snapshot),
+            (&JAVASCRIPT, "src/latest.js", Role::Source),
+            (&PYTHON, "tests/test_a.py", Role::Test),
+            (&PYTHON, "a_test.py", Role::Test),
+            (&PYTHON, "app/contest.py", Role::Source),
+            (&RUBY, "spec/models/a_spec.rb", Role::Test),
+            (&RUBY, "lib/a.rb", Role::Source),
+            (&ELIXIR, "test/a_test.exs", Role::Test),
+            (&ELIXIR, "lib/a.ex", Role::Source),
+            (&JAVA, "core/src/test/java/demo/ATest.java", Role::Test),
+            (&JAVA, "src/main/java/demo/Latest.java", Role::Source),
+            (&CPP, "tests/calc.cpp", Role::Test),
+            (&CPP, "src/calc_test.cc", Role::Test),
+            (&CPP, "src/latest.cc", Role::Source),
         ] {
-            assert_eq!(role(Some(ecosystem), Path::new(path)), expected, "{path}");
+            assert_eq!(role(Some(language), Path::new(path)), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_would_be_imported_instead_of_the_runner_is_known() {
+        use crate::languages::{CPP, JAVA, JAVASCRIPT, PYTHON, RUBY, RUST};
+        for (language, path, shadows) in [
+            (Some(&PYTHON), "pytest.py", true),
+            (Some(&PYTHON), "unittest/__init__.py", true),
+            (Some(&PYTHON), "src/_pytest/runner.py", true),
+            (Some(&PYTHON), "calc/unittest.py", false),
+            (Some(&PYTHON), "pytest.md", false),
+            (Some(&RUBY), "lib/rspec/matchers/built_in/eq.rb", true),
+            (Some(&RUBY), "lib/minitest.rb", true),
+            (Some(&RUBY), "lib/calc/test.rb", false),
+            (Some(&JAVASCRIPT), "jest.js", true),
+            (Some(&JAVASCRIPT), "lib/jest.js", false),
+            (Some(&CPP), "include/gtest/gtest.h", true),
+            (Some(&CPP), "include/cassert", true),
+            (Some(&CPP), "include/demo/gtest_helper.h", false),
+            (Some(&JAVA), "core/src/main/java/org/junit/Assert.java", true),
+            (Some(&JAVA), "src/main/java/demo/junit/Assert.java", false),
+            (Some(&RUST), "src/test.rs", false),
+            (None, "pytest.py", true),
+        ] {
+            assert_eq!(shadows_the_runner(language, Path::new(path)), shadows, "{path}");
         }
     }
 
     #[test]
     fn a_touched_seal_is_named() {
-        let check = untouched(Some(Ecosystem::Rust), [Path::new("src/lib.rs"), Path::new("Cargo.toml")]);
+        let check = untouched(Some(&crate::languages::RUST), [Path::new("src/lib.rs"), Path::new("Cargo.toml")]);
         assert!(!check.passed() && check.detail().contains("`Cargo.toml`") && !check.detail().contains("lib.rs"));
-        assert!(untouched(Some(Ecosystem::Rust), [Path::new("src/lib.rs")]).passed());
+        assert!(untouched(Some(&crate::languages::RUST), [Path::new("src/lib.rs")]).passed());
     }
 }

@@ -9,7 +9,11 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::outcome::{Outcome, State, TestName, Tests};
-use crate::process::{Containment, End, Finished, Guard, Launcher, Scratch, Spec, StartError};
+use super::step::SuiteStep;
+use crate::process::{
+    ChildKind, Confinement, Containment, End, Finished, Guard, Launcher, NetworkReach, SandboxLevel, SandboxReport,
+    Scratch, Spec, StartError, explain_refusals,
+};
 use crate::words;
 
 /// Kept of what a run wrote; the whole of it is of no use to a reader.
@@ -29,6 +33,16 @@ pub struct Bench {
     pub limit: Duration,
     /// Set when the project is armed: the tests are part of what must end before a restore.
     pub guard: Option<Guard>,
+    pub walls: TestWalls,
+}
+
+/// What the walls around test commands are told besides the settings.
+#[derive(Debug, Clone, Default)]
+pub struct TestWalls {
+    /// How far the network reaches, once the first run has shown what the tests need.
+    pub network: Option<NetworkReach>,
+    /// The file on the left stands at the absolute path on the right, for the commands alone.
+    pub replaced: Vec<(PathBuf, PathBuf)>,
 }
 
 /// A bench during one run.
@@ -36,6 +50,8 @@ pub(super) struct Session<'a> {
     bench: &'a Bench,
     stop: &'a CancellationToken,
     root: &'a Path,
+    /// What the command finds around it, beside the environment of the bench.
+    around: Vec<(OsString, OsString)>,
     began: Instant,
     scratch: Scratch,
     /// What the processes left behind, told in the end.
@@ -46,6 +62,7 @@ pub(super) struct Session<'a> {
 struct Left {
     leaked: usize,
     group_only: bool,
+    sandbox: Option<SandboxReport>,
 }
 
 /// What a runner makes of a run.
@@ -59,14 +76,42 @@ pub(super) struct Judgement {
 }
 
 impl<'a> Session<'a> {
-    pub(super) fn begin(bench: &'a Bench, root: &'a Path, stop: &'a CancellationToken) -> std::io::Result<Self> {
+    /// A command of a suite whose first one began at `began`: the limit is for all of them.
+    pub(super) fn begin(
+        bench: &'a Bench,
+        step: &'a SuiteStep,
+        began: Instant,
+        stop: &'a CancellationToken,
+    ) -> std::io::Result<Self> {
+        let around = step.surroundings.variables(bench.env.get(std::ffi::OsStr::new("PATH")));
+        Self::at(bench, &step.dir, around, began, stop)
+    }
+
+    /// A command that is no part of a suite.
+    pub(super) fn alone(bench: &'a Bench, root: &'a Path, stop: &'a CancellationToken) -> std::io::Result<Self> {
+        Self::at(bench, root, Vec::new(), Instant::now(), stop)
+    }
+
+    fn at(
+        bench: &'a Bench,
+        root: &'a Path,
+        around: Vec<(OsString, OsString)>,
+        began: Instant,
+        stop: &'a CancellationToken,
+    ) -> std::io::Result<Self> {
         // The name is the secret: what is being tested cannot write a report to a place it does not know.
         let scratch = Scratch::new("")?;
-        Ok(Self { bench, stop, root, began: Instant::now(), scratch, left: Mutex::default() })
+        Ok(Self { bench, stop, root, around, began, scratch, left: Mutex::default() })
     }
 
     pub(super) fn root(&self) -> &Path {
         self.root
+    }
+
+    /// What a variable says in the environment of this run.
+    pub(super) fn variable(&self, name: &str) -> Option<&OsString> {
+        let set = self.around.iter().rfind(|(known, _)| known == name).map(|(_, value)| value);
+        set.or_else(|| self.bench.env.get(std::ffi::OsStr::new(name)))
     }
 
     /// A private path for this run.
@@ -86,13 +131,22 @@ impl<'a> Session<'a> {
     pub(super) async fn run(&self, argv: &[String], env: &[(&str, String)]) -> Finished {
         let mut spec = Spec::new(argv.iter().map(OsString::from), self.root);
         spec.env = self.bench.env.clone();
+        spec.env.extend(self.around.iter().cloned());
         spec.env.extend(env.iter().map(|(k, v)| (OsString::from(k), OsString::from(v))));
         spec.limit = self.bench.limit.saturating_sub(self.began.elapsed());
         spec.guard.clone_from(&self.bench.guard);
+        spec.confine = Some(Confinement {
+            write: vec![self.scratch.path().to_owned()],
+            replaced: self.bench.walls.replaced.clone(),
+            network: self.bench.walls.network,
+            ..Confinement::new(ChildKind::Tests)
+        });
         let finished = self.bench.launcher.run(spec, self.stop).await;
         let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         left.leaked += finished.leaked;
         left.group_only |= finished.containment == Containment::Group;
+        let seen = finished.sandbox.clone();
+        left.sandbox = Some(left.sandbox.take().map_or(seen.clone(), |known| known.weaker(seen)));
         drop(left);
         finished
     }
@@ -103,6 +157,17 @@ impl<'a> Session<'a> {
         let mut whole = vec![self.program(), "witness".into(), "capture".into(), into];
         whole.extend_from_slice(argv);
         self.run(&whole, env).await
+    }
+
+    /// The weakest walls that stood around a command of this run.
+    pub(super) fn sandbox(&self) -> Option<SandboxReport> {
+        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        left.sandbox.clone().filter(|report| report.level != SandboxLevel::None)
+    }
+
+    /// What in this output the walls may be to blame for.
+    pub(super) fn refusals(&self, output: &str) -> Option<String> {
+        explain_refusals(&self.sandbox()?, output)
     }
 
     /// What a reader should know about the processes.
@@ -121,9 +186,17 @@ impl<'a> Session<'a> {
 
     /// The outcome of a command that did not end by itself, or was not there.
     pub(super) fn cut_short(&self, finished: &Finished, program: &str) -> Option<Outcome> {
+        let root = self.root();
+        let is_bare =
+            root.join("package.json").is_file() && !root.ancestors().any(|dir| dir.join("node_modules").is_dir());
+        let first = if is_bare {
+            String::from("install the project's packages first, there is no `node_modules`,")
+        } else {
+            format!("install `{program}`")
+        };
         let missing = |why: String| Outcome::CouldNotRun {
             why,
-            remedy: format!("install `{program}` or name another command as `test_cmd`"),
+            remedy: format!("{first} or name another command as `test_cmd`"),
         };
         match &finished.end {
             End::Exited(127) => Some(missing(not_found(finished, program))),

@@ -28,25 +28,26 @@ impl Settled {
     }
 }
 
-/// Runs the suite; a failure outside the baseline is run again.
+/// Runs the suite; a failure outside the baseline that nobody `expects` is run again.
 pub async fn run_settled(
     suite: &Suite,
     bench: &Bench,
     baseline: Option<&Baseline>,
+    expects: &(dyn Fn(&TestName) -> bool + Sync),
     stop: &CancellationToken,
 ) -> Settled {
     let first = suite.run(bench, stop).await;
-    if !is_surprising(&first, baseline) {
+    if !is_surprising(&first, baseline, expects) {
         return Settled::Sure(Box::new(first));
     }
     let second = suite.run(bench, stop).await;
     settle(first, second)
 }
 
-fn is_surprising(run: &TestRun, baseline: Option<&Baseline>) -> bool {
+fn is_surprising(run: &TestRun, baseline: Option<&Baseline>, expects: &dyn Fn(&TestName) -> bool) -> bool {
     run.outcome == Outcome::Failed
-        && (run.failed().next().is_none()
-            || run.failed().any(|(name, _)| !baseline.is_some_and(|b| b.failed_before(name))))
+        && ((run.failed().next().is_none() && run.failed_checks().next().is_none())
+            || run.failed().any(|(name, _)| !expects(name) && !baseline.is_some_and(|b| b.failed_before(name))))
 }
 
 fn settle(first: TestRun, second: TestRun) -> Settled {
@@ -73,10 +74,11 @@ mod tests {
     #[test]
     fn only_a_failure_that_is_not_in_the_baseline_is_run_again() {
         let baseline = Baseline::of(run("+a -old"), Origin::Ran).expect("a baseline");
-        assert!(!is_surprising(&run("+a +b"), Some(&baseline)));
-        assert!(!is_surprising(&run("+a -old"), Some(&baseline)));
-        assert!(is_surprising(&run("-a -old"), Some(&baseline)));
-        assert!(is_surprising(&run("-a"), None));
+        assert!(!is_surprising(&run("+a +b"), Some(&baseline), &|_| false));
+        assert!(!is_surprising(&run("+a -old"), Some(&baseline), &|_| false));
+        assert!(is_surprising(&run("-a -old"), Some(&baseline), &|_| false));
+        assert!(is_surprising(&run("-a"), None, &|_| false));
+        assert!(!is_surprising(&run("+a -old -new"), Some(&baseline), &|name| name.0 == "new"));
     }
 
     #[test]

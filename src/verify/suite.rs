@@ -1,37 +1,34 @@
-//! Which tests does a project have? By its manifests, in a fixed order, or by the command the caller names.
+//! The tests of a project: commands, where they run, and what all of them together showed.
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
 use super::command;
+use super::detect::{below, higher};
 use super::outcome::{TestName, TestRun};
-use super::runners::{self, Runner};
+use super::runners;
 use super::session::{Bench, Judgement, Session};
+use super::step::{StepTask, SuiteStep};
+use super::steps::{Findings, run_beside};
+use crate::languages::Language;
 use crate::words;
 
-/// The family of tools a project belongs to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Ecosystem {
-    Go,
-    Node,
-    Python,
-    Rust,
-    Ruby,
-    Elixir,
-}
-
-/// The tests of a project: a command, where it runs, and who understands what it says.
+/// The tests of a project: what is run, where, and why these.
 #[derive(Debug, Clone)]
 pub struct Suite {
-    runner: &'static Runner,
-    root: PathBuf,
-    argv: Vec<String>,
-    because: String,
-    alternatives: Vec<Alternative>,
+    pub(super) root: PathBuf,
+    /// As a person would start all of it.
+    pub(super) argv: Vec<String>,
+    /// What that comes to, in order; at least one of them is about tests.
+    pub(super) steps: Vec<SuiteStep>,
+    pub(super) because: String,
+    /// What a reader should know about what is run and what is not.
+    pub(super) notes: Vec<String>,
+    pub(super) alternatives: Vec<Alternative>,
 }
 
 /// Another suite that could have been meant.
@@ -51,61 +48,25 @@ pub enum DetectError {
     #[error("`{}` lies outside the project `{}`", .file.display(), .root.display())]
     Outside { file: PathBuf, root: PathBuf },
     #[error(
-        "no tests were found in `{}`: looked for {}{}{}; name the command as `test_cmd`",
+        "no tests were found in `{}`: looked for {}, and for test files by their names{}{}; name the command as `test_cmd`",
         .root.display(), words::one_of(runners::manifests()), below(.nested), higher(.above.as_deref())
     )]
     Nothing { root: PathBuf, nested: Vec<Alternative>, above: Option<PathBuf> },
     #[error("`test_cmd` is not a command: {0}; write it as words, such as `cargo test -p api`")]
     BadCommand(String),
-}
-
-/// Finds the tests of `root`. The manifest nearest to `near` wins; `test_cmd` bypasses the search.
-pub fn detect(root: &Path, near: Option<&Path>, test_cmd: Option<&str>) -> Result<Suite, DetectError> {
-    let not_a_directory = |_: io::Error| DetectError::NotADirectory(root.to_owned());
-    let root = root.canonicalize().map_err(not_a_directory)?;
-    if !root.is_dir() {
-        return Err(DetectError::NotADirectory(root));
-    }
-    // What may not be seen is not "nothing".
-    if let Err(why) = root.read_dir() {
-        return Err(DetectError::Unreadable { root, why });
-    }
-    if let Some(words) = test_cmd {
-        let argv = shell_words::split(words).map_err(|e| DetectError::BadCommand(e.to_string()))?;
-        if argv.is_empty() {
-            return Err(DetectError::BadCommand(String::from("it is empty")));
-        }
-        let runner = runners::recognise(&argv);
-        return Ok(Suite { runner, root, argv, because: String::from("test_cmd"), alternatives: Vec::new() });
-    }
-    let start = nearest_directory(&root, near)?;
-    let mut found: Vec<(PathBuf, &'static str, &'static Runner)> = Vec::new();
-    for dir in start.ancestors().take_while(|d| d.starts_with(&root)) {
-        found.extend(runners::manifests_in(dir).map(|(manifest, runner)| (dir.to_owned(), manifest, runner)));
-    }
-    let mut found = found.into_iter();
-    let Some((dir, manifest, runner)) = found.next() else {
-        return Err(DetectError::Nothing { nested: nested(&root), above: above(&root), root });
-    };
-    let inside = |dir: &Path, manifest: &str| dir.strip_prefix(&root).unwrap_or(dir).join(manifest);
-    let alternatives = found
-        .map(|(dir, manifest, runner)| Alternative {
-            manifest: inside(&dir, manifest),
-            command: command::typed(&runner.argv()),
-        })
-        .collect();
-    let because = inside(&dir, manifest).display().to_string();
-    Ok(Suite { runner, argv: runner.argv(), root: dir, because, alternatives })
+    #[error("`test_report` is not a pattern of files: {0}; write it as `build/reports/**/*.xml`")]
+    BadReports(String),
 }
 
 impl Suite {
+    /// The runner that speaks of tests; the first, if there are several.
     pub fn runner(&self) -> &'static str {
-        self.runner.name
+        self.tests().next().map_or("generic", |(_, runner)| runner.name)
     }
 
     /// `None` for a command of no known runner.
-    pub fn ecosystem(&self) -> Option<Ecosystem> {
-        self.runner.ecosystem
+    pub fn ecosystem(&self) -> Option<&'static Language> {
+        self.tests().find_map(|(_, runner)| runner.ecosystem)
     }
 
     /// Where the command runs: the directory of the manifest.
@@ -117,11 +78,9 @@ impl Suite {
         &self.argv
     }
 
-    /// The files that the command itself starts, as its words name them: what they say decides what a pass is.
+    /// The files that the commands themselves start, as their words name them: what they say decides what a pass is.
     pub fn scripts(&self) -> Vec<PathBuf> {
-        let own = command::script(&self.argv).map(str::to_owned);
-        let named = own.into_iter().chain(runners::scripts_of(&self.argv, &self.root));
-        named.map(|word| self.root.join(word)).filter(|path| path.is_file()).collect()
+        self.steps.iter().flat_map(SuiteStep::scripts).collect()
     }
 
     /// As a person would type it.
@@ -129,9 +88,22 @@ impl Suite {
         command::typed(&self.argv)
     }
 
+    /// What it comes to, command by command, where that is not what was typed.
+    pub fn commands(&self) -> Vec<String> {
+        match self.steps.as_slice() {
+            [one] if one.argv == self.argv => Vec::new(),
+            steps => steps.iter().map(SuiteStep::typed).collect(),
+        }
+    }
+
     /// The manifest that decided, or `test_cmd`.
     pub fn because(&self) -> &str {
         &self.because
+    }
+
+    /// What is run and what is not, where that is worth saying.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     pub fn alternatives(&self) -> &[Alternative] {
@@ -140,77 +112,76 @@ impl Suite {
 
     /// This suite narrowed to one test, where the runner can select.
     pub fn only(&self, name: &TestName) -> Option<Self> {
-        let argv = (self.runner.only)(&self.argv, &name.0)?;
-        Some(Self { argv, ..self.clone() })
+        self.selecting(std::slice::from_ref(name))
+    }
+
+    /// This suite narrowed to these tests, in one run. `None` where that cannot be said: the runner selects no tests,
+    /// or not several at once, or they belong to several commands. Other tests of the same name may come along.
+    pub fn selecting(&self, names: &[TestName]) -> Option<Self> {
+        let first = names.first()?;
+        // A command below the root claims what stands there; the one at the root would claim everything.
+        let claims = |step: &SuiteStep| first.0.starts_with(&self.prefix_of(step));
+        let (step, runner) = self.tests().filter(|(s, _)| claims(s)).max_by_key(|(s, _)| self.prefix_of(s).len())?;
+        let prefix = self.prefix_of(step);
+        let inside: Option<Vec<&str>> = names.iter().map(|n| n.0.strip_prefix(prefix.as_str())).collect();
+        let argv = (runner.select)(step, inside?.as_slice())?;
+        let narrowed = SuiteStep { argv: argv.clone(), shell: None, ..step.clone() };
+        Some(Self { argv, steps: vec![narrowed], notes: Vec::new(), ..self.clone() })
+    }
+
+    /// This suite with one more word behind its command.
+    pub fn with_word(&self, word: &str) -> Self {
+        let with = |argv: &[String]| argv.iter().cloned().chain([word.to_owned()]).collect::<Vec<_>>();
+        let of_tests = |step: &SuiteStep| match step.runner() {
+            Some(_) => SuiteStep { argv: with(&step.argv), ..step.clone() },
+            None => step.clone(),
+        };
+        Self { argv: with(&self.argv), steps: self.steps.iter().map(of_tests).collect(), ..self.clone() }
     }
 
     /// Runs the tests and says what was seen. Never fails: what went wrong is an outcome.
     pub async fn run(&self, bench: &Bench, stop: &CancellationToken) -> TestRun {
-        let began = std::time::Instant::now();
-        let judgement = match Session::begin(bench, &self.root, stop) {
-            Ok(session) => {
-                let mut judgement = (self.runner.run)(self, &session).await;
-                judgement.notes.extend(session.notes());
-                judgement
+        let began = Instant::now();
+        let mut findings = Findings::default();
+        for (at, step) in self.steps.iter().enumerate() {
+            let session = match Session::begin(bench, step, began, stop) {
+                Ok(session) => session,
+                Err(error) => {
+                    findings.add_tests(Judgement::no_place(&error), "");
+                    break;
+                }
+            };
+            match step.task {
+                StepTask::Tests(runner) => {
+                    let mut judgement = (runner.run)(step, &session).await;
+                    judgement.notes.extend(session.notes());
+                    if !judgement.outcome.is_passed() {
+                        judgement.notes.extend(session.refusals(&judgement.output));
+                    }
+                    findings.add_tests(judgement, &self.prefix_of(step));
+                }
+                StepTask::Build | StepTask::Check => {
+                    let more_tests = self.steps[at + 1..].iter().any(|s| s.runner().is_some());
+                    findings.add_check(run_beside(step, &session).await, more_tests);
+                }
             }
-            Err(error) => Judgement::no_place(&error),
-        };
-        TestRun {
-            command: self.command(),
-            root: self.root.clone(),
-            outcome: judgement.outcome,
-            tests: judgement.tests,
-            exit_code: judgement.exit_code,
-            output: judgement.output,
-            took: began.elapsed(),
-            notes: judgement.notes,
+            if findings.is_over() {
+                break;
+            }
+        }
+        findings.into_run(self, began.elapsed())
+    }
+
+    fn tests(&self) -> impl Iterator<Item = (&SuiteStep, &'static super::runners::Runner)> {
+        self.steps.iter().filter_map(|step| Some((step, step.runner()?)))
+    }
+
+    /// What goes before the names of a command that runs below the root, where names begin with a path.
+    fn prefix_of(&self, step: &SuiteStep) -> String {
+        let below = step.dir.strip_prefix(&self.root).ok().filter(|d| !d.as_os_str().is_empty());
+        match (step.runner(), below) {
+            (Some(runner), Some(dir)) if runner.names_are_paths => format!("{}/", dir.display()),
+            _ => String::new(),
         }
     }
-}
-
-fn nearest_directory(root: &Path, near: Option<&Path>) -> Result<PathBuf, DetectError> {
-    let Some(near) = near else { return Ok(root.to_owned()) };
-    let whole = root.join(near);
-    // The file may not exist yet; the nearest directory that does is where the search begins.
-    let existing = whole.ancestors().find(|p| p.is_dir()).unwrap_or(root);
-    let outside = || DetectError::Outside { file: near.to_owned(), root: root.to_owned() };
-    let existing = existing.canonicalize().map_err(|_| outside())?;
-    if existing.starts_with(root) { Ok(existing) } else { Err(outside()) }
-}
-
-/// The nearest manifest above: somebody stands inside of the project. For the message only.
-fn above(root: &Path) -> Option<PathBuf> {
-    root.ancestors().skip(1).find_map(|dir| Some(dir.join(runners::manifests_in(dir).next()?.0)))
-}
-
-fn higher(above: Option<&Path>) -> String {
-    above.map(|manifest| format!("; above it lies `{}`", manifest.display())).unwrap_or_default()
-}
-
-/// Manifests one level below, for the message only.
-fn nested(root: &Path) -> Vec<Alternative> {
-    let mut dirs: Vec<PathBuf> =
-        std::fs::read_dir(root).into_iter().flatten().flatten().map(|e| e.path()).filter(|p| p.is_dir()).collect();
-    dirs.sort();
-    let hidden = |d: &Path| {
-        let name = d.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        name.starts_with('.') || ["node_modules", "vendor", "target"].contains(&name.as_str())
-    };
-    dirs.iter()
-        .filter(|d| !hidden(d))
-        .flat_map(|dir| {
-            runners::manifests_in(dir).map(|(manifest, runner)| Alternative {
-                manifest: dir.strip_prefix(root).unwrap_or(dir).join(manifest),
-                command: command::typed(&runner.argv()),
-            })
-        })
-        .collect()
-}
-
-fn below(nested: &[Alternative]) -> String {
-    if nested.is_empty() {
-        return String::new();
-    }
-    let names: Vec<_> = nested.iter().take(5).map(|a| format!("`{}`", a.manifest.display())).collect();
-    format!(" (found below it: {}; name a file near the one you mean)", names.join(", "))
 }

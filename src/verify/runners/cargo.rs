@@ -5,6 +5,7 @@
 
 mod artifacts;
 mod libtest;
+mod workspace;
 
 use std::collections::BTreeMap;
 
@@ -14,20 +15,23 @@ use super::super::build::BuildError;
 use super::super::command::{program, split_at_dashes};
 use super::super::outcome::{Outcome, State, TestName, Tests};
 use super::super::session::{Judgement, Session, agree, exit_code, join_output, output_of};
-use super::super::suite::{Ecosystem, Suite};
+use super::super::step::SuiteStep;
 use super::super::witness::{self, Seen};
 use super::Runner;
+use crate::languages::RUST;
 use crate::process::Finished;
 use artifacts::{Build, Program};
 
 pub(super) static RUNNER: Runner = Runner {
     name: "cargo",
-    ecosystem: Some(Ecosystem::Rust),
+    ecosystem: Some(&RUST),
     manifests: &["Cargo.toml"],
     command: &["cargo", "test"],
+    find: workspace::find,
     recognises,
     run,
-    only,
+    select,
+    names_are_paths: false,
 };
 
 /// Where the witness keeps what it saw.
@@ -55,10 +59,15 @@ fn recognises(argv: &[String]) -> bool {
         && !before.iter().any(|a| a == "--no-run" || a.starts_with("--message-format"))
 }
 
-fn run<'a>(suite: &'a Suite, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
+fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
     async move {
-        let (before, after) = split_at_dashes(suite.argv());
-        let quiet = [("CARGO_TERM_COLOR", String::from("never")), ("CARGO_TERM_PROGRESS_WHEN", String::from("never"))];
+        let (before, after) = split_at_dashes(step.argv());
+        let quiet = [
+            ("CARGO_TERM_COLOR", String::from("never")),
+            ("CARGO_TERM_PROGRESS_WHEN", String::from("never")),
+            // Where a test panicked is in its message; the frames below it are the harness's own.
+            ("RUST_BACKTRACE", String::from("0")),
+        ];
 
         let build: Vec<String> = words(before, &["--no-run", "--message-format=json"]);
         let finished = session.run_into("build.json", &build, &quiet).await;
@@ -101,6 +110,17 @@ fn run<'a>(suite: &'a Suite, session: &'a Session<'a>) -> BoxFuture<'a, Judgemen
     .boxed()
 }
 
+/// Builds the tests and runs none, for the errors.
+pub(super) async fn build_alone(session: &Session<'_>, flags: &[String]) -> Judgement {
+    let mut build: Vec<String> = ["cargo", "test", "--no-run", "--message-format=json"].map(String::from).to_vec();
+    build.extend_from_slice(flags);
+    let finished = session.run_into("build.json", &build, &[]).await;
+    match session.cut_short(&finished, "cargo") {
+        Some(outcome) => Judgement::without_tests(outcome, &finished),
+        None => not_built(artifacts::parse(&session.report("build.json").unwrap_or_default()), &finished),
+    }
+}
+
 /// What one of the two commands showed.
 struct Part {
     tests: BTreeMap<TestName, State>,
@@ -136,8 +156,11 @@ fn programs(programs: &[Program], seen: &[Seen], finished: Finished) -> Part {
             };
             tests.insert(TestName(program.id.clone()), state);
         }
+        // Of a program whose tests pass, the line that sums up is enough.
         if seen.code != Some(0) {
             shown.push(output);
+        } else if let Some(sum) = output.lines().rev().find(|line| line.starts_with("test result: ")) {
+            shown.push(sum);
         }
     }
     let stderr = finished.stderr.text().replace("warning: `--logfile` is deprecated", "");
@@ -188,13 +211,16 @@ fn not_built(built: Build, finished: &Finished) -> Judgement {
     judgement
 }
 
-/// `demo::api rejects_empty` becomes `cargo test --test api -- --exact rejects_empty`.
-fn only(argv: &[String], name: &str) -> Option<Vec<String>> {
-    let (before, _) = split_at_dashes(argv);
-    let (binary, test) = name.split_once(' ')?;
+/// `demo::api rejects_empty` becomes `cargo test --test api -- --exact rejects_empty`; several, if they share a target.
+fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
+    let (before, _) = split_at_dashes(&step.argv);
+    let split: Option<Vec<(&str, &str)>> = names.iter().map(|n| n.split_once(' ')).collect();
+    let split = split?;
+    let (binary, _) = split.first()?;
+    split.iter().all(|(other, _)| other == binary).then_some(())?;
     // Packages are not selected: features may unify differently then, and everything would be built once more.
     let target: Vec<&str> = match binary.split_once("::").map(|(_, target)| target) {
-        _ if binary == libtest::DOCTEST => return None,
+        _ if *binary == libtest::DOCTEST => return None,
         None => vec!["--lib"],
         Some(target) => match target.split_once('/') {
             Some(("bin", name)) => vec!["--bin", name],
@@ -204,7 +230,8 @@ fn only(argv: &[String], name: &str) -> Option<Vec<String>> {
         },
     };
     let mut narrowed = words(before, &target);
-    narrowed.extend(["--", "--exact", test].map(String::from));
+    narrowed.extend(["--", "--exact"].map(String::from));
+    narrowed.extend(split.iter().map(|(_, test)| (*test).to_owned()));
     Some(narrowed)
 }
 
@@ -234,10 +261,14 @@ mod tests {
 
     #[test]
     fn one_test_is_selected_with_its_target() {
-        let narrowed = |name: &str| only(&argv("cargo test -- --nocapture"), name).map(|a| a.join(" "));
+        let step = SuiteStep::new(argv("cargo test -- --nocapture"), "/p");
+        let narrowed = |name: &str| select(&step, &[name]).map(|a| a.join(" "));
         assert_eq!(narrowed("demo tests::adds").as_deref(), Some("cargo test --lib -- --exact tests::adds"));
         assert_eq!(narrowed("demo::api adds").as_deref(), Some("cargo test --test api -- --exact adds"));
         assert_eq!(narrowed("demo::bin/x a::b").as_deref(), Some("cargo test --bin x -- --exact a::b"));
         assert_eq!(narrowed("doctest src/lib.rs - add"), None);
+        let several = |names: &[&str]| select(&step, names).map(|a| a.join(" "));
+        assert_eq!(several(&["demo::api a", "demo::api b"]).as_deref(), Some("cargo test --test api -- --exact a b"));
+        assert_eq!(several(&["demo::api a", "demo b"]), None, "of two targets");
     }
 }

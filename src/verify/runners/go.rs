@@ -13,21 +13,27 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 
 use super::super::build::BuildError;
 use super::super::command::program;
+use super::super::detect::{FoundSuite, SearchPlace};
 use super::super::outcome::{Outcome, State, TestName, Tests};
 use super::super::session::{Judgement, Session, agree, exit_code, join_output};
-use super::super::suite::{Ecosystem, Suite};
+use super::super::step::SuiteStep;
 use super::super::witness::{self, Seen};
-use super::Runner;
+use super::{Runner, by_manifest, quoted};
+use crate::languages::GO;
+use crate::words;
 use events::{End, Events};
 
 pub(super) static RUNNER: Runner = Runner {
     name: "go",
-    ecosystem: Some(Ecosystem::Go),
+    ecosystem: Some(&GO),
     manifests: &["go.mod"],
     command: &["go", "test", "./..."],
+    find,
     recognises,
     run,
-    only,
+    select,
+    // They begin with the path of a package, which is the same from everywhere.
+    names_are_paths: false,
 };
 
 const SEEN: &str = "programs";
@@ -38,14 +44,56 @@ fn recognises(argv: &[String]) -> bool {
     program(argv) == "go" && argv.get(1).is_some_and(|a| a == "test") && !argv.iter().any(|a| OURS.contains(&flag(a)))
 }
 
-fn run<'a>(suite: &'a Suite, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
+/// A workspace is every module it uses; without one, the module of this directory.
+fn find(runner: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundSuite> {
+    let Some(work) = place.read("go.work") else { return by_manifest(runner, place) };
+    let modules = used_modules(&work);
+    let steps: Vec<SuiteStep> = modules
+        .iter()
+        .map(|module| place.dir.join(module))
+        .filter(|dir| dir.join("go.mod").is_file())
+        .map(|dir| SuiteStep::new(runner.argv(), dir.components().collect::<PathBuf>()).run_by(runner))
+        .collect();
+    let first = steps.first()?.clone();
+    let mut suite = FoundSuite { steps, ..FoundSuite::of(first, "go.work") };
+    suite.notes.push(format!("run in each module of the workspace: {}", modules.join(", ")));
+    Some(suite)
+}
+
+/// The directories that a `go.work` uses.
+fn used_modules(work: &str) -> Vec<String> {
+    let mut modules = Vec::new();
+    let mut inside = false;
+    for line in work.lines().map(|l| l.split("//").next().unwrap_or(l).trim()) {
+        let named = match line.strip_prefix("use") {
+            Some(rest) if rest.trim_start().starts_with('(') => {
+                inside = true;
+                continue;
+            }
+            Some(rest) if rest.starts_with(char::is_whitespace) => Some(rest),
+            _ if inside && line == ")" => {
+                inside = false;
+                continue;
+            }
+            _ => Some(line).filter(|_| inside),
+        };
+        let named = named.map(|n| n.trim().trim_matches(['"', '`']).to_owned()).filter(|n| !n.is_empty());
+        modules.extend(named);
+    }
+    modules
+}
+
+/// What is said of a test that its program did not come to.
+const UNREACHED: &str = "the test program ended before this test had a result";
+
+fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
     async move {
         let dir = session.file(SEEN);
         if let Err(error) = std::fs::create_dir_all(&dir) {
             return Judgement::no_place(&error);
         }
         let witness = shell_words::join([&session.program(), "witness", "go", &dir.to_string_lossy()]);
-        let (start, rest) = suite.argv().split_at(2);
+        let (start, rest) = step.argv().split_at(2);
         let mut argv = start.to_vec();
         // A remembered result was not seen by anybody: every test runs.
         argv.extend([String::from("-json"), String::from("-count=1"), format!("-exec={witness}")]);
@@ -54,18 +102,68 @@ fn run<'a>(suite: &'a Suite, session: &'a Session<'a>) -> BoxFuture<'a, Judgemen
 
         let events = events::parse(&session.report(EVENTS).unwrap_or_default());
         let stderr = finished.stderr.text();
+        let mut notes = Vec::new();
         let (outcome, tests) = match session.cut_short(&finished, "go") {
             Some(outcome) => (outcome, events.tests()),
             None => {
                 let directories = directories(&events, session).await;
                 let selects = rest.iter().any(|a| ["-run", "-skip", "-failfast", "-short"].contains(&flag(a)));
-                judge(&events, &stderr, &witness::read(&dir), &directories, selects, exit_code(&finished))
+                let (outcome, mut tests) =
+                    judge(&events, &stderr, &witness::read(&dir), &directories, selects, exit_code(&finished));
+                if outcome == Outcome::Failed {
+                    notes.extend(resume(step, session, &mut tests).await);
+                }
+                (outcome, tests)
             }
         };
         let output = join_output([events.printed.as_str(), &stderr]);
-        Judgement { outcome, tests: Tests::Named(tests), exit_code: exit_code(&finished), output, notes: Vec::new() }
+        Judgement { outcome, tests: Tests::Named(tests), exit_code: exit_code(&finished), output, notes }
     }
     .boxed()
+}
+
+/// A panic ends the program of its package, and with it tests that have done nothing wrong: they run again without it.
+async fn resume(step: &SuiteStep, session: &Session<'_>, tests: &mut BTreeMap<TestName, State>) -> Option<String> {
+    /// As many tests may panic; what is not reached then has failed.
+    const ROUNDS: usize = 4;
+    let unreached = |tests: &BTreeMap<TestName, State>| -> Vec<TestName> {
+        tests.iter().filter(|(_, s)| matches!(s, State::Failed(m) if m == UNREACHED)).map(|(n, _)| n.clone()).collect()
+    };
+    let all = unreached(tests).len();
+    for round in 0..ROUNDS {
+        let left = unreached(tests);
+        let names: Vec<&str> = left.iter().map(|name| name.0.as_str()).collect();
+        let Some(narrowed) = select(step, &names).filter(|_| !names.is_empty()) else { break };
+        let dir = session.file(&format!("{SEEN}-{round}"));
+        std::fs::create_dir_all(&dir).ok()?;
+        let witness = shell_words::join([&session.program(), "witness", "go", &dir.to_string_lossy()]);
+        let (start, rest) = narrowed.split_at(2);
+        let mut argv = start.to_vec();
+        argv.extend([String::from("-json"), String::from("-count=1"), format!("-exec={witness}")]);
+        argv.extend(rest.iter().cloned());
+        let file = format!("{EVENTS}-{round}");
+        let finished = session.run_into(&file, &argv, &[]).await;
+        // Whoever ends without a word has shown nothing.
+        let is_whole = witness::read(&dir).iter().all(|program| program.code != Some(0) || program.log.is_some());
+        if session.cut_short(&finished, "go").is_some() || !is_whole {
+            break;
+        }
+        let events = events::parse(&session.report(&file).unwrap_or_default());
+        // The package has slashes of its own.
+        let outermost = |name: &TestName| match name.0.split_once(' ') {
+            Some((package, test)) => TestName(format!("{package} {}", test.split('/').next().unwrap_or(test))),
+            None => name.clone(),
+        };
+        let doubled: Vec<&TestName> = events.doubled().collect();
+        let seen =
+            events.tests().into_iter().filter(|(name, _)| left.contains(&outermost(name)) && !doubled.contains(&name));
+        tests.extend(seen);
+        if unreached(tests).len() == left.len() {
+            break;
+        }
+    }
+    let reached = all - unreached(tests).len();
+    (reached > 0).then(|| format!("{} after a panic ran without it", words::count(reached, "test")))
 }
 
 /// Where each package lives; the witness knows programs by the directory they ran in.
@@ -105,7 +203,7 @@ fn judge(
             }
             doubts.push(format!("`{name}` has no result"));
             if program.code != Some(0) {
-                tests.insert(name, State::Failed(String::from("the test program ended before this test had a result")));
+                tests.insert(name, State::Failed(UNREACHED.to_owned()));
             }
         }
     }
@@ -125,6 +223,8 @@ fn judge(
     } else if code != Some(0) && tests.is_empty() && said.contains("go: ") {
         let why = said.lines().find_map(|l| l.strip_prefix("go: ")).unwrap_or_default().to_owned();
         Outcome::CouldNotRun { why, remedy: String::from("run `go test ./...` by hand to see all it says") }
+    } else if let Some(error) = panic_before_tests(&events.printed).filter(|_| code != Some(0) && tests.is_empty()) {
+        Outcome::DidNotBuild { errors: vec![error] }
     } else {
         agree(&tests, code)
     };
@@ -134,6 +234,23 @@ fn judge(
         return (Outcome::Unclear { why }, tests);
     }
     (outcome, tests)
+}
+
+/// A table of tests that is made by code still to be written ends the program before any test has a name: as good as not
+/// built. With the innermost place that the trace names.
+fn panic_before_tests(printed: &str) -> Option<BuildError> {
+    let mut lines = printed.lines().skip_while(|line| !line.starts_with("panic: "));
+    let error = BuildError::new(format!("{} (before the first test)", lines.next()?));
+    let place = lines.find_map(|line| {
+        let (file, rest) = line.trim().rsplit_once(':')?;
+        let number = rest.split_whitespace().next()?.parse().ok()?;
+        let name = file.rsplit('/').next()?;
+        (name.ends_with(".go") && line.starts_with('\t')).then(|| (name.to_owned(), number))
+    });
+    Some(match place {
+        Some((file, number)) => error.at(&file, Some(number)),
+        None => error,
+    })
 }
 
 /// Benchmarks are listed too, but do not run.
@@ -167,18 +284,29 @@ fn flag(word: &str) -> &str {
     if let Some(rest) = word.strip_prefix("--") { &word[word.len() - rest.len() - 1..] } else { word }
 }
 
-/// `example.com/x TestA/sub` becomes `go test example.com/x -run ^TestA$/^sub$`.
-fn only(argv: &[String], name: &str) -> Option<Vec<String>> {
-    let (package, test) = name.split_once(' ')?;
-    let pattern: Vec<String> = test.split('/').map(|part| format!("^{}$", quoted(part))).collect();
-    let flags = argv.iter().skip(2).filter(|a| a.starts_with('-') && a.contains('=')).cloned();
-    let mut narrowed: Vec<String> = argv[..2].iter().cloned().chain(flags).collect();
-    narrowed.extend([String::from("-run"), pattern.join("/"), package.to_owned()]);
+/// `example.com/x TestA/sub` becomes `go test -run ^TestA$/^sub$ example.com/x`; several, by their outermost names.
+fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
+    let (mut packages, mut tests): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+    for name in names {
+        let (package, test) = name.split_once(' ')?;
+        packages.push(package);
+        tests.push(test);
+    }
+    packages.sort_unstable();
+    packages.dedup();
+    let pattern = match tests.as_slice() {
+        [one] => one.split('/').map(|part| format!("^{}$", quoted(part))).collect::<Vec<_>>().join("/"),
+        many => {
+            let outermost: std::collections::BTreeSet<String> =
+                many.iter().map(|t| quoted(t.split('/').next().unwrap_or(t))).collect();
+            format!("^(?:{})$", outermost.into_iter().collect::<Vec<_>>().join("|"))
+        }
+    };
+    let flags = step.argv.iter().skip(2).filter(|a| a.starts_with('-') && a.contains('=')).cloned();
+    let mut narrowed: Vec<String> = step.argv[..2].iter().cloned().chain(flags).collect();
+    narrowed.extend([String::from("-run"), pattern]);
+    narrowed.extend(packages.into_iter().map(str::to_owned));
     Some(narrowed)
-}
-
-fn quoted(text: &str) -> String {
-    text.chars().flat_map(|c| r"\.+*?()|[]{}^$".contains(c).then_some('\\').into_iter().chain([c])).collect()
 }
 
 #[cfg(test)]
@@ -194,8 +322,25 @@ mod tests {
 
     #[test]
     fn one_test_is_selected_with_its_package() {
-        let narrowed = only(&argv("go test -tags=x ./..."), "example.com/x TestA/one+one").expect("can select");
+        let step = SuiteStep::new(argv("go test -tags=x ./..."), "/p");
+        let narrowed = select(&step, &["example.com/x TestA/one+one"]).expect("can select");
         assert_eq!(narrowed, ["go", "test", "-tags=x", "-run", r"^TestA$/^one\+one$", "example.com/x"]);
+        let narrowed = select(&step, &["example.com/x TestA/one", "example.com/x TestB"]).expect("can select");
+        assert_eq!(narrowed, ["go", "test", "-tags=x", "-run", "^(?:TestA|TestB)$", "example.com/x"]);
+    }
+
+    #[test]
+    fn a_panic_before_the_first_test_is_told_with_its_place() {
+        let printed = "panic: not written yet\n\ngoroutine 1 [running]:\npov.New(...)\n\t/p/pov/pov.go:9\npov.init()\n\t\
+                       /p/pov/cases_test.go:19 +0x25\nFAIL\tpov\t0.018s\n";
+        let error = panic_before_tests(printed).expect("a panic");
+        assert_eq!(error, BuildError::new("panic: not written yet (before the first test)").at("pov.go", Some(9)));
+        assert_eq!(panic_before_tests("FAIL\tpov\t0.018s\n"), None);
+    }
+
+    #[test]
+    fn a_workspace_names_its_modules_on_one_line_or_on_several() {
+        assert_eq!(used_modules("go 1.22\n\nuse ./a // first\nuse (\n\t.\n\t\"./b c\"\n)\n"), ["./a", ".", "./b c"]);
     }
 
     #[test]

@@ -6,26 +6,28 @@ use futures_util::future::FutureExt as _;
 use serde::Deserialize;
 
 use super::super::build::BuildError;
-use super::super::command::{program, without_wrappers};
+use super::super::command::program;
 use super::super::outcome::{Outcome, State};
 use super::super::report::{Report, Reporting, Terminal, failed, without_colour};
-use super::super::suite::Ecosystem;
-use super::Runner;
+use super::super::step::SuiteStep;
 use super::npm::{Tool, run_tool};
+use super::{Runner, by_command_alone, quoted};
+use crate::languages::JAVASCRIPT;
 use crate::process::Finished;
 
 pub(super) static RUNNER: Runner = Runner {
     name: "jest",
-    ecosystem: Some(Ecosystem::Node),
+    ecosystem: Some(&JAVASCRIPT),
     manifests: &[],
     command: &["npx", "jest"],
+    find: by_command_alone,
     recognises,
-    run: |suite, session| async move { run_tool(&TOOL, suite, session).await }.boxed(),
-    only,
+    run: |step, session| async move { run_tool(&TOOL, step, session).await }.boxed(),
+    select,
+    names_are_paths: true,
 };
 
 pub(super) static TOOL: Tool = Tool {
-    recognises,
     reporting: Reporting {
         program: "jest",
         file: "jest.json",
@@ -35,14 +37,16 @@ pub(super) static TOOL: Tool = Tool {
     },
     flags: |session| {
         let report = session.file(TOOL.reporting.file);
-        Ok(vec![String::from("--json"), format!("--outputFile={}", report.display())])
+        // Watching is what some wrappers do where nothing tells them not to.
+        Ok(vec![String::from("--json"), format!("--outputFile={}", report.display()), String::from("--watchAll=false")])
     },
     options_first: false,
 };
 
 fn recognises(argv: &[String]) -> bool {
-    let argv = without_wrappers(argv);
-    program(argv) == "jest" && !argv.iter().any(|a| a.starts_with("--outputFile") || a.starts_with("--watch"))
+    let by_scripts = program(argv).ends_with("react-scripts") && argv.get(1).is_some_and(|a| a == "test");
+    (program(argv) == "jest" || by_scripts)
+        && !argv.iter().any(|a| a.starts_with("--outputFile") || a.starts_with("--watch"))
 }
 
 /// No report is written when nothing was found.
@@ -53,14 +57,26 @@ pub(super) fn explain(finished: &Finished, code: i32) -> Option<Outcome> {
 }
 
 /// `src/a.test.js > sum > adds` becomes the file and an anchored pattern of the titles.
-pub(super) fn only(argv: &[String], name: &str) -> Option<Vec<String>> {
-    let (file, titles) = name.split_once(" > ")?;
-    let pattern: String = titles
-        .replace(" > ", " ")
-        .chars()
-        .flat_map(|c| r"\.+*?()|[]{}^$/".contains(c).then_some('\\').into_iter().chain([c]))
-        .collect();
-    Some(argv.iter().cloned().chain([file.to_owned(), String::from("-t"), format!("^{pattern}$")]).collect())
+pub(super) fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
+    let mut argv = step.argv.clone();
+    let mut patterns = Vec::new();
+    for name in names {
+        let (file, titles) = name.split_once(" > ")?;
+        patterns.push(quoted(&titles.replace(" > ", " ")));
+        if !argv.iter().any(|word| word == file) {
+            argv.push(file.to_owned());
+        }
+    }
+    argv.extend([String::from("-t"), one_of_titles(&patterns)]);
+    Some(argv)
+}
+
+/// A pattern that matches these titles and no other.
+pub(super) fn one_of_titles(patterns: &[String]) -> String {
+    match patterns {
+        [one] => format!("^{one}$"),
+        many => format!("^(?:{})$", many.join("|")),
+    }
 }
 
 #[derive(Deserialize)]
@@ -148,8 +164,11 @@ mod tests {
 
     #[test]
     fn one_test_is_selected_by_file_and_titles() {
-        let narrowed = only(&argv("npx jest"), "a.test.js > sum > adds (1)").expect("can select");
+        let step = SuiteStep::new(argv("npx jest"), "/p");
+        let narrowed = select(&step, &["a.test.js > sum > adds (1)"]).expect("can select");
         assert_eq!(narrowed, ["npx", "jest", "a.test.js", "-t", r"^sum adds \(1\)$"]);
+        let narrowed = select(&step, &["a.test.js > adds", "a.test.js > halves"]).expect("can select");
+        assert_eq!(narrowed, ["npx", "jest", "a.test.js", "-t", "^(?:adds|halves)$"]);
     }
 
     proptest::proptest! {

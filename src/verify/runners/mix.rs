@@ -9,18 +9,21 @@ use super::super::command::program;
 use super::super::outcome::{Outcome, State};
 use super::super::report::{Report, Reporting, Terminal, failed, without_colour};
 use super::super::session::{Judgement, Session};
-use super::super::suite::{Ecosystem, Suite};
-use super::Runner;
+use super::super::step::SuiteStep;
+use super::{Runner, by_manifest};
+use crate::languages::ELIXIR;
 use crate::process::Finished;
 
 pub(super) static RUNNER: Runner = Runner {
     name: "mix",
-    ecosystem: Some(Ecosystem::Elixir),
+    ecosystem: Some(&ELIXIR),
     manifests: &["mix.exs"],
     command: &["mix", "test"],
+    find: by_manifest,
     recognises,
     run,
-    only,
+    select,
+    names_are_paths: false,
 };
 
 static REPORTING: Reporting =
@@ -33,7 +36,7 @@ fn recognises(argv: &[String]) -> bool {
     program(argv) == "mix" && argv.get(1).is_some_and(|a| a == "test") && !argv.iter().any(|a| a == "--formatter")
 }
 
-fn run<'a>(suite: &'a Suite, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
+fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
     async move {
         // The random name of the private directory makes the module's name one the project cannot have.
         let report = session.file(REPORTING.file);
@@ -48,7 +51,7 @@ fn run<'a>(suite: &'a Suite, session: &'a Session<'a>) -> BoxFuture<'a, Judgemen
         let formatter = formatter.to_string_lossy().into_owned();
         stale::look_twice(session.root());
         let mut argv: Vec<String> = ["elixir", "-r", &formatter, "-S"].map(String::from).to_vec();
-        argv.extend_from_slice(suite.argv());
+        argv.extend_from_slice(step.argv());
         argv.extend(["--formatter", &module, "--formatter", "ExUnit.CLIFormatter"].map(String::from));
         REPORTING.run(session, &argv, &[]).await
     }
@@ -64,6 +67,14 @@ fn explain(finished: &Finished, code: i32) -> Option<Outcome> {
     let all = without_colour(&format!("{}\n{}", finished.stdout.text(), finished.stderr.text()));
     if code == 0 && all.contains("There are no tests to run") {
         return Some(Outcome::NoTests);
+    }
+    // Without Hex nothing is fetched, and that is asked for where nobody answers.
+    if let Some(line) =
+        all.lines().find(|l| l.contains("Could not find Hex") || l.contains("Could not find an SCM for dependency"))
+    {
+        let why = line.trim_start_matches("** (Mix) ").trim().to_owned();
+        let remedy = String::from("install Hex with `mix local.hex --force`, then run `mix deps.get`");
+        return Some(Outcome::CouldNotRun { why: format!("Hex, the package manager, is missing: {why}"), remedy });
     }
     let missing = all.lines().find(|l| l.contains("Can't continue due to errors on dependencies"));
     if let Some(line) = missing {
@@ -112,9 +123,13 @@ fn place(text: &str) -> Option<(String, u32)> {
 }
 
 /// `XTest test adds` is selected by its name; the same name in another module comes along.
-fn only(argv: &[String], name: &str) -> Option<Vec<String>> {
-    let (_, test) = name.split_once(' ')?;
-    Some(argv.iter().cloned().chain([String::from("--only"), format!("test:{test}")]).collect())
+fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
+    let mut argv = step.argv.clone();
+    for name in names {
+        let (_, test) = name.split_once(' ')?;
+        argv.extend([String::from("--only"), format!("test:{test}")]);
+    }
+    Some(argv)
 }
 
 /// Lines `T state module name message`, between `B` and `E`.

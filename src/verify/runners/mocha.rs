@@ -6,29 +6,39 @@ use futures_util::future::FutureExt as _;
 use serde::Deserialize;
 
 use super::super::build::BuildError;
-use super::super::command::{program, without_wrappers};
+use super::super::command::program;
 use super::super::outcome::{Outcome, State};
 use super::super::report::{Report, Reporting, Terminal, failed};
-use super::super::suite::Ecosystem;
-use super::Runner;
 use super::npm::{Tool, run_tool};
+use super::{Runner, by_command_alone, jest, quoted};
+use crate::languages::JAVASCRIPT;
 use crate::process::Finished;
 
 pub(super) static RUNNER: Runner = Runner {
     name: "mocha",
-    ecosystem: Some(Ecosystem::Node),
+    ecosystem: Some(&JAVASCRIPT),
     manifests: &[],
     command: &["npx", "mocha"],
+    find: by_command_alone,
     recognises,
-    run: |suite, session| async move { run_tool(&TOOL, suite, session).await }.boxed(),
-    only: |argv, name| {
-        let (file, title) = name.split_once(" > ")?;
-        Some(argv.iter().cloned().chain([file, "--fgrep", title].map(String::from)).collect())
+    run: |step, session| async move { run_tool(&TOOL, step, session).await }.boxed(),
+    select: |step, names| {
+        let mut argv = step.argv.clone();
+        let mut patterns = Vec::new();
+        for name in names {
+            let (file, title) = name.split_once(" > ")?;
+            patterns.push(quoted(title));
+            if !argv.iter().any(|word| word == file) {
+                argv.push(file.to_owned());
+            }
+        }
+        argv.extend([String::from("--grep"), jest::one_of_titles(&patterns)]);
+        Some(argv)
     },
+    names_are_paths: true,
 };
 
 pub(super) static TOOL: Tool = Tool {
-    recognises,
     reporting: Reporting {
         program: "mocha",
         file: "mocha.json",
@@ -46,8 +56,7 @@ pub(super) static TOOL: Tool = Tool {
 };
 
 fn recognises(argv: &[String]) -> bool {
-    let argv = without_wrappers(argv);
-    matches!(program(argv), "mocha" | "_mocha")
+    matches!(program(argv), "mocha" | "_mocha" | "ts-mocha")
         && !argv.iter().any(|a| a == "--watch" || a == "-w" || a == "--parallel")
 }
 

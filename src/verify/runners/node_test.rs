@@ -7,34 +7,37 @@ use futures_util::future::FutureExt as _;
 use serde::Deserialize;
 
 use super::super::build::BuildError;
-use super::super::command::{program, without_wrappers};
+use super::super::command::program;
 use super::super::outcome::{Outcome, State};
 use super::super::report::{Report, Reporting, Terminal, failed};
 use super::super::session::Session;
-use super::super::suite::Ecosystem;
-use super::Runner;
 use super::npm::{Tool, run_tool};
+use super::{Runner, by_command_alone, quoted};
+use crate::languages::JAVASCRIPT;
 use crate::process::Finished;
 
 pub(super) static RUNNER: Runner = Runner {
     name: "node_test",
-    ecosystem: Some(Ecosystem::Node),
+    ecosystem: Some(&JAVASCRIPT),
     manifests: &[],
     command: &["node", "--test"],
+    find: by_command_alone,
     recognises,
-    run: |suite, session| async move { run_tool(&TOOL, suite, session).await }.boxed(),
-    only: |argv, name| {
-        // Anchored on the last title: the pattern is tried on each title alone in older versions.
-        let title = name.rsplit(" > ").next()?;
-        let at = argv.iter().position(|a| a == "--test")? + 1;
-        let mut narrowed = argv.to_vec();
-        narrowed.insert(at, format!("--test-name-pattern=^{}$", escaped(title)));
+    run: |step, session| async move { run_tool(&TOOL, step, session).await }.boxed(),
+    select: |step, names| {
+        let mut narrowed = step.argv.clone();
+        let at = narrowed.iter().position(|a| a == "--test")? + 1;
+        for name in names {
+            // Anchored on the last title: the pattern is tried on each title alone in older versions.
+            let title = name.rsplit(" > ").next()?;
+            narrowed.insert(at, format!("--test-name-pattern=^{}$", quoted(title)));
+        }
         Some(narrowed)
     },
+    names_are_paths: true,
 };
 
 pub(super) static TOOL: Tool = Tool {
-    recognises,
     reporting: Reporting {
         program: "node --test",
         file: "node.jsonl",
@@ -49,8 +52,7 @@ pub(super) static TOOL: Tool = Tool {
 const REPORTER: &str = include_str!("node_test/reporter.mjs");
 
 fn recognises(argv: &[String]) -> bool {
-    let argv = without_wrappers(argv);
-    program(argv) == "node"
+    matches!(program(argv), "node" | "tsx")
         && argv.iter().any(|a| a == "--test")
         && !argv.iter().any(|a| a.starts_with("--test-reporter"))
 }
@@ -78,10 +80,6 @@ fn explain(finished: &Finished, _code: i32) -> Option<Outcome> {
     } else {
         Outcome::NoTests
     })
-}
-
-fn escaped(title: &str) -> String {
-    title.chars().flat_map(|c| r"\.+*?()|[]{}^$/".contains(c).then_some('\\').into_iter().chain([c])).collect()
 }
 
 #[derive(Deserialize)]
@@ -237,7 +235,7 @@ mod tests {
 
     #[test]
     fn it_knows_its_own_commands() {
-        assert!(recognises(&argv("node --test")) && recognises(&argv("NODE_ENV=test node --test a.js")));
+        assert!(recognises(&argv("node --test")) && recognises(&argv("tsx --test a.ts")));
         assert!(!recognises(&argv("node a.js")) && !recognises(&argv("node --test --test-reporter=tap")));
     }
 

@@ -1,52 +1,59 @@
 //! `pytest`: results from its JUnit report at a private path.
 
-mod junit;
+mod environment;
+mod names;
+mod project;
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 
 use super::super::build::BuildError;
-use super::super::command::{program, without_wrappers};
+use super::super::command::program;
 use super::super::outcome::Outcome;
 use super::super::report::{Reporting, Terminal};
 use super::super::session::{Judgement, Session};
-use super::super::suite::{Ecosystem, Suite};
+use super::super::step::SuiteStep;
 use super::Runner;
+use crate::languages::PYTHON;
 use crate::process::Finished;
 
 pub(super) static RUNNER: Runner = Runner {
     name: "pytest",
-    ecosystem: Some(Ecosystem::Python),
-    manifests: &["pyproject.toml", "pytest.ini"],
+    ecosystem: Some(&PYTHON),
+    manifests: &["pyproject.toml", "pytest.ini", "setup.cfg", "setup.py", "tox.ini"],
     command: &["pytest"],
+    find: project::find,
     recognises,
     run,
-    only,
+    select,
+    names_are_paths: true,
 };
 
 static REPORTING: Reporting = Reporting {
     program: "pytest",
     file: "pytest.xml",
-    parse: |text, _| junit::parse(text),
+    parse: |text, session| names::parse(text, &|file| session.root().join(file).is_file()),
     explain,
     terminal: Terminal::Tells,
 };
 
 fn recognises(argv: &[String]) -> bool {
-    let argv = without_wrappers(argv);
     let words: Vec<&str> = argv.iter().map(String::as_str).collect();
-    matches!(program(argv), "pytest" | "py.test")
+    // `hatch run tests:pytest` names the environment before the program.
+    let own = program(argv).rsplit(':').next().unwrap_or_default();
+    matches!(own, "pytest" | "py.test")
         || (program(argv).starts_with("python") && matches!(words[1..], ["-m", "pytest", ..]))
 }
 
-fn run<'a>(suite: &'a Suite, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
+fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
     async move {
-        let mut argv = suite.argv().to_vec();
-        argv.push(format!("--junitxml={}", session.file(REPORTING.file).display()));
+        let mut more = vec![format!("--junitxml={}", session.file(REPORTING.file).display())];
         // The older family names the file of each test, which makes it possible to run one alone.
-        argv.extend(["-o", "junit_family=xunit1", "-o"].map(String::from));
+        more.extend(["-o", "junit_family=xunit1", "-o"].map(String::from));
         // Not switched off, because options of that plug-in may be in the project's configuration; only elsewhere.
-        argv.push(format!("cache_dir={}", session.file("pytest_cache").display()));
-        REPORTING.run(session, &argv, &[]).await
+        more.push(format!("cache_dir={}", session.file("pytest_cache").display()));
+        // A file that cannot be imported is told of, and does not keep the others from being run.
+        more.push(String::from("--continue-on-collection-errors"));
+        REPORTING.run(session, &step.with_arguments(&more), &[]).await
     }
     .boxed()
 }
@@ -73,11 +80,12 @@ fn explain(finished: &Finished, code: i32) -> Option<Outcome> {
     }
 }
 
-fn only(argv: &[String], name: &str) -> Option<Vec<String>> {
-    name.contains("::").then_some(())?;
+fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
+    names.iter().all(|name| name.contains("::")).then_some(())?;
     // Paths that narrow the suite would widen the selection again.
     let keep = |a: &&String| a.starts_with('-') || !(a.ends_with(".py") || a.contains("::") || a.ends_with('/'));
-    Some(argv.iter().filter(keep).cloned().chain([name.to_owned()]).collect())
+    let names = names.iter().map(|name| (*name).to_owned());
+    Some(step.argv.iter().filter(keep).cloned().chain(names).collect())
 }
 
 #[cfg(test)]
@@ -93,7 +101,6 @@ mod tests {
             (".venv/bin/pytest", true),
             ("python -m pytest -x", true),
             ("python3.11 -m pytest", true),
-            ("uv run pytest", true),
             ("python -m unittest", false),
             ("python", false),
         ] {
@@ -103,7 +110,8 @@ mod tests {
 
     #[test]
     fn one_test_replaces_the_paths_of_the_command() {
-        let narrowed = only(&argv("pytest -q tests/"), "tests/test_a.py::TestK::test_p[a b]").expect("can select");
+        let step = SuiteStep::new(argv("pytest -q tests/"), "/p");
+        let narrowed = select(&step, &["tests/test_a.py::TestK::test_p[a b]"]).expect("can select");
         assert_eq!(narrowed, ["pytest", "-q", "tests/test_a.py::TestK::test_p[a b]"]);
     }
 }

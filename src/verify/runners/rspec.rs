@@ -1,26 +1,31 @@
-//! `rspec`: results from its JSON formatter at a private path.
+//! `rspec`: results from its JSON formatter at a private path. Finds all tests of Ruby; which framework they are written
+//! for is told by what lies about.
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use serde::Deserialize;
 
 use super::super::build::BuildError;
 use super::super::command::program;
+use super::super::detect::{FoundSuite, SearchPlace, Strength};
 use super::super::outcome::{Outcome, State};
 use super::super::report::{Report, Reporting, Terminal, failed};
 use super::super::session::{Judgement, Session};
-use super::super::suite::{Ecosystem, Suite};
-use super::Runner;
+use super::super::step::SuiteStep;
+use super::{Runner, minitest};
+use crate::languages::RUBY;
 use crate::process::Finished;
 use crate::words;
 
 pub(super) static RUNNER: Runner = Runner {
     name: "rspec",
-    ecosystem: Some(Ecosystem::Ruby),
+    ecosystem: Some(&RUBY),
     manifests: &["Gemfile"],
     command: &["bundle", "exec", "rspec"],
-    recognises,
+    find,
+    recognises: |argv| program(argv) == "rspec",
     run,
-    only,
+    select,
+    names_are_paths: true,
 };
 
 static REPORTING: Reporting = Reporting {
@@ -38,14 +43,42 @@ const OUTSIDE: &str = "an error occurred outside of the examples";
 /// Stands for the description of an example that has none.
 const NO_NAME: &str = "(unnamed)";
 
-fn recognises(argv: &[String]) -> bool {
-    let words: Vec<&str> = argv.iter().map(String::as_str).collect();
-    program(argv) == "rspec" || (program(argv) == "bundle" && matches!(words[1..], ["exec", "rspec" | "bin/rspec", ..]))
+fn find(_: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundSuite> {
+    let manifest = ["Gemfile", "gems.rb", "Rakefile"].into_iter().find(|m| place.has(m));
+    let of_gem = || {
+        let names =
+            place.dir.read_dir().into_iter().flatten().flatten().map(|e| e.file_name().to_string_lossy().into_owned());
+        names.filter(|n| n.ends_with(".gemspec")).min()
+    };
+    let specs = minitest::files(place.dir, &["spec"], |stem| stem.ends_with("_spec"));
+    let tests = minitest::test_files(place.dir);
+    let manifest = manifest.map(str::to_owned).or_else(of_gem);
+    let (because, strength) = match (&manifest, specs.first().or(tests.first())) {
+        (Some(manifest), Some(_)) => (manifest.clone(), Strength::Stated),
+        // A task runner alone is anybody's.
+        (Some(manifest), None) if manifest != "Rakefile" => (manifest.clone(), Strength::Nominal),
+        (None, Some(file)) => (file.display().to_string(), Strength::FilesOnly),
+        _ => return None,
+    };
+    let bundled = place.has("Gemfile") || place.has("gems.rb");
+    let with_bundle = |words: &[&str]| {
+        let bundle: &[&str] = if bundled { &["bundle", "exec"] } else { &[] };
+        bundle.iter().chain(words).map(|w| (*w).to_owned()).collect::<Vec<_>>()
+    };
+    let by_rspec = place.has(".rspec") || !specs.is_empty() || tests.is_empty();
+    let argv = if by_rspec { with_bundle(&["rspec"]) } else { minitest::command(place, &tests, &with_bundle) };
+    let mut suite = FoundSuite::of(SuiteStep::new(argv, place.dir), because).with_strength(strength);
+    if by_rspec && !tests.is_empty() {
+        suite.notes.push(format!(
+            "tests for another framework are not run: {} below `test`",
+            crate::words::count(tests.len(), "file")
+        ));
+    }
+    Some(suite)
 }
 
-fn run<'a>(suite: &'a Suite, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
+fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
     async move {
-        let mut argv = suite.argv().to_vec();
         let report = session.file(REPORTING.file).display().to_string();
         let more = session.file("report.rb");
         if let Err(error) = std::fs::write(&more, MORE) {
@@ -53,7 +86,7 @@ fn run<'a>(suite: &'a Suite, session: &'a Session<'a>) -> BoxFuture<'a, Judgemen
         }
         let more = more.display().to_string();
         let reported = ["--require", &more, "--format", "progress", "--format", "json", "--out", &report];
-        argv.extend(reported.map(String::from));
+        let argv = step.with_arguments(&reported.map(String::from));
         let mut judgement = REPORTING.run(session, &argv, &[]).await;
         // What goes wrong before there is a report is told on the terminal alone.
         if let Outcome::DidNotBuild { errors } = &mut judgement.outcome
@@ -67,9 +100,10 @@ fn run<'a>(suite: &'a Suite, session: &'a Session<'a>) -> BoxFuture<'a, Judgemen
     .boxed()
 }
 
-fn explain(finished: &Finished, code: i32) -> Option<Outcome> {
+pub(super) fn explain(finished: &Finished, code: i32) -> Option<Outcome> {
     let err = finished.stderr.text();
-    let line = |what: &str| err.lines().find(|l| l.contains(what)).map(|l| l.trim().to_owned());
+    // Without the place in Bundler that says so.
+    let line = |what: &str| err.lines().find_map(|l| Some(l[l.find(what)?..].trim().to_owned()));
     // Bundler: 7 a gem is missing, 10 no Gemfile.
     let why = line("Could not find").or_else(|| line("Could not locate Gemfile")).or_else(|| line("can't find gem"));
     match (code, why) {
@@ -81,13 +115,20 @@ fn explain(finished: &Finished, code: i32) -> Option<Outcome> {
 }
 
 /// `spec/a_spec.rb A adds` becomes the file and the description, if there is one.
-fn only(argv: &[String], name: &str) -> Option<Vec<String>> {
-    let (file, description) = name.split_once(".rb ").map(|(f, d)| (format!("{f}.rb"), d))?;
-    if description.contains(NO_NAME) {
-        return None;
+fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
+    let keep = |a: &&String| a.starts_with('-') || !(a.contains("_spec.rb") || a.starts_with("spec/"));
+    let mut argv: Vec<String> = step.argv.iter().filter(keep).cloned().collect();
+    for name in names {
+        let (file, description) = name.split_once(".rb ").map(|(f, d)| (format!("{f}.rb"), d))?;
+        if description.contains(NO_NAME) {
+            return None;
+        }
+        if !argv.contains(&file) {
+            argv.push(file);
+        }
+        argv.extend([String::from("-e"), description.to_owned()]);
     }
-    let keep = argv.iter().filter(|a| a.starts_with('-') || !(a.contains("_spec.rb") || a.starts_with("spec/")));
-    Some(keep.cloned().chain([file, String::from("-e"), description.to_owned()]).collect())
+    Some(argv)
 }
 
 #[derive(Deserialize)]
@@ -241,7 +282,7 @@ mod tests {
             (named(red), named(green)),
             ("spec/a_spec.rb A (unnamed)".into(), "spec/a_spec.rb A (unnamed)".into())
         );
-        assert_eq!(only(&argv("rspec"), &named(red)), None);
+        assert_eq!(select(&SuiteStep::new(argv("rspec"), "/p"), &[&named(red)]), None);
         let shared = r#""id":"./spec/a_spec.rb[1:1:1]","full_description":"A ok","status":"passed","file_path":"./spec/support/s.rb""#;
         assert_eq!(named(shared), "spec/a_spec.rb A ok");
     }
@@ -272,7 +313,8 @@ mod tests {
 
     #[test]
     fn one_example_is_selected_by_file_and_description() {
-        let narrowed = only(&argv("bundle exec rspec"), "spec/a_spec.rb A bad").expect("can select");
+        let step = SuiteStep::new(argv("bundle exec rspec"), "/p");
+        let narrowed = select(&step, &["spec/a_spec.rb A bad"]).expect("can select");
         assert_eq!(narrowed, argv("bundle exec rspec spec/a_spec.rb -e 'A bad'"));
     }
 

@@ -2,25 +2,26 @@
 
 use futures_util::future::FutureExt as _;
 
-use super::super::command::{program, without_wrappers};
+use super::super::command::program;
 use super::super::report::{Reporting, Terminal};
-use super::super::suite::Ecosystem;
-use super::Runner;
 use super::jest;
 use super::npm::{Tool, run_tool};
+use super::{Runner, by_command_alone};
+use crate::languages::JAVASCRIPT;
 
 pub(super) static RUNNER: Runner = Runner {
     name: "vitest",
-    ecosystem: Some(Ecosystem::Node),
+    ecosystem: Some(&JAVASCRIPT),
     manifests: &[],
     command: &["npx", "vitest", "run"],
+    find: by_command_alone,
     recognises,
-    run: |suite, session| async move { run_tool(&TOOL, suite, session).await }.boxed(),
-    only: jest::only,
+    run: |step, session| async move { run_tool(&TOOL, step, session).await }.boxed(),
+    select: jest::select,
+    names_are_paths: true,
 };
 
 pub(super) static TOOL: Tool = Tool {
-    recognises,
     reporting: Reporting {
         program: "vitest",
         file: "vitest.json",
@@ -40,7 +41,6 @@ pub(super) static TOOL: Tool = Tool {
 };
 
 fn recognises(argv: &[String]) -> bool {
-    let argv = without_wrappers(argv);
     // Watching and benchmarks are not test runs.
     program(argv) == "vitest"
         && !argv

@@ -3,14 +3,18 @@
 
 use rustix::process::Signal;
 
+use crate::words::lexicon::lexicon;
+
 pub(super) fn is_boilerplate(line: &str) -> bool {
-    BOILERPLATE.iter().any(|words| line.contains(words))
+    lexicon().boilerplate.entries().any(|words| line.contains(words))
 }
 
 /// Is there a word that not every error has?
 pub(super) fn has_content(line: &str) -> bool {
     let is_word = |word: &&str| word.chars().filter(|c| c.is_alphabetic()).count() >= 3;
-    line.split(|c: char| !(c.is_alphanumeric() || c == '_')).filter(is_word).any(|word| !ANYBODYS.contains(&word))
+    line.split(|c: char| !(c.is_alphanumeric() || c == '_'))
+        .filter(is_word)
+        .any(|word| !lexicon().any_error.has_form(word))
 }
 
 /// The signal that a line tells of, in the words of shells and runtimes.
@@ -31,83 +35,3 @@ pub(super) fn signal(line: &str) -> Option<i32> {
     let line = line.to_lowercase();
     WORDS.iter().find(|(words, _)| line.contains(words)).map(|(_, signal)| signal.as_raw())
 }
-
-/// Every failing command says these.
-const BOILERPLATE: &[&str] = &[
-    "could not compile",
-    "previous error",
-    "test failed, to rerun",
-    "test result:",
-    "targets failed",
-    "process didn't exit",
-    "command failed",
-    "npm err!",
-    "npm error",
-    "elifecycle",
-    "make: ***",
-    "exit status",
-    "exit code",
-    "exited with",
-    "build failed",
-    "rust_backtrace",
-    "for more information about this error",
-    "short test summary",
-];
-
-/// Words that could stand in any error.
-const ANYBODYS: &[&str] = &[
-    "error",
-    "errors",
-    "exception",
-    "fatal",
-    "failed",
-    "failure",
-    "failures",
-    "fail",
-    "fails",
-    "panic",
-    "panicked",
-    "assert",
-    "assertion",
-    "assertionerror",
-    "test",
-    "tests",
-    "result",
-    "passed",
-    "pass",
-    "ignored",
-    "the",
-    "with",
-    "and",
-    "for",
-    "was",
-    "not",
-    "left",
-    "right",
-    "line",
-    "file",
-    "main",
-    "most",
-    "recent",
-    "call",
-    "last",
-    "true",
-    "false",
-    "none",
-    "null",
-    "expected",
-    "actual",
-    "got",
-    "but",
-    "runtime",
-    "unknown",
-    "something",
-    "went",
-    "wrong",
-    "abort",
-    "aborted",
-    "aborting",
-    "crash",
-    "crashed",
-    "warning",
-];

@@ -1,0 +1,95 @@
+//! Expectations that stand in a table: which column a name is, and where its cells are.
+
+use std::ops::Range;
+
+use super::sites::{TableSite, TestSource, contains};
+
+impl TestSource {
+    /// The cells that `name` takes its values from, if a table around `at` fills it in. `field` is a part of the row.
+    pub(super) fn cells(&self, at: &Range<usize>, name: &str, field: Option<&str>) -> Vec<Range<usize>> {
+        let around = self.tables.iter().filter(|table| contains(&table.whole, at));
+        around
+            .min_by_key(|table| table.whole.len())
+            .into_iter()
+            .chain(self.tables.iter().filter(|table| contains(&table.whole, at)))
+            .find_map(|table| {
+                let column = self.columns(table).iter().position(|column| *column == name)?;
+                let count = self.columns(table).len();
+                let fields = self.fields(table);
+                let place = field.and_then(|field| fields.iter().position(|known| known == field));
+                let cell = |row: &Range<usize>| match place {
+                    // Without keys the cells stand in the order of the fields.
+                    Some(place) if self.elements(row)?.iter().all(|e| self.pair(e).is_none()) => {
+                        self.elements(row)?.get(place).cloned()
+                    }
+                    _ => self.cell(row, column, count, name, field),
+                };
+                Some(self.rows(table)?.iter().filter_map(cell).collect())
+            })
+            .unwrap_or_default()
+    }
+
+    /// The names of the columns: words of a pattern, or of a text that lists them.
+    fn columns(&self, table: &TableSite) -> Vec<&str> {
+        let text = self.slice(&table.params);
+        let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$'));
+        words.filter(|word| !word.is_empty() && !["mut", "ref", "const", "let", "var"].contains(word)).collect()
+    }
+
+    /// The rows, and the names of their fields where a type in front of them says so.
+    fn rows(&self, table: &TableSite) -> Option<Vec<Range<usize>>> {
+        self.elements(&self.list_of(table))
+    }
+
+    /// `[]struct{ n int; want string }{…}` has the fields `n` and `want`.
+    fn fields(&self, table: &TableSite) -> Vec<String> {
+        let list = self.list_of(table);
+        let text = self.slice(&list);
+        let Some((_, rest)) = text.split_once("struct") else { return Vec::new() };
+        let inside =
+            rest.trim_start().strip_prefix('{').and_then(|rest| rest.split_once('}')).map(|(inside, _)| inside);
+        let lines = inside.unwrap_or_default().split([';', '\n']).map(str::trim).filter(|line| !line.is_empty());
+        let names =
+            lines.filter_map(|line| line.rsplit_once(char::is_whitespace)).flat_map(|(names, _)| names.split(','));
+        names.map(|name| name.trim().to_owned()).collect()
+    }
+
+    fn list_of(&self, table: &TableSite) -> Range<usize> {
+        let text = self.slice(&table.rows).trim_start_matches(['&', '*']);
+        let word = text.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or_default();
+        let mut bound = self.bindings.iter().filter(|b| b.name == word && b.whole.start < table.rows.start);
+        match bound.next_back() {
+            Some(binding) if !word.is_empty() => binding.value.clone(),
+            _ => table.rows.clone(),
+        }
+    }
+
+    fn cell(
+        &self,
+        row: &Range<usize>,
+        column: usize,
+        columns: usize,
+        name: &str,
+        field: Option<&str>,
+    ) -> Option<Range<usize>> {
+        let key = field.unwrap_or(name);
+        if let Some(elements) = self.elements(row) {
+            let keyed = elements
+                .iter()
+                .filter_map(|e| self.pair(e))
+                .find(|(k, _)| self.slice(k).trim_matches(['"', '\'', ':']) == key);
+            if let Some((_, value)) = keyed {
+                return Some(value);
+            }
+            let is_list =
+                self.slice(row).starts_with(['(', '[', '{', '&']) || self.slice(row).starts_with("pytest.param");
+            if is_list && field.is_none() && columns > 1 {
+                return elements.get(column).cloned();
+            }
+        }
+        match self.pair(row) {
+            Some((key, value)) if columns == 2 => Some(if column == 0 { key } else { value }),
+            _ => (columns == 1 && field.is_none()).then(|| row.clone()),
+        }
+    }
+}

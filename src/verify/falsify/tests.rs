@@ -1,0 +1,449 @@
+use super::*;
+
+fn tests(file: &str, source: &str, names: &[&str]) -> FalsifiableTests {
+    let names: Vec<TestName> = names.iter().map(|name| TestName::from(*name)).collect();
+    FalsifiableTests::find(Path::new(file), source, &names).expect("a language we know")
+}
+
+/// Every change of expectations that can be made, as the lines that differ.
+fn changed(file: &str, source: &str, name: &str) -> Vec<String> {
+    let tests = tests(file, source, &[name]);
+    assert!(tests.missing.is_empty(), "{file}: {name} was not found\n{:#?}", tests.source.sites);
+    let mut tried = Vec::new();
+    let mut all = Vec::new();
+    loop {
+        let made = tests.with_changed_expectations(&mut fastrand::Rng::with_seed(3), &[0], &tried);
+        let [test] = made.tests.as_slice() else { return all };
+        tried.push((0, test.choice));
+        let sure = if test.is_sure { "" } else { "? " };
+        let new = made.text.lines().zip(source.lines()).find(|(new, old)| new != old);
+        all.push(format!("{sure}{}", new.map_or("nothing", |(new, _)| new.trim())));
+    }
+}
+
+fn failing(file: &str, source: &str, name: &str) -> String {
+    let tests = tests(file, source, &[name]);
+    assert!(tests.missing.is_empty(), "{file}: {name} was not found\n{:#?}", tests.source.sites);
+    tests.with_failing_assertions(&mut fastrand::Rng::with_seed(3), &[0]).text
+}
+
+const RUST: &str = r#"
+const LIMIT: u32 = 40;
+mod roman {
+    #[test]
+    fn nine_is_ix() {
+        assert_eq!(demo::roman(9), "IX");
+    }
+    #[test]
+    fn bound() {
+        let expected = vec![1, 2];
+        let input = 7;
+        assert_eq!(demo::list(input), expected);
+        assert_eq!(demo::same(input), input);
+    }
+    #[test]
+    fn table() -> Result<(), String> {
+        for (input, expected) in [(1, "I"), (5, "V")] {
+            assert_eq!(demo::roman(input), expected, "for {input}");
+        }
+        assert!(demo::is_roman("X"));
+        Ok(())
+    }
+    #[test]
+    #[should_panic(expected = "too large")]
+    fn panics() {
+        demo::roman(4000);
+    }
+    #[test]
+    fn limits() {
+        if cfg!(windows) {
+            assert_eq!(demo::limit(), 3);
+        }
+        assert_eq!(demo::limit(), LIMIT)
+    }
+}
+"#;
+
+#[test]
+fn rust_tests_expect_something_else() {
+    let of = |name: &str| changed("tests/a.rs", RUST, &format!("demo::a roman::{name}"));
+    insta::assert_snapshot!(
+        ["nine_is_ix", "bound", "table", "panics", "limits"].map(|name| format!("{name}: {:?}", of(name))).join("\n")
+    );
+    insta::assert_snapshot!(
+        ["nine_is_ix", "table", "panics", "limits"]
+            .map(|name| failing("tests/a.rs", RUST, &format!("demo::a roman::{name}")))
+            .join("\n----\n")
+    );
+}
+
+const PYTHON: &str = r#"
+import pytest, unittest
+
+CASES = [(1, "I"), (2, "II")]
+
+def test_plain():
+    assert roman(9) == "IX"
+
+@pytest.mark.parametrize("n, expected", [(1, "I"), (2, "II")])
+def test_rows(n, expected):
+    assert roman(n) == expected
+
+def test_loop():
+    for n, expected in CASES:
+        assert roman(n) == expected
+
+def test_raises():
+    with pytest.raises(ValueError):
+        roman(-1)
+
+def test_truth():
+    assert is_roman("X")
+    assert roman(None) is None
+
+class RomanTest(unittest.TestCase):
+    def test_method(self):
+        expected = {"a": [1, 2]}
+        self.assertEqual(parse("a"), expected)
+
+    def test_skips(self):
+        if not ready():
+            return
+        self.assertTrue(parse("b"))
+"#;
+
+#[test]
+fn python_tests_expect_something_else() {
+    let names = [
+        "test_plain",
+        "test_rows[1-I]",
+        "test_loop",
+        "test_raises",
+        "test_truth",
+        "RomanTest::test_method",
+        "RomanTest::test_skips",
+    ];
+    let of = |name: &str| changed("tests/test_a.py", PYTHON, &format!("tests/test_a.py::{name}"));
+    insta::assert_snapshot!(names.map(|name| format!("{name}: {:?}", of(name))).join("\n"));
+    insta::assert_snapshot!(
+        ["test_plain", "test_raises", "RomanTest::test_method", "RomanTest::test_skips"]
+            .map(|name| failing("tests/test_a.py", PYTHON, &format!("tests/test_a.py::{name}")))
+            .join("\n----\n")
+    );
+}
+
+/// A value that has no literal to change is replaced, on the side that the form of the assertion names, or on the one
+/// where nothing is called. Which of two calls is the expected one nobody knows.
+#[test]
+fn what_is_expected_without_a_literal_is_replaced_as_a_whole() {
+    for (file, source, name, wanted) in [
+        ("test_a.py", "def test_t():\n    assert rows(3) == TABLE[:3]\n", "test_a.py::test_t", "assert rows(3) == '"),
+        ("test_a.py", "def test_t():\n    assert f(1) == g(1)\n", "test_a.py::test_t", "assert not (f(1) == g(1))"),
+        (
+            "a.test.js",
+            "test('t', () => {\n  expect(f()).toEqual(g());\n});\n",
+            "a.test.js > t",
+            "expect(f()).toEqual('",
+        ),
+        ("a_test.rb", "def test_t\n  assert_equal TABLE, rows\nend\n", "ATest#test_t", "assert_equal '"),
+        ("a_test.exs", "test \"t\" do\n  assert rows(3) == table\nend\n", "ATest test t", "assert rows(3) == \""),
+    ] {
+        let all = changed(file, source, name);
+        assert!(all.iter().any(|line| line.starts_with(wanted)), "{source}: {all:?}");
+    }
+}
+
+#[test]
+fn a_test_is_found_in_groups_within_groups_and_behind_quotes_in_its_title() {
+    let javascript = "describe('A', () => {\n  describe('list when:', () => {\n    describe('c', () => {\n      \
+                      test('says \\'x\\'', () => {\n        expect(f()).toBe(1);\n      });\n    });\n  });\n});\n";
+    let elixir = "defmodule ATest do\n  test \"says 'Hello'\" do\n    assert f() == 1\n  end\nend\n";
+    let ruby = "describe A do\n  context \"when: b\" do\n    it \"gives 'c'\" do\n      expect(f).to eq 1\n    end\n  end\nend\n";
+    for (file, source, name) in [
+        ("a.test.js", javascript, "a.test.js > A > list when: > c > says 'x'"),
+        ("test/a_test.exs", elixir, "ATest test says 'Hello'"),
+        ("spec/a_spec.rb", ruby, "spec/a_spec.rb A when: b gives 'c'"),
+    ] {
+        assert!(!changed(file, source, name).is_empty(), "{name}");
+    }
+}
+
+#[test]
+fn a_test_that_skips_itself_says_so() {
+    let go = "package a\n\nfunc TestA(t *testing.T) {\n\tfor _, c := range cases {\n\t\tt.Run(c.name, func(t *testing.T) {\n\t\t\t\
+              t.Skip(\"later\")\n\t\t})\n\t}\n}\n\nfunc TestB(t *testing.T) {\n\tif A() != 1 {\n\t\tt.Fail()\n\t}\n}\n";
+    let python = "@pytest.mark.skip\ndef test_a():\n    assert f() == 1\n\n\ndef test_b():\n    assert f() == 1\n";
+    for (file, source, skips, runs) in [
+        ("a_test.go", go, "example.com/a TestA/one", "example.com/a TestB"),
+        ("test_a.py", python, "test_a.py::test_a", "test_a.py::test_b"),
+    ] {
+        let tests = FalsifiableTests::whole_file(Path::new(file), source).expect("a language we know");
+        assert!(tests.may_skip(&TestName::from(skips)) && !tests.may_skip(&TestName::from(runs)), "{source}");
+    }
+}
+
+/// A condition around an assertion may keep it from being run; one of all rows is, whichever that may be.
+#[test]
+fn an_assertion_in_a_branch_is_no_sure_one_and_all_rows_can_be_changed_at_once() {
+    let source = "package a\n\nvar cases = []struct {\n\tin   string\n\tout  int\n\tfails bool\n}{\n\t{\"1\", 1, false},\n\t\
+                  {\"x\", 0, true},\n}\n\nfunc TestA(t *testing.T) {\n\tfor _, c := range cases {\n\t\tout, err := Parse(c.in)\n\t\t\
+                  if c.fails {\n\t\t\tif err == nil {\n\t\t\t\tt.Error(\"no error\")\n\t\t\t}\n\t\t} else {\n\t\t\t\
+                  if out != c.out {\n\t\t\t\tt.Error(out)\n\t\t\t}\n\t\t}\n\t}\n}\n";
+    let name = "example.com/a TestA";
+    assert!(changed("a_test.go", source, name).iter().all(|line| line.starts_with("? ")));
+    let found = tests("a_test.go", source, &[name]);
+    let text = found.with_all_expectations_changed(&mut fastrand::Rng::with_seed(3), &[0]).text;
+    assert!(!text.contains("{\"1\", 1, false}") && !text.contains("{\"x\", 0, true}"), "{text}");
+}
+
+const JAVASCRIPT: &str = r#"
+import { roman } from './roman';
+const test = require('node:test');
+
+describe('roman', () => {
+  test('nine', () => assert.equal(roman(9), 'IX'));
+  it('bound', async () => {
+    const expected = [1, { a: null }];
+    expect(await list()).toEqual(expected);
+  });
+  test.each([[1, 'I'], [2, 'II']])('gives %i', (n, expected) => {
+    expect(roman(n)).toBe(expected);
+  });
+  it('throws', function () {
+    expect(() => roman(-1)).toThrow('too small');
+  });
+  it(`truth`, () => {
+    expect(isRoman('X')).toBeTruthy();
+    expect(roman('')).not.toBe(4);
+    assert(isRoman('V'))
+  });
+});
+"#;
+
+#[test]
+fn javascript_tests_expect_something_else() {
+    let names = ["nine", "bound", "gives 1", "throws", "truth"];
+    let of = |name: &str| changed("a.test.js", JAVASCRIPT, &format!("a.test.js > roman > {name}"));
+    insta::assert_snapshot!(names.map(|name| format!("{name}: {:?}", of(name))).join("\n"));
+    insta::assert_snapshot!(
+        ["nine", "bound", "truth"]
+            .map(|name| failing("a.test.js", JAVASCRIPT, &format!("a.test.js > roman > {name}")))
+            .join("\n----\n")
+    );
+}
+
+const GO: &str = "package a
+
+func TestNine(t *testing.T) {
+	if got := Roman(9); got != \"IX\" {
+		t.Fatalf(\"got %s\", got)
+	}
+}
+
+func TestRows(t *testing.T) {
+	cases := []struct{ n int; want string }{{n: 1, want: \"I\"}, {n: 2, want: \"II\"}}
+	for _, tc := range cases {
+		t.Run(tc.want, func(t *testing.T) {
+			if got := Roman(tc.n); got != tc.want {
+				t.Errorf(\"got %s\", got)
+			}
+		})
+	}
+}
+";
+
+const RUBY: &str = "
+RSpec.describe Roman do
+  context \"with units\" do
+    it \"knows nine\" do
+      expect(Roman.of(9)).to eq \"IX\"
+    end
+
+    it(\"is nil\") { expect(Roman.of(nil)).to be_nil }
+  end
+end
+
+class RomanTest < Minitest::Test
+  def test_nine
+    expected = 'IX'
+    assert_equal expected, Roman.of(9)
+  end
+end
+";
+
+const ELIXIR: &str = "
+defmodule RomanTest do
+  use ExUnit.Case
+
+  describe \"units\" do
+    test \"nine\" do
+      assert Roman.of(9) == \"IX\"
+    end
+
+    test \"match\" do
+      assert {:ok, 5} = Roman.parse(\"V\")
+    end
+  end
+end
+";
+
+#[test]
+fn go_ruby_and_elixir_tests_expect_something_else() {
+    let rows = [
+        ("a_test.go", GO, "example.com/a TestNine"),
+        ("a_test.go", GO, "example.com/a TestRows/I"),
+        ("spec/a_spec.rb", RUBY, "spec/a_spec.rb Roman with units knows nine"),
+        ("spec/a_spec.rb", RUBY, "spec/a_spec.rb Roman with units is nil"),
+        ("spec/a_spec.rb", RUBY, "RomanTest#test_nine"),
+        ("test/a_test.exs", ELIXIR, "RomanTest test units nine"),
+        ("test/a_test.exs", ELIXIR, "RomanTest test units match"),
+    ];
+    insta::assert_snapshot!(
+        rows.map(|(file, source, name)| format!("{name}: {:?}", changed(file, source, name))).join("\n")
+    );
+    insta::assert_snapshot!(rows.map(|(file, source, name)| failing(file, source, name)).join("\n----\n"));
+}
+
+#[test]
+fn the_placebo_adds_a_comment_and_moves_nothing() {
+    let tests = tests("tests/test_a.py", PYTHON, &["tests/test_a.py::test_plain"]);
+    let text = tests.placebo(&mut fastrand::Rng::with_seed(1));
+    let added = text.strip_prefix(PYTHON).expect("all of it is there");
+    assert!(added.starts_with("# ") && added.lines().count() == 1, "{added}");
+}
+
+/// How much of a checked-out track can be made wrong, and whether what is made can still be read.
+/// `FALSIFY_TRACKS=DIR:DIR cargo test --lib falsify::tests::how_much -- --ignored --nocapture`
+#[test]
+#[ignore = "needs checked-out tracks"]
+#[expect(clippy::print_stdout, reason = "the figures are what it is for")]
+fn how_much_of_a_track_can_be_made_wrong() {
+    let tracks = std::env::var("FALSIFY_TRACKS").expect("FALSIFY_TRACKS names checked-out tracks");
+    for track in tracks.split(':') {
+        let (mut tests, mut by_value, mut sure, mut by_assertion, mut neither, mut broken) =
+            (0, 0, 0, 0, 0, Vec::new());
+        for file in test_files(Path::new(track)) {
+            let Ok(text) = std::fs::read_to_string(&file) else { continue };
+            let Some(found) = FalsifiableTests::whole_file(&file, &text) else { continue };
+            let has_assertion = |site: &usize| {
+                let whole = &found.source.sites[*site].whole;
+                found.source.assertions.iter().any(|a| sites::contains(whole, &a.range))
+            };
+            let all: Vec<usize> = (0..found.targets.len()).filter(|t| has_assertion(&found.targets[*t].site)).collect();
+            let parses = |text: &str| {
+                let language = Language::of_path(&file).expect("it was read before");
+                language.parse(&file, text).is_some_and(|tree| !tree.has_errors())
+            };
+            let was_whole = parses(&text);
+            let mut dice = fastrand::Rng::with_seed(11);
+            let changed = found.with_changed_expectations(&mut dice, &all, &[]);
+            let added = found.with_failing_assertions(&mut dice, &all);
+            tests += all.len();
+            by_value += changed.tests.len();
+            sure += changed.tests.iter().filter(|t| t.is_sure).count();
+            by_assertion += added.tests.len();
+            let made: std::collections::BTreeSet<usize> =
+                changed.tests.iter().chain(&added.tests).map(|t| t.target).collect();
+            neither += all.len() - made.len();
+            for (what, made) in
+                [("value", &changed.text), ("assertion", &added.text), ("placebo", &found.placebo(&mut dice))]
+            {
+                if was_whole && !parses(made) {
+                    broken.push(format!("{what} {}", file.display()));
+                }
+            }
+        }
+        println!(
+            "{track}: {tests} tests, {by_value} by value ({sure} surely), {by_assertion} by assertion, {neither} by neither; broken: {broken:#?}"
+        );
+    }
+}
+
+fn test_files(dir: &Path) -> Vec<std::path::PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(dir).into_iter().flatten().flatten() {
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if path.is_dir() {
+            if name != ".meta" && name != "node_modules" {
+                files.extend(test_files(&path));
+            }
+        } else if name.contains("_test.")
+            || name.contains("test_")
+            || name.contains(".spec.")
+            || path.parent().is_some_and(|p| p.ends_with("tests"))
+        {
+            files.push(path);
+        }
+    }
+    files
+}
+
+const JAVA: &str = r#"
+class RomanTest {
+    @Test
+    public void nine() {
+        assertEquals("IX", Roman.of(9));
+    }
+
+    @Test
+    public void told() {
+        assertEquals("nine is IX", "IX", Roman.of(9));
+    }
+
+    @Test(expected = IllegalArgumentException.class)
+    public void below() {
+        Roman.of(-1);
+    }
+
+    @Nested
+    class Signs {
+        @Test
+        void thrown() {
+            assertThrows(IllegalArgumentException.class, () -> Roman.of(-1));
+        }
+    }
+}
+"#;
+
+const CPP: &str = r#"
+TEST(RomanTest, Nine) {
+    EXPECT_EQ(roman(9), "IX");
+}
+
+TEST(OtherTest, Nine) {
+    EXPECT_EQ(roman(9), "VIIII");
+}
+
+TEST_CASE("ten") {
+    REQUIRE(roman(10) == "X");
+}
+
+int main() {
+    assert(roman(1) == "I");
+    return 0;
+}
+"#;
+
+#[test]
+fn java_and_cpp_tests_expect_something_else() {
+    let (java, cpp) = ("src/test/java/demo/RomanTest.java", "tests/roman_test.cpp");
+    for (file, source, name, before, after) in [
+        (java, JAVA, "demo.RomanTest#nine", "assertEquals(\"IX", "\", Roman.of(9));"),
+        // A message is no expectation.
+        (java, JAVA, "demo.RomanTest#told", "assertEquals(\"nine is IX\", \"IX", "\", Roman.of(9));"),
+        (java, JAVA, "demo.RomanTest#below", "@Test", ""),
+        (java, JAVA, "demo.RomanTest$Signs#thrown", "assertThrows(ArrayStoreException.class", "Roman.of(-1));"),
+        (cpp, CPP, "RomanTest.Nine", "EXPECT_EQ(roman(9), \"IX", "\");"),
+        (cpp, CPP, "Values/OtherTest.Nine/0", "EXPECT_EQ(roman(9), \"VIIII", "\");"),
+        (cpp, CPP, "ten", "REQUIRE(roman(10) == \"X", "\");"),
+        (cpp, CPP, "roman_test", "assert(roman(1) == \"I", "\");"),
+    ] {
+        let lines = changed(file, source, name);
+        assert!(!lines.is_empty(), "{name} cannot be made wrong");
+        assert!(lines.iter().all(|line| line.starts_with(before) && line.ends_with(after)), "{name}: {lines:?}");
+    }
+    assert!(failing(java, JAVA, "demo.RomanTest#nine").contains("assertEquals("));
+    assert_eq!(failing(java, JAVA, "demo.RomanTest#below"), JAVA, "one more exception would change nothing");
+    assert!(failing(cpp, CPP, "roman_test").contains("int main() { if ("));
+}

@@ -1,0 +1,234 @@
+//! JUnit XML, the report that nearly every runner can write. Read into cases; what a case is called is for the runner
+//! to say, because each fills the attributes in its own way.
+
+use quick_xml::Reader;
+use quick_xml::events::{BytesStart, Event};
+
+use super::outcome::State;
+use super::report::{Report, failed};
+
+/// One `testcase` element.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct JunitCase {
+    /// The names of the suites around it, outermost first.
+    pub(super) suites: Vec<String>,
+    pub(super) classname: String,
+    pub(super) name: String,
+    /// Of the case, else of the nearest suite that tells one.
+    pub(super) file: String,
+    /// What is inside that is neither properties nor captured output.
+    pub(super) verdict: Option<JunitVerdict>,
+    /// `disabled` or `notrun`, where a report says so without an element.
+    pub(super) status: String,
+    /// What it wrote to standard output, where the report has it.
+    pub(super) output: String,
+}
+
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub(super) struct JunitVerdict {
+    pub(super) kind: VerdictKind,
+    pub(super) message: String,
+    pub(super) body: String,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) enum VerdictKind {
+    #[default]
+    Failure,
+    Error,
+    Skipped,
+}
+
+/// How names are made of attributes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Naming {
+    /// File, the titles around it and its own: `a.test.ts > sums > adds`.
+    Titles,
+    /// What the report has: its file or class, and its name.
+    General,
+}
+
+/// Every case of a document; `None` if it is not whole.
+pub(super) fn parse(xml: &str) -> Option<Vec<JunitCase>> {
+    let mut reader = Reader::from_str(xml);
+    let mut cases: Vec<JunitCase> = Vec::new();
+    let mut suites: Vec<(String, String)> = Vec::new();
+    let mut case: Option<JunitCase> = None;
+    let mut inside = None;
+    let (mut depth, mut seen_root) = (0_usize, false);
+    loop {
+        let event = reader.read_event().ok()?;
+        match &event {
+            Event::Start(e) | Event::Empty(e) => {
+                let is_empty = matches!(event, Event::Empty(_));
+                depth += usize::from(!is_empty);
+                match e.local_name().as_ref() {
+                    "testsuites" => seen_root = true,
+                    "testsuite" => {
+                        seen_root = true;
+                        if !is_empty {
+                            suites.push((attribute(e, "name"), attribute(e, "file")));
+                        }
+                    }
+                    "testcase" => {
+                        let own = attribute(e, "file");
+                        let around = suites.iter().rev().map(|(_, file)| file).find(|file| !file.is_empty());
+                        let new = JunitCase {
+                            suites: suites.iter().map(|(name, _)| name.clone()).collect(),
+                            classname: attribute(e, "classname"),
+                            name: attribute(e, "name"),
+                            file: if own.is_empty() { around.cloned().unwrap_or_default() } else { own },
+                            verdict: None,
+                            status: attribute(e, "status"),
+                            output: String::new(),
+                        };
+                        if is_empty { cases.push(new) } else { case = Some(new) }
+                    }
+                    name => {
+                        if let (Some(kind), Some(case)) = (VerdictKind::of(name), &mut case) {
+                            case.verdict =
+                                Some(JunitVerdict { kind, message: attribute(e, "message"), body: String::new() });
+                            inside = (!is_empty).then_some(Inside::Verdict);
+                        } else if name == "system-out" {
+                            inside = (!is_empty).then_some(Inside::Output);
+                        }
+                    }
+                }
+            }
+            Event::Text(text) => add_text(&mut case, inside, text),
+            Event::CData(text) => add_text(&mut case, inside, text),
+            Event::GeneralRef(reference) => {
+                let known = quick_xml::escape::resolve_predefined_entity(reference).map(str::to_owned);
+                let char_ref = reference.resolve_char_ref().ok().flatten().map(String::from);
+                add_text(&mut case, inside, &known.or(char_ref).unwrap_or_default());
+            }
+            Event::End(e) => {
+                depth = depth.checked_sub(1)?;
+                match e.local_name().as_ref() {
+                    "system-out" => inside = None,
+                    name if VerdictKind::of(name).is_some() => inside = None,
+                    "testcase" => cases.push(case.take()?),
+                    "testsuite" => drop(suites.pop()),
+                    _ => {}
+                }
+            }
+            Event::Eof => break,
+            _ => {}
+        }
+    }
+    (seen_root && depth == 0).then_some(cases)
+}
+
+/// A report of these cases, named as the runner has it.
+pub(super) fn into_report(cases: &[JunitCase], naming: Naming) -> Report {
+    let mut report = Report::default();
+    for case in cases {
+        report.add(&case.name_by(naming), case.state());
+    }
+    report
+}
+
+impl JunitCase {
+    pub(super) fn state(&self) -> State {
+        match &self.verdict {
+            None if matches!(self.status.as_str(), "disabled" | "notrun") => State::Skipped,
+            None => State::Passed,
+            Some(JunitVerdict { kind: VerdictKind::Skipped, .. }) => State::Skipped,
+            Some(JunitVerdict { message, body, .. }) if body.contains(message.as_str()) => failed(body),
+            Some(JunitVerdict { message, body, .. }) => failed(format!("{message}\n{body}")),
+        }
+    }
+
+    fn name_by(&self, naming: Naming) -> String {
+        let mut parts: Vec<&str> = Vec::new();
+        match naming {
+            Naming::Titles => {
+                parts.push(&self.file);
+                parts.extend(self.suites.iter().map(String::as_str).filter(|s| *s != self.file));
+            }
+            Naming::General => {
+                parts.push(&self.file);
+                parts.push(&self.classname);
+            }
+        }
+        parts.push(&self.name);
+        parts.retain(|part| !part.is_empty());
+        parts.dedup();
+        parts.join(" > ")
+    }
+}
+
+impl VerdictKind {
+    fn of(element: &str) -> Option<Self> {
+        match element {
+            "failure" => Some(Self::Failure),
+            "error" => Some(Self::Error),
+            "skipped" => Some(Self::Skipped),
+            _ => None,
+        }
+    }
+}
+
+/// Which element of a case the text belongs to.
+#[derive(Debug, Clone, Copy)]
+enum Inside {
+    Verdict,
+    Output,
+}
+
+fn add_text(case: &mut Option<JunitCase>, inside: Option<Inside>, text: &str) {
+    let (Some(case), Some(inside)) = (case, inside) else { return };
+    match (inside, &mut case.verdict) {
+        (Inside::Output, _) => case.output.push_str(text),
+        (Inside::Verdict, Some(verdict)) => verdict.body.push_str(text),
+        (Inside::Verdict, None) => {}
+    }
+}
+
+fn attribute(element: &BytesStart<'_>, name: &str) -> String {
+    let found = element.attributes().flatten().find(|a| a.key.as_ref() == name);
+    let raw = found.map(|a| a.value.into_owned()).unwrap_or_default();
+    quick_xml::escape::unescape(&raw).map_or_else(|_| raw.clone(), std::borrow::Cow::into_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::outcome::TestName;
+    use super::*;
+
+    const RUN: &str = r#"<?xml version="1.0"?><testsuites name="bun test"><testsuite name="a.test.ts" file="a.test.ts">
+        <testsuite name="sums" file="a.test.ts"><testcase name="adds" classname="sums" file="a.test.ts" />
+        <testcase name="bad" classname="sums"><failure message="no"><![CDATA[expected <3>]]></failure></testcase>
+        <testcase name="later" classname="sums"><skipped /></testcase></testsuite></testsuite></testsuites>"#;
+
+    #[test]
+    fn names_are_made_of_what_the_report_has() {
+        let cases = parse(RUN).expect("whole");
+        let titles = into_report(&cases, Naming::Titles).tests;
+        assert_eq!(titles[&TestName::from("a.test.ts > sums > adds")], State::Passed);
+        assert!(
+            matches!(&titles[&TestName::from("a.test.ts > sums > bad")], State::Failed(m) if m == "no\nexpected <3>")
+        );
+        assert_eq!(titles[&TestName::from("a.test.ts > sums > later")], State::Skipped);
+        let general = into_report(
+            &parse(r#"<testsuite><testcase classname="x.YTest" name="adds()"/></testsuite>"#).expect("whole"),
+            Naming::General,
+        );
+        assert_eq!(general.tests.keys().collect::<Vec<_>>(), [&TestName::from("x.YTest > adds()")]);
+    }
+
+    #[test]
+    fn half_a_report_is_none() {
+        for cut in (0..RUN.len() - 1).filter(|i| RUN.is_char_boundary(*i)) {
+            assert_eq!(parse(&RUN[..cut]), None, "cut at {cut}");
+        }
+        assert_eq!(parse("<html></html>"), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_report_is_too_odd(text in super::super::garbage::garbage(RUN)) {
+            let _ = parse(&text).map(|cases| into_report(&cases, Naming::General));
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! `ava`: results as TAP, which AVA itself writes to its standard output; what tests print goes elsewhere.
+
+use std::path::{Path, PathBuf};
+
+use futures_util::future::{BoxFuture, FutureExt as _};
+
+use super::super::build::BuildError;
+use super::super::command::program;
+use super::super::detect::read_small;
+use super::super::outcome::{Outcome, State};
+use super::super::report::{Report, Reporting, Terminal, failed};
+use super::super::sealed::{Role, role};
+use super::super::session::{Judgement, Session};
+use super::super::step::SuiteStep;
+use super::{Runner, by_command_alone};
+use crate::languages::JAVASCRIPT;
+use crate::process::Finished;
+
+pub(super) static RUNNER: Runner = Runner {
+    name: "ava",
+    ecosystem: Some(&JAVASCRIPT),
+    manifests: &[],
+    command: &["npx", "ava"],
+    find: by_command_alone,
+    recognises: |argv| program(argv) == "ava" && !argv.iter().any(|a| a == "--watch" || a == "-w" || a == "--tap"),
+    run,
+    select,
+    names_are_paths: true,
+};
+
+static REPORTING: Reporting = Reporting {
+    program: "ava",
+    file: "ava.tap",
+    parse: |text, session| parse(text, &test_files(session.root())),
+    explain,
+    terminal: Terminal::Silent,
+};
+
+fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
+    async move {
+        let argv = step.with_arguments(&[String::from("--tap")]);
+        let finished = session.run_into(REPORTING.file, &argv, &[]).await;
+        REPORTING.judge(session, &finished)
+    }
+    .boxed()
+}
+
+fn explain(finished: &Finished, code: i32) -> Option<Outcome> {
+    let err = finished.stderr.text();
+    (code != 0 && err.contains("Couldn’t find any")).then_some(Outcome::NoTests)
+}
+
+/// By file and title; `*` in a title would match more than itself.
+fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
+    let mut argv = step.argv.clone();
+    for name in names {
+        let (file, title) = name.split_once(" > ")?;
+        argv.push(format!("--match={title}"));
+        if !argv.iter().any(|word| word == file) {
+            argv.push(file.to_owned());
+        }
+    }
+    Some(argv)
+}
+
+/// One line of TAP with what is indented below it.
+struct TapPoint<'a> {
+    passed: bool,
+    title: &'a str,
+    directive: &'a str,
+    below: Vec<&'a str>,
+}
+
+/// `None` without the plan, which comes last.
+fn parse(text: &str, files: &[AvaTestFile]) -> Option<Report> {
+    let mut points: Vec<TapPoint<'_>> = Vec::new();
+    let mut plan = false;
+    for line in text.lines() {
+        let passed = line.starts_with("ok ");
+        if passed || line.starts_with("not ok ") {
+            let (_, rest) = line.split_once(" - ")?;
+            let (title, directive) = rest.rsplit_once(" # ").unwrap_or((rest, ""));
+            points.push(TapPoint { passed, title: title.trim(), directive, below: Vec::new() });
+        } else if let (Some(point), true) = (points.last_mut(), line.starts_with("  ")) {
+            point.below.push(line);
+        }
+        plan |= line.starts_with("1..");
+    }
+    plan.then_some(())?;
+    let mut report = Report::default();
+    let mut uncaught: Option<&str> = None;
+    for point in &points {
+        // A file that could not be run: what was thrown, then how it ended.
+        if !point.passed
+            && let Some((file, _)) = point.title.split_once(" exited ")
+        {
+            let error = BuildError::new(uncaught.take().unwrap_or(point.title)).at(file, None);
+            report.errors.push(error);
+            continue;
+        }
+        if !point.passed && is_thrown(point.title) {
+            uncaught = Some(point.title);
+            continue;
+        }
+        let state = match point.directive {
+            "SKIP" | "TODO" => State::Skipped,
+            _ if point.passed => State::Passed,
+            _ => failed(point.below.iter().map(|l| l.trim_start_matches("  ")).collect::<Vec<_>>().join("\n")),
+        };
+        report.add(&name_of(point.title, files), state);
+    }
+    report.errors.extend(uncaught.map(BuildError::new));
+    Some(report)
+}
+
+/// `Error [ERR_MODULE_NOT_FOUND]: …`, `TypeError: …`: no title of a test.
+fn is_thrown(title: &str) -> bool {
+    let kind = title.split([':', ' ']).next().unwrap_or_default();
+    kind.ends_with("Error") && kind.chars().all(char::is_alphanumeric) && title.contains(": ")
+}
+
+struct AvaTestFile {
+    path: String,
+    text: String,
+}
+
+/// Files that hold tests, by their names.
+fn test_files(root: &Path) -> Vec<AvaTestFile> {
+    const MOST: usize = 2_000;
+    let walk = ignore::WalkBuilder::new(root).max_depth(Some(8)).require_git(false).build();
+    let files = walk.flatten().take(20_000).filter(|e| e.file_type().is_some_and(|t| t.is_file()));
+    let relative: Vec<PathBuf> = files.filter_map(|e| Some(e.path().strip_prefix(root).ok()?.to_owned())).collect();
+    let tests = relative.into_iter().filter(|p| role(Some(&JAVASCRIPT), p) == Role::Test);
+    let read =
+        |path: PathBuf| Some(AvaTestFile { text: read_small(&root.join(&path))?, path: path.display().to_string() });
+    tests.filter_map(read).take(MOST).collect()
+}
+
+/// AVA tells a file by the part of its path that differs, and not at all if there is only one.
+fn name_of(title: &str, files: &[AvaTestFile]) -> String {
+    let stem =
+        |path: &str| path.rsplit_once('.').map_or(path, |(stem, _)| stem).replace("test/", "").replace(".test", "");
+    let parts: Vec<&str> = title.split(" › ").collect();
+    for at in (0..parts.len()).rev() {
+        let (prefix, own) = (parts[..at].join("/"), parts[at..].join(" › "));
+        let fits = |f: &&AvaTestFile| prefix.is_empty() || stem(&f.path).ends_with(&prefix) || f.path.contains(&prefix);
+        let mut holding = files.iter().filter(fits).filter(|f| f.text.contains(own.as_str()));
+        if let (Some(file), None) = (holding.next(), holding.next()) {
+            return format!("{} > {own}", file.path);
+        }
+    }
+    match files {
+        [only] => format!("{} > {title}", only.path),
+        _ => title.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::outcome::TestName;
+    use super::*;
+
+    const RUN: &str = "TAP version 13\nok 1 - a › later # SKIP\nok 2 - a › adds\nnot ok 3 - a › bad\n  ---\n    message: why\n  ...\n\
+        \n1..3\n# tests 3\n";
+
+    fn files() -> Vec<AvaTestFile> {
+        let file = |path: &str, text: &str| AvaTestFile { path: path.to_owned(), text: text.to_owned() };
+        vec![file("test/a.js", "test('adds' test('bad' test.skip('later'"), file("test/b.js", "test('adds'")]
+    }
+
+    #[test]
+    fn results_are_named_by_the_file_that_holds_the_title() {
+        let report = parse(RUN, &files()).expect("whole");
+        assert_eq!(report.tests[&TestName::from("test/a.js > adds")], State::Passed);
+        assert_eq!(report.tests[&TestName::from("test/a.js > later")], State::Skipped);
+        assert!(matches!(&report.tests[&TestName::from("test/a.js > bad")], State::Failed(m) if m.contains("why")));
+        assert_eq!(parse(&RUN.replace("1..3", ""), &files()), None, "without its plan");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_loaded_is_a_build_error() {
+        let text = "not ok 1 - Error [ERR_MODULE_NOT_FOUND]: Cannot find module '/p/nope.js' imported from /p/test/b.js\n\
+            not ok 2 - test/b.js exited with a non-zero exit code: 1\n1..0\n";
+        let report = parse(text, &files()).expect("whole");
+        assert_eq!(report.errors[0].file.as_deref(), Some("test/b.js"));
+        assert_eq!(report.errors[0].missing, ["/p/nope.js"]);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_report_is_too_odd(text in super::super::super::garbage::garbage(RUN)) {
+            let _ = parse(&text, &files());
+        }
+    }
+}

@@ -1,0 +1,85 @@
+# Notes the results of minitest and test-unit as lines of JSON, in whichever process they run. Required before anything
+# else, so the framework is waited for: the end of its module is the moment to join in.
+module SupervisorTestReport
+  PATH = '@REPORT@'.freeze
+
+  def self.write(line)
+    require "json"
+    File.open(PATH, "a") { |file| file.write(JSON.generate(line) + "\n") }
+  end
+
+  def self.file_of(location, owner = nil)
+    declared = owner && owner.name && Object.const_defined?(owner.name) ? Object.const_source_location(owner.name) : nil
+    path = (declared && declared[0]) || (location && location[0]) || ""
+    root = Dir.pwd + "/"
+    path = File.expand_path(path) unless path.empty?
+    path.start_with?(root) ? path[root.length..] : path
+  rescue NameError
+    ""
+  end
+
+  def self.note(name, file, state, message = "")
+    write(name: name, file: file, state: state, message: message.to_s.scrub)
+  end
+
+  module ForMinitest
+    def self.join_in
+      return if @joined || !(defined?(::Minitest::StatisticsReporter) && ::Minitest.respond_to?(:extensions))
+      @joined = true
+      reporter = Class.new(::Minitest::AbstractReporter) do
+        def start = SupervisorTestReport.write(begins: true)
+
+        def record(result)
+          owner = result.respond_to?(:klass) ? result.klass : result.class.name
+          constant = owner && Object.const_defined?(owner) ? Object.const_get(owner) : nil rescue nil
+          # `describe Rack::Static` has the name of what it is about, and is something else.
+          constant = nil unless constant.is_a?(Class) && constant <= ::Minitest::Runnable
+          file = SupervisorTestReport.file_of((result.source_location if result.respond_to?(:source_location)), constant)
+          state = result.skipped? ? "skipped" : result.passed? ? "passed" : "failed"
+          message = result.failures.map { |f| "#{f.message}\n#{Array(f.backtrace).first(5).join("\n")}" }.join("\n")
+          SupervisorTestReport.note("#{owner}##{result.name}", file, state, message)
+        end
+
+        def report = SupervisorTestReport.write(begins: false)
+        def passed? = true
+      end
+      ::Minitest.define_singleton_method(:plugin_supervisor_report_init) { |_| ::Minitest.reporter << reporter.new }
+      ::Minitest.extensions << "supervisor_report"
+    end
+  end
+
+  module ForTestUnit
+    def self.join_in
+      return if @joined || !defined?(::Test::Unit::TestCase) || !::Test::Unit::TestCase.method_defined?(:run)
+      return if defined?(::Minitest::Test) && ::Test::Unit::TestCase <= ::Minitest::Test
+      @joined = true
+      ::Test::Unit::TestCase.prepend(Module.new do
+        def run(result, *rest, **options, &block)
+          unless SupervisorTestReport::ForTestUnit.begun
+            SupervisorTestReport::ForTestUnit.begun = true
+            SupervisorTestReport.write(begins: true)
+          end
+          before = result.faults.length
+          super
+          faults = result.faults[before..] || []
+          kinds = faults.map { |f| f.class.name.split("::").last }
+          state = kinds.any? { |k| %w[Failure Error].include?(k) } ? "failed" : kinds.any? { |k| %w[Omission Pending].include?(k) } ? "skipped" : "passed"
+          location = method(method_name).source_location rescue nil
+          message = faults.map { |f| f.message.to_s }.join("\n")
+          SupervisorTestReport.note("#{self.class.name}##{method_name}", SupervisorTestReport.file_of(location, self.class), state, message)
+        end
+      end)
+      ::Test::Unit.at_exit { SupervisorTestReport.write(begins: false) if begun } if ::Test::Unit.respond_to?(:at_exit)
+    end
+
+    class << self
+      attr_accessor :begun
+    end
+  end
+end
+
+TracePoint.new(:end) do |at|
+  name = at.self.respond_to?(:name) ? (Module.instance_method(:name).bind_call(at.self) rescue nil) : nil
+  SupervisorTestReport::ForMinitest.join_in if name == "Minitest"
+  SupervisorTestReport::ForTestUnit.join_in if name == "Test::Unit" || name == "Test::Unit::TestCase"
+end.enable

@@ -9,6 +9,7 @@ mod guard;
 mod lines;
 mod relay;
 mod resolve;
+mod sandbox;
 mod scratch;
 mod spec;
 mod tag;
@@ -18,13 +19,22 @@ pub mod environment;
 #[cfg(target_os = "linux")]
 mod control;
 #[cfg(target_os = "linux")]
+pub mod inner;
+#[cfg(target_os = "linux")]
 mod protocol;
+#[cfg(target_os = "linux")]
+mod saved;
 #[cfg(target_os = "linux")]
 pub mod shim;
 #[cfg(target_os = "linux")]
 mod sweep;
 #[cfg(target_os = "linux")]
 mod tree;
+#[cfg(target_os = "linux")]
+pub mod view;
+#[cfg(not(target_os = "linux"))]
+#[path = "process/no_view.rs"]
+mod view;
 #[cfg(target_os = "linux")]
 mod watch;
 #[cfg(not(target_os = "linux"))]
@@ -34,6 +44,7 @@ mod watch;
 #[cfg(any(not(target_os = "linux"), test))]
 mod plain;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -45,9 +56,14 @@ pub use guard::Guard;
 pub use lines::{LONGEST_LINE, LineSink, Lines, lines};
 pub use relay::{Output, relay};
 pub use resolve::which;
+pub use sandbox::{
+    ChildKind, Confinement, LayeredDir, NetworkReach, NetworkRule, SandboxLevel, SandboxMode, SandboxRecord,
+    SandboxReport, SandboxRules, WalledProject, expand_home, explain_refusals,
+};
 pub use scratch::Scratch;
 pub use spec::{Spec, Stdin};
 pub use tag::{TAG_VARIABLE, Tag, sweep_tagged};
+pub use view::{View, ViewError, ViewLayers};
 pub use watch::Watch;
 
 /// Starts programs. In the running server the shim is this very program; tests name the built one.
@@ -56,6 +72,7 @@ pub struct Launcher {
     #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "no shim without subreapers"))]
     shim: std::path::PathBuf,
     tending: TaskTracker,
+    rules: Arc<SandboxRules>,
 }
 
 impl Launcher {
@@ -66,15 +83,36 @@ impl Launcher {
 
     /// Another program knows the shim's sub-command.
     pub fn at(shim: impl Into<std::path::PathBuf>) -> Self {
-        Self { shim: shim.into(), tending: TaskTracker::new() }
+        Self { shim: shim.into(), tending: TaskTracker::new(), rules: Arc::default() }
+    }
+
+    /// The same launcher, with these walls around what asks for them.
+    #[must_use]
+    pub fn under(&self, rules: SandboxRules) -> Self {
+        Self { rules: Arc::new(rules), ..self.clone() }
+    }
+
+    pub fn rules(&self) -> &SandboxRules {
+        &self.rules
+    }
+
+    #[cfg(target_os = "linux")]
+    fn shim_program(&self) -> &std::path::Path {
+        &self.shim
     }
 
     /// This program as others can start it: `/proc/self/exe` would be whoever starts it.
     pub fn program(&self) -> std::path::PathBuf {
-        if self.shim == std::path::Path::new("/proc/self/exe") {
-            return format!("/proc/{}/exe", std::process::id()).into();
+        if self.shim != std::path::Path::new("/proc/self/exe") {
+            return self.shim.clone();
         }
-        self.shim.clone()
+        // Children inside walls may not look at this process, so the file itself is named while it is the same one.
+        if let Ok(file) = std::env::current_exe()
+            && identity(&file).is_some_and(|found| Some(found) == identity(&self.shim))
+        {
+            return file;
+        }
+        format!("/proc/{}/exe", std::process::id()).into()
     }
 
     /// Runs a program to its end, its limit or the stop token, whichever comes first; then nothing of it is left.
@@ -93,8 +131,38 @@ impl Launcher {
     }
 
     #[cfg(target_os = "linux")]
-    async fn tend(self, spec: Spec, stop: CancellationToken, tell: oneshot::Sender<Finished>) {
-        let (finished, child) = tree::run(&self.shim, spec, stop).await;
+    async fn tend(self, mut spec: Spec, stop: CancellationToken, tell: oneshot::Sender<Finished>) {
+        // Private to this program, and gone with it.
+        let tmp = match spec.confine {
+            Some(_) => Scratch::short("t-"),
+            None => Err(std::io::ErrorKind::Unsupported.into()),
+        };
+        let layer = spec.confine.as_ref().and_then(|confine| confine.layered.as_ref());
+        let layer = layer.and_then(|_| Scratch::new("l-").ok());
+        let walls = match &tmp {
+            Ok(tmp) => sandbox::build_walls(&self.rules, &mut spec, tmp.path(), layer.as_ref().map(Scratch::path)),
+            Err(_) if spec.confine.is_none() => Ok(None),
+            Err(error) => Err(StartError::Other {
+                program: spec.program(),
+                why: format!("there is no private temporary directory for it: {error}"),
+            }),
+        };
+        let noted = spec.confine.as_ref().map(|confine| confine.kind);
+        let noted = noted.zip(spec.guard.as_ref().and_then(|guard| guard.project.as_ref()).map(|p| p.record.clone()));
+        let (finished, child) = match walls {
+            Ok(walls) => tree::run(&self.shim, spec, walls, stop).await,
+            Err(error) => (Finished::not_started(error), None),
+        };
+        if let Some((kind, record)) = noted
+            && !matches!(finished.end, End::CouldNotStart(_))
+        {
+            record.note(kind, &finished.sandbox);
+        }
+        // Nothing is left of it when its caller hears that it ended.
+        drop(tmp);
+        if let Some(layer) = layer {
+            layer.remove();
+        }
         let _ = tell.send(finished);
         if let Some(mut child) = child {
             let _ = child.wait().await;
@@ -123,6 +191,17 @@ impl Launcher {
         self.tending.wait().await;
         self.tending.reopen();
     }
+}
+
+fn identity(file: &std::path::Path) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::metadata(file).ok().map(|meta| (meta.dev(), meta.ino()))
+}
+
+/// Every place where something is mounted now.
+#[cfg(target_os = "linux")]
+fn mount_points() -> Vec<std::path::PathBuf> {
+    inner::mount_points()
 }
 
 /// Lets a write beyond a file-size limit fail with an error, which is handled, instead of with a signal, which is not.
@@ -160,6 +239,11 @@ pub enum StartError {
     NotExecutable(String),
     #[error("`{0}` is not a directory that a program can be started in")]
     NoDirectory(String),
+    #[error(
+        "`{program}` was not started, because the sandbox it must run in cannot be had here: {why}; set `mode = \"auto\"` \
+         under [sandbox] to run it with less"
+    )]
+    NoWalls { program: String, why: String },
     #[error("`{program}` could not be started: {why}")]
     Other { program: String, why: String },
 }
@@ -177,12 +261,20 @@ pub struct Finished {
     pub left: usize,
     /// How firmly the tree was held.
     pub containment: Containment,
+    /// Which walls stood around it.
+    pub sandbox: SandboxReport,
 }
 
 impl Finished {
     fn cancelled(took: Duration) -> Self {
         let (stdout, stderr) = (Captured::default(), Captured::default());
-        Self { end: End::Cancelled, stdout, stderr, took, leaked: 0, left: 0, containment: Containment::HERE }
+        let (containment, sandbox) = (Containment::HERE, SandboxReport::off());
+        Self { end: End::Cancelled, stdout, stderr, took, leaked: 0, left: 0, containment, sandbox }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn not_started(error: StartError) -> Self {
+        Self { end: End::CouldNotStart(error), ..Self::cancelled(Duration::ZERO) }
     }
 }
 

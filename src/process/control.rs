@@ -44,7 +44,7 @@ impl Control {
     }
 
     pub(super) async fn ask(&self, request: Request) -> io::Result<()> {
-        self.send(request.packet(), &[]).await
+        self.send(&request.packet(), &[]).await
     }
 
     /// What the shim says next; `None` when it is gone.

@@ -50,6 +50,8 @@ const ALLOWED: &[&str] = &[
     "CLAUDE_CONFIG_DIR",
 ];
 const ALLOWED_PREFIXES: &[&str] = &["LC_", "XDG_"];
+/// Leads to the sockets of the user's session, at which a program acts as the user.
+const SESSION: &[&str] = &["XDG_RUNTIME_DIR"];
 /// Programs disagree about the case of these.
 const PROXIES: &[&str] = &["http_proxy", "https_proxy", "no_proxy", "all_proxy"];
 
@@ -59,7 +61,7 @@ const SECRET_ENDINGS: &[&str] = &["API_KEY", "TOKEN", "SECRET"];
 
 fn is_allowed(name: &str) -> bool {
     ALLOWED.contains(&name)
-        || ALLOWED_PREFIXES.iter().any(|p| name.starts_with(p))
+        || (ALLOWED_PREFIXES.iter().any(|p| name.starts_with(p)) && !SESSION.contains(&name))
         || PROXIES.iter().any(|p| name.eq_ignore_ascii_case(p))
 }
 
@@ -114,7 +116,7 @@ mod tests {
         ]);
         assert_eq!(
             kept(&agent(all.clone(), &[])),
-            ["CLAUDE_CONFIG_DIR", "HOME", "HTTPS_PROXY", "LC_ALL", "PATH", "XDG_RUNTIME_DIR", "no_proxy"]
+            ["CLAUDE_CONFIG_DIR", "HOME", "HTTPS_PROXY", "LC_ALL", "PATH", "no_proxy"]
         );
         assert!(agent(all, &["ANTHROPIC_API_KEY".into()]).contains_key(OsStr::new("ANTHROPIC_API_KEY")));
     }

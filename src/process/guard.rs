@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::Tag;
+use super::{Tag, WalledProject};
 
 /// The locks a tree keeps, and what is to be finished should the server die. Cheap to clone.
 ///
@@ -21,4 +21,6 @@ pub struct Guard {
     pub ticket: Option<PathBuf>,
     /// Carried by every process of the tree.
     pub tag: Tag,
+    /// What the walls around the tree need to know of the project.
+    pub project: Option<WalledProject>,
 }

@@ -24,7 +24,8 @@ pub(super) async fn run(spec: Spec, stop: CancellationToken) -> Finished {
         Ok(end) => end,
         Err(e) => End::CouldNotStart(e),
     };
-    Finished { end, stdout, stderr, took: began.elapsed(), leaked: 0, left: 0, containment: Containment::Group }
+    let (took, containment, sandbox) = (began.elapsed(), Containment::Group, super::SandboxReport::off());
+    Finished { end, stdout, stderr, took, leaked: 0, left: 0, containment, sandbox }
 }
 
 async fn tend(

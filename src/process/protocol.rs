@@ -4,45 +4,52 @@
 //! The order travels in packets of 32 KiB, because one packet may not outgrow the socket's buffer and an environment
 //! alone can; its descriptors ride on the first. Everything after it fits one packet.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::sandbox::{SandboxReport, Walls};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, SocketFlags, SocketType,
 };
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 const CHUNK: usize = 32 * 1024;
 /// Input of the command, project lock, tree lock.
 const MOST_DESCRIPTORS: usize = 3;
 
 /// What a shim is started for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Order {
     /// Nothing to run: stand by the ticket alone.
     pub(super) command: Option<Command>,
     /// Where the restore of this project is described, should the server die.
+    #[serde(with = "optional_path")]
     pub(super) ticket: Option<PathBuf>,
     /// Which descriptors ride along, in this order.
     pub(super) descriptors: Vec<Descriptor>,
 }
 
 /// A program, found already; everything a `execve` needs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Command {
+    #[serde(with = "path")]
     pub(super) program: PathBuf,
     pub(super) argv: Vec<OsString>,
+    #[serde(with = "path")]
     pub(super) cwd: PathBuf,
     pub(super) env: Vec<(OsString, OsString)>,
     pub(super) grace: Duration,
+    /// `None`: it runs free.
+    pub(super) walls: Option<Walls>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Descriptor {
     Stdin,
     ProjectLock,
@@ -50,7 +57,7 @@ pub(super) enum Descriptor {
 }
 
 /// From the server, after the order.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Request {
     /// End the tree now.
     End,
@@ -59,22 +66,26 @@ pub(super) enum Request {
 }
 
 /// From the shim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Report {
+    /// The command runs, inside these walls.
+    Started { walls: SandboxReport },
+    /// The walls that were demanded cannot be put up, so nothing was started.
+    NoWalls { why: String },
     /// The operating system refused the program.
     Refused { errno: i32 },
     /// The leader has ended and nothing of its tree is left, but for `left`.
     Done { status: Status, because: Because, leaked: u32, left: u32 },
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Status {
     Exited(i32),
     Signalled(i32),
 }
 
 /// Why the leader ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Because {
     ItWasDone,
     WeAsked,
@@ -127,7 +138,7 @@ pub(super) fn receive(socket: impl AsFd) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> 
 impl Order {
     /// The packets to send; the descriptors belong to the first.
     pub(super) fn packets(&self) -> Vec<Vec<u8>> {
-        let bytes = self.to_bytes();
+        let bytes = encode(self);
         let last = bytes.chunks(CHUNK).count().saturating_sub(1);
         bytes.chunks(CHUNK).enumerate().map(|(i, chunk)| [&[b'O', u8::from(i < last)], chunk].concat()).collect()
     }
@@ -145,7 +156,7 @@ impl Order {
             };
             bytes.extend_from_slice(chunk);
             if !more {
-                let order = Self::from_bytes(&bytes).ok_or_else(garbled)?;
+                let order = decode::<Self>(&bytes).ok_or_else(garbled)?;
                 return if order.descriptors.len() == descriptors.len() {
                     Ok(Some((order, descriptors)))
                 } else {
@@ -154,112 +165,25 @@ impl Order {
             }
         }
     }
-
-    fn to_bytes(&self) -> Vec<u8> {
-        let mut out = Writer(Vec::new());
-        out.number(self.descriptors.len());
-        for descriptor in &self.descriptors {
-            out.number(match descriptor {
-                Descriptor::Stdin => 0,
-                Descriptor::ProjectLock => 1,
-                Descriptor::TreeLock => 2,
-            });
-        }
-        out.number(usize::from(self.ticket.is_some()));
-        out.strings(self.ticket.iter().map(|t| t.as_os_str()));
-        out.number(usize::from(self.command.is_some()));
-        if let Some(command) = &self.command {
-            out.strings([command.program.as_os_str(), command.cwd.as_os_str()]);
-            out.number(usize::try_from(command.grace.as_millis()).unwrap_or(usize::MAX));
-            out.number(command.argv.len());
-            out.strings(command.argv.iter().map(OsString::as_os_str));
-            out.number(command.env.len());
-            out.strings(command.env.iter().flat_map(|(name, value)| [name.as_os_str(), value.as_os_str()]));
-        }
-        out.0
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let mut from = Reader(bytes);
-        let mut descriptors = Vec::new();
-        for _ in 0..from.number()? {
-            descriptors.push(match from.number()? {
-                0 => Descriptor::Stdin,
-                1 => Descriptor::ProjectLock,
-                2 => Descriptor::TreeLock,
-                _ => return None,
-            });
-        }
-        let ticket = if from.number()? == 1 { Some(PathBuf::from(from.string()?)) } else { None };
-        let command = if from.number()? == 1 { Some(Command::read(&mut from)?) } else { None };
-        from.0.is_empty().then_some(Self { command, ticket, descriptors })
-    }
-}
-
-impl Command {
-    fn read(from: &mut Reader<'_>) -> Option<Self> {
-        let (program, cwd) = (from.string()?.into(), from.string()?.into());
-        let grace = Duration::from_millis(from.number()? as u64);
-        let argv = (0..from.number()?).map(|_| from.string()).collect::<Option<_>>()?;
-        let env = (0..from.number()?).map(|_| Some((from.string()?, from.string()?))).collect::<Option<_>>()?;
-        Some(Self { program, argv, cwd, env, grace })
-    }
 }
 
 impl Request {
-    pub(super) fn packet(self) -> &'static [u8] {
-        match self {
-            Self::End => b"E",
-            Self::Bye => b"B",
-        }
+    pub(super) fn packet(self) -> Vec<u8> {
+        encode(&self)
     }
 
     pub(super) fn parse(packet: &[u8]) -> Option<Self> {
-        match packet {
-            b"E" => Some(Self::End),
-            b"B" => Some(Self::Bye),
-            _ => None,
-        }
+        decode(packet)
     }
 }
 
 impl Report {
     pub(super) fn packet(self) -> Vec<u8> {
-        let mut out = Vec::new();
-        match self {
-            Self::Refused { errno } => {
-                out.push(b'R');
-                out.extend(errno.to_le_bytes());
-            }
-            Self::Done { status, because, leaked, left } => {
-                let (kind, code) = match status {
-                    Status::Exited(code) => (b'x', code),
-                    Status::Signalled(signal) => (b's', signal),
-                };
-                out.extend([b'D', kind, u8::from(because == Because::WeAsked)]);
-                out.extend(code.to_le_bytes());
-                out.extend(leaked.to_le_bytes());
-                out.extend(left.to_le_bytes());
-            }
-        }
-        out
+        encode(&self)
     }
 
     pub(super) fn parse(packet: &[u8]) -> Option<Self> {
-        let four = |at: usize| packet.get(at..at + 4)?.try_into().ok();
-        match packet {
-            [b'R', ..] => Some(Self::Refused { errno: i32::from_le_bytes(four(1)?) }),
-            [b'D', kind, asked, ..] => {
-                let code = i32::from_le_bytes(four(3)?);
-                Some(Self::Done {
-                    status: if *kind == b'x' { Status::Exited(code) } else { Status::Signalled(code) },
-                    because: if *asked == 1 { Because::WeAsked } else { Because::ItWasDone },
-                    leaked: u32::from_le_bytes(four(7)?),
-                    left: u32::from_le_bytes(four(11)?),
-                })
-            }
-            _ => None,
-        }
+        decode(packet)
     }
 }
 
@@ -267,40 +191,52 @@ fn garbled() -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, "the control channel carried something else than an order")
 }
 
-struct Writer(Vec<u8>);
+fn encode(message: &impl Serialize) -> Vec<u8> {
+    postcard::to_stdvec(message).expect("messages are plain data, and a vector grows as needed")
+}
 
-impl Writer {
-    fn number(&mut self, n: usize) {
-        self.0.extend((n as u64).to_le_bytes());
+/// `None` unless the bytes are exactly one message: both sides are the same binary, so anything else is garbled.
+fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
+    let (message, rest) = postcard::take_from_bytes(bytes).ok()?;
+    rest.is_empty().then_some(message)
+}
+
+/// Serde writes paths as UTF-8 and refuses the others; names on Unix are bytes, as `OsString` knows.
+mod path {
+    use std::ffi::OsString;
+    use std::path::{Path, PathBuf};
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(path: &Path, to: S) -> Result<S::Ok, S::Error> {
+        path.as_os_str().serialize(to)
     }
 
-    fn strings<'a>(&mut self, strings: impl IntoIterator<Item = &'a OsStr>) {
-        for string in strings {
-            self.number(string.len());
-            self.0.extend(string.as_bytes());
-        }
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<PathBuf, D::Error> {
+        OsString::deserialize(from).map(PathBuf::from)
     }
 }
 
-struct Reader<'a>(&'a [u8]);
+mod optional_path {
+    use std::ffi::OsString;
+    use std::path::PathBuf;
 
-impl Reader<'_> {
-    fn number(&mut self) -> Option<usize> {
-        let (number, rest) = self.0.split_first_chunk::<8>()?;
-        self.0 = rest;
-        usize::try_from(u64::from_le_bytes(*number)).ok()
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[expect(clippy::ref_option, reason = "the signature that serde's `with` asks for")]
+    pub(super) fn serialize<S: Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
+        path.as_ref().map(|path| path.as_os_str()).serialize(to)
     }
 
-    fn string(&mut self) -> Option<OsString> {
-        let length = self.number()?;
-        let (string, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        Some(OsString::from_vec(string.to_vec()))
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
+        Ok(Option::<OsString>::deserialize(from)?.map(PathBuf::from))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStringExt as _;
+
     use super::*;
 
     fn order(env: usize) -> Order {
@@ -311,8 +247,9 @@ mod tests {
                 cwd: "/".into(),
                 env: (0..env).map(|i| (format!("V{i}").into(), "x".repeat(1000).into())).collect(),
                 grace: Duration::from_millis(1234),
+                walls: None,
             }),
-            ticket: Some("/state/journal/7".into()),
+            ticket: Some(OsString::from_vec(b"/state/\xff/7".to_vec()).into()),
             descriptors: vec![Descriptor::Stdin, Descriptor::TreeLock],
         }
     }
@@ -342,9 +279,9 @@ mod tests {
 
     #[test]
     fn every_truncation_of_an_order_is_refused() {
-        let bytes = order(3).to_bytes();
+        let bytes = encode(&order(3));
         for cut in 0..bytes.len() {
-            assert_eq!(Order::from_bytes(&bytes[..cut]), None, "cut at {cut}");
+            assert_eq!(decode::<Order>(&bytes[..cut]), None, "cut at {cut}");
         }
     }
 
@@ -355,8 +292,13 @@ mod tests {
             Report::Done { status: Status::Exited(-3), because: Because::ItWasDone, leaked: 3, left: 0 },
             Report::Done { status: Status::Signalled(9), because: Because::WeAsked, leaked: 0, left: 2 },
         ] {
-            assert_eq!(Report::parse(&report.packet()), Some(report));
+            assert_eq!(Report::parse(&report.clone().packet()), Some(report));
         }
-        assert_eq!(Report::parse(b"D"), None);
+        assert_eq!(Report::parse(b""), None);
+        let longer = [Report::Refused { errno: 7 }.packet(), vec![0]].concat();
+        assert_eq!(Report::parse(&longer), None, "more than one message");
+        for request in [Request::End, Request::Bye] {
+            assert_eq!(Request::parse(&request.packet()), Some(request));
+        }
     }
 }

@@ -23,14 +23,30 @@ pub struct Scratch {
 impl Scratch {
     /// In the system's temporary directory, under a name that nobody can guess.
     pub fn new(name: &str) -> io::Result<Self> {
+        Self::below(&std::env::temp_dir(), name)
+    }
+
+    /// Under a path that leaves room for the name of a socket, also where the temporary directory has a long one.
+    pub(super) fn short(name: &str) -> io::Result<Self> {
+        /// A socket's whole path has 108 bytes, and tests add names of their own.
+        const LONGEST: usize = 24;
+        let usual = std::env::temp_dir();
+        if usual.as_os_str().len() > LONGEST
+            && let Ok(short) = Self::below(Path::new("/tmp"), name)
+        {
+            return Ok(short);
+        }
+        Self::below(&usual, name)
+    }
+
+    fn below(place: &Path, name: &str) -> io::Result<Self> {
         static SWEPT: Once = Once::new();
-        let place = std::env::temp_dir();
-        SWEPT.call_once(|| sweep(&place));
+        SWEPT.call_once(|| sweep(place));
         let dir = tempfile::Builder::new()
             .prefix(&format!("{PREFIX}{name}"))
             .rand_bytes(24)
             .permissions(fs::Permissions::from_mode(0o700))
-            .tempdir_in(&place)?;
+            .tempdir_in(place)?;
         // Under its name only once it is locked: a sweep must not meet it in between.
         let unlocked = dir.path().join(".new");
         let alive = File::create_new(&unlocked)?;
@@ -42,6 +58,19 @@ impl Scratch {
     pub fn path(&self) -> &Path {
         self.dir.path()
     }
+
+    /// Removes one that a kernel has put directories into which nobody may read.
+    #[cfg(target_os = "linux")]
+    pub(super) fn remove(self) {
+        let work = self.dir.path().join("work/work");
+        let _ = fs::set_permissions(work, fs::Permissions::from_mode(0o700));
+    }
+}
+
+/// Makes a directory for this user alone, with those above it.
+pub(super) fn make_private(dir: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }
 
 /// What cannot be looked at is left: nothing depends on it.

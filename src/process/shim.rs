@@ -19,7 +19,10 @@ use rustix::net::SocketType;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitStatus, kill_process_group, pidfd_open};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
+use super::inner::{self, InnerReport};
 use super::protocol::{self, Because, Command, Descriptor, Order, Report, Request, Status};
+use super::sandbox::{NetworkReach, SandboxLevel, SandboxMode, SandboxReport, Walls};
+use super::saved::SavedFiles;
 use super::sweep::{self, Swept};
 
 /// The hidden sub-command.
@@ -123,13 +126,22 @@ fn forget_output() -> io::Result<()> {
 /// Runs the command, ends its tree in any case, reports, and waits to be sent away.
 fn tend(control: &OwnedFd, command: Command, stdin: Option<OwnedFd>) -> Parting {
     let grace = command.grace;
+    let layer = command.walls.as_ref().and_then(|walls| walls.layered.as_ref());
+    let saved = layer.map(SavedFiles::remember);
     let leader = spawn(command, stdin);
     // Failing here is harmless: the server then waits for its drain to time out.
     let _ = forget_output();
     let leader = match leader {
-        Ok(leader) => leader,
-        Err(e) => {
+        Ok((leader, walls)) => {
+            report(control, Report::Started { walls });
+            leader
+        }
+        Err(NotStarted::Refused(e)) => {
             report(control, Report::Refused { errno: e.raw_os_error().unwrap_or(0) });
+            return wait_for_parting(control);
+        }
+        Err(NotStarted::NoWalls(why)) => {
+            report(control, Report::NoWalls { why });
             return wait_for_parting(control);
         }
     };
@@ -147,11 +159,59 @@ fn tend(control: &OwnedFd, command: Command, stdin: Option<OwnedFd>) -> Parting 
         Waited::TimeUp => unreachable!("no time was set"),
     };
     let swept = sweep::end_all(leader, PATIENCE);
+    if let Some(saved) = saved {
+        saved.save();
+    }
     report(control, done(swept, because));
     if deserted { Parting::Deserted } else { wait_for_parting(control) }
 }
 
-fn spawn(command: Command, stdin: Option<OwnedFd>) -> io::Result<Pid> {
+enum NotStarted {
+    Refused(io::Error),
+    NoWalls(String),
+}
+
+impl From<io::Error> for NotStarted {
+    fn from(error: io::Error) -> Self {
+        Self::Refused(error)
+    }
+}
+
+/// Starts the command inside the strongest walls that can be put up, or free if none are wanted.
+fn spawn(command: Command, stdin: Option<OwnedFd>) -> Result<(Pid, SandboxReport), NotStarted> {
+    let Some(walls) = command.walls.clone() else {
+        return Ok((spawn_free(command, stdin)?, SandboxReport::off()));
+    };
+    // With less, the child would work on something else than the server believes.
+    let needs_namespaces = walls.view.is_some() || !walls.replaced.is_empty();
+    let lesser = walls.without_layer();
+    let mut rungs = vec![(SandboxLevel::Namespaces, &walls)];
+    rungs.extend(lesser.as_ref().map(|lesser| (SandboxLevel::Namespaces, lesser)));
+    if !needs_namespaces {
+        rungs.push((SandboxLevel::Landlock, lesser.as_ref().unwrap_or(&walls)));
+    }
+    if walls.demand == SandboxMode::Require {
+        rungs.truncate(1);
+    }
+    let mut obstacles: Vec<String> = Vec::new();
+    for (level, walls) in rungs {
+        let command = Command { walls: Some(Walls { level, ..walls.clone() }), ..command.clone() };
+        let network = if level == SandboxLevel::Namespaces { walls.network } else { NetworkReach::Host };
+        match spawn_inner(command, stdin.as_ref())? {
+            Ok(leader) => return Ok((leader, SandboxReport { level, network, why: obstacles.join("; ") })),
+            // The same step may stand in the way of each.
+            Err(obstacle) if obstacles.contains(&obstacle) => {}
+            Err(obstacle) => obstacles.push(obstacle),
+        }
+    }
+    if walls.demand == SandboxMode::Require || needs_namespaces {
+        return Err(NotStarted::NoWalls(obstacles.join("; ")));
+    }
+    let (level, network, why) = (SandboxLevel::None, NetworkReach::Host, obstacles.join("; "));
+    Ok((spawn_free(command, stdin)?, SandboxReport { level, network, why }))
+}
+
+fn spawn_free(command: Command, stdin: Option<OwnedFd>) -> io::Result<Pid> {
     let mut argv = command.argv.into_iter();
     let mut child = std::process::Command::new(&command.program);
     if let Some(name) = argv.next() {
@@ -162,6 +222,51 @@ fn spawn(command: Command, stdin: Option<OwnedFd>) -> io::Result<Pid> {
     // Its own group, so that an interrupt reaches what belongs to it and not us. No `pre_exec`: this stays posix_spawn.
     let child = child.process_group(0).spawn()?;
     Ok(Pid::from_child(&child))
+}
+
+/// An inner process is told once what to become; this long may pass until it is.
+const BECOMING: Duration = Duration::from_secs(30);
+
+/// Starts the inner process and waits until it has become the command. The inner error says why it could not.
+fn spawn_inner(command: Command, stdin: Option<&OwnedFd>) -> io::Result<Result<Pid, String>> {
+    let (ours, theirs) = protocol::pair()?;
+    let mut child = std::process::Command::new("/proc/self/exe");
+    child.arg0("supervisor").arg(inner::COMMAND).env_clear().stdin(theirs);
+    child.stdout(Stdio::inherit()).stderr(Stdio::inherit()).process_group(0);
+    let mut started = child.spawn()?;
+    // It keeps our copy of the other end, and we would never see that one close.
+    drop(child);
+    let descriptors = stdin.map(|_| Descriptor::Stdin).into_iter().collect();
+    let order = Order { command: Some(command), ticket: None, descriptors };
+    let handed: Vec<BorrowedFd<'_>> = stdin.iter().map(|fd| fd.as_fd()).collect();
+    for (i, packet) in order.packets().iter().enumerate() {
+        protocol::send(&ours, packet, if i == 0 { &handed } else { &[] })?;
+    }
+    let [answered] = ready([ours.as_fd()], Some(BECOMING));
+    let said = if answered { protocol::receive(&ours)?.0 } else { Vec::new() };
+    let ended = |started: &mut std::process::Child| {
+        let _ = started.kill();
+        let _ = started.wait();
+    };
+    if !answered {
+        ended(&mut started);
+        return Ok(Err(String::from("the process that puts up the walls does not answer")));
+    }
+    match postcard::from_bytes(&said) {
+        _ if said.is_empty() => Ok(Ok(Pid::from_child(&started))),
+        Ok(InnerReport::Obstacle { why }) => {
+            ended(&mut started);
+            Ok(Err(why))
+        }
+        Ok(InnerReport::Refused { errno }) => {
+            ended(&mut started);
+            Err(io::Error::from_raw_os_error(errno))
+        }
+        Err(_) => {
+            ended(&mut started);
+            Ok(Err(String::from("the process that puts up the walls said something unclear")))
+        }
+    }
 }
 
 enum Waited {

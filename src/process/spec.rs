@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Guard, Limits, LineSink};
+use super::{Confinement, Guard, Limits, LineSink};
 
 /// What the program reads.
 #[derive(Debug, Clone, Default)]
@@ -32,6 +32,8 @@ pub struct Spec {
     pub on_line: Option<LineSink>,
     /// Set when the program works in an armed project.
     pub guard: Option<Guard>,
+    /// The walls around it; without one of these it runs free.
+    pub confine: Option<Confinement>,
 }
 
 impl Spec {
@@ -47,6 +49,7 @@ impl Spec {
             capture: Limits::default(),
             on_line: None,
             guard: None,
+            confine: None,
         }
     }
 

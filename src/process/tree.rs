@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::control::{Control, Pledge, Share};
 use super::lines::Splitter;
 use super::protocol::{self, Because, Order, Report, Request, Status};
+use super::sandbox::{SandboxReport, Walls};
 use super::tag::{TAG_VARIABLE, Tag};
 use super::{Captured, Containment, End, Finished, Spec, StartError, Stdin, capture, resolve, sweep_tagged};
 
@@ -29,10 +30,15 @@ const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Runs a command to its end. The future must be polled to completion: dropping it looks like the death of the server,
 /// and the shim then finishes alone, restore included.
-pub(super) async fn run(shim: &Path, spec: Spec, stop: CancellationToken) -> (Finished, Option<Child>) {
+pub(super) async fn run(
+    shim: &Path,
+    spec: Spec,
+    walls: Option<Walls>,
+    stop: CancellationToken,
+) -> (Finished, Option<Child>) {
     let began = Instant::now();
     let mut seen = Seen::new(&spec);
-    let (end, child) = match Started::new(shim, &spec).await {
+    let (end, child) = match Started::new(shim, &spec, walls).await {
         Ok((started, child)) => started.finish(child, spec, stop, began, &mut seen).await,
         Err(e) => (End::CouldNotStart(e), None),
     };
@@ -44,6 +50,7 @@ pub(super) async fn run(shim: &Path, spec: Spec, stop: CancellationToken) -> (Fi
         leaked: seen.leaked,
         left: seen.left,
         containment: Containment::Tree,
+        sandbox: seen.sandbox,
     };
     (finished, child)
 }
@@ -53,11 +60,13 @@ struct Seen {
     stderr: Captured,
     leaked: usize,
     left: usize,
+    sandbox: SandboxReport,
 }
 
 impl Seen {
     fn new(spec: &Spec) -> Self {
-        Self { stdout: Captured::within(spec.capture), stderr: Captured::within(spec.capture), leaked: 0, left: 0 }
+        let (stdout, stderr) = (Captured::within(spec.capture), Captured::within(spec.capture));
+        Self { stdout, stderr, leaked: 0, left: 0, sandbox: SandboxReport::off() }
     }
 }
 
@@ -68,11 +77,11 @@ struct Started {
 }
 
 impl Started {
-    async fn new(shim: &Path, spec: &Spec) -> Result<(Self, Child), StartError> {
+    async fn new(shim: &Path, spec: &Spec, walls: Option<Walls>) -> Result<(Self, Child), StartError> {
         let other = |why: std::io::Error| StartError::Other { program: spec.program(), why: why.to_string() };
         let tag = spec.guard.as_ref().map_or_else(Tag::random, |guard| guard.tag.clone());
         let mut order = Order {
-            command: Some(command(spec, &tag)?),
+            command: Some(protocol::Command { walls, ..command(spec, &tag)? }),
             ticket: spec.guard.as_ref().and_then(|guard| guard.ticket.clone()),
             descriptors: Vec::new(),
         };
@@ -119,7 +128,8 @@ impl Started {
         };
         let mut drains = pin!(drains);
         let mut feed = pin!(feed(self.stdin, input));
-        let mut watch = pin!(watch(&self.control, spec.limit.saturating_sub(began.elapsed()), spec.grace, &stop));
+        let limit = spec.limit.saturating_sub(began.elapsed());
+        let mut watch = pin!(watch(&self.control, limit, spec.grace, &stop, &mut seen.sandbox));
         let (mut drained, mut fed) = (false, false);
         let (report, asked) = loop {
             tokio::select! {
@@ -142,6 +152,7 @@ impl Started {
         }
         let end = match report {
             Some(Report::Refused { errno }) => End::CouldNotStart(refused(program, errno)),
+            Some(Report::NoWalls { why }) => End::CouldNotStart(StartError::NoWalls { program, why }),
             Some(Report::Done { status, because, leaked, left }) => {
                 (seen.leaked, seen.left) = (leaked as usize, left as usize);
                 match (because, asked, status) {
@@ -151,7 +162,7 @@ impl Started {
                 }
             }
             // Nobody saw how it ended; it is certain only that it was killed in the end.
-            None => asked.unwrap_or(End::Signalled(9)),
+            Some(Report::Started { .. }) | None => asked.unwrap_or(End::Signalled(9)),
         };
         (end, Some(child))
     }
@@ -164,8 +175,16 @@ async fn watch(
     limit: Duration,
     grace: Duration,
     stop: &CancellationToken,
+    sandbox: &mut SandboxReport,
 ) -> (Option<Report>, Option<End>) {
-    let mut report = pin!(control.report());
+    let mut report = pin!(async {
+        loop {
+            match control.report().await {
+                Some(Report::Started { walls }) => *sandbox = walls,
+                other => return other,
+            }
+        }
+    });
     let why = tokio::select! {
         report = &mut report => return (report, None),
         () = tokio::time::sleep(limit) => End::TimedOut,
@@ -201,7 +220,7 @@ fn command(spec: &Spec, tag: &Tag) -> Result<protocol::Command, StartError> {
     let mut env: Vec<_> = spec.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
     env.retain(|(name, _)| name != TAG_VARIABLE);
     env.push((TAG_VARIABLE.into(), tag.as_os_str().into()));
-    Ok(protocol::Command { program, argv: spec.argv.clone(), cwd, env, grace: spec.grace })
+    Ok(protocol::Command { program, argv: spec.argv.clone(), cwd, env, grace: spec.grace, walls: None })
 }
 
 /// The program was found and yet could not be executed.

@@ -10,10 +10,12 @@ use super::aside::Aside;
 use super::changes::{ByProduct, Change, ChangeSet, Unprotected, unified};
 use super::compare::{Comparison, Difference, compare};
 use super::fault::{Point, point};
+use super::git::steers;
 use super::journal::{ArmedAs, Journal, Record, Scope, Who};
 use super::lease::Lease;
 use super::manifest::{Area, LeftOut};
 use super::name::Name;
+use super::pulse::Pulse;
 use super::restore::{Outcome, Restore, RestoreError, with_reserve};
 use super::root::{Meta, Node, as_path};
 use super::snapshot::{self, ArmError};
@@ -38,6 +40,7 @@ pub(super) struct State {
     /// How each by-product looked when it was marked.
     by_products: BTreeMap<Vec<u8>, Option<Meta>>,
     exposed: bool,
+    _pulse: Option<Pulse>,
 }
 
 /// What a restore did.
@@ -67,7 +70,9 @@ impl Armed {
         let (device, inode) = inner.layout.tree.identity().map_err(failed)?;
         let mut journal = Journal::open(&inner.project).map_err(failed)?;
         journal.turn_over(&inner.project).map_err(failed)?;
-        keep_reserve(&reserve(&inner.project));
+        if inner.layout.view.is_none() {
+            keep_reserve(&reserve(&inner.project));
+        }
         let tag = Tag::random();
         let armed = ArmedAs {
             id: super::random_name(),
@@ -88,7 +93,13 @@ impl Armed {
         }
         let ArmedAs { id, since, .. } = armed;
         let (edited, by_products) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Self(Some(State { lease, snapshot, journal, id, tag, since, edited, by_products, exposed: false })))
+        let _pulse = inner.layout.view.is_none().then(|| Pulse::start(&inner.project));
+        let exposed = false;
+        Ok(Self(Some(State { lease, snapshot, journal, id, tag, since, edited, by_products, exposed, _pulse })))
+    }
+
+    pub fn lease(&self) -> &Lease {
+        &self.state().lease
     }
 
     /// What a restore would not bring back, known when the snapshot was taken.
@@ -150,6 +161,30 @@ impl Armed {
         found.differences.retain(|d| !state.is_by_product(d));
         let diff = unified(&state.inner().layout, &state.snapshot, &found.differences, max);
         Ok((changes, diff))
+    }
+
+    /// What the tests wrote there is part of the work, such as a lock file that follows a new dependency: it stays with it.
+    pub fn adopt(&mut self, path: &Path) -> io::Result<()> {
+        let state = self.state_mut();
+        let path = path.as_os_str().as_encoded_bytes();
+        let now = state.inner().layout.tree.meta(path)?;
+        state.edited.insert(path.to_vec(), now);
+        Ok(())
+    }
+
+    /// Over everything that differs from the snapshot now, with its contents: equal as long as nobody writes.
+    pub fn fingerprint(&self) -> io::Result<[u8; 32]> {
+        let state = self.state();
+        let tree = &state.inner().layout.tree;
+        let mut hasher = blake3::Hasher::new();
+        for found in state.compare()?.differences.iter().filter(|d| d.area == Area::Tree && !state.is_by_product(d)) {
+            hasher.update(format!("{:?} {} ", found.what, found.path.len()).as_bytes()).update(&found.path);
+            if let Some(now) = found.now.filter(|now| now.node == Node::File) {
+                hasher.update(format!("{:o} ", now.mode).as_bytes());
+                hasher.update_reader(tree.file(&found.path)?)?;
+            }
+        }
+        Ok(*hasher.finalize().as_bytes())
     }
 
     /// What differs now and was not applied by us is the doing of the project's own tests: from here on it is by-product,
@@ -246,6 +281,9 @@ impl State {
 
     fn change_set(&self, found: &Comparison) -> ChangeSet {
         let (by_products, changes): (Vec<_>, Vec<_>) = found.differences.iter().partition(|d| self.is_by_product(d));
+        // Where the repository stands is never moved back, so it is not held against a worker either.
+        let (others, changes): (Vec<&Difference>, Vec<&Difference>) =
+            changes.into_iter().partition(|d| d.area != Area::Tree && !steers(&d.path));
         let by_product = |d: &Difference| ByProduct {
             path: as_path(&d.path).to_owned(),
             changed_since: self.by_products.get(&d.path) != Some(&d.now),
@@ -253,6 +291,7 @@ impl State {
         ChangeSet {
             changes: changes.into_iter().map(Change::from).collect(),
             by_products: by_products.into_iter().map(by_product).collect(),
+            others: others.into_iter().chain(&found.others).map(Change::from).collect(),
             unprotected: found.left_out.iter().map(Unprotected::from).collect(),
         }
     }
@@ -317,7 +356,7 @@ pub(super) fn report(outcome: &Outcome, aside: &Aside, overwritten: Vec<PathBuf>
     Restored {
         paths: outcome.undone.iter().map(display).collect(),
         kept_in: aside.used().map(Path::to_owned),
-        others: outcome.others.differences.iter().map(Change::from).collect(),
+        others: outcome.others.differences.iter().chain(&outcome.others.others).map(Change::from).collect(),
         overwritten,
     }
 }

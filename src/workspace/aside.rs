@@ -160,7 +160,7 @@ fn readable(from: &Root, path: &[u8], mode: u32, error: io::Error) -> io::Result
 }
 
 /// As [`Root::remove`], also where a kept directory forbids it.
-fn remove_all(root: &Root, path: &[u8]) -> io::Result<()> {
+pub(super) fn remove_all(root: &Root, path: &[u8]) -> io::Result<()> {
     if root.meta(path)?.is_some_and(|m| m.node == Node::Dir) {
         root.chmod(path, 0o700)?;
         for below in root.names(path)? {

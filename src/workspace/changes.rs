@@ -19,6 +19,9 @@ pub struct ChangeSet {
     pub by_products: Vec<ByProduct>,
     /// Not protected and not there when the snapshot was taken, such as a fresh build directory.
     pub unprotected: Vec<Unprotected>,
+    /// Not the worker's doing, as far as that can be told: the user's own edits beside a private view, and where the
+    /// repository stands. Left as it is.
+    pub others: Vec<Change>,
 }
 
 /// One name that is not as it was.
@@ -81,10 +84,6 @@ impl ChangeSet {
     /// Files and links of the project that were added, modified or deleted.
     pub fn files(&self) -> impl Iterator<Item = &Change> {
         self.changes.iter().filter(|c| c.kind != ChangeKind::Git && c.thing != Thing::Directory)
-    }
-
-    pub fn touches(&self, path: &Path) -> bool {
-        self.changes.iter().any(|c| c.path == path)
     }
 }
 

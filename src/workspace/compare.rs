@@ -38,6 +38,8 @@ pub(super) enum What {
 pub(super) struct Comparison {
     /// Sorted by area and path.
     pub differences: Vec<Difference>,
+    /// In a private view: what was not written through it, and shines through from the project below.
+    pub others: Vec<Difference>,
     /// Not protected now, and not known when the snapshot was taken.
     pub left_out: Vec<LeftOut>,
 }
@@ -69,6 +71,9 @@ pub(super) fn compare(layout: &Layout, caps: &Caps, snapshot: &Snapshot) -> io::
     }
     found.differences.extend(index_difference(layout, snapshot)?);
     found.differences.sort_by(|a, b| (a.area, &a.path).cmp(&(b.area, &b.path)));
+    if let Some(upper) = &layout.view {
+        (found.differences, found.others) = found.differences.into_iter().partition(|d| upper.holds(&d.path));
+    }
     let known = |path: &[u8]| manifest.left_out.binary_search_by(|l| l.path.as_slice().cmp(path)).is_ok();
     found.left_out = walked.left_out.into_iter().filter(|l| !known(&l.path)).collect();
     Ok(found)
@@ -197,7 +202,7 @@ pub(super) fn is_index(entry: &Entry) -> bool {
 /// The index differs if its entries do; a refreshed cache of file times is nobody's edit.
 fn index_difference(layout: &Layout, snapshot: &Snapshot) -> io::Result<Option<Difference>> {
     let manifest = &snapshot.manifest;
-    if layout.repository.is_none() {
+    if layout.repository.is_none() || layout.view.is_some() {
         return Ok(None);
     }
     let was = manifest.find(Area::Git, b"index");

@@ -105,10 +105,12 @@ fn numbers(lines: &[usize]) -> String {
 }
 
 /// A file before and after. `None`: not there.
-struct Planned {
-    name: String,
-    before: Option<(Vec<u8>, Meta)>,
-    after: Option<Vec<u8>>,
+pub(super) struct Planned {
+    pub(super) name: String,
+    pub(super) before: Option<(Vec<u8>, Meta)>,
+    pub(super) after: Option<Vec<u8>>,
+    /// The mode to have; the one it has, or an ordinary one, if this is empty.
+    pub(super) mode: Option<u32>,
 }
 
 type Plan = BTreeMap<Vec<u8>, Planned>;
@@ -129,7 +131,7 @@ impl Armed {
             if !plan.contains_key(&path) {
                 let before = state.before(edit.path(), &path)?;
                 let after = before.as_ref().map(|(bytes, _)| bytes.clone());
-                plan.insert(path.clone(), Planned { name: edit.path().to_owned(), before, after });
+                plan.insert(path.clone(), Planned { name: edit.path().to_owned(), before, after, mode: None });
             }
             let planned = plan.get_mut(&path).expect("just put there");
             if planned.follow(edit)? == Match::Tolerant {
@@ -192,7 +194,7 @@ impl Planned {
 
 impl State {
     /// The file as it is, if it is one that may be replaced.
-    fn before(&self, name: &str, path: &[u8]) -> Result<Option<(Vec<u8>, Meta)>, EditError> {
+    pub(super) fn before(&self, name: &str, path: &[u8]) -> Result<Option<(Vec<u8>, Meta)>, EditError> {
         let tree = &self.inner().layout.tree;
         let failed = |source| EditError::Io { path: name.to_owned(), source };
         let not = |what| Err(EditError::NotAFile { path: name.to_owned(), what });
@@ -216,7 +218,7 @@ impl State {
         }
     }
 
-    fn carry_out(&mut self, plan: &Plan) -> Result<(), EditError> {
+    pub(super) fn carry_out(&mut self, plan: &Plan) -> Result<(), EditError> {
         let Some(first) = plan.values().next() else { return Ok(()) };
         let failed = |name: &str| {
             let path = name.to_owned();
@@ -277,14 +279,14 @@ impl State {
         let Some(after) = &planned.after else { return Ok(None) };
         let tree = self.inner().layout.tree.clone();
         tree.make_dirs(split(path).0, 0o755)?;
-        let mode = planned.before.as_ref().map_or(0o644, |(_, meta)| meta.mode);
+        let mode = planned.mode.unwrap_or_else(|| planned.before.as_ref().map_or(0o644, |(_, meta)| meta.mode));
         let mtime = fresh_time(self.newest_time(path, planned.before.as_ref().map(|(_, meta)| meta.mtime)));
         let temporary = super::temporary(&self.id, &super::random_name()).into_bytes();
         Ok(Some(tree.stage(path, temporary, mode, mtime, false, |file| file.write_all(after))?))
     }
 
     /// The latest time under which this path may have been compiled, also if it was deleted since.
-    fn newest_time(&self, path: &[u8], now: Option<i64>) -> Option<i64> {
+    pub(super) fn newest_time(&self, path: &[u8], now: Option<i64>) -> Option<i64> {
         let armed = self.snapshot.manifest.find(Area::Tree, path).map(|e| e.mtime);
         [now, armed, self.lease.times.get(path).copied()].into_iter().flatten().max()
     }

@@ -73,6 +73,16 @@ fn git_dir(top: &Path) -> io::Result<Option<PathBuf>> {
     Ok(Some(dir.canonicalize()?))
 }
 
+/// Does this file steer what git runs later? Hooks and configuration come back when a worker has touched them. Where the
+/// repository stands (refs, `HEAD`, the index, the stash) is never moved back: nobody can tell a worker's commit from the
+/// user's, and a commit that stays can be undone by anybody.
+pub(super) fn steers(path: &[u8]) -> bool {
+    let mut parts = path.split(|byte| *byte == b'/').rev();
+    let name = parts.next().unwrap_or_default();
+    let settings = matches!(name, b"config" | b"config.worktree" | b"hooks" | b"info");
+    settings || parts.any(|dir| dir == b"hooks" || dir == b"info")
+}
+
 /// What is done with a name in the repository's directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Want {
@@ -170,6 +180,16 @@ fn want_here(path: &[u8], part: Part) -> Want {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hooks_and_configuration_steer_and_refs_do_not() {
+        for steering in ["config", "hooks/pre-commit", "info/attributes", "modules/a/config", "config.worktree"] {
+            assert!(steers(steering.as_bytes()), "{steering}");
+        }
+        for position in ["HEAD", "index", "packed-refs", "refs/heads/config-x", "logs/refs/stash", "modules/a/HEAD"] {
+            assert!(!steers(position.as_bytes()), "{position}");
+        }
+    }
 
     #[test]
     fn what_says_where_the_repository_stands_is_taken_and_the_object_store_is_not() {

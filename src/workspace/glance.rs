@@ -17,7 +17,29 @@ use super::{Change, ChangeKind, ChangeSet, Thing, Workspace};
 #[derive(Debug, Clone, Default)]
 pub struct Glance {
     /// Sorted by area and path.
-    seen: Vec<(Area, Vec<u8>, Meta)>,
+    seen: Vec<SeenName>,
+}
+
+type SeenName = (Area, Vec<u8>, Meta, bool);
+
+/// What was changed in the project itself while work went on in a view of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Drift {
+    /// Files that tests may depend on.
+    pub files: Vec<Change>,
+    /// Files that git ignores, such as logs, and where the repository stands.
+    pub aside: Vec<Change>,
+}
+
+impl Drift {
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.aside.is_empty()
+    }
+
+    /// All of it, for the reader of a result.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().chain(&self.aside).map(|change| change.path.as_path())
+    }
 }
 
 /// Why a file is not read; each reads after the file's name.
@@ -68,10 +90,10 @@ impl Workspace {
         let layout = &self.0.layout;
         let tracked = tracked(layout).unwrap_or_default();
         let walked = layout.walk_now(&self.0.caps, &tracked);
-        let mut seen: Vec<_> = walked.found.into_iter().map(|f| (Area::Tree, f.path, f.meta)).collect();
+        let mut seen: Vec<_> = walked.found.into_iter().map(|f| (Area::Tree, f.path, f.meta, f.ignored)).collect();
         for (area, part) in layout.git_areas() {
             let root = layout.area(area)?;
-            seen.extend(walk_git(&root, part)?.into_iter().map(|f| (area, f.path, f.meta)));
+            seen.extend(walk_git(&root, part)?.into_iter().map(|f| (area, f.path, f.meta, false)));
         }
         seen.sort_unstable_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
         Ok(Glance { seen })
@@ -79,8 +101,45 @@ impl Workspace {
 }
 
 impl Glance {
+    /// Over names, sizes and times of the project's own files; the repository aside. Equal for a project that nobody touched.
+    pub fn digest(&self) -> String {
+        let mut hasher = blake3::Hasher::new();
+        let files = self.seen.iter().filter(|(area, _, meta, _)| *area == Area::Tree && meta.node != Node::Dir);
+        for (_, path, meta, _) in files {
+            hasher.update(&(path.len() as u64).to_le_bytes()).update(path);
+            hasher.update(
+                format!("{:?} {:o} {} {} {}\0", meta.node, meta.mode, meta.size, meta.mtime, meta.ino).as_bytes(),
+            );
+        }
+        hasher.finalize().to_hex().to_string()
+    }
+
     /// What is different in a later look.
     pub fn until(&self, later: &Self) -> ChangeSet {
+        let changes = self.compare(later).into_iter().map(|(change, _)| change).collect();
+        ChangeSet { changes, ..ChangeSet::default() }
+    }
+
+    /// The same, told apart by what it may mean for the tests. Directories come and go with what is in them.
+    pub fn drift(&self, later: &Self) -> Drift {
+        let found = self.compare(later).into_iter().filter(|(change, _)| change.thing != Thing::Directory);
+        let (aside, files): (Vec<_>, Vec<_>) =
+            found.partition(|(change, ignored)| *ignored || change.kind == ChangeKind::Git);
+        let plain = |changes: Vec<(Change, bool)>| changes.into_iter().map(|(change, _)| change).collect();
+        Drift { files: plain(files), aside: plain(aside) }
+    }
+
+    /// The first name that belongs to another user or group. In a user namespace such files cannot be written, whatever
+    /// their mode says; the superuser needs no such namespace.
+    pub(super) fn other_owner(&self) -> Option<PathBuf> {
+        let (user, group) = (rustix::process::geteuid(), rustix::process::getegid().as_raw());
+        let own = (user.as_raw(), group);
+        let other = |(area, _, meta, _): &&SeenName| *area == Area::Tree && meta.owner != own;
+        let found = if user.is_root() { None } else { self.seen.iter().find(other) };
+        found.map(|(_, path, ..)| if path.is_empty() { PathBuf::from(".") } else { as_path(path).to_owned() })
+    }
+
+    fn compare(&self, later: &Self) -> Vec<(Change, bool)> {
         let (mut before, mut after) = (self.seen.iter().peekable(), later.seen.iter().peekable());
         let mut changes = Vec::new();
         loop {
@@ -94,13 +153,13 @@ impl Glance {
             let now = if order.is_ge() { after.next() } else { None };
             changes.extend(change(was, now));
         }
-        ChangeSet { changes, ..ChangeSet::default() }
+        changes
     }
 }
 
-fn change(was: Option<&(Area, Vec<u8>, Meta)>, now: Option<&(Area, Vec<u8>, Meta)>) -> Option<Change> {
-    let (area, path, meta) = now.or(was)?;
-    let kind = match (was.map(|(_, _, meta)| meta), now.map(|(_, _, meta)| meta)) {
+fn change(was: Option<&SeenName>, now: Option<&SeenName>) -> Option<(Change, bool)> {
+    let (area, path, meta, ignored) = now.or(was)?;
+    let kind = match (was.map(|(_, _, meta, _)| meta), now.map(|(_, _, meta, _)| meta)) {
         (Some(was), Some(now)) => differs(was, now)?,
         (None, _) => ChangeKind::Added,
         (_, None) => ChangeKind::Deleted,
@@ -115,7 +174,7 @@ fn change(was: Option<&(Area, Vec<u8>, Meta)>, now: Option<&(Area, Vec<u8>, Meta
         Node::Link => Thing::Link,
         Node::Fifo | Node::Special => Thing::Special,
     };
-    Some(Change { path, kind, thing })
+    Some((Change { path, kind, thing }, *ignored))
 }
 
 fn differs(was: &Meta, now: &Meta) -> Option<ChangeKind> {

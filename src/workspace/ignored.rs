@@ -30,6 +30,13 @@ enum Sign {
 /// protecting them would cost more than it saves. Each is named in the result.
 const BUILT: &[Built] = &[
     Built { name: "target", sign: Sign::Inside("CACHEDIR.TAG") }, // cargo marks its own
+    Built { name: "target", sign: Sign::Beside(&["pom.xml"]) },
+    Built { name: "build", sign: Sign::Inside("CMakeCache.txt") },
+    Built { name: "build", sign: Sign::Beside(&["build.gradle", "build.gradle.kts"]) },
+    Built {
+        name: ".gradle",
+        sign: Sign::Beside(&["build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"]),
+    },
     Built { name: "node_modules", sign: Sign::Name },
     Built { name: ".venv", sign: Sign::Inside("pyvenv.cfg") },
     Built { name: "venv", sign: Sign::Inside("pyvenv.cfg") },
@@ -49,7 +56,6 @@ const BUILT: &[Built] = &[
     Built { name: "out", sign: Sign::Ignored },
     Built { name: "coverage", sign: Sign::Ignored },
     Built { name: ".cache", sign: Sign::Ignored },
-    Built { name: ".gradle", sign: Sign::Ignored },
     Built { name: ".next", sign: Sign::Ignored },
     Built { name: ".nuxt", sign: Sign::Ignored },
     Built { name: ".turbo", sign: Sign::Ignored },

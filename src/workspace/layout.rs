@@ -12,6 +12,7 @@ use super::git::{Part, Repository, Want, want};
 use super::ignored::{Rules, patterns};
 use super::manifest::{Area, Manifest};
 use super::pack::Pack;
+use super::private::UpperLayer;
 use super::root::{Meta, Node, Root, as_path, is_absent, join, meta_at};
 use super::walk::{Found, View, Walk, Walked};
 
@@ -19,21 +20,39 @@ use super::walk::{Found, View, Walk, Walked};
 pub(super) struct Layout {
     pub tree: Arc<Root>,
     pub repository: Option<Repository>,
+    /// The tree is a private view, and what was written through it lies here: all else that differs is the user's. No
+    /// child of ours can write to the repository then, so whatever changes there is not looked at.
+    pub view: Option<Arc<UpperLayer>>,
 }
 
 impl Layout {
     pub(super) fn open(root: &Path) -> io::Result<Self> {
-        Ok(Self { tree: Arc::new(Root::open(root)?), repository: Repository::around(root)? })
+        Ok(Self { tree: Arc::new(Root::open(root)?), repository: Repository::around(root)?, view: None })
     }
 
     /// The same project with the repository it had when it was armed, whatever has become of that since.
     pub(super) fn as_armed(&self, manifest: &Manifest) -> Self {
-        Self { tree: self.tree.clone(), repository: manifest.repository.clone() }
+        Self { tree: self.tree.clone(), repository: manifest.repository.clone(), view: self.view.clone() }
+    }
+
+    /// The same project as it looks in a private view.
+    pub(super) fn seen_through(&self, view: &Path, upper: UpperLayer) -> io::Result<Self> {
+        let own = self.tree.path().join(".git");
+        let repository = self.repository.clone().map(|found| {
+            let git = if found.git == own { view.join(".git") } else { found.git.clone() };
+            Repository { git, ..found }
+        });
+        Ok(Self { tree: Arc::new(Root::open(view)?), repository, view: Some(Arc::new(upper)) })
     }
 
     /// The directory that stands for the whole project: what two roots in one repository have in common.
     pub(super) fn top(&self) -> &Path {
         self.repository.as_ref().map_or(self.tree.path(), |r| &r.top)
+    }
+
+    /// A directory of the project itself that stands for it: whoever holds a lock on it works here.
+    pub(super) fn lock_place(&self) -> &Path {
+        self.repository.as_ref().map_or(self.tree.path(), |r| &r.git)
     }
 
     /// Opens an area. A repository's directory that is gone, or a link by now, is an error.
@@ -56,6 +75,7 @@ impl Layout {
     /// The areas beside the tree, and what of them counts.
     pub(super) fn git_areas(&self) -> Vec<(Area, Part)> {
         match &self.repository {
+            _ if self.view.is_some() => Vec::new(),
             None => Vec::new(),
             Some(Repository { common: None, .. }) => vec![(Area::Git, Part::Whole)],
             Some(_) => vec![(Area::Git, Part::Own), (Area::Common, Part::Shared)],
@@ -105,7 +125,9 @@ impl Layout {
 
     /// The repository's directory lies in the root itself.
     fn has_dot_git(&self) -> bool {
-        self.repository.as_ref().is_some_and(|r| r.git == self.tree.path().join(".git"))
+        // Each view has a path of its own, and the manifest was made in one of them.
+        let in_view = |git: &Path| self.view.is_some() && git.starts_with("/proc/self/fd");
+        self.repository.as_ref().is_some_and(|r| r.git == self.tree.path().join(".git") || in_view(&r.git))
     }
 }
 
@@ -142,7 +164,7 @@ pub(super) fn walk_git(root: &Root, part: Part) -> io::Result<Vec<Found>> {
                     if meta.node == Node::Dir {
                         dirs.push(path.clone());
                     }
-                    found.push(Found { path, meta });
+                    found.push(Found { path, meta, ignored: false });
                 }
             }
         }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -13,18 +13,21 @@ use super::journal::{Journal, Who};
 use super::lock::{self, LockError, Mode};
 use super::snapshot::ArmError;
 use super::{Armed, RestoreError, Workspace, recover};
-use crate::process::{Guard, Tag};
+use crate::process::{Guard, SandboxRecord, Tag, WalledProject};
 
 /// A locked project. Dropping it lets go, as soon as every command's parent has let go too.
 #[derive(Debug)]
 pub struct Lease {
     pub(super) workspace: Workspace,
     pub(super) lock: File,
+    /// The same in the project itself: a server with another state directory knows nothing of the first.
+    pub(super) place: Option<Arc<File>>,
     pub(super) mode: Mode,
     /// Paths that the project's own tests write, as seen so far in this call.
     pub(super) by_products: BTreeSet<Vec<u8>>,
     /// The latest time that a path had in this call, also if it is gone now.
     pub(super) times: BTreeMap<Vec<u8>, i64>,
+    pub(super) record: SandboxRecord,
 }
 
 pub(super) async fn lock(
@@ -40,12 +43,15 @@ pub(super) async fn lock(
         let left = until.saturating_duration_since(Instant::now());
         let lock = lock::acquire(project, mode, what, left, stop).await?;
         if !has_open_snapshot(project)? {
+            let place = lock::acquire_place(workspace.0.layout.lock_place(), mode, left, stop).await?;
             return Ok(Lease {
                 workspace: workspace.clone(),
                 lock,
+                place: place.map(Arc::new),
                 mode,
                 by_products: BTreeSet::new(),
                 times: BTreeMap::new(),
+                record: SandboxRecord::default(),
             });
         }
         // Somebody was killed here, with everybody who could have put it right.
@@ -86,7 +92,24 @@ impl Lease {
             tree_lock: Arc::new(lock::open_trees(&self.workspace.0.project)?.into()),
             ticket: None,
             tag: Tag::random(),
+            project: Some(self.walled_project()),
         })
+    }
+
+    fn walled_project(&self) -> WalledProject {
+        let (root, git) = (self.workspace.root().to_owned(), self.git_directories());
+        WalledProject { root, git, view: None, record: self.record.clone() }
+    }
+
+    /// No child writes to these, wherever a mount can prevent it.
+    pub(super) fn git_directories(&self) -> Vec<PathBuf> {
+        let repository = self.workspace.0.layout.repository.iter();
+        repository.flat_map(|found| [found.git.clone(), found.common().to_owned()]).collect()
+    }
+
+    /// Which walls stood around the programs that were run meanwhile.
+    pub fn sandbox(&self) -> &SandboxRecord {
+        &self.record
     }
 
     /// Takes a snapshot and puts it on disk. Only then may anything write to the project.

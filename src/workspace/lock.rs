@@ -25,6 +25,11 @@ pub enum LockError {
     Busy { holder: Holder },
     #[error("busy: recovering; a call that was killed is being undone, try again in a moment")]
     Recovering,
+    #[error(
+        "busy: another server, which keeps its state elsewhere, works on this project; wait for it, or give both the same \
+         $SUPERVISOR_STATE_DIR"
+    )]
+    Elsewhere,
     #[error("the call was cancelled while it waited for the project")]
     Cancelled,
     #[error("the lock `{}` cannot be used: {source}; is the state directory on a file system with locks?", path.display())]
@@ -95,6 +100,34 @@ pub(super) async fn acquire(
                 // Whoever held it is gone, but the lock is not: a shim is putting things right.
                 _ => LockError::Recovering,
             });
+        }
+        tokio::select! {
+            () = stop.cancelled() => return Err(LockError::Cancelled),
+            () = tokio::time::sleep(LOOK_AGAIN) => {}
+        }
+    }
+}
+
+/// Waits for the lock on a directory of the project itself. No file is made for it. A file system that cannot lock
+/// directories has none; then servers with different state directories do not see each other.
+pub(super) async fn acquire_place(
+    place: &Path,
+    mode: Mode,
+    wait: Duration,
+    stop: &CancellationToken,
+) -> Result<Option<File>, LockError> {
+    let began = Instant::now();
+    let Ok(dir) = File::open(place) else { return Ok(None) };
+    loop {
+        let tried = match mode {
+            Mode::Shared => dir.try_lock_shared(),
+            Mode::Exclusive => dir.try_lock(),
+        };
+        match tried {
+            Ok(()) => return Ok(Some(dir)),
+            Err(TryLockError::Error(_)) => return Ok(None),
+            Err(TryLockError::WouldBlock) if began.elapsed() >= wait => return Err(LockError::Elsewhere),
+            Err(TryLockError::WouldBlock) => {}
         }
         tokio::select! {
             () = stop.cancelled() => return Err(LockError::Cancelled),

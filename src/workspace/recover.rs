@@ -14,6 +14,7 @@ use super::journal::{Journal, Open, Record, Scope, Who};
 use super::layout::Layout;
 use super::lock::{self, Mode, note_holder};
 use super::manifest::Area;
+use super::pulse::Pulse;
 use super::restore::{Restore, RestoreError, with_reserve};
 use super::root::as_path;
 use super::store::Store;
@@ -127,7 +128,11 @@ pub(super) fn finish(project: &Path, root: Option<&Path>, who: Who) -> Result<Op
         times: &BTreeMap::new(),
         reserve: &reserve,
     };
+    // Whatever came after everybody was dead is somebody else's work, however much later this is.
+    let ended = if who == Who::Recovery { Pulse::ended(project) } else { None };
+    let is_later = |d: &Difference| ended.zip(d.now).is_some_and(|(ended, now)| now.ctime > ended);
     let ours = |d: &Difference| match scope {
+        _ if is_later(d) => false,
         Scope::Everything => true,
         Scope::Applied => d.area == Area::Tree && (open.edited.contains(&d.path) || open.by_products.contains(&d.path)),
     };

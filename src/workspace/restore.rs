@@ -10,6 +10,7 @@ use super::Caps;
 use super::aside::Aside;
 use super::compare::{Comparison, Difference, What, compare};
 use super::fault::{Point, point};
+use super::git::steers;
 use super::layout::Layout;
 use super::manifest::{Area, Entry};
 use super::root::{Meta, Node, Root, as_path, is_absent, split};
@@ -78,19 +79,23 @@ impl Restore<'_> {
         ours: impl Fn(&Difference) -> bool,
     ) -> Result<Outcome, RestoreError> {
         let mut outcome = Outcome::default();
-        if whole_directories {
+        // Another directory may stand at the project's path by now, with a repository of its own.
+        let in_place = self.is_in_place();
+        if whole_directories && in_place {
             self.bring_back_repository();
         }
+        let ours = |d: &Difference| ours(d) && (d.area == Area::Tree || (in_place && steers(&d.path)));
         // Directories that we made and in which somebody else has put something since.
         let mut shared = BTreeSet::new();
         for _ in 0..ROUNDS {
-            let found = self.compare()?;
+            let mut found = self.compare()?;
             let wanted = |d: &Difference| {
                 (ours(d) || self.is_temporary(d)) && !(shared.contains(&d.path) && d.what == What::Added)
             };
-            let (mine, others): (Vec<_>, Vec<_>) = found.differences.into_iter().partition(|d| wanted(d));
+            let differences = std::mem::take(&mut found.differences);
+            let (mine, others): (Vec<_>, Vec<_>) = differences.into_iter().partition(|d| wanted(d));
             if mine.is_empty() {
-                outcome.others = Comparison { differences: others, left_out: found.left_out };
+                outcome.others = Comparison { differences: others, ..found };
                 return Ok(outcome);
             }
             self.undo(&mine, aside, whole_directories, &mut shared)?;
@@ -98,6 +103,13 @@ impl Restore<'_> {
         }
         let paths = self.compare()?.differences.into_iter().filter(|d| ours(d));
         Err(RestoreError::NotVerified { paths: paths.map(|d| as_path(&d.path).to_owned()).collect() })
+    }
+
+    /// The directory that was armed still has its name. If not, only what lies below the directory itself is ours.
+    fn is_in_place(&self) -> bool {
+        let tree = &self.layout.tree;
+        let there = Root::open(tree.path()).and_then(|root| root.identity()).ok();
+        there.is_some() && there == tree.identity().ok()
     }
 
     /// A repository's directory that was only renamed is renamed back: its objects are in no snapshot.

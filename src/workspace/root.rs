@@ -42,6 +42,8 @@ pub(super) struct Meta {
     pub ino: u64,
     pub dev: u64,
     pub links: u64,
+    /// User and group.
+    pub owner: (u32, u32),
 }
 
 /// Paths above this are opened piece by piece; the kernel takes 4,096 bytes at once.
@@ -141,6 +143,7 @@ impl From<&Stat> for Meta {
             ino: s.st_ino as u64,
             dev: s.st_dev as u64,
             links: s.st_nlink as u64,
+            owner: (s.st_uid as u32, s.st_gid as u32),
         }
     }
 }

@@ -17,6 +17,8 @@ use super::root::{Meta, Node, Root, as_path, join, meta_at};
 pub(super) struct Found {
     pub path: Vec<u8>,
     pub meta: Meta,
+    /// By git's rules, and protected all the same.
+    pub ignored: bool,
 }
 
 #[derive(Debug, Default)]
@@ -77,7 +79,7 @@ impl Walk<'_> {
         });
         // The root itself: somebody may have taken our rights to it away.
         if let Ok(stat) = rustix::fs::fstat(self.root.fd()) {
-            all.found.push(Found { path: Vec::new(), meta: Meta::from(&stat) });
+            all.found.push(Found { path: Vec::new(), meta: Meta::from(&stat), ignored: false });
         }
         all.found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         all.left_out.sort_unstable_by(|a, b| a.path.cmp(&b.path));
@@ -139,7 +141,8 @@ impl Walk<'_> {
                 let pinned_only = why.is_some();
                 below.push(Task { dir: path.clone(), rules: rules.clone(), ignored, pinned_only });
             }
-            seen.found.push(Found { path, meta });
+            let ignored = ignored && !self.is_pinned(&path);
+            seen.found.push(Found { path, meta, ignored });
         }
         Ok(())
     }

@@ -1,25 +1,34 @@
 //! What happens next in a call. Knows tiers, verdicts and results; does not know that MCP exists.
+//! Begin at [`call`], which owns a call from its arguments to its log entry; [`skill`] is what a skill must answer.
 
+pub mod archive;
 mod asking;
 pub mod attempt;
 pub mod budget;
+pub mod call;
+mod conclude;
+mod decide;
 pub mod entry;
 pub mod event;
 pub mod evidence;
-pub mod job;
+pub mod exchange;
 mod judge;
+mod keeping;
 pub mod means;
+pub mod policy;
 pub mod proposal;
 pub mod result;
-pub mod run;
 pub mod site;
+pub mod skill;
 pub mod top_tier;
 mod trial;
 mod walk;
+pub mod work;
 
-pub use attempt::{Attempt, Cause, Opinion, Verdict};
+pub use attempt::{AskRecord, Attempt, Cause, Opinion, Verdict};
 pub use entry::Entry;
+pub use exchange::{ExchangeRecord, TextId};
 pub use result::{CallResult, Gate, More, Status};
 pub use top_tier::{Basis, TopTier};
 // Part of every attempt, so that who reads one need not know the settings.
-pub use crate::routing::TierKind;
+pub use crate::routing::{ExchangeMode, LogSettings, TierKind};

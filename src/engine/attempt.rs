@@ -3,7 +3,12 @@
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use crate::routing::TierKind;
+use super::evidence::FollowUpKind;
+use super::exchange::{ExchangeRecord, TextId};
+use super::result::Gate;
+use crate::backend::Usage;
+use crate::routing::{Tier, TierKind};
+use crate::verify::Flags;
 
 /// One model asked once. Field names are part of the log's format: they are added to, never renamed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -44,14 +49,99 @@ pub struct Attempt {
     /// What the verifier took of these; absent if none was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verifier: Option<Opinion>,
+    /// What was noticed about its answer, with what the verifier said of each.
+    #[serde(default, skip_serializing_if = "Flags::is_empty")]
+    pub flags: Flags,
+    /// Each question of an attempt that took more than one round; empty otherwise. Their sums are above.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asks: Vec<AskRecord>,
+    /// The checks that the server made of its answer, in their order; the last one says why it was refused.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<Gate>,
+    /// Tests that ended differently in two runs of the same files.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flaky: Vec<String>,
+    /// Each question that went out, as far as it was kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub exchange: Vec<ExchangeRecord>,
+    /// The change that was made or tried, as a unified diff, if it was kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<TextId>,
 }
 
 impl Attempt {
+    /// A tier's turn, of which nothing is known yet.
+    pub(super) fn of(number: u32, tier: &Tier) -> Self {
+        Self {
+            attempt: number,
+            model: tier.name.to_string(),
+            tier: tier.backend.tier,
+            duration_ms: 0,
+            generate_ms: 0,
+            verify_ms: 0,
+            warm_start: None,
+            verified: false,
+            verdict: None,
+            cause: None,
+            feedback: String::new(),
+            output_summary: String::new(),
+            runner_output: String::new(),
+            tokens_in: None,
+            tokens_out: None,
+            cost_usd: None,
+            verifier: None,
+            flags: Flags::default(),
+            asks: Vec::new(),
+            gates: Vec::new(),
+            flaky: Vec::new(),
+            exchange: Vec::new(),
+            diff: None,
+        }
+    }
+
+    /// A turn that has begun: what is known of it, should nothing more be heard.
+    pub(super) fn begun(number: u32, tier: &Tier) -> Self {
+        let cause = Cause::Crashed;
+        let feedback = String::from("the server ended before this attempt did");
+        Self { cause: Some(cause), verdict: Some(cause.verdict()), feedback, ..Self::of(number, tier) }
+    }
+
+    /// What the asks themselves used.
+    pub(super) fn note_usage(&mut self, usage: &Usage) {
+        (self.tokens_in, self.tokens_out, self.cost_usd) = (usage.tokens_in, usage.tokens_out, usage.cost_usd);
+    }
+
+    /// Adds what the verifier used.
+    pub(super) fn note_opinion(&mut self, verifier: &Tier, usage: &Usage) {
+        let own = Usage { tokens_in: self.tokens_in, tokens_out: self.tokens_out, cost_usd: self.cost_usd };
+        self.note_usage(&own.and(usage));
+        let Usage { tokens_in, tokens_out, cost_usd } = *usage;
+        self.verifier = Some(Opinion { model: verifier.name.to_string(), tokens_in, tokens_out, cost_usd });
+    }
+
     /// Did a question go out? One that is `skipped` had none, unless its first questions were answered and only a later
     /// one was skipped: then something was used.
     pub fn was_asked(&self) -> bool {
         self.cause != Some(Cause::Skipped) || self.tokens_in.is_some() || self.cost_usd.is_some()
     }
+}
+
+/// One round of an attempt: the task itself, or a follow-up to the answer before.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AskRecord {
+    /// Absent for the task itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follow_up: Option<FollowUpKind>,
+    /// What came of it, in a sentence.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub said: String,
+    pub duration_ms: u64,
+    #[serde(default)]
+    pub tokens_in: Option<u64>,
+    #[serde(default)]
+    pub tokens_out: Option<u64>,
+    #[serde(default, serialize_with = "to_the_nano")]
+    pub cost_usd: Option<f64>,
 }
 
 /// A verifier asked once. Its tokens and cost are part of the attempt's own.
@@ -80,7 +170,7 @@ pub enum Verdict {
     Error,
 }
 
-/// Why. Only `rejected` is evidence about a model's quality.
+/// Why. `rejected`, `tampered` and `unreadable` are evidence about a model's quality; the others are not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
@@ -105,9 +195,13 @@ pub enum Cause {
     Setup,
     /// Breaker open or gateway known dead: not asked at all.
     Skipped,
+    /// Nothing in the answer could be read as one, also after the repair question.
+    Unreadable,
     /// Our own cap would be crossed.
     Budget,
     Cancelled,
+    /// The server itself died meanwhile.
+    Crashed,
 }
 
 impl Cause {
@@ -121,9 +215,16 @@ impl Cause {
             | Self::Refused
             | Self::Setup
             | Self::Skipped
+            | Self::Unreadable
             | Self::Budget
-            | Self::Cancelled => Verdict::Error,
+            | Self::Cancelled
+            | Self::Crashed => Verdict::Error,
         }
+    }
+
+    /// Says nothing about the model, and may be otherwise the next time.
+    pub fn is_passing(self) -> bool {
+        matches!(self, Self::Infra | Self::Quota | Self::Setup | Self::Skipped | Self::Budget | Self::Cancelled)
     }
 
     /// The word for it in the log and on the screen.
@@ -140,36 +241,12 @@ impl Cause {
             Self::Refused => "refused",
             Self::Setup => "setup",
             Self::Skipped => "skipped",
+            Self::Unreadable => "unreadable",
             Self::Budget => "budget",
             Self::Cancelled => "cancelled",
+            Self::Crashed => "crashed",
         }
     }
-
-    /// What the walk does after an attempt that ended so.
-    pub fn next(self) -> Next {
-        match self {
-            Self::Accepted => Next::Done,
-            Self::Budget | Self::Cancelled => Next::Stop,
-            Self::Rejected
-            | Self::Tampered
-            | Self::Contradiction
-            | Self::CannotVerify
-            | Self::Infra
-            | Self::Quota
-            | Self::Incapable
-            | Self::Refused
-            | Self::Setup
-            | Self::Skipped => Next::NextTier,
-        }
-    }
-}
-
-/// What follows an attempt.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Next {
-    Done,
-    NextTier,
-    Stop,
 }
 
 #[cfg(test)]
@@ -196,6 +273,19 @@ mod tests {
             tokens_out: None,
             cost_usd: Some(0.0),
             verifier: Some(Opinion { model: "judge".into(), tokens_in: Some(1), tokens_out: None, cost_usd: None }),
+            flags: Flags::default(),
+            asks: vec![AskRecord {
+                follow_up: Some(FollowUpKind::Repair),
+                said: "no edits in it".into(),
+                duration_ms: 3,
+                tokens_in: Some(2),
+                tokens_out: None,
+                cost_usd: None,
+            }],
+            gates: vec![Gate { id: "tests".into(), pass: false, detail: "flaky".into() }],
+            flaky: vec!["a::b".into()],
+            exchange: vec![ExchangeRecord { answer: Some(TextId::of("x")), ..Default::default() }],
+            diff: None,
         };
         let line = serde_json::to_string(&attempt).expect("plain data");
         assert!(line.contains(r#""cause":"cannot_verify""#) && line.contains(r#""warm_start":null"#), "{line}");

@@ -1,12 +1,13 @@
 //! What may still be spent. Before each ask its worst case is set aside, from the call's budget and from the session's;
-//! after it, what was really used is taken and the rest given back. What nobody can tell counts as the worst case.
+//! after it, what was really used is taken and the rest given back. What is not told is charged by an estimate.
 //! Knows money, tokens and time. Does not know who spends them.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::backend::{Ask, Usage};
-use crate::routing::{BackendKind, TOKEN_BYTES, Tier, TierKind};
+use crate::backend::cost::{CostForecast, UNKNOWN_TOKENS, UNKNOWN_USD};
+use crate::backend::{Ask, Usage, facts_of};
+use crate::routing::Tier;
 
 /// Amounts of the three things that run out. `None` as a limit is no limit, as an estimate unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -16,24 +17,30 @@ pub struct Amounts {
     pub time: Option<Duration>,
 }
 
-/// What one ask can cost at most, as far as that is known beforehand.
-pub fn worst_case(ask: &Ask, tier: &Tier) -> Amounts {
-    let time = Some(ask.limit);
-    if tier.backend.kind == BackendKind::ClaudeCli {
-        // An agent takes as many turns as it likes; only what it is granted holds it.
-        return Amounts { time, ..Amounts::default() };
+/// What an ask can cost at most, and what it is charged when it does not tell.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct SpendForecast {
+    /// `None` is unknown beforehand.
+    pub worst: Amounts,
+    pub likely: Amounts,
+}
+
+impl From<Amounts> for SpendForecast {
+    /// Where nothing but the worst case is known, that is what is charged; else what is stated for the unknown.
+    fn from(worst: Amounts) -> Self {
+        let likely =
+            Amounts { usd: worst.usd.or(Some(UNKNOWN_USD)), tokens: worst.tokens.or(Some(UNKNOWN_TOKENS)), time: None };
+        Self { worst, likely }
     }
-    let tokens_in =
-        ((ask.system.len() + ask.prompt.len() + ask.schema.to_string().len()) as u64).div_ceil(TOKEN_BYTES as u64);
-    let tokens_out = ask.max_tokens.map(u64::from);
-    let price = |tokens: u64, per_million: f64| tokens as f64 * per_million / 1e6;
-    let usd = match (tier.model.price_in, tier.model.price_out, tokens_out) {
-        (Some(dear_in), Some(dear_out), Some(out)) => Some(price(tokens_in, dear_in) + price(out, dear_out)),
-        // A model on the own machine without a price costs nothing.
-        (None, None, _) if tier.backend.tier == TierKind::Local => Some(0.0),
-        _ => None,
-    };
-    Amounts { usd, tokens: tokens_out.map(|out| tokens_in + out), time }
+}
+
+/// What one ask can cost, as far as its backend knows beforehand.
+pub fn worst_case(ask: &Ask, tier: &Tier) -> SpendForecast {
+    let CostForecast { worst, likely } = facts_of(tier.backend.kind).forecast(ask, tier);
+    SpendForecast {
+        worst: Amounts { usd: worst.usd, tokens: worst.tokens, time: Some(ask.limit) },
+        likely: Amounts { usd: likely.usd, tokens: likely.tokens, time: None },
+    }
 }
 
 /// One budget: a call's, or a session's. Clones share it.
@@ -57,13 +64,12 @@ struct Spent {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Exceeded {
     #[error(
-        "the budget in USD is used up, where an answer of unknown cost counts as all of it; raise `budget_usd`, or give \
-         the models a `price_in` and `price_out`"
+        "the budget in USD is used up; raise `budget_usd` of the call, or `budgets.call_usd` and `budgets.session_usd`"
     )]
     Usd,
-    #[error("the budget in tokens is used up")]
+    #[error("the budget in tokens is used up; raise `budgets.call_tokens` and `budgets.session_tokens`")]
     Tokens,
-    #[error("the time for this call is used up; raise `timeout_s`")]
+    #[error("the time for this call is used up; raise `budgets.call_s` and `budgets.session_s`")]
     Time,
 }
 
@@ -79,7 +85,8 @@ impl Budget {
 
     /// Sets the worst case of one ask aside. Where it is unknown, or time is short, all that is left is granted: the
     /// ask must be held to [`Reservation::granted`]. Refused if nothing is left, or less than is known to be needed.
-    pub fn reserve(&self, worst: Amounts) -> Result<Reservation, Exceeded> {
+    pub fn reserve(&self, foreseen: impl Into<SpendForecast>) -> Result<Reservation, Exceeded> {
+        let SpendForecast { worst, likely } = foreseen.into();
         let chain: Vec<&Self> = std::iter::successors(Some(self), |budget| budget.parent.as_deref()).collect();
         // Always from the innermost to the outermost, so two calls cannot wait for each other.
         let mut locked: Vec<MutexGuard<'_, Spent>> = chain.iter().map(|budget| budget.lock()).collect();
@@ -92,7 +99,7 @@ impl Budget {
             spent.add(granted);
         }
         drop(locked);
-        Ok(Reservation { budget: self.clone(), granted, settled: false })
+        Ok(Reservation { budget: self.clone(), granted, likely, settled: false })
     }
 
     /// What is left, the outer budgets considered. What is set aside is not left.
@@ -106,12 +113,13 @@ impl Budget {
     }
 }
 
-/// What was set aside for one ask. Dropped without a word, it counts as used up: the ask may have been made.
+/// What was set aside for one ask. Dropped without a word, its estimate is charged: the ask may have been made.
 #[must_use = "say what was used"]
 #[derive(Debug)]
 pub struct Reservation {
     budget: Budget,
     granted: Amounts,
+    likely: Amounts,
     settled: bool,
 }
 
@@ -121,15 +129,25 @@ impl Reservation {
         self.granted
     }
 
-    /// Takes what was used and gives the rest back. What is unknown stays at its worst case.
+    /// Takes what was used and gives the rest back. What is not told is charged by its estimate.
     pub fn settle(mut self, usage: &Usage, took: Duration) {
         let tokens = usage.tokens_in.zip(usage.tokens_out).map(|(a, b)| a.saturating_add(b));
         let used = Amounts {
-            usd: usage.cost_usd.filter(|usd| usd.is_finite() && *usd >= 0.0).or(self.granted.usd),
-            tokens: tokens.or(self.granted.tokens),
+            usd: usage.cost_usd.filter(|usd| usd.is_finite() && *usd >= 0.0).or(self.untold().usd),
+            tokens: tokens.or(self.untold().tokens),
             time: Some(took),
         };
         self.replace(used);
+    }
+
+    /// What is charged for an ask that does not tell: its estimate, and no more than it was granted.
+    fn untold(&self) -> Amounts {
+        let usd = match (self.likely.usd, self.granted.usd) {
+            (Some(likely), Some(granted)) => Some(likely.min(granted)),
+            (likely, granted) => likely.or(granted),
+        };
+        let tokens = self.likely.tokens.into_iter().chain(self.granted.tokens).min();
+        Amounts { usd, tokens, time: self.granted.time }
     }
 
     /// The ask was never made.
@@ -152,7 +170,7 @@ impl Reservation {
 impl Drop for Reservation {
     fn drop(&mut self) {
         if !self.settled {
-            self.replace(self.granted);
+            self.replace(self.untold());
         }
     }
 }
@@ -218,7 +236,7 @@ fn grant(left: Amounts, worst: Amounts) -> Result<Amounts, Exceeded> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::routing::{Backend, Model, ModelName};
+    use crate::routing::{Backend, BackendKind, EditFormat, Model, ModelName, TierKind};
     use proptest::prelude::*;
 
     fn usd(usd: f64) -> Amounts {
@@ -235,41 +253,46 @@ mod tests {
     fn the_worst_case_is_known_for_one_answer_and_unknown_for_an_agent() {
         let mut tier = Tier {
             name: ModelName("m".into()),
-            backend: Backend {
-                name: "b".into(),
-                kind: BackendKind::Openai,
-                tier: TierKind::Local,
-                base_url: None,
-                api_key_env: None,
-                program: None,
-                permission_mode: None,
-                max_turns: None,
-                env_pass: vec![],
-                models: vec![],
-                shares_quota_with: vec![],
-                record: None,
-            },
-            model: Model {
-                id: "m".into(),
-                context: 8192,
-                price_in: None,
-                price_out: None,
-                limit: None,
-                edit_format: None,
-                backend: None,
-            },
+            backend: Backend::named("b", BackendKind::Openai, TierKind::Local),
+            model: Model::named("m", 8192),
             limit: Duration::from_secs(9),
+            limit_by: "limits.local_s".into(),
+            attempts: 1,
+            edit_format: EditFormat::Auto,
         };
         let mut ask = Ask::new("", "x".repeat(2_999_994), serde_json::json!({}), "/");
         ask.max_tokens = Some(1_000_000);
-        assert_eq!(worst_case(&ask, &tier).usd, Some(0.0), "a model of one's own without a price");
+        let (worst, likely) = (
+            |ask: &Ask, tier: &Tier| worst_case(ask, tier).worst,
+            |ask: &Ask, tier: &Tier| worst_case(ask, tier).likely.usd.expect("an estimate"),
+        );
+        assert_eq!(worst(&ask, &tier).usd, Some(0.0), "a model of one's own without a price");
         (tier.model.price_in, tier.model.price_out) = (Some(3.0), Some(15.0));
-        assert!((worst_case(&ask, &tier).usd.expect("priced") - 18.0).abs() < 0.001);
+        assert!((worst(&ask, &tier).usd.expect("priced") - 18.0).abs() < 0.001);
         ask.max_tokens = None;
-        assert_eq!((worst_case(&ask, &tier).usd, worst_case(&ask, &tier).tokens), (None, None));
+        assert_eq!((worst(&ask, &tier).usd, worst(&ask, &tier).tokens), (None, None));
+        assert!((likely(&ask, &tier) - 3.06).abs() < 0.001, "a million tokens in, and 4,000 out");
         tier.backend.kind = BackendKind::ClaudeCli;
         (tier.model.price_in, tier.model.price_out) = (None, None);
-        assert_eq!(worst_case(&ask, &tier), Amounts { time: Some(ask.limit), ..Amounts::default() });
+        assert_eq!(worst(&ask, &tier), Amounts { time: Some(ask.limit), ..Amounts::default() });
+        tier.backend.tier = TierKind::Subagent;
+        assert!((likely(&ask, &tier) - UNKNOWN_USD).abs() < 1e-9, "no price is known");
+    }
+
+    #[test]
+    fn an_answer_of_unknown_cost_is_charged_an_estimate_and_never_all_that_is_left() {
+        let budget = Budget::new(usd(5.0));
+        let agent = SpendForecast { likely: usd(0.25), ..SpendForecast::default() };
+        let run = budget.reserve(agent).expect("all of it");
+        assert_eq!(run.granted().usd, Some(5.0));
+        run.settle(&cost(None), NO_TIME);
+        assert!((budget.left().usd.expect("a limit") - 4.75).abs() < 1e-9);
+        drop(budget.reserve(agent).expect("the rest"));
+        assert!((budget.left().usd.expect("a limit") - 4.5).abs() < 1e-9, "dropped without a word");
+        let small = Budget::new(usd(0.1));
+        small.reserve(agent).expect("what is there").settle(&cost(None), NO_TIME);
+        assert_eq!(small.left().usd, Some(0.0), "an estimate is never more than what was granted");
+        assert!((SpendForecast::from(Amounts::default()).likely.usd.expect("stated") - UNKNOWN_USD).abs() < 1e-9);
     }
 
     #[test]
@@ -333,8 +356,8 @@ mod tests {
     }
 
     proptest! {
-        /// With asks that keep to what they were granted nothing is overspent, whatever they tell about it; with ones
-        /// that do not, the overshoot is what one of them took too much.
+        /// With asks that keep to what they were granted nothing is overspent, as far as they tell; with ones that do
+        /// not, the overshoot is what one of them took too much. What is not told counts by its estimate.
         #[test]
         fn no_budget_is_overshot_by_more_than_one_call(
             limit in 0.01..10.0_f64, part in 0.01..10.0_f64,
@@ -347,20 +370,13 @@ mod tests {
                 let budget = if one.inner { &call } else { &session };
                 let Ok(reservation) = budget.reserve(Amounts { usd: one.worst, ..Amounts::default() }) else { continue };
                 let granted = reservation.granted().usd.expect("there is a limit");
-                let used = granted * one.used;
+                let estimate = one.worst.unwrap_or(UNKNOWN_USD).min(granted);
+                let used = if one.told { granted * one.used } else { estimate };
                 truth += used;
                 if one.inner {
                     truth_inner += used;
                 }
-                if used > granted {
-                    // It is seen only if it is told; an untold excess is nobody's to know, so such asks keep to their grant.
-                    if one.told {
-                        largest_excess = largest_excess.max(used - granted);
-                    } else {
-                        truth -= used - granted;
-                        truth_inner -= if one.inner { used - granted } else { 0.0 };
-                    }
-                }
+                largest_excess = largest_excess.max(used - granted);
                 reservation.settle(&cost(one.told.then_some(used)), NO_TIME);
                 prop_assert!(truth <= limit + largest_excess + 1e-6, "{truth} of {limit}, {largest_excess}");
                 prop_assert!(truth_inner <= part + largest_excess + 1e-6, "{truth_inner} of {part}, {largest_excess}");

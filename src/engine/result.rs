@@ -44,6 +44,9 @@ pub struct More {
     /// Unified, capped.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub diff: String,
+    /// A file with the diff, where it is too long for a reply.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub diff_path: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Attempt>,
     /// Over all attempts whose cost is known.
@@ -51,12 +54,27 @@ pub struct More {
     pub cost_usd: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
+    /// Which walls stood around the programs of this call.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub sandbox: String,
+    /// What somebody else changed during the call; it was left as it is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub meanwhile: Vec<String>,
+    /// What somebody else changed on top of a refused attempt: it was undone with it, and is kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undone: Vec<String>,
+    /// Where the files of refused attempts are kept, for a week.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept_in: Vec<String>,
     /// Per tool.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub details: Value,
     /// The call that usually follows, with its arguments.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub next: Value,
+    /// A file with all of this, where a reply leaves things out.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub full_result: String,
 }
 
 /// One check the server made.

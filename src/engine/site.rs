@@ -3,9 +3,15 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::process::{Guard, Launcher, StartError, Watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::process::{Guard, Launcher, SandboxMode, StartError, ViewError, Watch};
+use crate::routing::ViewStrategy;
+use crate::verify::Recheck;
+use crate::words;
 use crate::workspace::{
-    Applied, ArmError, Armed, ChangeSet, Edit, EditError, Glance, Lease, RestoreError, Restored, Scope,
+    Applied, ArmError, Armed, ChangeSet, CommitError, Drift, Edit, EditError, Glance, Lease, NotPrivate,
+    PrivateProject, RestoreError, Restored, Scope, Workspace,
 };
 
 /// The place of one call. Whatever is not accepted is undone when it is dropped.
@@ -16,6 +22,12 @@ pub struct Site {
     ground: Ground,
     /// Stands by while no program runs, so that a dead server is put right also then.
     watch: Option<Watch>,
+    /// Why the project itself is worked on, where a private view was wished for.
+    in_place_because: String,
+    /// How the tests of what is accepted are run again, should the project change before it is written.
+    recheck: Option<Box<Recheck>>,
+    /// What an armed project looked like when it was judged.
+    judged: Option<[u8; 32]>,
 }
 
 #[derive(Debug)]
@@ -27,6 +39,8 @@ enum Ground {
     /// The same, with a look at every name from before: what is touched meanwhile is seen, and stays.
     Watched(Box<(Lease, Glance)>),
     Armed(Box<Armed>),
+    /// Nothing reaches the project before it is accepted.
+    Private(Box<PrivateProject>),
     /// Between two states; seen only after a failed restore, when the project stays closed to further work.
     Lost,
 }
@@ -41,6 +55,15 @@ pub enum SiteError {
     Edit(#[from] EditError),
     #[error(transparent)]
     Restore(#[from] RestoreError),
+    #[error("a private view of the project is demanded by `strategy` under [workspace], and there is {0}")]
+    NoView(#[from] ViewError),
+    #[error(transparent)]
+    Commit(#[from] CommitError),
+    #[error(
+        "{} changed during the call, and on top of that the work does not hold: {why}; it was not written{kept}; call again",
+        words::list(.paths.iter().map(|path| path.to_str().unwrap_or("a file")), 5)
+    )]
+    Moved { paths: Vec<PathBuf>, why: String, kept: String },
     #[error("nobody can stand by the project while it is worked on: {0}")]
     Watch(#[from] StartError),
     #[error("the project cannot be compared with its snapshot: {0}")]
@@ -50,12 +73,12 @@ pub enum SiteError {
 impl Site {
     /// For answers in words about no project in particular.
     pub fn words(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), ground: Ground::Words, watch: None }
+        Self::on(root.into(), Ground::Words, None)
     }
 
     /// For answers in words about a project that must not change meanwhile.
     pub fn reading(lease: Lease) -> Self {
-        Self { root: lease.workspace().root().to_owned(), ground: Ground::Held(Some(lease)), watch: None }
+        Self::on(lease.workspace().root().to_owned(), Ground::Held(Some(lease)), None)
     }
 
     /// The same, and whoever touches the project meanwhile is found out: [`Self::review`] tells what is different.
@@ -63,7 +86,7 @@ impl Site {
         let workspace = lease.workspace().clone();
         let root = workspace.root().to_owned();
         let glance = blocking(move || workspace.glance()).await?;
-        Ok(Self { root, ground: Ground::Watched(Box::new((lease, glance))), watch: None })
+        Ok(Self::on(root, Ground::Watched(Box::new((lease, glance))), None))
     }
 
     /// For work that edits. Should this server die, whoever the launcher stations here brings the project back.
@@ -71,33 +94,109 @@ impl Site {
         let root = lease.workspace().root().to_owned();
         let armed = blocking(move || lease.arm()).await?;
         let watch = launcher.watch(&armed.stand_by()?).await?;
-        Ok(Self { root, ground: Ground::Armed(Box::new(armed)), watch: Some(watch) })
+        Ok(Self::on(root, Ground::Armed(Box::new(armed)), Some(watch)))
+    }
+
+    /// For work that edits, in a private view where one can be had: the user's files are not touched before acceptance.
+    pub async fn arm_private(lease: Lease, launcher: &Launcher, strategy: ViewStrategy) -> Result<Self, SiteError> {
+        let root = lease.workspace().root().to_owned();
+        if strategy == ViewStrategy::InPlace {
+            return Self::arm(lease, launcher).await;
+        }
+        let walls = launcher.rules().mode != SandboxMode::Off;
+        let own = launcher.clone();
+        let armed = match walls {
+            true => blocking(move || PrivateProject::arm(lease, &own)).await,
+            // Without walls nothing leads a child into the view.
+            false => Err(NotPrivate::NoView(lease, ViewError::without_walls())),
+        };
+        match armed {
+            Ok(private) => Ok(Self::on(root, Ground::Private(Box::new(private)), None)),
+            Err(NotPrivate::Arm(error)) => Err(error.into()),
+            Err(NotPrivate::NoView(_, why)) if strategy == ViewStrategy::Overlay => Err(why.into()),
+            Err(NotPrivate::NoView(lease, why)) => {
+                let in_place = Self::arm(lease, launcher).await?;
+                // What was switched off is nothing to wonder about.
+                let in_place_because = if walls { why.to_string() } else { String::new() };
+                Ok(Self { in_place_because, ..in_place })
+            }
+        }
+    }
+
+    fn on(root: PathBuf, ground: Ground, watch: Option<Watch>) -> Self {
+        Self { root, ground, watch, in_place_because: String::new(), recheck: None, judged: None }
     }
 
     pub fn root(&self) -> &Path {
         &self.root
     }
 
+    /// The project behind this site; none for answers in words about no project.
+    pub fn workspace(&self) -> Option<Workspace> {
+        match &self.ground {
+            Ground::Held(lease) => lease.as_ref().map(|lease| lease.workspace().clone()),
+            Ground::Watched(watched) => Some(watched.0.workspace().clone()),
+            Ground::Armed(_) | Ground::Private(_) | Ground::Words | Ground::Lost => None,
+        }
+    }
+
+    /// Where this process finds the files as they are in the work so far: the project itself, or its private view.
+    pub fn files_root(&self) -> PathBuf {
+        match &self.ground {
+            Ground::Private(private) => private.path(),
+            _ => self.root.clone(),
+        }
+    }
+
     /// The snapshot behind this site, where there is one.
     pub fn armed(&mut self) -> Result<&mut Armed, SiteError> {
         match &mut self.ground {
             Ground::Armed(armed) => Ok(armed),
+            Ground::Private(private) => Ok(private.armed_mut()),
             Ground::Words | Ground::Held(_) | Ground::Watched(_) | Ground::Lost => Err(SiteError::NotArmed),
         }
     }
 
+    /// Which walls stood around the programs of this call; empty if none was run.
+    pub fn sandbox(&self) -> String {
+        match &self.ground {
+            Ground::Armed(armed) if self.in_place_because.is_empty() => armed.lease().sandbox().sentence(),
+            Ground::Armed(armed) => {
+                format!("{}; files: in place ({})", armed.lease().sandbox().sentence(), self.in_place_because)
+            }
+            Ground::Private(private) => format!("{}; files: private view", private.lease().sandbox().sentence()),
+            Ground::Held(Some(lease)) => lease.sandbox().sentence(),
+            Ground::Watched(watched) => watched.0.sandbox().sentence(),
+            Ground::Held(None) | Ground::Words | Ground::Lost => String::new(),
+        }
+    }
+
+    /// The work happens in the project itself, and so whatever the tests write stays there.
+    pub fn is_in_place(&self) -> bool {
+        matches!(self.ground, Ground::Armed(_))
+    }
+
     /// Whatever is not accepted here is undone.
     pub fn comes_back(&self) -> bool {
-        matches!(self.ground, Ground::Armed(_))
+        matches!(self.ground, Ground::Armed(_) | Ground::Private(_))
     }
 
     /// For programs about to run here: they keep the project locked until they have ended.
     pub fn guard(&mut self) -> Result<Option<Guard>, SiteError> {
         match &mut self.ground {
             Ground::Armed(armed) => Ok(Some(armed.guard()?)),
+            Ground::Private(private) => Ok(Some(private.guard()?)),
             Ground::Held(Some(lease)) => Ok(Some(lease.guard()?)),
             Ground::Watched(watched) => Ok(Some(watched.0.guard()?)),
             Ground::Held(None) | Ground::Words | Ground::Lost => Ok(None),
+        }
+    }
+
+    /// For an agent about to run here: it sees the project in a view of its own, where there are views.
+    pub fn worker_guard(&mut self) -> Result<Option<Guard>, SiteError> {
+        match &mut self.ground {
+            Ground::Private(private) => Ok(Some(private.worker_guard()?)),
+            _ => self.guard(),
         }
     }
 
@@ -110,8 +209,12 @@ impl Site {
     }
 
     pub fn changes(&mut self) -> Result<ChangeSet, SiteError> {
-        match &self.ground {
+        match &mut self.ground {
             Ground::Armed(armed) => Ok(armed.changes()?),
+            Ground::Private(private) => {
+                private.take_in()?;
+                Ok(private.armed().changes()?)
+            }
             Ground::Watched(watched) => Ok(watched.1.until(&watched.0.workspace().glance()?)),
             Ground::Words | Ground::Held(_) | Ground::Lost => Ok(ChangeSet::default()),
         }
@@ -121,6 +224,7 @@ impl Site {
     pub fn diff(&mut self, max: usize) -> Result<String, SiteError> {
         match &self.ground {
             Ground::Armed(armed) => Ok(armed.diff(max)?),
+            Ground::Private(private) => Ok(private.armed().diff(max)?),
             // What stood there before is not known.
             Ground::Words | Ground::Held(_) | Ground::Watched(_) | Ground::Lost => Ok(String::new()),
         }
@@ -130,6 +234,16 @@ impl Site {
     pub async fn review(&mut self, max: usize) -> Result<(ChangeSet, String), SiteError> {
         let armed = match std::mem::replace(&mut self.ground, Ground::Lost) {
             Ground::Armed(armed) => armed,
+            Ground::Private(mut private) => {
+                let (private, seen) = blocking(move || {
+                    let taken = private.take_in();
+                    let seen = taken.map_err(SiteError::from).and_then(|()| Ok(private.armed().review(max)?));
+                    (private, seen)
+                })
+                .await;
+                self.ground = Ground::Private(private);
+                return seen;
+            }
             Ground::Watched(watched) => {
                 let workspace = watched.0.workspace().clone();
                 let now = blocking(move || workspace.glance()).await;
@@ -155,6 +269,11 @@ impl Site {
     pub async fn reject(&mut self, scope: Scope) -> Result<Restored, SiteError> {
         let armed = match std::mem::replace(&mut self.ground, Ground::Lost) {
             Ground::Armed(armed) => armed,
+            Ground::Private(private) => {
+                let (private, restored) = blocking(move || private.reject()).await?;
+                self.ground = Ground::Private(Box::new(private));
+                return Ok(restored);
+            }
             Ground::Watched(mut watched) => {
                 // Nothing comes back; but what one tier touched is not held against the next.
                 let workspace = watched.0.workspace().clone();
@@ -177,11 +296,108 @@ impl Site {
         Ok(restored)
     }
 
+    /// Says how the tests of what is about to be accepted are run again.
+    pub fn confirm_by(&mut self, recheck: Recheck) {
+        self.recheck = Some(Box::new(recheck));
+    }
+
+    /// Remembers the project as it is judged now. In a private view nobody else can write.
+    pub async fn note_judged(&mut self) -> Result<(), SiteError> {
+        self.judged = self.fingerprint().await?;
+        Ok(())
+    }
+
+    async fn fingerprint(&mut self) -> Result<Option<[u8; 32]>, SiteError> {
+        let armed = match std::mem::replace(&mut self.ground, Ground::Lost) {
+            Ground::Armed(armed) => armed,
+            other => {
+                self.ground = other;
+                return Ok(None);
+            }
+        };
+        let (armed, seen) = blocking(move || {
+            let seen = armed.fingerprint();
+            (armed, seen)
+        })
+        .await;
+        self.ground = Ground::Armed(armed);
+        Ok(Some(seen?))
+    }
+
+    /// What others changed in the project since the work began, or, where it happens in place, since it was judged.
+    pub async fn drift(&mut self) -> Result<Drift, SiteError> {
+        if let Some(judged) = self.judged
+            && self.fingerprint().await? != Some(judged)
+        {
+            let (changes, _) = self.review(0).await?;
+            return Ok(Drift { files: changes.changes, aside: changes.others });
+        }
+        match std::mem::replace(&mut self.ground, Ground::Lost) {
+            Ground::Private(private) => {
+                let (private, drift) = blocking(move || {
+                    let drift = private.drift();
+                    (private, drift)
+                })
+                .await;
+                self.ground = Ground::Private(private);
+                Ok(drift?)
+            }
+            Ground::Armed(armed) => {
+                let changes = armed.changes();
+                self.ground = Ground::Armed(armed);
+                Ok(Drift { aside: changes?.others, ..Drift::default() })
+            }
+            other => {
+                self.ground = other;
+                Ok(Drift::default())
+            }
+        }
+    }
+
+    /// The same work on the project as it is now.
+    pub async fn follow(&mut self) -> Result<(), SiteError> {
+        self.judged = self.fingerprint().await?;
+        match std::mem::replace(&mut self.ground, Ground::Lost) {
+            Ground::Private(private) => {
+                let private = blocking(move || private.follow()).await?;
+                self.ground = Ground::Private(Box::new(private));
+            }
+            other => self.ground = other,
+        }
+        Ok(())
+    }
+
+    /// Runs the tests of the accepted work once more. If they do not show the same, the work is kept aside.
+    pub async fn confirm(&mut self, paths: &[PathBuf], stop: &CancellationToken) -> Result<(), SiteError> {
+        let Some(recheck) = self.recheck.take() else { return Ok(()) };
+        let guard = self.guard()?;
+        let shown = recheck.run(guard, stop).await;
+        self.recheck = Some(recheck);
+        let Err(why) = shown else { return Ok(()) };
+        let kept = match &self.ground {
+            Ground::Private(private) => private.keep_aside().ok(),
+            _ => None,
+        };
+        let kept = kept.map(|kept| format!(" and is kept in `{}`", kept.display())).unwrap_or_default();
+        Err(SiteError::Moved { paths: paths.to_vec(), why, kept })
+    }
+
     /// The work stays.
     pub async fn accept(mut self) -> Result<(), SiteError> {
-        if let Ground::Armed(armed) = std::mem::replace(&mut self.ground, Ground::Lost) {
-            let lease = blocking(move || armed.accept()).await?;
-            self.let_go(lease).await;
+        match std::mem::replace(&mut self.ground, Ground::Lost) {
+            Ground::Armed(armed) => {
+                let lease = blocking(move || armed.accept()).await?;
+                self.let_go(lease).await;
+            }
+            Ground::Private(private) => {
+                let launcher = private.launcher().clone();
+                let pending = blocking(move || private.commit()).await?;
+                // Should this server die now, what was half written is taken back.
+                self.watch = Some(launcher.watch(&pending.stand_by()?).await?);
+                let lease = blocking(move || pending.write()).await?;
+                self.let_go(lease).await;
+            }
+            Ground::Words | Ground::Held(_) | Ground::Watched(_) | Ground::Lost => {}
         }
         Ok(())
     }
@@ -194,6 +410,11 @@ impl Site {
                 let (lease, restored) = blocking(move || armed.restore(scope)).await?;
                 self.let_go(lease).await;
                 Ok(restored)
+            }
+            Ground::Private(private) => {
+                let lease = blocking(move || private.leave()).await;
+                self.let_go(lease).await;
+                Ok(Restored::default())
             }
             Ground::Words | Ground::Held(_) | Ground::Watched(_) | Ground::Lost => Ok(Restored::default()),
         }

@@ -1,0 +1,76 @@
+//! What a call would do, without asking any model.
+
+use serde_json::{Value, json};
+
+use super::{CallHeader, OpenCall};
+use crate::backend::Edits;
+use crate::engine::conclude::refuse;
+use crate::engine::event::Teller;
+use crate::engine::evidence::Evidence;
+use crate::engine::result::{CallResult, Status};
+use crate::engine::skill::{PreparedCall, RefusedCall, Skill};
+use crate::routing::Tier;
+use crate::words;
+use crate::workspace::Scope;
+
+impl OpenCall<'_> {
+    /// The plan, without asking any model. Nothing is logged, and nothing is left behind.
+    pub(super) async fn plan<S: Skill>(&self, params: &S::Params, teller: &Teller<'_>) -> CallResult {
+        let unlogged = CallHeader { session_id: String::new(), ..self.header.clone() };
+        let (site, call) = match self.prepare::<S>(params, teller, &mut String::new()).await {
+            Ok(prepared) => prepared,
+            Err(refused) => return refuse(&unlogged, refused),
+        };
+        let mut details = json!({
+            "chain": self.route.chain.tiers().map(|tier| self.plan_tier(&call, tier)).collect::<Vec<_>>(),
+            "verifier": self.route.verifier.as_ref().map(|tier| &tier.name),
+            "max_attempts": self.route.max_attempts,
+        });
+        if self.show_prompt {
+            details["prompt"] = self.first_prompt(&call);
+        }
+        if let (Some(details), Value::Object(more)) = (details.as_object_mut(), call.plan.details) {
+            details.extend(more);
+        }
+        self.surroundings.means.redactor.redact_json(&mut details);
+        let message = match site.leave(Scope::Applied).await {
+            Ok(_) => Ok(call.plan.message),
+            Err(error) => Err(error.to_string()),
+        };
+        let (status, message) = match message {
+            Ok(message) => (Status::Pass, message),
+            Err(message) => (Status::Error, message),
+        };
+        refuse(&unlogged, RefusedCall { status, message, runner_output: String::new(), details })
+    }
+
+    /// What the first tier that can be asked would read, so that a brief can be judged without a model.
+    fn first_prompt<S: Skill>(&self, call: &PreparedCall<S>) -> Value {
+        /// More would not fit a reply.
+        const MOST: usize = 45_000;
+        let ask = |tier: &Tier| {
+            let edits = self.surroundings.means.backends.of(tier).map_or(Edits::AsData, |backend| backend.edits());
+            let (questions, _) = call.skill.ask(tier, edits, &Evidence::default()).ok()?;
+            Some(format!("{}\n\n{}", call.discipline, questions.first()?.prompt))
+        };
+        self.route.chain.tiers().find_map(ask).map_or(Value::Null, |prompt| json!(words::cut_middle(&prompt, MOST)))
+    }
+
+    /// How much this tier would be asked, or why it cannot be.
+    fn plan_tier<S: Skill>(&self, call: &PreparedCall<S>, tier: &Tier) -> Value {
+        let edits = self.surroundings.means.backends.of(tier).map_or(Edits::AsData, |backend| backend.edits());
+        let mut size = json!({"model": tier.name, "tier": tier.backend.tier, "window_bytes": tier.model.window()});
+        match call.skill.ask(tier, edits, &Evidence::default()) {
+            Ok((questions, _)) => {
+                // Each must fit by itself, so the largest tells.
+                let largest = questions.iter().map(|question| question.prompt.len()).max().unwrap_or_default();
+                size["prompt_bytes"] = json!(largest + call.discipline.len());
+                if questions.len() > 1 {
+                    size["questions"] = json!(questions.len());
+                }
+            }
+            Err(unfit) => size["cannot"] = json!(unfit.to_string()),
+        }
+        size
+    }
+}

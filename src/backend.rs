@@ -5,11 +5,16 @@
 mod ask;
 pub mod breaker;
 mod claude_cli;
+pub mod cost;
+pub mod digest;
+pub mod discover;
 mod env;
 mod error;
 mod extract;
 mod http;
+mod ingest;
 pub mod installed;
+mod kind;
 pub mod loaded;
 mod openai;
 pub mod probe;
@@ -27,20 +32,32 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::process::Launcher;
-use crate::routing::{self, BackendKind, Tier};
+use crate::routing::{BackendKind, Tier};
 
 pub use ask::{Ask, Edits, Power, Reply, Shell, Step, Usage};
 pub use env::Env;
 pub use error::{AskError, Blame, Cause, Failure};
 pub use extract::{NoObject, object};
 pub use http::Unreachable;
+pub(crate) use ingest::post_to_service;
+pub use kind::{BackendFacts, BackendPlace};
 
-/// Every kind of backend, by the name it has in `models.toml`. A new one is a file, its `mod` and its line here.
-pub static KINDS: &[(&str, Connect)] =
-    &[("openai", openai::connect), ("claude-cli", claude_cli::connect), ("replay", replay::connect)];
+/// Every kind of backend. A new one is a file with its facts, its `mod` and its line here; what its table in
+/// `models.toml` may hold is its entry in `routing/kinds.rs`.
+static KINDS: &[(BackendKind, &dyn BackendFacts)] = &[
+    (BackendKind::Openai, &openai::OpenaiKind),
+    (BackendKind::ClaudeCli, &claude_cli::ClaudeCliKind),
+    (BackendKind::Replay, &replay::ReplayKind),
+];
 
-/// Makes a backend from its settings. Opens no connection and starts no program.
-pub type Connect = fn(&routing::Backend, &Shared) -> Result<Arc<dyn Backend>, AskError>;
+/// What is known about a kind of backend.
+pub fn facts_of(kind: BackendKind) -> &'static dyn BackendFacts {
+    KINDS
+        .iter()
+        .find(|(known, _)| *known == kind)
+        .map(|(_, facts)| *facts)
+        .expect("a test finds each kind in the table")
+}
 
 /// What came of one ask. Boxed, because a failure also says what was spent.
 pub type Answered = Result<Reply, Box<Failure>>;
@@ -94,7 +111,7 @@ impl Backends {
         if let Some(backend) = connected.get(&tier.backend.name) {
             return Ok(Arc::clone(backend));
         }
-        let mut backend = connect(&tier.backend, &self.shared)?;
+        let mut backend = facts_of(tier.backend.kind).connect(&tier.backend, &self.shared)?;
         if let Some(file) = &tier.backend.record {
             let redactor = self.shared.env.redactor(tier.backend.api_key_env.as_deref());
             backend = Arc::new(replay::Recording::new(backend, file, Arc::new(redactor)));
@@ -109,34 +126,19 @@ impl Backends {
     }
 }
 
-fn connect(backend: &routing::Backend, shared: &Shared) -> Result<Arc<dyn Backend>, AskError> {
-    let kind = match backend.kind {
-        BackendKind::Openai => "openai",
-        BackendKind::ClaudeCli => "claude-cli",
-        BackendKind::Replay => "replay",
-    };
-    match KINDS.iter().find(|(name, _)| *name == kind) {
-        Some((_, connect)) => connect(backend, shared),
-        None => Err(AskError::Misconfigured {
-            setting: format!("backends.{}.kind", backend.name),
-            why: format!("`{kind}` is not available in this build"),
-        }),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn every_file_of_a_kind_has_its_line_in_the_table() {
-        let kinds: Vec<_> = KINDS.iter().map(|(name, _)| name.replace('-', "_")).collect();
+        let kinds: Vec<_> = KINDS.iter().map(|(kind, _)| kind.name().replace('-', "_")).collect();
         let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/backend");
         let mut found = Vec::new();
         for entry in std::fs::read_dir(dir).expect("the folder of backends") {
             let path = entry.expect("an entry").path();
             let text = std::fs::read_to_string(&path).unwrap_or_default();
-            if text.contains("fn connect(") {
+            if text.contains("impl BackendFacts for ") {
                 found.push(path.file_stem().expect("a name").to_string_lossy().into_owned());
             }
         }

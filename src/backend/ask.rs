@@ -16,7 +16,7 @@ pub struct Ask {
     pub system: String,
     /// The task with everything that belongs to it. May hold untrusted text; it never becomes an argument.
     pub prompt: String,
-    /// What the answer looks like: a JSON schema whose root is an object.
+    /// What the answer looks like: a JSON schema whose root is an object; null where the answer is text.
     pub schema: Value,
     pub power: Power,
     /// The project, where an agent is started.
@@ -31,6 +31,8 @@ pub struct Ask {
     pub budget_usd: Option<f64>,
     /// The longest answer in tokens; none leaves it to the server.
     pub max_tokens: Option<u32>,
+    /// Which ask of this tier it is, from 1: a further one is asked at a higher temperature, for another answer.
+    pub attempt: u32,
 }
 
 impl Ask {
@@ -47,11 +49,19 @@ impl Ask {
             max_turns: None,
             budget_usd: None,
             max_tokens: None,
+            attempt: 1,
         }
     }
 }
 
-/// What an agent may do in the project. Backends without tools ignore it.
+impl Ask {
+    /// Edits that come as data are read from the whole text, in whatever shape it is; other answers are one object.
+    pub fn wants_text(&self) -> bool {
+        matches!(self.power, Power::Edit { .. })
+    }
+}
+
+/// What an agent may do in the project. Backends without tools only see from it whether edits are asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Power {
     /// No tools at all: verifiers.
@@ -81,18 +91,16 @@ pub enum Edits {
     InPlace,
 }
 
-/// One answer. It has the form of an object and nothing more is known about it.
+/// One answer. It has the form that was asked for, and nothing more is known about it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
-    /// The object, always one.
+    /// The object; or a string, where [`Ask::wants_text`].
     pub body: Value,
     /// What was said, as far as it was kept; for the log.
     pub raw: String,
     /// Who says to have answered.
     pub model_answered: String,
     pub usage: Usage,
-    /// True if files may have been changed.
-    pub edited_in_place: bool,
     /// What a reader of the log should know: tools refused, processes left behind.
     pub notes: Vec<String>,
 }
@@ -108,6 +116,19 @@ pub struct Usage {
 impl Usage {
     /// Nothing was used, for certain: the question did not reach a model.
     pub const NOTHING: Self = Self { tokens_in: Some(0), tokens_out: Some(0), cost_usd: Some(0.0) };
+
+    /// Without figures that cannot be: what no model takes in and nobody pays counts as unknown.
+    #[must_use]
+    pub fn plausible(self) -> Self {
+        const MOST_TOKENS: u64 = 1_000_000_000;
+        const MOST_USD: f64 = 10_000.0;
+        let tokens = |n: Option<u64>| n.filter(|n| *n <= MOST_TOKENS);
+        Self {
+            tokens_in: tokens(self.tokens_in),
+            tokens_out: tokens(self.tokens_out),
+            cost_usd: self.cost_usd.filter(|usd| (0.0..=MOST_USD).contains(usd)),
+        }
+    }
 
     /// Both together. Unknown and known together are unknown.
     #[must_use]

@@ -4,7 +4,6 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -71,11 +70,7 @@ pub struct Pass {
 
 impl Breaker {
     pub fn new(settings: Settings) -> Self {
-        let random = RandomState::new();
-        Self::with_jitter(settings, move || {
-            // No generator is needed for this: the hash of a moment under a random key will do.
-            (random.hash_one(Instant::now()) % 1000) as f64 / 1000.0
-        })
+        Self::with_jitter(settings, fastrand::f64)
     }
 
     pub fn with_jitter(settings: Settings, jitter: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
@@ -189,7 +184,7 @@ mod tests {
     }
 
     fn slow() -> AskError {
-        AskError::TimedOut { model: "m".into(), waited: STEP }
+        AskError::TimedOut { model: "m".into(), waited: STEP, setting: "limits.local_s".into() }
     }
 
     fn limited(seconds: u64) -> AskError {

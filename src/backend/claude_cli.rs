@@ -12,15 +12,73 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use secrecy::{ExposeSecret as _, SecretString};
 use tokio_util::sync::CancellationToken;
 
-use super::{Answered, Ask, AskError, Backend, Edits, Env, Failure, Power, Shared, Step};
+use super::cost::{CostBound, CostForecast, UNKNOWN_USD};
+use super::installed::{self, Installed, Login};
+use super::probe::{CLOUD_URL, CLOUD_URL_VAR, Endpoint, Role};
+use super::world::{BackendSight, Look, TierOutage, World, agent_hint, login_hint};
+use super::{Answered, Ask, AskError, Backend, BackendFacts, BackendPlace, Edits, Env, Failure, Power, Shared, Step};
 use crate::process::{self, End, Finished};
 use crate::redact::Redactor;
 use crate::routing::{self, Tier};
 
 use stream::Seen;
 
-pub(super) fn connect(backend: &routing::Backend, shared: &Shared) -> Result<Arc<dyn Backend>, AskError> {
-    Ok(Arc::new(ClaudeCli { settings: backend.clone(), shared: shared.clone() }))
+/// The kind `claude-cli`.
+pub(super) struct ClaudeCliKind;
+
+impl BackendFacts for ClaudeCliKind {
+    fn connect(&self, backend: &routing::Backend, shared: &Shared) -> Result<Arc<dyn Backend>, AskError> {
+        Ok(Arc::new(ClaudeCli { settings: backend.clone(), shared: shared.clone() }))
+    }
+
+    fn role(&self) -> Option<Role> {
+        Some(Role::Cloud)
+    }
+
+    fn endpoint(&self, backend: &routing::Backend, env: &Env) -> Option<Endpoint> {
+        let address = backend.base_url.clone().or_else(|| env.get(CLOUD_URL_VAR));
+        Some(Endpoint::new("anthropic", Role::Cloud, Some(address.unwrap_or_else(|| CLOUD_URL.into())), "/"))
+    }
+
+    fn look<'a>(
+        &'a self,
+        backend: &'a routing::Backend,
+        look: &'a Look,
+        _: bool,
+        stop: &'a CancellationToken,
+    ) -> BoxFuture<'a, BackendSight> {
+        async move {
+            BackendSight::Agent(installed::ask(backend, &look.env, &look.launcher, look.agent_limit, stop).await)
+        }
+        .boxed()
+    }
+
+    fn outage(&self, world: &World, tier: &Tier) -> Option<TierOutage> {
+        let name = &tier.backend.name;
+        match world.agents.get(name)? {
+            Err(trouble) => Some(TierOutage { why: trouble.to_string(), hint: agent_hint(name, trouble) }),
+            Ok(Installed { program, login: Login::Out, .. }) => {
+                Some(TierOutage { why: format!("`{}` is not logged in", program.display()), hint: login_hint(name) })
+            }
+            Ok(Installed { login, .. }) if login.is_first_party() => {
+                world.unreachable(Role::Cloud, "anthropic", &format!("${CLOUD_URL_VAR}"))
+            }
+            Ok(_) => None,
+        }
+    }
+
+    /// It takes as many turns as it likes: only what it is granted holds it, and the size of the question says little.
+    fn forecast(&self, ask: &Ask, tier: &Tier) -> CostForecast {
+        let mut likely = CostForecast::of_one_answer(ask, tier).likely;
+        if ask.power != Power::None {
+            likely.usd = likely.usd.map(|usd| usd.max(UNKNOWN_USD));
+        }
+        CostForecast { worst: CostBound::default(), likely }
+    }
+
+    fn place(&self, backend: &routing::Backend) -> BackendPlace {
+        BackendPlace { verb: "runs", key: "program", value: backend.program.clone() }
+    }
 }
 
 /// What the program is given as its environment, in every run.
@@ -144,9 +202,4 @@ impl ClaudeCli {
         seen.missed = lines.missed();
         (finished, seen)
     }
-}
-
-/// True if the files of the project may have been changed.
-fn may_edit(power: &Power) -> bool {
-    matches!(power, Power::Edit { .. })
 }

@@ -4,14 +4,22 @@
 use std::time::Duration;
 
 use super::Usage;
+use crate::routing::Tier;
 
 /// Why there is no answer. The text is a fragment that reads after a colon and holds no secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
     #[error("`{backend}` at {address} cannot be reached: {why}")]
     Unreachable { backend: String, address: String, why: String },
-    #[error("`{model}` gave no answer within {} s", .waited.as_secs())]
-    TimedOut { model: String, waited: Duration },
+    #[error("`{model}` gave no answer within {} s", seconds(*.waited))]
+    TimedOut {
+        model: String,
+        waited: Duration,
+        /// The setting that decided how long.
+        setting: String,
+    },
+    #[error("`{backend}` gave up on `{model}` after {} s, before the limit was reached{}", seconds(*.waited), after(.said))]
+    GaveUpEarly { backend: String, model: String, waited: Duration, said: String },
     #[error("`{backend}` failed with status {status}{}", after(.said))]
     ServerFailed {
         backend: String,
@@ -117,6 +125,13 @@ pub enum Blame {
 }
 
 impl AskError {
+    /// The time of an ask was over.
+    pub(super) fn timed_out(tier: &Tier, waited: Duration) -> Self {
+        // Less than the tier may take: the time of the whole call was running out.
+        let setting = if waited < tier.limit { "budgets.call_s" } else { &tier.limit_by };
+        Self::TimedOut { model: tier.name.0.clone(), waited, setting: setting.to_owned() }
+    }
+
     /// Stands for the address where only the program knows it.
     pub(super) const ITS_API: &str = "its API";
 
@@ -124,6 +139,7 @@ impl AskError {
         match self {
             Self::Unreachable { .. }
             | Self::TimedOut { .. }
+            | Self::GaveUpEarly { .. }
             | Self::ServerFailed { .. }
             | Self::Loading { .. }
             | Self::Malformed { .. }
@@ -156,12 +172,14 @@ impl AskError {
     pub fn blame(&self) -> Blame {
         match self {
             Self::ServerFailed { blame, .. } => *blame,
-            Self::Unreachable { .. } | Self::Crashed { .. } | Self::RateLimited { .. } | Self::NoCredit { .. } => {
-                Blame::Endpoint
-            }
-            Self::TimedOut { .. } | Self::Loading { .. } | Self::Malformed { .. } | Self::Crowded { .. } => {
-                Blame::Model
-            }
+            Self::Unreachable { .. } | Self::RateLimited { .. } | Self::NoCredit { .. } => Blame::Endpoint,
+            // A run that crashed with one model says nothing about the next: Opus is asked after Sonnet failed.
+            Self::TimedOut { .. }
+            | Self::GaveUpEarly { .. }
+            | Self::Crashed { .. }
+            | Self::Loading { .. }
+            | Self::Malformed { .. }
+            | Self::Crowded { .. } => Blame::Model,
             _ => Blame::Nobody,
         }
     }
@@ -183,7 +201,10 @@ impl AskError {
                 format!("check the network and the proxy variables, or set `backends.{backend}.base_url`")
             }
             Self::Unreachable { backend, .. } => format!("start it, or correct `backends.{backend}.base_url`"),
-            Self::TimedOut { model, .. } => format!("raise `models.\"{model}\".limit_s`, or `timeout_s` of the call"),
+            Self::TimedOut { setting, .. } => format!("raise `{setting}`"),
+            Self::GaveUpEarly { backend, .. } => {
+                format!("raise the time limit of the server behind `{backend}` (LiteLLM: `timeout`, `request_timeout`)")
+            }
             Self::ServerFailed { backend, .. } => format!("try later, or see the log of the server behind `{backend}`"),
             Self::Loading { model, .. } => format!("load `{model}` before, or raise `limits.local_s`"),
             Self::Malformed { model, .. } => format!("if it happens often, drop `{model}` from the chain"),
@@ -253,17 +274,34 @@ pub struct Failure {
     pub why: AskError,
     pub usage: Usage,
     pub notes: Vec<String>,
+    /// What was said and could not be used, without secrets; empty if nothing was.
+    pub answer: String,
 }
 
 impl Failure {
     /// The question reached no model, so it cost nothing.
     pub fn free(why: AskError) -> Box<Self> {
-        Box::new(Self { why, usage: Usage::NOTHING, notes: Vec::new() })
+        Box::new(Self { why, usage: Usage::NOTHING, notes: Vec::new(), answer: String::new() })
     }
 
     /// A model may have worked on it; how much is not known.
     pub fn unknown(why: AskError) -> Box<Self> {
-        Box::new(Self { why, usage: Usage::default(), notes: Vec::new() })
+        Box::new(Self { why, usage: Usage::default(), notes: Vec::new(), answer: String::new() })
+    }
+
+    /// The same, with what was said.
+    #[must_use]
+    pub fn saying(mut self: Box<Self>, answer: impl Into<String>) -> Box<Self> {
+        self.answer = answer.into();
+        self
+    }
+}
+
+/// Whole seconds, and tenths below ten.
+fn seconds(time: Duration) -> String {
+    match time.as_secs_f64() {
+        s if s < 10.0 && s.fract() > 0.05 => format!("{s:.1}"),
+        s => format!("{s:.0}"),
     }
 }
 

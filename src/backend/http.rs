@@ -93,6 +93,25 @@ pub(crate) async fn get(
     if let Some(key) = key {
         request = request.header(AUTHORIZATION, bearer(key)?);
     }
+    whole(request, limit, cap).await
+}
+
+/// Sends JSON, and reads at most `cap` bytes of what comes back.
+pub(crate) async fn post(
+    url: &Url,
+    key: Option<&SecretString>,
+    body: &serde_json::Value,
+    limit: Duration,
+    cap: usize,
+) -> Result<Answer, Unreachable> {
+    let mut request = client(url)?.post(url.clone()).json(body);
+    if let Some(key) = key {
+        request = request.header(AUTHORIZATION, bearer(key)?);
+    }
+    whole(request, limit, cap).await
+}
+
+async fn whole(request: reqwest::RequestBuilder, limit: Duration, cap: usize) -> Result<Answer, Unreachable> {
     let whole = async {
         let response = request.send().await.map_err(|e| why(&e, limit))?;
         let status = response.status().as_u16();

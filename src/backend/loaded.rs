@@ -144,7 +144,7 @@ async fn ask_backend(backend: &Backend, env: &Env, path: &str, limit: Duration) 
     ask(base, path, var, var.and_then(|v| env.secret(v)), limit).await
 }
 
-async fn ask(
+pub(super) async fn ask(
     base: &str,
     path: &str,
     var: Option<&str>,
@@ -176,12 +176,12 @@ async fn ask(
 }
 
 /// The entries, under `data` as OpenAI has it, under `models`, or bare.
-fn list(answer: &Value) -> Option<&Vec<Value>> {
+pub(super) fn list(answer: &Value) -> Option<&Vec<Value>> {
     answer.get("data").or_else(|| answer.get("models")).unwrap_or(answer).as_array()
 }
 
 /// A name of reasonable length, made safe to show.
-fn text(entry: &Value, field: &str) -> Option<String> {
+pub(super) fn text(entry: &Value, field: &str) -> Option<String> {
     let text = entry.get(field)?.as_str()?.trim();
     if text.is_empty() || text.len() > 300 { None } else { Some(words::plain(text).replace(['\n', '\t'], " ")) }
 }

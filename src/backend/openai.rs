@@ -8,7 +8,7 @@ mod retry_after;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::{BoxFuture, FutureExt as _};
 use reqwest::header::{AUTHORIZATION, HeaderMap};
@@ -16,7 +16,10 @@ use secrecy::{ExposeSecret as _, SecretString};
 use tokio_util::sync::CancellationToken;
 
 use super::http::{self, Unreachable, Url};
-use super::{Answered, Ask, AskError, Backend, Edits, Failure, Shared, Step};
+use super::loaded;
+use super::probe::{self, Role};
+use super::world::{BackendSight, Gateway, Look, TierOutage, World, key_hint};
+use super::{Answered, Ask, AskError, Backend, BackendFacts, BackendPlace, Edits, Env, Failure, Shared, Step};
 use crate::redact::Redactor;
 use crate::routing::{self, Tier};
 
@@ -25,7 +28,68 @@ use request::Form;
 /// Longer answers are refused.
 const BODY_CAP: usize = super::extract::MAX_BYTES;
 
-pub(super) fn connect(backend: &routing::Backend, shared: &Shared) -> Result<Arc<dyn Backend>, AskError> {
+/// The kind `openai`.
+pub(super) struct OpenaiKind;
+
+impl BackendFacts for OpenaiKind {
+    fn connect(&self, backend: &routing::Backend, shared: &Shared) -> Result<Arc<dyn Backend>, AskError> {
+        connect(backend, shared)
+    }
+
+    fn role(&self) -> Option<Role> {
+        Some(Role::Gateway)
+    }
+
+    fn endpoint(&self, backend: &routing::Backend, _: &Env) -> Option<probe::Endpoint> {
+        // LiteLLM's plain `/health` would send a real question to every model it knows.
+        Some(probe::Endpoint::new(&backend.name, Role::Gateway, backend.base_url.clone(), "/health/liveliness"))
+    }
+
+    fn look<'a>(
+        &'a self,
+        backend: &'a routing::Backend,
+        look: &'a Look,
+        is_there: bool,
+        _: &'a CancellationToken,
+    ) -> BoxFuture<'a, BackendSight> {
+        async move {
+            if !is_there {
+                return BackendSight::Nothing;
+            }
+            let (offered, deployments) = tokio::join!(
+                loaded::offered(backend, &look.env, look.list_limit),
+                loaded::deployments(backend, &look.env, look.list_limit)
+            );
+            BackendSight::Gateway(Gateway { offered, deployments: deployments.unwrap_or_default() })
+        }
+        .boxed()
+    }
+
+    fn outage(&self, world: &World, tier: &Tier) -> Option<TierOutage> {
+        let name = &tier.backend.name;
+        if let Some(out) = world.unreachable(Role::Gateway, name, &format!("`backends.{name}.base_url`")) {
+            return Some(out);
+        }
+        match &world.gateways.get(name)?.offered {
+            Ok(offered) if offered.is_empty() || loaded::offers(offered, &tier.model.id) => None,
+            Ok(_) => Some(TierOutage {
+                why: format!("`{name}` does not offer `{}`", tier.model.id),
+                hint: format!("add it to the gateway, or set `models.\"{}\".id` to its name there", tier.name),
+            }),
+            Err(error) if error.is_setup() => {
+                Some(TierOutage { why: format!("`{name}`: {error}"), hint: key_hint(name, error) })
+            }
+            // No list is no proof that a question would fail.
+            Err(_) => None,
+        }
+    }
+
+    fn place(&self, backend: &routing::Backend) -> BackendPlace {
+        BackendPlace { verb: "asks", key: "base_url", value: backend.base_url.clone() }
+    }
+}
+
+fn connect(backend: &routing::Backend, shared: &Shared) -> Result<Arc<dyn Backend>, AskError> {
     let base = backend.base_url.as_deref().unwrap_or_default();
     let url = http::below(base, "/v1/chat/completions").map_err(|why| AskError::Misconfigured {
         setting: format!("backends.{}.base_url", backend.name),
@@ -70,6 +134,8 @@ struct Got {
     headers: HeaderMap,
     body: Vec<u8>,
     cut: bool,
+    /// From the question to the end of the answer.
+    took: Duration,
 }
 
 impl Got {
@@ -105,7 +171,7 @@ impl Backend for OpenAi {
                 () = stop.cancelled() => Err(Failure::unknown(AskError::Cancelled)),
                 answered = tokio::time::timeout(ask.limit, self.converse(ask, tier, progress)) => {
                     answered.unwrap_or_else(|_| {
-                        Err(Failure::unknown(AskError::TimedOut { model: tier.name.0.clone(), waited: ask.limit }))
+                        Err(Failure::unknown(AskError::timed_out(tier, ask.limit)))
                     })
                 }
             }
@@ -118,13 +184,13 @@ impl OpenAi {
     async fn converse(&self, ask: &Ask, tier: &Tier, progress: &(dyn Fn(Step) + Send + Sync)) -> Answered {
         let known = self.forms.lock().unwrap_or_else(PoisonError::into_inner).get(&tier.model.id).copied();
         let first = known.unwrap_or_default();
-        let (body, sent) = request::body(ask, &tier.model.id, first);
+        let (body, sent) = request::body(ask, &tier.model, first);
         progress(Step::Asked);
         let got = self.post(&body, ask.limit).await?;
         let Some(plainer) = request::plainer(&got, first) else {
             return self.read(&got, ask, tier, sent);
         };
-        let (body, sent) = request::body(ask, &tier.model.id, plainer);
+        let (body, sent) = request::body(ask, &tier.model, plainer);
         progress(Step::AskedPlainly);
         let got = self.post(&body, ask.limit).await?;
         if got.status == 200 {
@@ -162,6 +228,7 @@ impl OpenAi {
             })?;
             request = request.header(AUTHORIZATION, bearer);
         }
+        let began = Instant::now();
         let response = request.send().await.map_err(|error| {
             let why = unreachable(&http::why(&error, limit));
             // Without a connection no model was asked.
@@ -171,7 +238,7 @@ impl OpenAi {
         let (body, cut) = http::read(response, BODY_CAP)
             .await
             .map_err(|error| Failure::unknown(unreachable(&http::why(&error, limit))))?;
-        Ok(Got { status, headers, body, cut })
+        Ok(Got { status, headers, body, cut, took: began.elapsed() })
     }
 }
 
@@ -189,5 +256,5 @@ fn got(status: u16, headers: &[(&str, &str)], body: &str) -> Got {
             (name, value.parse().expect("a header's value"))
         })
         .collect();
-    Got { status, headers, body: body.as_bytes().to_vec(), cut: false }
+    Got { status, headers, body: body.as_bytes().to_vec(), cut: false, took: Duration::ZERO }
 }

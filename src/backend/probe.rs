@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use super::Env;
 use super::http::{self, Unreachable};
-use crate::routing::{BackendKind, Routing, WarmKind};
+use super::{Env, facts_of};
+use crate::routing::{Routing, WarmKind};
 
 /// Where `claude` asks, unless its backend's `base_url` or this variable says otherwise.
 pub const CLOUD_URL_VAR: &str = "ANTHROPIC_BASE_URL";
-const CLOUD_URL: &str = "https://api.anthropic.com";
+pub(super) const CLOUD_URL: &str = "https://api.anthropic.com";
 
 /// What an address is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,26 +52,32 @@ impl Probed {
     }
 }
 
-/// Every address that the routing leads to.
-pub fn endpoints(routing: &Routing, env: &Env) -> Vec<Endpoint> {
-    let agent = routing.backends.values().filter(|b| b.kind == BackendKind::ClaudeCli).find_map(|b| b.base_url.clone());
-    let cloud = agent.or_else(|| env.get(CLOUD_URL_VAR)).unwrap_or_else(|| CLOUD_URL.into());
-    let mut all = vec![Endpoint { name: "anthropic".into(), role: Role::Cloud, address: Some(cloud), path: "/" }];
-    for backend in routing.backends.values().filter(|b| b.kind == BackendKind::Openai) {
-        all.push(Endpoint {
-            name: backend.name.clone(),
-            role: Role::Gateway,
-            address: backend.base_url.clone(),
-            // LiteLLM's plain `/health` would send a real question to every model it knows.
-            path: "/health/liveliness",
-        });
+impl Endpoint {
+    pub(super) fn new(name: &str, role: Role, address: Option<String>, path: &'static str) -> Self {
+        Self { name: name.to_owned(), role, address, path }
     }
+}
+
+/// Every address that the routing leads to; one of each name.
+pub fn endpoints(routing: &Routing, env: &Env) -> Vec<Endpoint> {
+    let mut all: Vec<Endpoint> = Vec::new();
+    for endpoint in routing.backends.values().filter_map(|backend| facts_of(backend.kind).endpoint(backend, env)) {
+        if !all.iter().any(|known| known.name == endpoint.name) {
+            all.push(endpoint);
+        }
+    }
+    // How far the world reaches is asked also where no backend leads to the cloud.
+    if !all.iter().any(|known| known.role == Role::Cloud) {
+        let address = env.get(CLOUD_URL_VAR).unwrap_or_else(|| CLOUD_URL.into());
+        all.push(Endpoint::new("anthropic", Role::Cloud, Some(address), "/"));
+    }
+    all.sort_by_key(|endpoint| endpoint.role != Role::Cloud);
     if let Some(warm) = &routing.warm {
         let (name, path) = match warm.kind {
             WarmKind::LlamaSwap => ("llama-swap", "/health"),
             WarmKind::Ollama => ("ollama", "/api/version"),
         };
-        all.push(Endpoint { name: name.into(), role: Role::Warm, address: Some(warm.url.clone()), path });
+        all.push(Endpoint::new(name, Role::Warm, Some(warm.url.clone()), path));
     }
     all
 }

@@ -15,8 +15,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::probe::{Endpoint, Role};
+use super::world::{BackendSight, Look, TierOutage, World};
 use super::{
-    Answered, Ask, AskError, Backend, Blame, Edits, Failure, Reply, Shared, Step, Usage, extract::required, object,
+    Answered, Ask, AskError, Backend, BackendFacts, BackendPlace, Blame, Edits, Env, Failure, Reply, Shared, Step,
+    Usage, extract::required, object,
 };
 use crate::redact::Redactor;
 use crate::routing::{self, Model, Tier};
@@ -55,14 +58,57 @@ struct Replay {
     given: Mutex<HashMap<String, usize>>,
 }
 
-pub(super) fn connect(backend: &routing::Backend, _: &Shared) -> Result<Arc<dyn Backend>, AskError> {
-    let Some(file) = backend.program.as_deref() else {
-        return Err(AskError::Misconfigured {
-            setting: format!("backends.{}.file", backend.name),
-            why: String::from("names no file with recorded answers"),
-        });
-    };
-    Ok(Arc::new(Replay { name: backend.name.clone(), file: file.into(), given: Mutex::default() }))
+/// The kind `replay`.
+pub(super) struct ReplayKind;
+
+impl BackendFacts for ReplayKind {
+    fn connect(&self, backend: &routing::Backend, _: &Shared) -> Result<Arc<dyn Backend>, AskError> {
+        let Some(file) = backend.file.as_deref() else {
+            return Err(AskError::Misconfigured {
+                setting: format!("backends.{}.file", backend.name),
+                why: String::from("names no file with recorded answers"),
+            });
+        };
+        Ok(Arc::new(Replay { name: backend.name.clone(), file: file.into(), given: Mutex::default() }))
+    }
+
+    fn role(&self) -> Option<Role> {
+        None
+    }
+
+    fn endpoint(&self, _: &routing::Backend, _: &Env) -> Option<Endpoint> {
+        None
+    }
+
+    fn look<'a>(
+        &'a self,
+        _: &'a routing::Backend,
+        _: &'a Look,
+        _: bool,
+        _: &'a CancellationToken,
+    ) -> BoxFuture<'a, BackendSight> {
+        Box::pin(async { BackendSight::Nothing })
+    }
+
+    /// The answers come from a file, which may not have been recorded yet.
+    fn outage(&self, _: &World, tier: &Tier) -> Option<TierOutage> {
+        let backend = &tier.backend.name;
+        let file = tier.backend.file.as_deref().unwrap_or_default();
+        let why = match fs::metadata(file) {
+            // Not opened: a pipe would hold us.
+            Ok(meta) if meta.is_file() => rustix::fs::access(file, rustix::fs::Access::READ_OK).err()?.to_string(),
+            Ok(_) => String::from("it is no file"),
+            Err(error) => error.to_string(),
+        };
+        Some(TierOutage {
+            why: format!("`{backend}` has no recorded answers: `{file}` cannot be read: {why}"),
+            hint: format!("record them with `record` in another backend, or correct `backends.{backend}.file`"),
+        })
+    }
+
+    fn place(&self, backend: &routing::Backend) -> BackendPlace {
+        BackendPlace { verb: "replays", key: "file", value: backend.file.clone() }
+    }
 }
 
 impl Backend for Replay {
@@ -131,14 +177,14 @@ impl Line {
         let cost_usd = self.cost_usd.or_else(|| self.priced(&tier.model));
         let usage = Usage { tokens_in: self.tokens_in, tokens_out: self.tokens_out, cost_usd };
         let model = tier.name.to_string();
-        let fail = |why| Err(Box::new(Failure { why, usage, notes: Vec::new() }));
+        let fail = |why| Err(Box::new(Failure { why, usage, notes: Vec::new(), answer: String::new() }));
         let wait = Duration::from_millis(self.wait_ms.unwrap_or_default());
         tokio::select! {
             () = stop.cancelled() => return fail(AskError::Cancelled),
             () = tokio::time::sleep(wait.min(ask.limit)) => {}
         }
         if wait > ask.limit {
-            return fail(AskError::TimedOut { model, waited: ask.limit });
+            return fail(AskError::timed_out(tier, ask.limit));
         }
         if let Some(failure) = self.failure {
             let said = String::from("recorded");
@@ -150,7 +196,7 @@ impl Line {
                 "setup" => AskError::UnknownModel { backend: backend.into(), id: tier.model.id.clone(), model, said },
                 "hang" => tokio::select! {
                     () = stop.cancelled() => AskError::Cancelled,
-                    () = tokio::time::sleep(ask.limit) => AskError::TimedOut { model, waited: ask.limit },
+                    () = tokio::time::sleep(ask.limit) => AskError::timed_out(tier, ask.limit),
                 },
                 other => AskError::Misconfigured {
                     setting: format!("backends.{backend}.file"),
@@ -163,12 +209,16 @@ impl Line {
         let raw = self.text.unwrap_or_else(|| self.answer.as_ref().map(Value::to_string).unwrap_or_default());
         let body = match self.answer.filter(Value::is_object) {
             Some(body) => body,
+            None if ask.wants_text() => Value::String(raw.clone()),
             None => match object(&raw, &required(&ask.schema)) {
                 Ok(body) => Value::Object(body),
-                Err(why) => return fail(AskError::Malformed { model, why: why.to_string() }),
+                Err(why) => {
+                    let why = AskError::Malformed { model, why: why.to_string() };
+                    return Err(Box::new(Failure { why, usage, notes: Vec::new(), answer: raw }));
+                }
             },
         };
-        Ok(Reply { body, raw, model_answered: model, usage, edited_in_place: false, notes: Vec::new() })
+        Ok(Reply { body, raw, model_answered: model, usage, notes: Vec::new() })
     }
 }
 
@@ -186,6 +236,9 @@ impl Recording {
 
     fn keep(&self, tier: &Tier, answered: &Answered) {
         let (usage, mut line) = match answered {
+            Ok(Reply { usage, body: Value::String(text), .. }) => {
+                (*usage, Line { text: Some(text.clone()), ..Line::default() })
+            }
             Ok(reply) => (reply.usage, Line { answer: Some(reply.body.clone()), ..Line::default() }),
             Err(failure) => {
                 (failure.usage, Line { failure: Some(failure.why.cause().name().into()), ..Line::default() })

@@ -1,6 +1,6 @@
 //! For each skill, the chain it can really walk at this moment, and why a tier is out.
 
-use super::world::{Out, World};
+use super::world::{TierOutage, World};
 use crate::routing::{CallOverrides, Routing, Tier};
 
 /// A skill and its tiers, cheapest first.
@@ -19,7 +19,7 @@ pub struct Step {
     /// In memory now; `None` if nobody can tell.
     pub warm: Option<bool>,
     /// Why it cannot be walked.
-    pub out: Option<Out>,
+    pub out: Option<TierOutage>,
 }
 
 impl Walk {

@@ -8,12 +8,12 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 
-use super::installed::{self, Installed, Login, NotUsable};
+use super::installed::{self, Installed, NotUsable};
 use super::loaded::{self, Deployment, Loaded, LookError};
 use super::probe::{self, Probed, Role};
-use super::{Env, Unreachable};
+use super::{Env, Unreachable, facts_of};
 use crate::process::Launcher;
-use crate::routing::{Backend, BackendKind, Routing, Tier};
+use crate::routing::{Backend, Routing, Tier};
 
 /// How to look: with which environment, and how patiently.
 #[derive(Debug, Clone)]
@@ -53,9 +53,18 @@ pub struct Gateway {
     pub deployments: Vec<Deployment>,
 }
 
+/// What one backend said about itself.
+#[derive(Debug, Clone)]
+pub enum BackendSight {
+    /// It has nothing to say, or was not there.
+    Nothing,
+    Gateway(Gateway),
+    Agent(Result<Installed, NotUsable>),
+}
+
 /// Why a tier cannot be walked now, and what helps.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Out {
+pub struct TierOutage {
     pub why: String,
     pub hint: String,
 }
@@ -81,32 +90,44 @@ impl fmt::Display for Connectivity {
 impl World {
     /// Looks at everything the routing leads to. Addresses and agents at once; lists where an address answered.
     pub async fn look(routing: &Routing, look: &Look, stop: &CancellationToken) -> Self {
-        let of_kind = |kind| routing.backends.values().filter(move |b: &&Backend| b.kind == kind);
-        let agents = join_all(of_kind(BackendKind::ClaudeCli).map(|backend| async {
-            let seen = installed::ask(backend, &look.env, &look.launcher, look.agent_limit, stop).await;
-            (backend.name.clone(), seen)
-        }));
+        let endpoints = probe::probe(probe::endpoints(routing, &look.env), routing.limits.probe);
+        // A program is asked at once; a server's lists only where its address answered.
+        let (early, late): (Vec<_>, Vec<_>) =
+            routing.backends.values().partition(|backend| facts_of(backend.kind).role() != Some(Role::Gateway));
+        let see = |backend: &'_ Backend, is_there: bool| {
+            let backend = backend.clone();
+            async move {
+                let sight = facts_of(backend.kind).look(&backend, look, is_there, stop).await;
+                (backend.name, sight)
+            }
+        };
         let servers = async {
-            let endpoints = probe::probe(probe::endpoints(routing, &look.env), routing.limits.probe).await;
-            let answers = |role, name: &str| {
-                endpoints
-                    .iter()
-                    .any(|p| p.role == role && p.is_reachable() && (role != Role::Gateway || p.name == name))
-            };
-            let there = of_kind(BackendKind::Openai).filter(|b| answers(Role::Gateway, &b.name));
-            let gateways = join_all(there.map(|backend| gateway(backend, look)));
-            let warm = routing.warm.as_ref().filter(|_| answers(Role::Warm, ""));
+            let endpoints = endpoints.await;
+            let answers =
+                |role, name: &str| endpoints.iter().any(|p| p.role == role && p.is_reachable() && p.name == name);
+            let lists = join_all(late.iter().map(|backend| see(backend, answers(Role::Gateway, &backend.name))));
+            let is_warm_there = endpoints.iter().any(|p| p.role == Role::Warm && p.is_reachable());
+            let warm = routing.warm.as_ref().filter(|_| is_warm_there);
             let loaded = async {
                 match warm {
                     Some(warm) => Some(loaded::loaded(warm, look.list_limit).await),
                     None => None,
                 }
             };
-            let (gateways, loaded) = tokio::join!(gateways, loaded);
-            (endpoints, gateways.into_iter().collect(), loaded)
+            let (lists, loaded) = tokio::join!(lists, loaded);
+            (endpoints, lists, loaded)
         };
-        let ((endpoints, gateways, loaded), agents) = tokio::join!(servers, agents);
-        Self { endpoints, gateways, agents: agents.into_iter().collect(), loaded }
+        let programs = join_all(early.iter().map(|backend| see(backend, false)));
+        let ((endpoints, lists, loaded), programs) = tokio::join!(servers, programs);
+        let (mut gateways, mut agents) = (BTreeMap::new(), BTreeMap::new());
+        for (name, sight) in lists.into_iter().chain(programs) {
+            match sight {
+                BackendSight::Gateway(gateway) => drop(gateways.insert(name, gateway)),
+                BackendSight::Agent(agent) => drop(agents.insert(name, agent)),
+                BackendSight::Nothing => {}
+            }
+        }
+        Self { endpoints, gateways, agents, loaded }
     }
 
     pub fn connectivity(&self) -> Connectivity {
@@ -119,12 +140,8 @@ impl World {
     }
 
     /// Why this tier cannot be walked; `None` if nothing speaks against it.
-    pub fn out(&self, tier: &Tier) -> Option<Out> {
-        match tier.backend.kind {
-            BackendKind::Openai => self.gateway_out(tier),
-            BackendKind::ClaudeCli => self.agent_out(tier),
-            BackendKind::Replay => recording_out(tier),
-        }
+    pub fn out(&self, tier: &Tier) -> Option<TierOutage> {
+        facts_of(tier.backend.kind).outage(self, tier)
     }
 
     /// Is the model in memory? `None` if nobody can tell.
@@ -142,61 +159,13 @@ impl World {
         Some(behind.map_or(tier.model.id.as_str(), |d| d.id.as_str()))
     }
 
-    fn gateway_out(&self, tier: &Tier) -> Option<Out> {
-        let name = &tier.backend.name;
-        if let Some(out) = self.unreachable(Role::Gateway, name, &format!("`backends.{name}.base_url`")) {
-            return Some(out);
-        }
-        match &self.gateways.get(name)?.offered {
-            Ok(offered) if offered.is_empty() || loaded::offers(offered, &tier.model.id) => None,
-            Ok(_) => Some(Out {
-                why: format!("`{name}` does not offer `{}`", tier.model.id),
-                hint: format!("add it to the gateway, or set `models.\"{}\".id` to its name there", tier.name),
-            }),
-            Err(error) if error.is_setup() => {
-                Some(Out { why: format!("`{name}`: {error}"), hint: key_hint(name, error) })
-            }
-            // No list is no proof that a question would fail.
-            Err(_) => None,
-        }
-    }
-
-    fn agent_out(&self, tier: &Tier) -> Option<Out> {
-        let name = &tier.backend.name;
-        match self.agents.get(name)? {
-            Err(trouble) => Some(Out { why: trouble.to_string(), hint: agent_hint(name, trouble) }),
-            Ok(Installed { program, login: Login::Out, .. }) => {
-                Some(Out { why: format!("`{}` is not logged in", program.display()), hint: login_hint(name) })
-            }
-            Ok(Installed { login, .. }) if login.is_first_party() => {
-                self.unreachable(Role::Cloud, "anthropic", &format!("${}", probe::CLOUD_URL_VAR))
-            }
-            Ok(_) => None,
-        }
-    }
-
-    fn unreachable(&self, role: Role, name: &str, setting: &str) -> Option<Out> {
+    /// Why an address does not answer, and what helps.
+    pub(super) fn unreachable(&self, role: Role, name: &str, setting: &str) -> Option<TierOutage> {
         let probed = self.endpoints.iter().find(|p| p.role == role && p.name == name)?;
         let why = probed.answer.as_ref().err()?;
         let at = probed.url.as_ref().map(|url| format!(" at {url}")).unwrap_or_default();
-        Some(Out { why: format!("`{name}`{at}: {why}"), hint: reach_hint(role, why, setting) })
+        Some(TierOutage { why: format!("`{name}`{at}: {why}"), hint: reach_hint(role, why, setting) })
     }
-}
-
-/// Recorded answers come from a file, which may not have been recorded yet.
-fn recording_out(tier: &Tier) -> Option<Out> {
-    let backend = &tier.backend.name;
-    let file = tier.backend.program.as_deref().unwrap_or_default();
-    let why = match std::fs::metadata(file) {
-        // Not opened: a pipe would hold us.
-        Ok(meta) if meta.is_file() => rustix::fs::access(file, rustix::fs::Access::READ_OK).err()?.to_string(),
-        Ok(_) => String::from("it is no file"),
-        Err(error) => error.to_string(),
-    };
-    Some(Out {
-        why: format!("`{backend}` has no recorded answers: `{file}` cannot be read: {why}"),
-        hint: format!("record them with `record` in another backend, or correct `backends.{backend}.file`"),
-    })
 }
 
 /// What helps when an address does not answer.
@@ -237,12 +206,4 @@ pub fn agent_hint(backend: &str, trouble: &NotUsable) -> String {
 /// What helps when nobody is logged in.
 pub fn login_hint(backend: &str) -> String {
     format!("run `claude auth login`, or add ANTHROPIC_API_KEY to `backends.{backend}.env_pass`")
-}
-
-async fn gateway(backend: &Backend, look: &Look) -> (String, Gateway) {
-    let (offered, deployments) = tokio::join!(
-        loaded::offered(backend, &look.env, look.list_limit),
-        loaded::deployments(backend, &look.env, look.list_limit)
-    );
-    (backend.name.clone(), Gateway { offered, deployments: deployments.unwrap_or_default() })
 }

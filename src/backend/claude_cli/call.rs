@@ -1,6 +1,7 @@
 //! How the program is called: arguments, environment and what it reads. Untrusted text goes to its stdin alone.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use secrecy::ExposeSecret as _;
 use serde_json::json;
@@ -8,7 +9,7 @@ use serde_json::json;
 use super::Worker;
 use crate::backend::{Ask, AskError, Env, Power, Shell};
 use crate::process::environment::{self, Environment};
-use crate::process::{Spec, Stdin};
+use crate::process::{ChildKind, Confinement, LayeredDir, SandboxMode, Spec, Stdin};
 use crate::routing::{self, Tier};
 
 /// Longer rules than this go to stdin: one argument can hold 128 KiB.
@@ -79,7 +80,34 @@ pub(super) fn spec(
     spec.stdin = Stdin::Bytes(stdin(&prompt));
     spec.limit = ask.limit;
     spec.guard = ask.guard.clone();
+    spec.confine = Some(confinement(&ask.power, settings, &spec.env));
     Ok((spec, notes))
+}
+
+/// The walls around it. Its own directory stays closed, because what is written there runs outside later; but for what a
+/// session needs, and the login, which must be saved when it is renewed.
+fn confinement(power: &Power, settings: &routing::Backend, env: &Environment) -> Confinement {
+    let kind = match power {
+        Power::Edit { .. } => ChildKind::Agent,
+        Power::None | Power::ReadOnly => ChildKind::Reader,
+    };
+    let variable = |name: &str| env.get(std::ffi::OsStr::new(name)).map(PathBuf::from).filter(|p| p.is_absolute());
+    let home = variable("HOME");
+    let config = variable("CLAUDE_CONFIG_DIR").or_else(|| Some(home.as_ref()?.join(".claude")));
+    let mut confine = Confinement::new(kind);
+    if let Some(config) = config {
+        confine.reveal.push(config.clone());
+        // It replaces its login by renaming a new file over it, so the whole directory must be writable to it. What else it
+        // writes there would steer the user's own sessions later.
+        confine.layered = Some(LayeredDir { dir: config, saved: vec![String::from(".credentials.json")] });
+    }
+    confine.reveal.extend(home.map(|home| home.join(".claude.json")));
+    match settings.sandbox {
+        Some(SandboxMode::Off) => confine.off = true,
+        Some(mode) => confine.at_least = mode,
+        None => {}
+    }
+    confine
 }
 
 /// One message on one line.
@@ -163,36 +191,19 @@ mod tests {
     use std::time::Duration;
 
     fn settings() -> routing::Backend {
-        routing::Backend {
-            name: "claude".into(),
-            kind: routing::BackendKind::ClaudeCli,
-            tier: routing::TierKind::Subagent,
-            base_url: None,
-            api_key_env: None,
-            program: None,
-            permission_mode: None,
-            max_turns: None,
-            env_pass: vec![],
-            models: vec!["claude-*".into()],
-            shares_quota_with: vec![],
-            record: None,
-        }
+        let backend = routing::Backend::named("claude", routing::BackendKind::ClaudeCli, routing::TierKind::Subagent);
+        routing::Backend { models: vec!["claude-*".into()], ..backend }
     }
 
     fn call(ask: &Ask, settings: &routing::Backend, env: &Env) -> Result<(Vec<String>, Spec, Vec<String>), AskError> {
         let tier = Tier {
             name: routing::ModelName("claude-x".into()),
             backend: settings.clone(),
-            model: routing::Model {
-                id: "claude-x".into(),
-                context: 200_000,
-                price_in: None,
-                price_out: None,
-                limit: None,
-                edit_format: None,
-                backend: None,
-            },
+            model: routing::Model::named("claude-x", 200_000),
             limit: Duration::from_secs(1),
+            limit_by: "limits.local_s".into(),
+            attempts: 1,
+            edit_format: routing::EditFormat::Auto,
         };
         let (spec, notes) = spec(ask, &tier, settings, &Worker::of(settings, env), env)?;
         let argv = spec.argv.iter().map(|a| a.to_string_lossy().into_owned()).collect();

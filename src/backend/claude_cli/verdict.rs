@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
+use super::Worker;
 use super::stream::Seen;
-use super::{Worker, may_edit};
 use crate::backend::{Answered, Ask, AskError, Blame, Failure, Reply, Usage, said};
 use crate::process::{End, Finished, StartError};
 use crate::routing::Tier;
@@ -28,16 +28,17 @@ pub(super) fn judge(
         notes.push(format!("its API failed {} on the way", words::count(seen.retries as usize, "time")));
     }
     let usage = usage(result, finished, seen);
-    if let Some(why) = failure(worker, finished, seen, result, ask, tier) {
-        return Err(Box::new(Failure { why, usage, notes }));
-    }
     let said = result["result"].as_str().unwrap_or_default();
+    let kept = worker.secrets.redact(&words::cut_middle(said, RAW)).into_owned();
+    if let Some(why) = failure(worker, finished, seen, result, ask, tier) {
+        let answer = if matches!(why, AskError::Malformed { .. }) { kept } else { String::new() };
+        return Err(Box::new(Failure { why, usage, notes, answer }));
+    }
     Ok(Reply {
         body: result["structured_output"].clone(),
-        raw: worker.secrets.redact(&words::cut_middle(said, RAW)).into_owned(),
+        raw: kept,
         model_answered: answered(result, &tier.model.id).unwrap_or_else(|| tier.model.id.clone()),
         usage,
-        edited_in_place: may_edit(&ask.power),
         notes,
     })
 }
@@ -54,7 +55,7 @@ fn failure(
     let crashed = |why: String| AskError::Crashed { program: worker.program.clone(), why };
     let code = match &finished.end {
         End::Cancelled => return Some(AskError::Cancelled),
-        End::TimedOut => return Some(AskError::TimedOut { model, waited: ask.limit }),
+        End::TimedOut => return Some(AskError::timed_out(tier, ask.limit)),
         End::CouldNotStart(why) => return Some(not_started(worker, why)),
         End::Signalled(signal) => return Some(crashed(format!("it was ended by signal {signal}"))),
         End::Exited(code) => *code,
@@ -169,13 +170,24 @@ fn api_error(worker: &Worker, result: &Value, tier: &Tier) -> AskError {
         Some(400) => AskError::Unsupported { model, said },
         Some(status) => {
             let status = u16::try_from(status).unwrap_or_default();
-            AskError::ServerFailed { backend, status, said, blame: Blame::Endpoint }
+            AskError::ServerFailed { backend, status, said, blame: Blame::Model }
         }
-        None if has(&["usage limit", "limit reached", "hit your limit"]) => {
+        None if has(&["usage limit", "limit reached", "hit your limit", "rate limit", "rate_limit", "(429)"]) => {
             AskError::RateLimited { backend, said, retry_after: None }
         }
         None if has(&["not logged in", "run /login", "api key"]) => {
             AskError::KeyRefused { backend, var: worker.key.as_ref().map(|key| key.var.clone()), said }
+        }
+        None if has(&["overloaded", "(529)"]) => {
+            AskError::ServerFailed { backend, status: 529, said, blame: Blame::Model }
+        }
+        // Without a word about the network it is a result that means nothing.
+        None if !has(NO_CONNECTION) => {
+            let why = match said.as_str() {
+                "" => "its result reports an error without a word about it".into(),
+                said => format!("its result reports an error: {said}"),
+            };
+            AskError::Malformed { model, why }
         }
         None => {
             let address = worker.base_url.as_deref().and_then(crate::backend::http::shown);
@@ -183,6 +195,23 @@ fn api_error(worker: &Worker, result: &Value, tier: &Tier) -> AskError {
         }
     }
 }
+
+/// How the program speaks of an API that it cannot reach.
+const NO_CONNECTION: &[&str] = &[
+    "connect",
+    "network",
+    "fetch failed",
+    "econn",
+    "enotfound",
+    "eai_again",
+    "etimedout",
+    "timed out",
+    "timeout",
+    "socket",
+    "certificate",
+    "proxy",
+    "dns",
+];
 
 fn said(worker: &Worker, result: &Value) -> String {
     said::said(result["result"].as_str().unwrap_or_default(), &worker.secrets)
@@ -196,13 +225,15 @@ fn usage(result: &Value, finished: &Finished, seen: &Seen) -> Usage {
     }
     let models = result["modelUsage"].as_object();
     let sum = |fields: &[&str]| {
-        models.map(|models| models.values().flat_map(|m| fields.iter().filter_map(|f| m[*f].as_u64())).sum())
+        let counts = |m: &Value| fields.iter().filter_map(|f| m[*f].as_u64()).fold(0, u64::saturating_add);
+        models.map(|models| models.values().map(counts).fold(0, u64::saturating_add))
     };
     Usage {
         tokens_in: sum(&["inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens"]),
         tokens_out: sum(&["outputTokens"]),
-        cost_usd: result["total_cost_usd"].as_f64().filter(|usd| usd.is_finite() && *usd >= 0.0),
+        cost_usd: result["total_cost_usd"].as_f64(),
     }
+    .plausible()
 }
 
 /// The name of the model that did most of it, without a suffix such as `[1m]`.

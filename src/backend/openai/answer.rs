@@ -18,6 +18,11 @@ pub(super) fn read(at: &Endpoint, got: &Got, ask: &Ask, tier: &Tier, sent: usize
     if got.cut {
         return Err(Failure::unknown(malformed(NoObject::TooLong.to_string())));
     }
+    let is_stream = got.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
+    if is_stream || got.body.trim_ascii_start().starts_with(b"data:") {
+        // Whoever streams although it was told not to may have left out the end.
+        return Err(Failure::unknown(malformed("it is a stream of events, which was not asked for".into())));
+    }
     let Ok(body) = serde_json::from_slice::<Value>(&got.body) else {
         return Err(not_json(at, got, malformed));
     };
@@ -26,7 +31,10 @@ pub(super) fn read(at: &Endpoint, got: &Got, ask: &Ask, tier: &Tier, sent: usize
         return Err(Failure::unknown(refusal::error(at, &Got { status: 500, ..copy(got) }, ask, tier)));
     }
     let usage = usage(got, &body, &tier.model);
-    let fail = |why: AskError| Err(Box::new(Failure { why, usage, notes: Vec::new() }));
+    let kept = |text: &str| at.secrets.redact(&words::cut_middle(text, RAW)).into_owned();
+    let said_in_vain =
+        |why: AskError, text: &str| Err(Box::new(Failure { why, usage, notes: Vec::new(), answer: kept(text) }));
+    let fail = |why: AskError| said_in_vain(why, "");
 
     let (answered, notes) = match who(got, &body, &tier.model.id) {
         Who::Asked(name) => (name, Vec::new()),
@@ -48,21 +56,29 @@ pub(super) fn read(at: &Endpoint, got: &Got, ask: &Ask, tier: &Tier, sent: usize
     if let Some(seen_tokens) = usage.tokens_in.filter(|seen| was_cut(sent, *seen)) {
         return fail(AskError::PromptCut { model, sent_bytes: sent, seen_tokens });
     }
-    if finish == "length" {
-        return fail(AskError::AnswerCut { model });
-    }
     let text = text(&message["content"]);
+    if finish == "length" {
+        return said_in_vain(AskError::AnswerCut { model }, &text);
+    }
+    if ask.wants_text() {
+        let text = if text.trim().is_empty() { elsewhere(message) } else { text };
+        let raw = kept(&text);
+        let body = Value::String(text);
+        return Ok(Reply { body, raw, model_answered: answered, usage, notes });
+    }
     let object = match extract::object(&text, &extract::required(&ask.schema)) {
         Ok(object) => object,
         // The answer must be said, not thought: thoughts end up here when the server parses them out.
-        Err(NoObject::Empty) if thought(message) => return fail(malformed(NoObject::OnlyThoughts.to_string())),
-        Err(NoObject::Empty) if !message["tool_calls"].is_null() => {
-            return fail(malformed("it calls a tool where none was offered".into()));
+        Err(NoObject::Empty) if thought(message) => {
+            return said_in_vain(malformed(NoObject::OnlyThoughts.to_string()), &message.to_string());
         }
-        Err(why) => return fail(malformed(why.to_string())),
+        Err(NoObject::Empty) if !message["tool_calls"].is_null() => {
+            return said_in_vain(malformed("it calls a tool where none was offered".into()), &message.to_string());
+        }
+        Err(why) => return said_in_vain(malformed(why.to_string()), &text),
     };
-    let raw = at.secrets.redact(&words::cut_middle(&text, RAW)).into_owned();
-    Ok(Reply { body: Value::Object(object), raw, model_answered: answered, usage, edited_in_place: false, notes })
+    let raw = kept(&text);
+    Ok(Reply { body: Value::Object(object), raw, model_answered: answered, usage, notes })
 }
 
 fn not_json(at: &Endpoint, got: &Got, malformed: impl Fn(String) -> AskError) -> Box<Failure> {
@@ -79,6 +95,7 @@ fn not_json(at: &Endpoint, got: &Got, malformed: impl Fn(String) -> AskError) ->
     } else {
         "the body is not JSON".into()
     }))
+    .saying(at.secrets.redact(&words::cut_middle(&String::from_utf8_lossy(&got.body), RAW)))
 }
 
 enum Who {
@@ -107,7 +124,9 @@ fn who(got: &Got, body: &Value, asked: &str) -> Who {
 fn usage(got: &Got, body: &Value, model: &Model) -> Usage {
     let tokens_in = body["usage"]["prompt_tokens"].as_u64().filter(|n| *n > 0);
     let tokens_out = tokens_in.and(body["usage"]["completion_tokens"].as_u64());
-    Usage { tokens_in, tokens_out, cost_usd: cost(got, model, tokens_in, tokens_out) }
+    let counted = Usage { tokens_in, tokens_out, cost_usd: None }.plausible();
+    let cost_usd = cost(got, model, counted.tokens_in, counted.tokens_out);
+    Usage { cost_usd, ..counted }.plausible()
 }
 
 fn cost(got: &Got, model: &Model, tokens_in: Option<u64>, tokens_out: Option<u64>) -> Option<f64> {
@@ -140,12 +159,21 @@ fn text(content: &Value) -> String {
     }
 }
 
+/// Where a server put the words that it took for thoughts or for a call of a tool.
+fn elsewhere(message: &Value) -> String {
+    if let Some(calls) = message["tool_calls"].as_array().filter(|calls| !calls.is_empty()) {
+        return Value::from(calls.clone()).to_string();
+    }
+    let thoughts = ["reasoning_content", "reasoning"].iter().find_map(|field| message[*field].as_str());
+    thoughts.map(|thoughts| format!("<think>{thoughts}")).unwrap_or_default()
+}
+
 fn thought(message: &Value) -> bool {
     ["reasoning_content", "reasoning"].iter().any(|field| message[*field].as_str().is_some_and(|t| !t.is_empty()))
 }
 
 fn copy(got: &Got) -> Got {
-    Got { status: got.status, headers: got.headers.clone(), body: got.body.clone(), cut: got.cut }
+    Got { status: got.status, headers: got.headers.clone(), body: got.body.clone(), cut: got.cut, took: got.took }
 }
 
 #[cfg(test)]
@@ -155,15 +183,7 @@ mod tests {
     use serde_json::json;
 
     fn model(price: Option<f64>) -> Model {
-        Model {
-            id: "m".into(),
-            context: 8192,
-            price_in: price,
-            price_out: price,
-            limit: None,
-            edit_format: None,
-            backend: None,
-        }
+        Model { price_in: price, price_out: price, ..Model::named("m", 8192) }
     }
 
     #[test]

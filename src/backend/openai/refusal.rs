@@ -14,7 +14,7 @@ pub(super) fn failure(at: &Endpoint, got: &Got, ask: &Ask, tier: &Tier) -> Box<F
     let why = error(at, got, ask, tier);
     // What was refused at the door cost nothing; a time-out or a crash may have come late.
     let usage = if got.status < 500 && got.status != 408 { Usage::NOTHING } else { Usage::default() };
-    Box::new(Failure { why, usage, notes: Vec::new() })
+    Box::new(Failure { why, usage, notes: Vec::new(), answer: String::new() })
 }
 
 pub(super) fn error(at: &Endpoint, got: &Got, ask: &Ask, tier: &Tier) -> AskError {
@@ -66,7 +66,9 @@ pub(super) fn error(at: &Endpoint, got: &Got, ask: &Ask, tier: &Tier) -> AskErro
             address: at.address.clone(),
             said: "there is no `/v1/chat/completions`".into(),
         },
-        408 => AskError::TimedOut { model, waited: ask.limit },
+        // LiteLLM ends what takes longer than it was told; a server with a shorter patience is another thing.
+        408 if got.took >= super::gateway_limit(ask.limit) / 2 => AskError::timed_out(tier, got.took.max(ask.limit)),
+        408 => AskError::GaveUpEarly { backend, model, waited: got.took, said },
         407 => AskError::Unreachable { backend, address: at.address.clone(), why: "the proxy wants a login".into() },
         429 if body.kind == "all_deployments_in_cooldown" || body.code == "concurrency_limit" => {
             AskError::Crowded { model, said, retry_after }
@@ -81,11 +83,8 @@ pub(super) fn error(at: &Endpoint, got: &Got, ask: &Ask, tier: &Tier) -> AskErro
             }
         }
         503 if body.has(&["Loading model"]) => AskError::Loading { model, retry_after },
-        // Through a gateway the model's server failed; the gateway and its other models may be fine.
-        status => {
-            let blame = if got.is_from_litellm() { Blame::Model } else { Blame::Endpoint };
-            AskError::ServerFailed { backend, status, said, blame }
-        }
+        // Something answered, so its other models may be fine; one that is dead altogether gives no status.
+        status => AskError::ServerFailed { backend, status, said, blame: Blame::Model },
     }
 }
 

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::Got;
 use crate::backend::Ask;
+use crate::routing::Model;
 
 /// What a body holds beyond model and messages. Not every server takes all of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,24 +22,24 @@ impl Default for Form {
 }
 
 /// The body, and how many bytes of text the model is shown.
-pub(super) fn body(ask: &Ask, model: &str, form: Form) -> (Value, usize) {
-    // Servers use the schema to hold the model, but do not show it; without sight of it small models write nonsense
-    // of the right form.
-    let system = format!(
-        "{}\n\nAnswer with one JSON object and nothing else: no prose, no code fence. It must match this JSON schema:\n{}",
-        ask.system.trim_end(),
-        ask.schema
-    );
+pub(super) fn body(ask: &Ask, model: &Model, form: Form) -> (Value, usize) {
+    let mut system = ask.system.trim_end().to_owned();
+    if !ask.schema.is_null() {
+        // Servers use the schema to hold the model, but do not show it; without sight of it small models write nonsense
+        // of the right form.
+        system += "\n\nAnswer with one JSON object and nothing else: no prose, no code fence. It must match this JSON schema:\n";
+        system += &ask.schema.to_string();
+    }
     let sent = system.len() + ask.prompt.len();
     let mut body = json!({
-        "model": model,
+        "model": model.id,
         "messages": [
             {"role": "system", "content": system},
             {"role": "user", "content": ask.prompt},
         ],
         "stream": false,
     });
-    if form.response_format {
+    if form.response_format && !ask.schema.is_null() {
         body["response_format"] =
             json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": ask.schema}});
     }
@@ -50,7 +51,30 @@ pub(super) fn body(ask: &Ask, model: &str, form: Form) -> (Value, usize) {
     if let Some(most) = ask.max_tokens {
         body["max_tokens"] = json!(most);
     }
+    if let Some(temperature) = temperature(model, ask.attempt) {
+        body["temperature"] = json!(temperature);
+    }
+    if let Some(seed) = model.seed {
+        // Another seed for another try: with the same one the same answer would come again.
+        body["seed"] = json!(seed.wrapping_add(u64::from(ask.attempt.saturating_sub(1))));
+    }
     (body, sent)
+}
+
+/// The first ask leaves it to the server unless it is set; each further one is warmer.
+fn temperature(model: &Model, attempt: u32) -> Option<f64> {
+    /// What most servers use by themselves.
+    const USUAL: f64 = 0.7;
+    const STEP: f64 = 0.2;
+    const HOTTEST: f64 = 1.2;
+    match attempt {
+        0 | 1 => model.temperature,
+        n => {
+            let base = model.temperature.unwrap_or(USUAL);
+            let warmer = (base + STEP * f64::from(n - 1)).min(HOTTEST.max(base));
+            Some((warmer * 100.0).round() / 100.0)
+        }
+    }
 }
 
 /// The form to try next, if the server refused this one for its form and not for what it asks.
@@ -81,14 +105,31 @@ mod tests {
 
     #[test]
     fn the_schema_is_sent_as_a_constraint_and_shown_in_the_prompt() {
-        let (body, sent) = body(&ask(), "m", Form::default());
+        let (body, sent) = body(&ask(), &Model::named("m", 8192), Form::default());
         assert_eq!(body["response_format"]["json_schema"]["schema"]["required"], json!(["n"]));
         let system = body["messages"][0]["content"].as_str().expect("text");
         assert!(system.starts_with("rules\n") && system.contains(r#""required":["n"]"#));
         assert_eq!(body["messages"][1], json!({"role": "user", "content": "task"}));
         assert_eq!((&body["num_retries"], &body["disable_fallbacks"]), (&json!(0), &json!(true)));
         assert_eq!(sent, system.len() + 4);
-        assert!(body.get("max_tokens").is_none());
+        assert!(["max_tokens", "temperature", "seed"].iter().all(|field| body.get(field).is_none()));
+    }
+
+    #[test]
+    fn a_further_ask_is_warmer_and_has_another_seed() {
+        let sent = |model: &Model, attempt| {
+            let (body, _) = body(&Ask { attempt, ..ask() }, model, Form::default());
+            (body["temperature"].as_f64(), body["seed"].as_u64())
+        };
+        let set = Model { temperature: Some(0.1), seed: Some(7), ..Model::named("m", 8192) };
+        assert_eq!(
+            [1, 2, 3].map(|n| sent(&set, n)),
+            [(Some(0.1), Some(7)), (Some(0.3), Some(8)), (Some(0.5), Some(9))]
+        );
+        let plain = Model::named("m", 8192);
+        assert_eq!([1, 2, 9].map(|n| sent(&plain, n)), [(None, None), (Some(0.9), None), (Some(1.2), None)]);
+        let hot = Model { temperature: Some(1.5), ..plain };
+        assert_eq!(sent(&hot, 2).0, Some(1.5), "never colder than what was set");
     }
 
     #[test]

@@ -7,13 +7,16 @@ mod error;
 mod file;
 mod fit;
 mod keys;
+mod kinds;
+mod layers;
 mod load;
 mod raw;
 mod resolve;
 mod types;
 mod variables;
 
-pub use error::{Fault, Origin, Problem, RoutingError, Warning};
+pub use error::{Fault, Origin, Problem, RoutingError, SettingsLayer, Warning};
+pub use layers::Layers;
 pub use load::{Loaded, Sources, load};
-pub use resolve::{By, Choices, Chosen};
+pub use resolve::{Choices, SettingDecision, TierDecisions};
 pub use types::*;

@@ -54,6 +54,14 @@ pub(crate) fn fits(kind: Kind, value: &Value) -> Result<(), Fault> {
             let n = number(value).ok_or_else(wrong)?;
             must((0.0..=A_FORTUNE).contains(&n), out_of_bounds(kind, &n))
         }
+        Kind::Temperature => {
+            let n = number(value).ok_or_else(wrong)?;
+            must((0.0..=2.0).contains(&n), out_of_bounds(kind, &n))
+        }
+        Kind::Recall => match value {
+            Value::Bool(..) => Ok(()),
+            _ => must(text()? == "session", Fault::NotOneOf { expected: expected(kind), found: text()?.to_owned() }),
+        },
     }
 }
 
@@ -74,6 +82,8 @@ pub(crate) fn expected(kind: Kind) -> String {
         Kind::Count(low, high) => format!("a whole number from {low} to {high}"),
         Kind::Seconds(low) => format!("seconds, {low} or more and at most a year"),
         Kind::Money => "an amount of USD, 0 or more".into(),
+        Kind::Temperature => "a number from 0 to 2".into(),
+        Kind::Recall => "true, false or `session`".into(),
     }
 }
 
@@ -150,9 +160,10 @@ pub(crate) fn hint_for(kind: Kind, fault: &Fault) -> Option<String> {
         (Kind::Models | Kind::Patterns | Kind::Texts | Kind::Variables, Fault::WrongType { .. }) => {
             Some(r#"write it as ["a", "b"]"#.into())
         }
-        (Kind::Count(..) | Kind::Seconds(_) | Kind::Money, Fault::WrongType { found: "a text", .. }) => {
-            Some("write the number without quotes".into())
-        }
+        (
+            Kind::Count(..) | Kind::Seconds(_) | Kind::Money | Kind::Temperature,
+            Fault::WrongType { found: "a text", .. },
+        ) => Some("write the number without quotes".into()),
         _ => None,
     }
 }

@@ -4,6 +4,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use serde::Serialize;
+
 use crate::words;
 
 /// Where a value came from.
@@ -15,18 +17,27 @@ pub enum Origin {
     File(PathBuf, Option<usize>),
     /// A variable, by its full name.
     Variable(String),
-    /// The arguments of this call.
+    /// An argument of this call, by its name.
+    Call(String),
+}
+
+/// The layers, from the first to the one that wins over all others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SettingsLayer {
+    BuiltIn,
+    File,
+    Variable,
     Call,
 }
 
 impl Origin {
-    /// The layer in one word, for machines.
-    pub fn layer(&self) -> &'static str {
+    pub fn layer(&self) -> SettingsLayer {
         match self {
-            Self::BuiltIn => "built-in",
-            Self::File(..) => "file",
-            Self::Variable(_) => "variable",
-            Self::Call => "call",
+            Self::BuiltIn => SettingsLayer::BuiltIn,
+            Self::File(..) => SettingsLayer::File,
+            Self::Variable(_) => SettingsLayer::Variable,
+            Self::Call(_) => SettingsLayer::Call,
         }
     }
 }
@@ -38,7 +49,7 @@ impl fmt::Display for Origin {
             Self::File(path, None) => write!(f, "{}", path.display()),
             Self::File(path, Some(line)) => write!(f, "{}:{line}", path.display()),
             Self::Variable(name) => write!(f, "${name}"),
-            Self::Call => f.write_str("this call"),
+            Self::Call(argument) => write!(f, "`{argument}` of this call"),
         }
     }
 }

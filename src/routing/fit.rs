@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::error::{Fault, Origin, Problem};
 use super::keys;
+use super::kinds::KINDS;
 use super::types::*;
 use crate::words;
 
@@ -33,13 +34,26 @@ impl<'a> Found<'a> {
     /// Keys that a backend of this kind never reads. Those the user did not write are let be: they come from a
     /// built-in backend whose kind the user changed.
     pub(crate) fn not_for(&mut self, kind: BackendKind, backend: &str) {
-        let Some((_, spelled, own)) = OF_KIND.iter().find(|(of, ..)| *of == kind) else { return };
-        for key in OF_KIND.iter().flat_map(|(_, _, keys)| *keys).filter(|key| !own.contains(key)) {
+        let entry = kind.entry();
+        for key in KINDS.iter().flat_map(|other| other.keys).filter(|key| !entry.keys.contains(key)) {
             let path = ["backends", backend, key];
-            if self.origins.get(&keys::shown(&path)).is_some_and(|origin| *origin != Origin::BuiltIn) {
-                let hint = format!("kind \"{spelled}\" reads {}", words::one_of(own.iter().copied()));
-                self.add(&path, Fault::NotForKind(spelled), Some(&hint));
+            let is_users = self.origins.get(&keys::shown(&path)).is_some_and(|origin| *origin != Origin::BuiltIn);
+            let told = |problem: &Problem| problem.key.as_deref() == Some(keys::shown(&path).as_str());
+            if is_users && !self.problems.iter().any(told) {
+                let hint = format!("kind \"{}\" reads {}", entry.name, words::one_of(entry.keys.iter().copied()));
+                self.add(&path, Fault::NotForKind(entry.name), Some(&hint));
             }
+        }
+    }
+
+    /// A pattern of a backend that the user wrote is taken from the built-in ones: what a user sets wins.
+    pub(crate) fn yield_to_the_user(&self, backends: &mut BTreeMap<String, Backend>) {
+        let built_in =
+            |name: &str| self.origins.get(&keys::shown(&["backends", name, "models"])) == Some(&Origin::BuiltIn);
+        let users: Vec<String> =
+            backends.values().filter(|b| !built_in(&b.name)).flat_map(|b| b.models.clone()).collect();
+        for backend in backends.values_mut().filter(|b| built_in(&b.name)) {
+            backend.models.retain(|pattern| !users.contains(pattern));
         }
     }
 
@@ -51,15 +65,7 @@ impl<'a> Found<'a> {
                 let Some(other) = owner.insert(pattern, &backend.name).filter(|other| *other != backend.name) else {
                     continue;
                 };
-                // Blame the one the user wrote.
-                let built_in = |name: &str| {
-                    self.origins.get(&keys::shown(&["backends", name, "models"])) == Some(&Origin::BuiltIn)
-                };
-                let (blamed, other) = if built_in(&backend.name) {
-                    (other, backend.name.as_str())
-                } else {
-                    (backend.name.as_str(), other)
-                };
+                let blamed = backend.name.as_str();
                 let fault = Fault::ServedTwice { pattern: pattern.clone(), other: other.to_owned() };
                 let hint = format!("make one of them longer, or take it out of `backends.{other}.models`");
                 self.add(&["backends", blamed, "models"], fault, Some(&hint));
@@ -89,20 +95,14 @@ impl<'a> Found<'a> {
         if !self.problems.is_empty() {
             return;
         }
-        self.check_chain(routing, &["default_chain"], &routing.default_chain);
-        self.check_chain(routing, &["verifier"], routing.verifier.as_slice());
-        for (name, skill) in &routing.skills {
-            if let Some(chain) = &skill.chain {
-                self.check_chain(routing, &["skills", name, "chain"], chain);
-            }
-            if let Some(Judge::Model(model)) = &skill.verifier {
-                self.check_chain(routing, &["skills", name, "verifier"], std::slice::from_ref(model));
-            }
+        for (key, names) in routing.names_in_use() {
+            self.check_chain(routing, &key.split('.').collect::<Vec<_>>(), &names);
         }
     }
 
     fn check_chain(&mut self, routing: &Routing, path: &[&str], chain: &[ModelName]) {
-        if chain.is_empty() && path != ["verifier"] {
+        let judges = path.ends_with(&["verifier"]);
+        if chain.is_empty() && !judges {
             let hint = match path {
                 ["skills", ..] => "leave it out to use `default_chain`",
                 _ => "name at least one model",
@@ -112,7 +112,7 @@ impl<'a> Found<'a> {
         for model in chain.iter().filter(|model| routing.backend_for(&model.0).is_none()) {
             let mut names = routing.models.keys().map(|m| m.0.as_str()).collect::<Vec<_>>();
             names.retain(|name| routing.backend_for(name).is_some());
-            names.extend((path == ["verifier"] || path.ends_with(&["verifier"])).then_some("none"));
+            names.extend(judges.then_some("none"));
             let hint = match words::did_you_mean(&model.0, names) {
                 Some(meant) => format!("did you mean `{meant}`?"),
                 None => format!(
@@ -124,13 +124,6 @@ impl<'a> Found<'a> {
         }
     }
 }
-
-/// The keys that only one kind of backend reads.
-const OF_KIND: &[(BackendKind, &str, &[&str])] = &[
-    (BackendKind::Openai, "openai", &["base_url", "api_key_env"]),
-    (BackendKind::ClaudeCli, "claude-cli", &["program", "permission_mode", "max_turns", "env_pass"]),
-    (BackendKind::Replay, "replay", &["file", "program"]),
-];
 
 fn nearest<'a>(written: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     match words::did_you_mean(written, known.clone()) {

@@ -28,6 +28,10 @@ pub(crate) enum Kind {
     Seconds(f64),
     /// USD, 0 or more.
     Money,
+    /// How freely a model chooses its words, from 0 to 2.
+    Temperature,
+    /// `true`, `false` or `"session"`.
+    Recall,
 }
 
 /// One key; `*` stands for a name chosen by the user.
@@ -42,6 +46,12 @@ pub(crate) const KEYS: &[Key] = &[
     key(&["default_chain"], Kind::Models),
     key(&["max_attempts"], Kind::Count(1, 100)),
     key(&["attempts_per_tier"], Kind::Count(1, 100)),
+    key(&["tiers", "local", "attempts_per_tier"], Kind::Count(1, 100)),
+    key(&["tiers", "local", "edit_format"], Kind::OneOf(EDIT_FORMATS)),
+    key(&["tiers", "subagent", "attempts_per_tier"], Kind::Count(1, 100)),
+    key(&["tiers", "subagent", "edit_format"], Kind::OneOf(EDIT_FORMATS)),
+    key(&["tiers", "managed", "attempts_per_tier"], Kind::Count(1, 100)),
+    key(&["tiers", "managed", "edit_format"], Kind::OneOf(EDIT_FORMATS)),
     key(&["max_workers"], Kind::Count(1, 256)),
     key(&["default_context"], Kind::Count(256, 100_000_000)),
     key(&["env_pass"], Kind::Variables),
@@ -58,6 +68,13 @@ pub(crate) const KEYS: &[Key] = &[
     key(&["budgets", "session_usd"], Kind::Money),
     key(&["budgets", "session_tokens"], Kind::Count(0, MANY)),
     key(&["budgets", "session_s"], Kind::Seconds(0.0)),
+    key(&["policy", "mode"], Kind::OneOf(&["static", "learned"])),
+    key(&["policy", "minute_usd"], Kind::Money),
+    key(&["log", "exchange"], Kind::OneOf(&["off", "answers", "full"])),
+    key(&["log", "exchange_days"], Kind::Count(1, 3650)),
+    key(&["log", "exchange_mb"], Kind::Count(1, 1_000_000)),
+    key(&["brain", "dir"], Kind::Path),
+    key(&["brain", "ingest_url"], Kind::Url),
     key(&["breaker", "failures"], Kind::Count(1, 1000)),
     key(&["breaker", "cooldown_s"], Kind::Seconds(SOON)),
     key(&["breaker", "max_cooldown_s"], Kind::Seconds(SOON)),
@@ -66,9 +83,16 @@ pub(crate) const KEYS: &[Key] = &[
     key(&["workspace", "max_total_bytes"], Kind::Count(1, MANY)),
     key(&["workspace", "max_ignored_file_bytes"], Kind::Count(0, MANY)),
     key(&["workspace", "exclude"], Kind::Texts),
+    key(&["workspace", "strategy"], Kind::OneOf(&["auto", "overlay", "in-place"])),
+    key(&["verify", "repeat"], Kind::Count(1, 100)),
+    key(&["sandbox", "mode"], Kind::OneOf(SANDBOX_MODES)),
+    key(&["sandbox", "write"], Kind::Texts),
+    key(&["sandbox", "hide"], Kind::Texts),
+    key(&["sandbox", "network"], Kind::OneOf(&["auto", "private", "host"])),
+    key(&["sandbox", "caches"], Kind::Texts),
     key(&["warm", "kind"], Kind::OneOf(&["llama-swap", "ollama", "none"])),
     key(&["warm", "url"], Kind::Url),
-    key(&["backends", "*", "kind"], Kind::OneOf(&["openai", "claude-cli", "replay"])),
+    key(&["backends", "*", "kind"], Kind::OneOf(&super::kinds::NAMES)),
     key(&["backends", "*", "tier"], Kind::OneOf(&["local", "subagent", "managed"])),
     key(&["backends", "*", "base_url"], Kind::Url),
     key(&["backends", "*", "api_key_env"], Kind::Variable),
@@ -77,6 +101,7 @@ pub(crate) const KEYS: &[Key] = &[
     key(&["backends", "*", "permission_mode"], Kind::OneOf(PERMISSION_MODES)),
     key(&["backends", "*", "max_turns"], Kind::Count(1, 10_000)),
     key(&["backends", "*", "env_pass"], Kind::Variables),
+    key(&["backends", "*", "sandbox"], Kind::OneOf(SANDBOX_MODES)),
     key(&["backends", "*", "models"], Kind::Patterns),
     key(&["backends", "*", "shares_quota_with"], Kind::Texts),
     key(&["backends", "*", "record"], Kind::Path),
@@ -86,14 +111,19 @@ pub(crate) const KEYS: &[Key] = &[
     key(&["models", "*", "price_in"], Kind::Money),
     key(&["models", "*", "price_out"], Kind::Money),
     key(&["models", "*", "limit_s"], Kind::Seconds(SOON)),
-    key(&["models", "*", "edit_format"], Kind::OneOf(&["whole", "search-replace"])),
+    key(&["models", "*", "attempts_per_tier"], Kind::Count(1, 100)),
+    key(&["models", "*", "edit_format"], Kind::OneOf(EDIT_FORMATS)),
+    key(&["models", "*", "temperature"], Kind::Temperature),
+    key(&["models", "*", "seed"], Kind::Count(0, MANY)),
     key(&["skills", "*", "chain"], Kind::Models),
     key(&["skills", "*", "verifier"], Kind::Text),
     key(&["skills", "*", "max_attempts"], Kind::Count(1, 100)),
     key(&["skills", "*", "attempts_per_tier"], Kind::Count(1, 100)),
+    key(&["skills", "*", "edit_format"], Kind::OneOf(EDIT_FORMATS)),
     key(&["skills", "*", "limit_s"], Kind::Seconds(SOON)),
     key(&["skills", "*", "tests_s"], Kind::Seconds(SOON)),
     key(&["skills", "*", "budget_usd"], Kind::Money),
+    key(&["skills", "*", "recall"], Kind::Recall),
 ];
 
 /// Skills that settings may name: what there is and what is planned, each with the family it takes settings from.
@@ -105,12 +135,13 @@ pub(crate) const SKILLS: &[(&str, Option<&str>)] = &[
     ("review", None),
     ("debug", None),
     ("spec", None),
+    ("supervise", None),
     ("retrospective", None),
     ("trainer", None),
 ];
 
 /// Those of them that no tool has yet: they may be configured, and cannot be called.
-pub(crate) const PLANNED: &[&str] = &["retrospective", "trainer"];
+pub(crate) const PLANNED: &[&str] = &[];
 
 /// The prefix of our own variables.
 pub(crate) const PREFIX: &str = "SUPERVISOR_";
@@ -119,14 +150,20 @@ pub(crate) const PREFIX: &str = "SUPERVISOR_";
 pub(crate) const FILE_VAR: &str = "SUPERVISOR_MODELS_FILE";
 
 /// Variables with a name of their own, and the key they set.
-pub(crate) const ALIASES: &[(&str, &[&str])] =
-    &[("LITELLM_BASE_URL", &["backends", "litellm", "base_url"]), ("LLAMA_SWAP_URL", &["warm", "url"])];
+pub(crate) const ALIASES: &[(&str, &[&str])] = &[
+    ("LITELLM_BASE_URL", &["backends", "litellm", "base_url"]),
+    ("LLAMA_SWAP_URL", &["warm", "url"]),
+    ("INGEST_BASE_URL", &["brain", "ingest_url"]),
+];
 
 /// Variables with our prefix that other parts of the program read.
 pub(crate) const ELSEWHERE: &[&str] = &[
     FILE_VAR,
     "SUPERVISOR_STATE_DIR",
     "SUPERVISOR_LOG",
+    "SUPERVISOR_LOOK_AT",
+    "SUPERVISOR_STOP_GATE",
+    "SUPERVISOR_TDD_GUARD",
     "SUPERVISOR_TEST_NO_SKIP",
     "SUPERVISOR_TREE",
     "SUPERVISOR_FAULT",
@@ -137,7 +174,10 @@ pub(crate) fn is_read_elsewhere(variable: &str) -> bool {
     ELSEWHERE.contains(&variable) || variable.starts_with("SUPERVISOR_TEST_")
 }
 
+const SANDBOX_MODES: &[&str] = &["auto", "require", "off"];
 const PERMISSION_MODES: &[&str] = &["acceptEdits", "default", "plan", "dontAsk", "auto", "bypassPermissions"];
+
+const EDIT_FORMATS: &[&str] = &["auto", "whole", "search-replace", "json"];
 
 /// The shortest limit that is a limit: a tenth of a second.
 const SOON: f64 = 0.1;
@@ -235,6 +275,8 @@ mod tests {
             Kind::Count(..) => "1000",
             Kind::Seconds(_) => "1.5",
             Kind::Money => "2",
+            Kind::Temperature => "0.5",
+            Kind::Recall => "\"session\"",
         }
     }
 

@@ -1,4 +1,4 @@
-//! Puts the layers together: built-in `models.toml` < the user's file < environment. The call comes last, in `resolve`.
+//! Puts the layers together: built-in `models.toml` < the user's file < environment. A call adds its own, see `layers`.
 //! Keeps where each value came from. Nothing is read from the project or the current directory.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,14 +6,14 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use etcetera::BaseStrategy as _;
-use figment::value::{Dict, Map, Value};
-use figment::{Figment, Metadata, Profile, Provider, Source};
+use figment::value::{Dict, Value};
+use figment::{Figment, Source};
 
 use super::check;
 use super::error::{Fault, Origin, Problem, RoutingError, Warning};
 use super::file::{self, Document};
 use super::keys::{self, FILE_VAR};
-use super::raw::Raw;
+use super::layers::{Layer, Layers};
 use super::types::Routing;
 use super::variables::{self, Named, Setting};
 
@@ -37,6 +37,11 @@ impl Sources {
         Self { user_file, env: std::env::vars_os().collect(), config_dir }
     }
 
+    /// The user's file, whether it is there or not.
+    pub fn user_path(&self) -> Option<PathBuf> {
+        self.file().map(|(path, ..)| path)
+    }
+
     /// The file to read, who named it, and whether it must exist.
     fn file(&self) -> Option<(PathBuf, Origin, Presence)> {
         let variable = self.env.get(OsStr::new(FILE_VAR)).filter(|v| !v.is_empty());
@@ -56,8 +61,6 @@ impl Sources {
 #[derive(Debug, Clone)]
 pub struct Loaded {
     pub routing: Routing,
-    /// By key as written in TOML: `limits.local_s`, `models."ollama/x".context`.
-    pub origins: BTreeMap<String, Origin>,
     /// The value of every key that is set, as it was written. There is no secret among them.
     pub values: BTreeMap<String, serde_json::Value>,
     pub warnings: Vec<Warning>,
@@ -66,9 +69,10 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Where the value of a key came from; `None` when the key is not set.
+    /// Where the value of a key came from, as written in TOML: `limits.local_s`, `models."ollama/x".context`; `None` when
+    /// the key is not set.
     pub fn origin(&self, key: &str) -> Option<&Origin> {
-        self.origins.get(key)
+        self.routing.origins.get(key)
     }
 }
 
@@ -94,13 +98,13 @@ pub fn load(sources: &Sources) -> Result<Loaded, RoutingError> {
         return Err(RoutingError::Invalid(problems));
     }
 
-    let (origins, values) = provenance(&figment, &user.lines);
-    let raw: Raw = figment.extract().map_err(|e| unfit(&e, &origins))?;
-    let mut routing = raw.check(&origins).map_err(RoutingError::Invalid)?;
+    let layers = Layers::new(figment, user.lines);
+    let (raw, origins, values) = layers.read()?;
+    let mut routing = raw.check(origins, layers).map_err(RoutingError::Invalid)?;
     let own_prompts = sources.config_dir.as_ref().map(|dir| dir.join("supervisor").join("prompts"));
     routing.prompts_dir = routing.prompts_dir.or_else(|| own_prompts.filter(|dir| dir.is_dir()));
     warnings.extend(routing.never_reached());
-    Ok(Loaded { routing, origins, values, warnings, file })
+    Ok(Loaded { routing, values, warnings, file })
 }
 
 /// Every default, and the text a user may copy.
@@ -170,29 +174,6 @@ fn merge_settings(mut figment: Figment, settings: Vec<Setting>, warnings: &mut V
     figment
 }
 
-/// One layer, named by its source, so that figment keeps the source with each value.
-struct Layer {
-    metadata: Metadata,
-    values: Dict,
-}
-
-impl Layer {
-    fn new(name: &'static str, source: Option<Source>, values: Dict) -> Self {
-        let metadata = Metadata::named(name);
-        Self { metadata: source.into_iter().fold(metadata, Metadata::source), values }
-    }
-}
-
-impl Provider for Layer {
-    fn metadata(&self) -> Metadata {
-        self.metadata.clone()
-    }
-
-    fn data(&self) -> figment::Result<Map<Profile, Dict>> {
-        Ok(Profile::Default.collect(self.values.clone()))
-    }
-}
-
 /// Backends and models that have been named so far, in tables, chains and patterns.
 fn named(figment: &Figment) -> Named {
     // Once: figment copies everything for each look inside.
@@ -215,41 +196,6 @@ fn named(figment: &Figment) -> Named {
     }
     models.remove("none");
     Named { backends: backends.into_keys().collect(), models }
-}
-
-/// Where each key and table came from, and what each key holds.
-fn provenance(
-    figment: &Figment,
-    lines: &BTreeMap<String, usize>,
-) -> (BTreeMap<String, Origin>, BTreeMap<String, serde_json::Value>) {
-    let (mut origins, mut values) = (BTreeMap::new(), BTreeMap::new());
-    let all = figment.find_value("").ok().and_then(Value::into_dict).unwrap_or_default();
-    let mut open: Vec<(Vec<String>, Value)> = all.into_iter().map(|(name, value)| (vec![name], value)).collect();
-    while let Some((path, value)) = open.pop() {
-        let key = keys::shown(&path);
-        let origin = match figment.get_metadata(value.tag()).and_then(|m| m.source.as_ref()) {
-            Some(Source::File(file)) => Origin::File(file.clone(), lines.get(&key).copied()),
-            Some(Source::Custom(variable)) => Origin::Variable(variable.clone()),
-            _ => Origin::BuiltIn,
-        };
-        origins.insert(key.clone(), origin);
-        match value {
-            Value::Dict(_, inner) => {
-                open.extend(inner.into_iter().map(|(name, value)| ([&path[..], &[name]].concat(), value)));
-            }
-            leaf => {
-                values.extend(serde_json::to_value(&leaf).ok().map(|value| (key, value)));
-            }
-        }
-    }
-    (origins, values)
-}
-
-/// What the table of keys let through and the types did not. Never figment's own text: it quotes values.
-fn unfit(error: &figment::Error, origins: &BTreeMap<String, Origin>) -> RoutingError {
-    let key = keys::shown(&error.path);
-    let origin = origins.get(&key).cloned().unwrap_or(Origin::BuiltIn);
-    RoutingError::Invalid(vec![Problem { origin, key: Some(key), fault: Fault::Unfit, hint: None }])
 }
 
 #[cfg(test)]

@@ -9,7 +9,11 @@ use serde::Deserialize;
 
 use super::error::{Fault, Origin, Problem};
 use super::fit::Found;
+use super::kinds;
+use super::layers::Layers;
 use super::types::*;
+use crate::process::SandboxMode;
+use crate::words;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -17,15 +21,21 @@ pub(crate) struct Raw {
     verifier: String,
     default_chain: Vec<ModelName>,
     max_attempts: u32,
-    attempts_per_tier: u32,
+    attempts_per_tier: Option<u32>,
+    tiers: TierSettings,
     max_workers: u32,
     default_context: u32,
     env_pass: Vec<String>,
     prompts_dir: String,
     limits: RawLimits,
     budgets: RawBudgets,
+    policy: PolicySettings,
+    log: LogSettings,
+    brain: RawBrain,
     breaker: RawBreaker,
     workspace: WorkspaceSettings,
+    verify: VerifySettings,
+    sandbox: SandboxSettings,
     warm: RawWarm,
     backends: BTreeMap<String, RawBackend>,
     models: BTreeMap<ModelName, RawModel>,
@@ -52,6 +62,13 @@ struct RawBudgets {
     session_usd: f64,
     session_tokens: u64,
     session_s: f64,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawBrain {
+    dir: String,
+    ingest_url: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -90,6 +107,7 @@ struct RawBackend {
     max_turns: Option<u32>,
     #[serde(default)]
     env_pass: Vec<String>,
+    sandbox: Option<SandboxMode>,
     #[serde(default)]
     models: Vec<String>,
     #[serde(default)]
@@ -106,32 +124,52 @@ struct RawModel {
     price_in: Option<f64>,
     price_out: Option<f64>,
     limit_s: Option<f64>,
-    edit_format: Option<String>,
+    attempts_per_tier: Option<u32>,
+    edit_format: Option<EditFormat>,
+    temperature: Option<f64>,
+    seed: Option<u64>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct RawSkill {
+pub(crate) struct RawSkill {
     chain: Option<Vec<ModelName>>,
     verifier: Option<String>,
     max_attempts: Option<u32>,
     attempts_per_tier: Option<u32>,
+    edit_format: Option<EditFormat>,
     limit_s: Option<f64>,
     tests_s: Option<f64>,
     budget_usd: Option<f64>,
+    recall: Option<RawRecall>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum RawRecall {
+    Switch(bool),
+    Word(RecallWord),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum RecallWord {
+    Session,
 }
 
 impl Raw {
     /// The settings in types that cannot be wrong, or everything that does not fit together.
-    pub(crate) fn check(self, origins: &BTreeMap<String, Origin>) -> Result<Routing, Vec<Problem>> {
-        let mut found = Found::new(origins);
+    pub(crate) fn check(self, origins: BTreeMap<String, Origin>, layers: Layers) -> Result<Routing, Vec<Problem>> {
+        let mut found = Found::new(&origins);
         let mut backends = BTreeMap::new();
         for (name, raw) in self.backends {
             if let Some(backend) = raw.check(&name, &mut found) {
                 backends.insert(name, backend);
             }
         }
+        found.yield_to_the_user(&mut backends);
         found.check_patterns(&backends);
+        let problems = found.problems;
         let default_context = self.default_context;
         let models = self.models.into_iter().map(|(name, raw)| {
             let model = raw.complete(&name, default_context);
@@ -142,6 +180,7 @@ impl Raw {
             default_chain: self.default_chain,
             max_attempts: self.max_attempts,
             attempts_per_tier: self.attempts_per_tier,
+            tiers: self.tiers,
             max_workers: self.max_workers,
             env_pass: self.env_pass,
             limits: self.limits.into(),
@@ -149,17 +188,28 @@ impl Raw {
             models: models.collect(),
             warm: self.warm.into(),
             workspace: self.workspace,
+            verify: self.verify,
+            sandbox: self.sandbox,
             skills: self.skills.into_iter().map(|(name, raw)| (name, raw.into())).collect(),
             budgets: self.budgets.into(),
+            policy: self.policy,
             breaker: self.breaker.into(),
             default_context,
+            log: self.log,
+            ingest_url: self.brain.ingest_url.map(|url| url.trim_end_matches('/').to_owned()),
+            brain_dir: Some(self.brain.dir).filter(|p| !p.is_empty()).map(PathBuf::from),
             prompts_dir: Some(self.prompts_dir).filter(|p| !p.is_empty()).map(PathBuf::from),
+            origins,
+            layers,
         };
         // A backend that could not be made would only make its models look unserved.
-        if found.problems.is_empty() {
-            found.check_names(&routing);
+        if !problems.is_empty() {
+            return Err(problems);
         }
-        if found.problems.is_empty() { Ok(routing) } else { Err(found.problems) }
+        let mut found = Found::new(&routing.origins);
+        found.check_names(&routing);
+        let problems = found.problems;
+        if problems.is_empty() { Ok(routing) } else { Err(problems) }
     }
 }
 
@@ -174,22 +224,19 @@ impl RawBackend {
             missing("tier", "say where it ranks: `local`, `subagent` or `managed`");
         }
         let Some(kind) = self.kind else {
-            missing("kind", "say how it is spoken to: `openai`, `claude-cli` or `replay`");
+            let hint = format!("say how it is spoken to: {}", words::one_of(kinds::NAMES));
+            missing("kind", &hint);
             return None;
         };
-        let program = match kind {
-            BackendKind::Openai | BackendKind::ClaudeCli => self.program,
-            BackendKind::Replay => self.file.or(self.program),
+        let (needed, hint) = kind.entry().needs;
+        let there = match needed {
+            "base_url" => self.base_url.is_some(),
+            "program" => self.program.is_some(),
+            "file" => self.file.as_ref().is_some_and(|file| file.starts_with('/')),
+            _ => true,
         };
-        match kind {
-            BackendKind::Openai if self.base_url.is_none() => {
-                missing("base_url", r#"say where it listens: base_url = "http://localhost:4000""#);
-            }
-            BackendKind::ClaudeCli if program.is_none() => missing("program", r#"say what to run: program = "claude""#),
-            BackendKind::Replay if program.as_ref().is_none_or(|p| !p.starts_with('/')) => {
-                missing("file", "give the absolute path of the recorded answers");
-            }
-            _ => {}
+        if !there {
+            missing(needed, hint);
         }
         found.not_for(kind, name);
         Some(Backend {
@@ -198,10 +245,12 @@ impl RawBackend {
             tier: self.tier?,
             base_url: self.base_url.map(|url| without_version(&url)),
             api_key_env: self.api_key_env.filter(|variable| !variable.is_empty()),
-            program,
+            program: self.program,
+            file: self.file,
             permission_mode: self.permission_mode,
             max_turns: self.max_turns,
             env_pass: self.env_pass,
+            sandbox: self.sandbox,
             models: self.models,
             shares_quota_with: self.shares_quota_with,
             record: self.record.filter(|file| !file.is_empty()),
@@ -217,7 +266,10 @@ impl RawModel {
             price_in: self.price_in,
             price_out: self.price_out,
             limit: self.limit_s.map(seconds),
+            attempts: self.attempts_per_tier,
             edit_format: self.edit_format,
+            temperature: self.temperature,
+            seed: self.seed,
             backend: self.backend,
         }
     }
@@ -287,16 +339,22 @@ impl From<RawWarm> for Option<Warm> {
     }
 }
 
-impl From<RawSkill> for Skill {
+impl From<RawSkill> for SkillSettings {
     fn from(raw: RawSkill) -> Self {
         Self {
             chain: raw.chain,
             verifier: raw.verifier.map(|v| named_model(v).map_or(Judge::Nobody, Judge::Model)),
             max_attempts: raw.max_attempts,
             attempts_per_tier: raw.attempts_per_tier,
+            edit_format: raw.edit_format,
             limit: raw.limit_s.map(seconds),
             tests: raw.tests_s.map(seconds),
             budget_usd: raw.budget_usd,
+            recall: raw.recall.map(|recall| match recall {
+                RawRecall::Switch(false) => Recall::Off,
+                RawRecall::Switch(true) => Recall::Notes,
+                RawRecall::Word(RecallWord::Session) => Recall::NotesAndSession,
+            }),
         }
     }
 }

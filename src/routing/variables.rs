@@ -178,9 +178,14 @@ fn parse(kind: Kind, text: &str) -> Result<Value, Fault> {
     let value = match kind {
         Kind::Variables | Kind::Models | Kind::Patterns | Kind::Texts => Value::from(list(text)),
         Kind::Count(..) => Value::from(text.parse::<i64>().map_err(|_| wrong())?),
-        Kind::Seconds(_) | Kind::Money => {
+        Kind::Seconds(_) | Kind::Money | Kind::Temperature => {
             Value::from(text.parse::<f64>().ok().filter(|n| n.is_finite()).ok_or_else(wrong)?)
         }
+        Kind::Recall => match unquoted(text) {
+            "true" => Value::from(true),
+            "false" => Value::from(false),
+            other => Value::from(other),
+        },
         Kind::Text | Kind::OneOf(_) | Kind::Url | Kind::Path | Kind::Program | Kind::Variable => {
             Value::from(unquoted(text))
         }

@@ -1,0 +1,143 @@
+//! The layers as figment keeps them, each value with its source; and the last of them, which each call brings itself.
+//! Knows figment. Does not know files, variables or what a value means.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use figment::value::{Dict, Map, Value};
+use figment::{Figment, Metadata, Profile, Provider, Source};
+
+use super::error::{Fault, Origin, Problem, RoutingError};
+use super::keys;
+use super::raw::{Raw, RawSkill};
+use super::types::{CallOverrides, SkillSettings};
+
+/// All layers but the call's, merged. Cheap to clone.
+#[derive(Clone)]
+pub struct Layers {
+    figment: Arc<Figment>,
+    /// Line of each key in the user's file.
+    lines: Arc<BTreeMap<String, usize>>,
+}
+
+/// Where each key and table came from.
+type Origins = BTreeMap<String, Origin>;
+/// What each key holds, as it was written.
+type Values = BTreeMap<String, serde_json::Value>;
+
+impl Layers {
+    pub(super) fn new(figment: Figment, lines: BTreeMap<String, usize>) -> Self {
+        Self { figment: Arc::new(figment), lines: Arc::new(lines) }
+    }
+
+    /// The settings as written, where each came from, and their values.
+    pub(super) fn read(&self) -> Result<(Raw, Origins, Values), RoutingError> {
+        let (origins, values) = provenance(&self.figment, &self.lines);
+        let raw = self.figment.extract().map_err(|e| unfit(&e, &origins))?;
+        Ok((raw, origins, values))
+    }
+
+    /// The tables of all skills with what this call sets for one of them on top.
+    pub(super) fn with_call(
+        &self,
+        skill: &str,
+        call: &CallOverrides,
+    ) -> Result<(BTreeMap<String, SkillSettings>, Origins), RoutingError> {
+        let mut figment = Figment::clone(&self.figment);
+        for (argument, key, value) in settings_of(call) {
+            let table = Dict::from([(skill.to_owned(), Value::from(Dict::from([(key.to_owned(), value)])))]);
+            let values = Dict::from([("skills".to_owned(), Value::from(table))]);
+            figment = figment.merge(Layer::new(CALL, Some(Source::Custom(argument.to_owned())), values));
+        }
+        let (origins, _) = provenance(&figment, &self.lines);
+        let skills: BTreeMap<String, RawSkill> = figment.extract_inner("skills").map_err(|e| unfit(&e, &origins))?;
+        Ok((skills.into_iter().map(|(name, raw)| (name, raw.into())).collect(), origins))
+    }
+}
+
+/// What a call sets: the argument, the key of its skill, and the value. One model is a chain of one, which nobody judges.
+fn settings_of(call: &CallOverrides) -> Vec<(&'static str, &'static str, Value)> {
+    let mut settings = Vec::new();
+    if let Some(model) = &call.model {
+        settings.push(("model", "chain", Value::from(vec![model.clone()])));
+        settings.push(("model", "verifier", Value::from("none")));
+    }
+    settings.extend(call.timeout.map(|limit| ("timeout_s", "limit_s", Value::from(limit.as_secs_f64()))));
+    settings.extend(call.max_attempts.map(|n| ("max_attempts", "max_attempts", Value::from(n))));
+    settings.extend(call.budget_usd.map(|usd| ("budget_usd", "budget_usd", Value::from(usd))));
+    settings
+}
+
+/// The name of the call's layer.
+const CALL: &str = "call";
+
+impl fmt::Debug for Layers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Layers")
+    }
+}
+
+/// Two routings are compared by what was made of their layers.
+impl PartialEq for Layers {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+/// One layer, named by its source, so that figment keeps the source with each value.
+pub(super) struct Layer {
+    metadata: Metadata,
+    values: Dict,
+}
+
+impl Layer {
+    pub(super) fn new(name: &'static str, source: Option<Source>, values: Dict) -> Self {
+        let metadata = Metadata::named(name);
+        Self { metadata: source.into_iter().fold(metadata, Metadata::source), values }
+    }
+}
+
+impl Provider for Layer {
+    fn metadata(&self) -> Metadata {
+        self.metadata.clone()
+    }
+
+    fn data(&self) -> figment::Result<Map<Profile, Dict>> {
+        Ok(Profile::Default.collect(self.values.clone()))
+    }
+}
+
+/// Where each key and table came from, and what each key holds.
+fn provenance(figment: &Figment, lines: &BTreeMap<String, usize>) -> (Origins, Values) {
+    let (mut origins, mut values) = (BTreeMap::new(), BTreeMap::new());
+    let all = figment.find_value("").ok().and_then(Value::into_dict).unwrap_or_default();
+    let mut open: Vec<(Vec<String>, Value)> = all.into_iter().map(|(name, value)| (vec![name], value)).collect();
+    while let Some((path, value)) = open.pop() {
+        let key = keys::shown(&path);
+        let metadata = figment.get_metadata(value.tag());
+        let origin = match metadata.and_then(|m| Some((m.name.as_ref(), m.source.as_ref()?))) {
+            Some((_, Source::File(file))) => Origin::File(file.clone(), lines.get(&key).copied()),
+            Some((CALL, Source::Custom(argument))) => Origin::Call(argument.clone()),
+            Some((_, Source::Custom(variable))) => Origin::Variable(variable.clone()),
+            _ => Origin::BuiltIn,
+        };
+        origins.insert(key.clone(), origin);
+        match value {
+            Value::Dict(_, inner) => {
+                open.extend(inner.into_iter().map(|(name, value)| ([&path[..], &[name]].concat(), value)));
+            }
+            leaf => {
+                values.extend(serde_json::to_value(&leaf).ok().map(|value| (key, value)));
+            }
+        }
+    }
+    (origins, values)
+}
+
+/// What the table of keys let through and the types did not. Never figment's own text: it quotes values.
+fn unfit(error: &figment::Error, origins: &Origins) -> RoutingError {
+    let key = keys::shown(&error.path);
+    let origin = origins.get(&key).cloned().unwrap_or(Origin::BuiltIn);
+    RoutingError::Invalid(vec![Problem { origin, key: Some(key), fault: Fault::Unfit, hint: None }])
+}

@@ -1,0 +1,177 @@
+//! Tasks in the layout of the Exercism tracks: a checked-out track is read where it lies. Nothing of one is kept here.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::task::{FileTexts, GymTask, TaskKind};
+
+/// A file larger than this is no part of an exercise.
+const LARGEST: u64 = 1 << 20;
+
+#[derive(Deserialize)]
+struct ExerciseConfig {
+    files: ExerciseFiles,
+}
+
+#[derive(Deserialize)]
+struct ExerciseFiles {
+    #[serde(default)]
+    solution: Vec<String>,
+    #[serde(default)]
+    test: Vec<String>,
+    #[serde(default)]
+    example: Vec<String>,
+}
+
+/// One ending of test files: its language, how the track marks tests that are to be made to pass later, and what stands
+/// there instead when all of them count.
+struct SkipMarks {
+    extension: &'static str,
+    language: &'static str,
+    marks: &'static [(&'static str, &'static str)],
+}
+
+const UNSKIP: &[SkipMarks] = &[
+    SkipMarks { extension: "rs", language: "rust", marks: &[("#[ignore]\n", "\n")] },
+    SkipMarks {
+        extension: "js",
+        language: "javascript",
+        marks: &[
+            ("xtest(", "test("),
+            ("xit(", "it("),
+            ("xdescribe(", "describe("),
+            ("test.skip(", "test("),
+            ("it.skip(", "it("),
+        ],
+    },
+    SkipMarks {
+        extension: "rb",
+        language: "ruby",
+        marks: &[("    skip\n", "\n"), ("    skip unless", "    # skip unless")],
+    },
+    SkipMarks { extension: "exs", language: "elixir", marks: &[("@tag :pending\n", "\n"), ("    @tag :skip\n", "\n")] },
+    SkipMarks { extension: "py", language: "python", marks: &[] },
+    SkipMarks { extension: "go", language: "go", marks: &[] },
+];
+
+/// Files of a track that are about the track and not about the task.
+const ASIDE: &[&str] = &[".meta", ".docs", ".approaches", ".articles", "node_modules", "eslint.config.mjs", "LICENSE"];
+
+/// Is this directory a checked-out track?
+pub fn is_track(dir: &Path) -> bool {
+    practice(dir).is_dir()
+}
+
+/// The tasks of a track that have one solution file and one reference, in the order of their names, evenly spread if
+/// there are more than `most`.
+pub fn read_track(track: &Path, most: usize) -> Vec<GymTask> {
+    let mut dirs: Vec<PathBuf> =
+        fs::read_dir(practice(track)).into_iter().flatten().flatten().map(|e| e.path()).collect();
+    dirs.sort();
+    let all: Vec<GymTask> = dirs.iter().filter_map(|dir| read_exercise(dir)).collect();
+    let step = all.len().div_ceil(most.max(1)).max(1);
+    all.into_iter().step_by(step).collect()
+}
+
+fn practice(track: &Path) -> PathBuf {
+    track.join("exercises/practice")
+}
+
+/// `None` for what has no reference solution of one file each.
+fn read_exercise(dir: &Path) -> Option<GymTask> {
+    let config: ExerciseConfig = serde_json::from_slice(&fs::read(dir.join(".meta/config.json")).ok()?).ok()?;
+    let mut files = BTreeMap::new();
+    collect_files(dir, dir, &mut files);
+    let ExerciseFiles { solution, test, example } = config.files;
+    for path in &test {
+        let text = String::from_utf8(files.get(path)?.clone()).ok()?;
+        files.insert(path.clone(), unskip(path, text).into_bytes());
+    }
+    let code: Vec<&String> =
+        solution.iter().filter(|path| !path.ends_with(".toml") && !path.ends_with(".mod")).collect();
+    let examples: Vec<&String> = example.iter().filter(|path| !path.ends_with(".toml")).collect();
+    let ([path], [example]) = (code.as_slice(), examples.as_slice()) else { return None };
+    let mut reference = FileTexts::from([((*path).clone(), fs::read_to_string(dir.join(example)).ok()?)]);
+    // The crates that a reference solution of the Rust track needs.
+    let manifest = fs::read_to_string(dir.join(".meta/Cargo-example.toml")).ok();
+    let allow_dependencies = manifest.is_some();
+    reference.extend(manifest.map(|text| (String::from("Cargo.toml"), text)));
+    // The file with the tests, which a caller would name: not the one with their tables.
+    let test_path = test.iter().find(|path| !path.ends_with("cases_test.go"))?.clone();
+    let language = skip_marks(&test_path)?.language;
+    Some(GymTask {
+        name: format!("{language}/{}", dir.file_name()?.to_string_lossy()),
+        language: language.to_owned(),
+        kind: TaskKind::Write,
+        level: None,
+        spec: String::new(),
+        files,
+        test_path,
+        solution_path: (*path).clone(),
+        reference,
+        hidden: FileTexts::new(),
+        wrong: Vec::new(),
+        allow_dependencies,
+    })
+}
+
+fn skip_marks(path: &str) -> Option<&'static SkipMarks> {
+    let extension = path.rsplit('.').next().unwrap_or_default();
+    UNSKIP.iter().find(|marks| marks.extension == extension)
+}
+
+fn unskip(path: &str, text: String) -> String {
+    let marks = skip_marks(path).map(|marks| marks.marks).unwrap_or_default();
+    marks.iter().fold(text, |text, (from, to)| text.replace(from, to))
+}
+
+fn collect_files(root: &Path, dir: &Path, into: &mut BTreeMap<String, Vec<u8>>) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+        if ASIDE.contains(&name.as_str()) {
+            continue;
+        }
+        if path.is_dir() {
+            collect_files(root, &path, into);
+        } else if entry.metadata().is_ok_and(|meta| meta.is_file() && meta.len() <= LARGEST)
+            && let (Ok(below), Ok(bytes)) = (path.strip_prefix(root), fs::read(&path))
+        {
+            into.insert(below.to_string_lossy().into_owned(), bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_layout_of_a_track_is_read_and_its_tests_are_unskipped() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let write = |path: &str, text: &str| {
+            let whole = dir.path().join("exercises/practice/sum").join(path);
+            fs::create_dir_all(whole.parent().expect("below")).expect("made");
+            fs::write(whole, text).expect("written");
+        };
+        write(
+            ".meta/config.json",
+            r#"{"files": {"solution": ["src/lib.rs", "Cargo.toml"], "test": ["tests/sum.rs"], "example": [".meta/example.rs"]}}"#,
+        );
+        write(".meta/example.rs", "pub fn sum() {}");
+        write(".docs/instructions.md", "add");
+        write("src/lib.rs", "// todo");
+        write("Cargo.toml", "[package]");
+        write("tests/sum.rs", "#[test]\n#[ignore]\nfn adds() {}");
+        assert!(is_track(dir.path()));
+        let tasks = read_track(dir.path(), 10);
+        let [task] = tasks.as_slice() else { panic!("{} tasks", tasks.len()) };
+        assert_eq!((task.name.as_str(), task.language.as_str()), ("rust/sum", "rust"));
+        assert_eq!(task.files.keys().collect::<Vec<_>>(), ["Cargo.toml", "src/lib.rs", "tests/sum.rs"]);
+        assert_eq!(String::from_utf8_lossy(&task.files["tests/sum.rs"]), "#[test]\n\nfn adds() {}");
+        assert_eq!(task.reference, FileTexts::from([("src/lib.rs".into(), "pub fn sum() {}".into())]));
+        assert_eq!((task.test_path.as_str(), task.tool()), ("tests/sum.rs", "tdd_green"));
+    }
+}

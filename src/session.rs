@@ -2,17 +2,25 @@
 //! Knows entries and files. Does not know how a call came to its end.
 
 mod bound;
+pub mod detail;
+pub mod exchange;
 mod file;
 pub mod id;
+pub mod jobs;
+pub mod live;
 pub mod log;
+pub mod open;
 pub mod read;
 pub mod record;
+pub mod since;
 pub mod stats;
 
 pub use bound::Cut;
+pub use exchange::{ExchangeBounds, ExchangeStore};
 pub use file::FileError;
 pub use id::{InvalidSessionId, SessionId};
 pub use log::{LogError, SessionLog, Written};
+pub use open::{RunningCall, recover_open_calls, running_calls};
 pub use read::{Damage, Fault, History, Reader};
 pub use record::{Outcome, Record};
 pub use stats::{Filter, Stats};

@@ -4,12 +4,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::bound::{self, Cut};
+use super::exchange::{ExchangeBounds, ExchangeStore};
 use super::file::{self, FileError, Tail};
+use super::open::OpenCallFile;
 use super::read::{History, Reader};
 use super::{InvalidSessionId, SessionId};
 use crate::engine::Entry;
-use crate::engine::means::Recorder;
+use crate::engine::exchange::{ExchangeRecord, ExchangeTexts, TextId};
+use crate::engine::means::{LiveHeader, LiveRecord, OpenRecord, Recorder};
+use crate::engine::{ExchangeMode, LogSettings};
 use crate::redact::Redactor;
 use crate::state::{STATE_DIR_VAR, StateDir, StateError};
 
@@ -24,6 +30,7 @@ pub struct SessionLog {
     state: StateDir,
     directory: PathBuf,
     redactor: Arc<Redactor>,
+    exchange: Arc<ExchangeStore>,
 }
 
 /// A line is on disk.
@@ -50,17 +57,46 @@ pub enum LogError {
         "the session logs in `{path}` cannot be listed: {source}; make it a directory of your own, or set ${STATE_DIR_VAR}"
     )]
     List { path: PathBuf, source: io::Error },
+    #[error(
+        "the record of a call at work, `{path}`, cannot be made: {source}; make its folder writable, or set ${STATE_DIR_VAR}"
+    )]
+    Open { path: PathBuf, source: io::Error },
 }
 
 impl SessionLog {
     /// Makes the directory, private to the user. Keys are taken out of every line by their shape.
     pub fn open(state: &StateDir) -> Result<Self, LogError> {
-        Ok(Self { directory: state.sub(SESSIONS)?, state: state.clone(), redactor: Arc::default() })
+        state.sub(SESSIONS)?;
+        Ok(Self::to_read(state))
     }
 
     /// To read alone: makes nothing, and a directory that is missing has no sessions.
     pub fn to_read(state: &StateDir) -> Self {
-        Self { directory: state.path().join(SESSIONS), state: state.clone(), redactor: Arc::default() }
+        Self {
+            directory: state.path().join(SESSIONS),
+            state: state.clone(),
+            redactor: Arc::default(),
+            exchange: Arc::new(ExchangeStore::new(state, ExchangeBounds::NOTHING)),
+        }
+    }
+
+    /// Keeps what models were asked and answered, within these bounds.
+    #[must_use]
+    pub fn keeping(self, settings: LogSettings) -> Self {
+        Self { exchange: Arc::new(ExchangeStore::new(&self.state, settings.into())), ..self }
+    }
+
+    /// The texts that are kept beside the log.
+    pub fn exchange(&self) -> &ExchangeStore {
+        &self.exchange
+    }
+
+    pub(super) fn state(&self) -> &StateDir {
+        &self.state
+    }
+
+    pub(super) fn redactor(&self) -> &Redactor {
+        &self.redactor
     }
 
     /// Takes out what this redactor knows.
@@ -93,11 +129,16 @@ impl SessionLog {
     /// Appends the entry to its session, without secrets and within bounds. It is on disk when this returns.
     pub fn append(&self, entry: &Entry) -> Result<Written, LogError> {
         let id: SessionId = entry.session_id.parse()?;
-        let mut tree = serde_json::to_value(entry).expect("an entry has no map with keys that are not strings");
+        let tree = serde_json::to_value(entry).expect("an entry has no map with keys that are not strings");
+        self.append_value(&id, tree)
+    }
+
+    /// The same for an entry that a caller made, whatever else it has in it.
+    pub fn append_value(&self, id: &SessionId, mut tree: Value) -> Result<Written, LogError> {
         // First secrets, then length: half a key is still half a key.
         self.redactor.redact_json(&mut tree);
         let (line, cut) = bound::line(tree);
-        let path = self.path(&id);
+        let path = self.path(id);
         let tail = self.in_directory(|| file::append(&path, &line))?;
         Ok(Written { path, bytes: line.len(), cut, repaired: tail == Tail::Torn })
     }
@@ -129,6 +170,20 @@ impl SessionLog {
         Ok(found)
     }
 
+    fn keep_text(&self, text: &str, is_wanted: bool) -> Option<TextId> {
+        if !is_wanted || text.is_empty() || self.exchange.mode() == ExchangeMode::Off {
+            return None;
+        }
+        match self.exchange.keep(text, &self.redactor) {
+            Ok(id) => Some(id),
+            Err(error) => {
+                // The call goes on: what is missing is an aid for people, not the record itself.
+                tracing::warn!("what a model said cannot be kept in the state directory: {error}");
+                None
+            }
+        }
+    }
+
     /// Runs `action`, once more if somebody has removed the directory since it was made.
     fn in_directory<T>(&self, action: impl Fn() -> Result<T, FileError>) -> Result<T, LogError> {
         match action() {
@@ -146,12 +201,43 @@ fn session_of(file: &Path) -> Option<SessionId> {
 }
 
 impl Recorder for SessionLog {
+    fn session(&self, written: Option<&str>) -> Result<String, String> {
+        let id = match written {
+            Some(written) => written.parse::<SessionId>().map_err(|e| e.to_string())?,
+            None => SessionId::generate().map_err(|e| format!("no session_id could be made: {e}"))?,
+        };
+        Ok(id.into())
+    }
+
     fn ready(&self, session: &str) -> Result<(), String> {
         let id: SessionId = session.parse().map_err(|e: InvalidSessionId| e.to_string())?;
         Self::ready(self, &id).map_err(|e| e.to_string())
     }
 
-    fn record(&self, entry: &Entry) -> Result<(), String> {
-        self.append(entry).map(drop).map_err(|e| e.to_string())
+    fn show_live(&self, call: &LiveHeader) -> Box<dyn LiveRecord> {
+        super::live::show(&self.state, call)
+    }
+
+    fn begin(&self, entry: &Entry) -> Result<Box<dyn OpenRecord>, String> {
+        let open = OpenCallFile::create(&self.state, self.clone(), entry).map_err(|e| e.to_string())?;
+        Ok(Box::new(open))
+    }
+
+    fn keep_exchange(&self, texts: &ExchangeTexts) -> ExchangeRecord {
+        let is_full = self.exchange.mode() == ExchangeMode::Full;
+        ExchangeRecord {
+            rules: self.keep_text(&texts.rules, is_full),
+            prompt: self.keep_text(&texts.prompt, is_full),
+            answer: self.keep_text(&texts.answer, true),
+            in_place: false,
+        }
+    }
+
+    fn keep_diff(&self, diff: &str) -> Option<TextId> {
+        self.keep_text(diff, true)
+    }
+
+    fn locate(&self, text: &TextId) -> Option<PathBuf> {
+        self.exchange.path(text)
     }
 }

@@ -12,12 +12,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 pub use advice::{ADVISED_BELOW, Advice, ENOUGH};
-pub use calls::{Calls, Compared, TopTierCost};
-pub use model::ModelStats;
+pub use calls::{CallTally, Calls, Compared, TopTierCost};
+pub use model::{AnswerClass, ModelStats, ModelTally, nearest_rank};
 
 use super::{Damage, LogError, Record, SessionId, SessionLog};
-use calls::CallTally;
-use model::ModelTally;
 
 /// The shape of [`Stats`]; moves when the meaning of a field does, not when one is added.
 const VERSION: u32 = 1;
@@ -32,6 +30,32 @@ pub struct Filter {
     /// Those of this skill, or of the family it names: `tdd` is `tdd_red`, `tdd_green` and `tdd_refactor`.
     pub skill: Option<String>,
     pub session: Option<SessionId>,
+}
+
+/// Whether one call counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admission {
+    /// It does; with the time at which it ended, where that can be read.
+    Counts(Option<Timestamp>),
+    /// Only calls since a time are wanted, and this one has none that can be read.
+    Undated,
+    LeftOut,
+}
+
+impl Filter {
+    /// Does this call count? Its session is not looked at: that decides which log is read.
+    pub fn admit(&self, record: &Record) -> Admission {
+        let entry = &record.entry;
+        if self.skill.as_ref().is_some_and(|wanted| !is_of(&entry.skill, wanted)) {
+            return Admission::LeftOut;
+        }
+        let ended: Option<Timestamp> = entry.timestamp.parse().ok();
+        match (self.since, ended) {
+            (Some(_), None) => Admission::Undated,
+            (Some(since), Some(ended)) if ended < since => Admission::LeftOut,
+            _ => Admission::Counts(ended),
+        }
+    }
 }
 
 /// What was found. Serialised it is the answer of `supervisor stats --json`: fields are added, never renamed.
@@ -130,14 +154,14 @@ impl Unread {
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
-    fn file(&mut self, error: &LogError) {
+    pub(crate) fn file(&mut self, error: &LogError) {
         self.files += 1;
         if self.told.len() < FILES_TOLD {
             self.told.push(error.to_string());
         }
     }
 
-    fn lines(&mut self, damage: &Damage) {
+    pub(crate) fn lines(&mut self, damage: &Damage) {
         self.torn += damage.torn;
         self.broken += damage.broken;
         self.too_long += damage.too_long;
@@ -165,18 +189,14 @@ struct SkillTally {
 impl Gathered {
     fn add(&mut self, record: &Record, filter: &Filter) {
         let entry = &record.entry;
-        if filter.skill.as_ref().is_some_and(|wanted| !is_of(&entry.skill, wanted)) {
-            return;
-        }
-        let ended: Option<Timestamp> = entry.timestamp.parse().ok();
-        match (filter.since, ended) {
-            (Some(_), None) => {
+        let ended = match filter.admit(record) {
+            Admission::Counts(ended) => ended,
+            Admission::Undated => {
                 self.unread.undated += 1;
                 return;
             }
-            (Some(since), Some(ended)) if ended < since => return,
-            _ => {}
-        }
+            Admission::LeftOut => return,
+        };
         if let Some(ended) = ended {
             let this = || (ended, entry.timestamp.clone());
             let [first, last] = self.span.get_or_insert_with(|| [this(), this()]);

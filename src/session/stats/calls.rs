@@ -46,15 +46,16 @@ pub struct Compared {
     pub top_tier_cost_usd: f64,
 }
 
+/// The figures of some calls on their way.
 #[derive(Debug, Default)]
-pub(super) struct CallTally(Calls);
+pub struct CallTally(Calls);
 
 impl CallTally {
-    pub(super) fn calls(&self) -> usize {
+    pub fn calls(&self) -> usize {
         self.0.calls
     }
 
-    pub(super) fn add(&mut self, record: &Record) {
+    pub fn add(&mut self, record: &Record) {
         let all = &mut self.0;
         all.calls += 1;
         match record.outcome {
@@ -90,7 +91,7 @@ impl CallTally {
         }
     }
 
-    pub(super) fn finish(self) -> Calls {
+    pub fn finish(self) -> Calls {
         let mut all = self.0;
         for usd in [
             &mut all.cost_usd,

@@ -5,7 +5,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::dusted;
+use crate::engine::exchange::KEPT_IN;
 use crate::engine::{Attempt, Cause, TierKind, Verdict};
+
+/// Paths of unreadable answers that are shown for one model.
+const SHOWN_ANSWERS: usize = 3;
 
 /// One row. `attempts` is the sum of `accepted`, `rejected`, `other` and `errors`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -18,8 +22,11 @@ pub struct ModelStats {
     /// How often it was passed over without being asked.
     pub skipped: usize,
     pub accepted: usize,
-    /// Cause `rejected`: the only evidence against a model's quality.
+    /// Cause `rejected`, `tampered` or `unreadable`: the evidence against a model's quality.
     pub rejected: usize,
+    /// Where the last answers that could not be read are kept.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unreadable_answers: Vec<String>,
     /// Answers that say nothing about quality: tampered, contradiction, cannot_verify, or of a log without causes.
     pub other: usize,
     /// No answer: verdict `error`.
@@ -48,12 +55,14 @@ pub struct ModelStats {
     pub price_missing: usize,
 }
 
+/// The figures of one model on their way.
 #[derive(Debug, Default)]
-pub(super) struct ModelTally {
+pub struct ModelTally {
     tier: Option<TierKind>,
     skipped: usize,
     accepted: usize,
     rejected: usize,
+    unreadable_answers: Vec<String>,
     other: usize,
     errors: usize,
     causes: BTreeMap<&'static str, usize>,
@@ -69,7 +78,7 @@ pub(super) struct ModelTally {
 }
 
 impl ModelTally {
-    pub(super) fn add(&mut self, attempt: &Attempt) {
+    pub fn add(&mut self, attempt: &Attempt) {
         self.tier = self.tier.into_iter().chain([attempt.tier]).min();
         if let Some(cause) = attempt.cause {
             *self.causes.entry(cause.word()).or_default() += 1;
@@ -80,6 +89,15 @@ impl ModelTally {
             return;
         }
         *self.class(attempt) += 1;
+        if attempt.cause == Some(Cause::Unreadable)
+            && let Some((_, path)) = attempt.feedback.split_once(KEPT_IN)
+        {
+            // The newest few are what a person looks at.
+            self.unreadable_answers.push(path.to_owned());
+            if self.unreadable_answers.len() > SHOWN_ANSWERS {
+                self.unreadable_answers.remove(0);
+            }
+        }
         self.durations.push(attempt.duration_ms);
         match attempt.warm_start {
             Some(true) => self.warm += 1,
@@ -99,17 +117,16 @@ impl ModelTally {
         }
     }
 
-    /// The cause decides; the verdict only where an older log has no cause.
     fn class(&mut self, attempt: &Attempt) -> &mut usize {
-        match (attempt.cause, attempt.cause.map(Cause::verdict).or(attempt.verdict)) {
-            (_, Some(Verdict::Accept)) => &mut self.accepted,
-            (Some(Cause::Rejected), _) => &mut self.rejected,
-            (_, Some(Verdict::Error)) => &mut self.errors,
-            (_, Some(Verdict::Escalate) | None) => &mut self.other,
+        match AnswerClass::of(attempt) {
+            AnswerClass::Accepted => &mut self.accepted,
+            AnswerClass::Rejected => &mut self.rejected,
+            AnswerClass::NoAnswer => &mut self.errors,
+            AnswerClass::Undecided => &mut self.other,
         }
     }
 
-    pub(super) fn finish(mut self, model: String) -> ModelStats {
+    pub fn finish(mut self, model: String) -> ModelStats {
         self.durations.sort_unstable();
         let attempts = self.durations.len();
         ModelStats {
@@ -119,6 +136,7 @@ impl ModelTally {
             skipped: self.skipped,
             accepted: self.accepted,
             rejected: self.rejected,
+            unreadable_answers: self.unreadable_answers,
             other: self.other,
             errors: self.errors,
             causes: self.causes,
@@ -140,13 +158,36 @@ impl ModelTally {
 }
 
 /// The value at rank ⌈n · percent / 100⌉ of the `n` sorted ones, counted from 1.
-fn nearest_rank(sorted: &[u64], percent: usize) -> Option<u64> {
+pub fn nearest_rank(sorted: &[u64], percent: usize) -> Option<u64> {
     sorted.get((sorted.len() * percent).div_ceil(100).checked_sub(1)?).copied()
 }
 
 /// Of those that count either way.
 fn share(yes: usize, no: usize) -> Option<f64> {
     (yes + no > 0).then(|| yes as f64 / (yes + no) as f64)
+}
+
+/// What an attempt says about the model that made it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AnswerClass {
+    Accepted,
+    /// Evidence against its quality.
+    Rejected,
+    /// Not taken, for a reason that says nothing about quality.
+    Undecided,
+    NoAnswer,
+}
+
+impl AnswerClass {
+    /// The cause decides; the verdict only where an older log has no cause.
+    pub fn of(attempt: &Attempt) -> Self {
+        match (attempt.cause, attempt.cause.map(Cause::verdict).or(attempt.verdict)) {
+            (_, Some(Verdict::Accept)) => Self::Accepted,
+            (Some(Cause::Rejected | Cause::Tampered | Cause::Unreadable), _) => Self::Rejected,
+            (_, Some(Verdict::Error)) => Self::NoAnswer,
+            (_, Some(Verdict::Escalate) | None) => Self::Undecided,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -175,12 +216,13 @@ mod tests {
     }
 
     #[test]
-    fn every_cause_has_its_class_and_only_rejected_speaks_against_a_model() {
+    fn every_cause_has_its_class_and_three_speak_against_a_model() {
         use serde_json::json;
         let all = tally(&[
             json!({"cause": "accepted", "verdict": "accept"}),
             json!({"cause": "rejected", "verdict": "escalate"}),
             json!({"cause": "tampered", "verdict": "escalate"}),
+            json!({"cause": "unreadable", "verdict": "error"}),
             json!({"cause": "contradiction", "verdict": "escalate"}),
             json!({"cause": "cannot_verify", "verdict": "escalate"}),
             json!({"cause": "infra", "verdict": "error"}),
@@ -192,10 +234,24 @@ mod tests {
             json!({"verdict": "error"}),
             json!({}),
         ]);
-        assert_eq!((all.attempts, all.skipped), (12, 1), "the second skip came after an answer");
-        assert_eq!((all.accepted, all.rejected, all.other, all.errors), (2, 1, 5, 4));
-        assert_eq!(all.accept_rate, Some(2.0 / 3.0));
-        assert_eq!(all.causes.values().sum::<usize>(), 9);
+        assert_eq!((all.attempts, all.skipped), (13, 1), "the second skip came after an answer");
+        assert_eq!((all.accepted, all.rejected, all.other, all.errors), (2, 3, 4, 4));
+        assert_eq!(all.accept_rate, Some(2.0 / 5.0));
+        assert_eq!(all.causes.values().sum::<usize>(), 10);
+    }
+
+    #[test]
+    fn only_a_flag_that_was_upheld_counts_against_a_model() {
+        use serde_json::json;
+        let flag =
+            |upheld: Option<bool>| json!([{"id": "vague", "where": "AC-1", "detail": "says `fast`", "upheld": upheld}]);
+        let all = tally(&[
+            json!({"cause": "accepted", "verdict": "accept", "flags": flag(None)}),
+            json!({"cause": "accepted", "verdict": "accept", "flags": flag(Some(false))}),
+            // The verifier agreed, and so the attempt was refused.
+            json!({"cause": "rejected", "verdict": "escalate", "flags": flag(Some(true))}),
+        ]);
+        assert_eq!((all.accepted, all.rejected), (2, 1));
     }
 
     #[test]

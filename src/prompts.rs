@@ -26,20 +26,29 @@ macro_rules! __prompt {
 }
 pub use __prompt as prompt;
 
-/// How a verifier judges what a local model did. Slots: `discipline`, `task`, `diff`, `test_output`, `nonce`.
+/// How a verifier judges what a local model did. Slots: `discipline`, `task`, `diff`,
+/// `test_output`, `flags`, `nonce`.
 pub static VERIFIER: Prompt = prompt!("verifier");
 
-/// The same for an answer in words. Slots: `discipline`, `task`, `answer`, `material`, `nonce`.
+/// The same for an answer in words. Slots: `discipline`, `task`, `answer`, `material`, `flags`, `nonce`.
 pub static VERIFIER_OF_WORDS: Prompt = prompt!("verifier_words");
 
 /// Every prompt there is: what a folder of one's own may hold.
 pub static ALL: &[Prompt] = &[
+    prompt!("checkpoint"),
     prompt!("debug"),
+    prompt!("retrospective"),
     prompt!("review"),
     prompt!("spec"),
     prompt!("tdd/green"),
     prompt!("tdd/red"),
     prompt!("tdd/refactor"),
+    prompt!("tdd/reply_in_place"),
+    prompt!("tdd/reply_json"),
+    prompt!("tdd/reply_search_replace"),
+    prompt!("tdd/reply_whole"),
+    prompt!("trainer/reader"),
+    prompt!("trainer/writer"),
     prompt!("verifier"),
     prompt!("verifier_words"),
 ];

@@ -1,28 +1,50 @@
 //! What can be asked? One file per skill or family of skills: parameters, phases and `#[tool]` methods.
 //! Adding a skill is a file, its `mod` and its line in [`SKILLS`]; a test compares folder and table.
 
+pub mod brain;
 mod common;
 pub mod debug;
+pub mod retrospective;
 pub mod review;
+pub mod session_log;
 pub mod spec;
+pub mod supervise;
 pub mod tdd;
+pub mod team_msg;
 pub mod tier;
+pub mod trainer;
 
 use rmcp::handler::server::tool::ToolRouter;
+
+pub(crate) use common::BrainRecollection;
 
 use crate::server::Server;
 
 /// One skill: the name of its file, and the router its `#[tool_router]` made.
-type Skill = (&'static str, fn() -> ToolRouter<Server>);
+type SkillRouter = (&'static str, fn() -> ToolRouter<Server>);
 
 // Tools appear in the list when they work, not before.
-const SKILLS: &[Skill] = &[
+const SKILLS: &[SkillRouter] = &[
+    ("brain", Server::brain_tools),
     ("debug", Server::debug_tool),
+    ("retrospective", Server::retrospective_tool),
     ("review", Server::review_tool),
+    ("session_log", Server::session_log_tool),
     ("spec", Server::spec_tool),
+    ("supervise", Server::supervise_tool),
     ("tdd", Server::tdd_tools),
+    ("team_msg", Server::team_msg_tool),
     ("tier", Server::tier_tool),
+    ("trainer", Server::trainer_tool),
 ];
+
+/// Tools that ask models and leave the project as it is, so that the caller may go on meanwhile. `spec` writes a document.
+const EDIT_NOTHING: &[&str] = &["debug", "review"];
+
+/// May this tool run while the caller goes on?
+pub(crate) fn edits_nothing(tool: &str) -> bool {
+    EDIT_NOTHING.contains(&tool)
+}
 
 /// All tools in one router.
 pub fn router() -> ToolRouter<Server> {

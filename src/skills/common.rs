@@ -1,12 +1,17 @@
-//! What every skill that asks models shares: the common arguments, the way into a call, paths inside the project,
-//! the list of gates. No skill itself, so it has no line in the table.
+//! What every skill that asks models shares: the common arguments, paths inside the project, the list of gates. No skill itself, so it has no line in the table.
 
-mod begin;
 mod gates;
 mod params;
 mod paths;
+mod places;
+mod private;
+mod project;
+mod recall;
 
-pub(super) use begin::{Begun, failed};
 pub(super) use gates::{Gates, named};
-pub(super) use params::{Common, filled, params};
-pub(super) use paths::{caps, existing, inside};
+pub(super) use params::{filled, params};
+pub(super) use paths::{existing, inside};
+pub(super) use places::{BrainPlaces, data_dir, with_index};
+pub(super) use private::private_names;
+pub(super) use project::identify;
+pub(crate) use recall::BrainRecollection;

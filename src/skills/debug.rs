@@ -18,8 +18,8 @@ use crate::server::{Call, Parameters, Server};
 
 #[tool_router(router = debug_tool, vis = "pub(crate)")]
 impl Server {
-    /// Explain an error: 3-5 ranked causes, each with evidence and a test. Verified: repro_cmd showed the error and a
-    /// test came out as predicted. Changes nothing.
+    /// Call before fixing an error or a failing test: 3-5 ranked causes, each with evidence and a test. Verified: repro_cmd
+    /// showed the error and a test came out as predicted. Changes nothing.
     #[tool(annotations(
         title = "Explain an error",
         // It runs commands of the project, so it keeps others out, although all they write is taken back.

@@ -19,7 +19,7 @@ use crate::server::{Call, Parameters, Server};
 
 #[tool_router(router = review_tool, vis = "pub(crate)")]
 impl Server {
-    /// Review files or commits. Each finding's line and quote is compared with the text; secrets and skipped tests
+    /// Call before a commit or merge: reviews files or commits. Each finding's line and quote is compared with the text; secrets and skipped tests
     /// are found anyway. fail: a critical finding stands.
     #[tool(annotations(
         title = "Review code",

@@ -18,7 +18,7 @@ use crate::server::{Call, Parameters, Server};
 
 #[tool_router(router = spec_tool, vis = "pub(crate)")]
 impl Server {
-    /// Write a spec from requirements. Checked: each criterion has a test, nothing is vague or left open, each
+    /// Call before something large: writes a spec from requirements. Checked: each criterion has a test, nothing is vague or left open, each
     /// requirement is mapped. Too vague: error with questions, nothing written.
     #[tool(annotations(
         title = "Write a spec",

@@ -7,29 +7,50 @@ mod belongs;
 mod brief;
 mod caches;
 mod call;
+mod cycle;
+mod cycle_report;
+mod door;
+mod falsified;
 mod gates;
 mod green;
 mod job;
 mod memory;
+mod need;
 pub mod pack;
 mod params;
+mod product;
 mod red;
 mod refactor;
+mod repeat;
+mod reply_form;
 mod scope;
 mod vacuous;
 
 use rmcp::{tool, tool_router};
 
 pub use memory::Memory;
-pub use params::{GreenParams, RedParams, RefactorParams};
+pub use params::{CycleParams, GreenParams, RedParams, RefactorParams};
 
 use crate::engine::CallResult;
 use crate::server::{Call, Parameters, Server};
 
 #[tool_router(router = tdd_tools, vis = "pub(crate)")]
 impl Server {
-    /// Write one failing test for a behaviour. Verified: the suite runs before and after and fails by exactly the new
-    /// test; only tests are changed. One that passes at once is taken back (fail).
+    /// Call to add or change behaviour: builds each criterion test first (failing test, code, optional refactoring), each
+    /// step verified by the project's tests. The first that cannot be had leaves nothing; those before it stay.
+    #[tool(annotations(
+        title = "Build behaviours test first",
+        read_only_hint = false,
+        destructive_hint = false,
+        idempotent_hint = false,
+        open_world_hint = true
+    ))]
+    async fn tdd(&self, Parameters(asked): Parameters<CycleParams>, call: Call) -> CallResult {
+        cycle::run(self.app(), &asked, &call).await
+    }
+
+    /// Write one failing test for a behaviour. Verified: the suite fails by exactly the new test; only tests are changed.
+    /// One that passes at once is taken back (fail).
     #[tool(annotations(
         title = "Write a failing test",
         read_only_hint = false,
@@ -41,8 +62,8 @@ impl Server {
         call::run(self.app(), asked.into(), &call).await
     }
 
-    /// Make a failing test pass with the least code. Verified: it passes, no other test fails, vanishes or is skipped,
-    /// no test or configuration is touched; all else is taken back.
+    /// Make a failing test pass with the least code. Verified: it passes, no other test is lost, no test or configuration
+    /// is touched; all else is taken back.
     #[tool(annotations(
         title = "Make the failing test pass",
         read_only_hint = false,

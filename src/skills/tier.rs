@@ -13,6 +13,7 @@ use crate::backend::probe::{Probed, Role};
 use crate::backend::walk::{Step, Walk};
 use crate::backend::world::{Connectivity, World};
 use crate::engine::result::{CallResult, More, Status};
+use crate::gym::passport::PassportBook;
 use crate::server::{App, Call, Parameters, Server};
 use crate::words;
 
@@ -54,7 +55,8 @@ pub async fn answer(app: &App, asked: &TierParams, stop: &CancellationToken) -> 
         () = stop.cancelled() => return failed("the call was cancelled".into()),
     };
     let walks = world.walks(&settings.routing);
-    let details = Details { seen_s_ago: age.as_secs(), ..Details::of(&world, &walks) };
+    let passports = passports(app, &walks);
+    let details = Details { seen_s_ago: age.as_secs(), passports, ..Details::of(&world, &walks) };
     let mut details = serde_json::to_value(details).expect("plain data serialises");
     // Parts of it were said by servers and programs that have seen a key.
     app.redactor(&settings.routing).redact_json(&mut details);
@@ -65,6 +67,18 @@ pub async fn answer(app: &App, asked: &TierParams, stop: &CancellationToken) -> 
         more: More { duration_ms, details, ..More::default() },
         ..empty()
     }
+}
+
+fn passports(app: &App, walks: &[Walk]) -> BTreeMap<String, String> {
+    let Ok(state) = app.state() else { return BTreeMap::new() };
+    let book = PassportBook::of(&state);
+    let steps = walks.iter().flat_map(|walk| walk.tiers.iter().chain(&walk.verifier));
+    let known = |step: &Step| {
+        let name = step.tier.name.to_string();
+        let passport = book.newest(&name).ok().flatten()?;
+        Some((name, passport.summary()))
+    };
+    steps.filter_map(known).collect()
 }
 
 /// What was seen, small enough to be read at a glance.
@@ -82,6 +96,9 @@ struct Details {
     out: Vec<Unusable>,
     /// Who judges what a local tier made; empty: gates alone decide.
     verifiers: Vec<String>,
+    /// What was measured about models of the chains, in a line each.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    passports: BTreeMap<String, String>,
 }
 
 /// Models that are out for one and the same reason.
@@ -137,6 +154,7 @@ impl Details {
             chains: walks.iter().map(|walk| (walk.skill, names(walk.usable()))).collect(),
             out: Unusable::all(walks),
             verifiers,
+            passports: BTreeMap::new(),
         }
     }
 }

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use crate::engine::job::{Checked, Failed, Held};
 use crate::engine::site::SiteError;
+use crate::engine::work::{AcceptedWork, RefusedWork};
 use crate::engine::{Cause, Gate};
 use crate::verify::Check;
 use crate::words;
@@ -19,11 +19,11 @@ impl Gates {
     }
 
     /// Notes the gate that did not hold, and makes the refusal.
-    pub(in crate::skills) fn refuse(&mut self, id: &str, cause: Cause, feedback: impl Into<String>) -> Failed {
+    pub(in crate::skills) fn refuse(&mut self, id: &str, cause: Cause, feedback: impl Into<String>) -> RefusedWork {
         let feedback = feedback.into();
         let detail = words::cut_end(&feedback, 600).into_owned();
         self.0.push(Gate { id: id.into(), pass: false, detail });
-        Failed::new(cause, feedback)
+        RefusedWork::new(cause, feedback)
     }
 
     /// The same, with what the server saw: what the tests printed, which claims did not hold.
@@ -33,12 +33,12 @@ impl Gates {
         cause: Cause,
         feedback: impl Into<String>,
         seen: impl Into<String>,
-    ) -> Failed {
-        Failed { runner_output: seen.into(), ..self.refuse(id, cause, feedback) }
+    ) -> RefusedWork {
+        RefusedWork { runner_output: seen.into(), ..self.refuse(id, cause, feedback) }
     }
 
     /// A check made in `verify`: a gate if it held, a refusal if not.
-    pub(in crate::skills) fn check(&mut self, check: &Check) -> Result<(), Failed> {
+    pub(in crate::skills) fn check(&mut self, check: &Check) -> Result<(), RefusedWork> {
         if check.passed() {
             self.pass(check.id(), check.detail());
             return Ok(());
@@ -46,14 +46,14 @@ impl Gates {
         Err(self.refuse(check.id(), Cause::Rejected, check.detail()))
     }
 
-    /// Every check leaves its gate; the refusal tells all that failed, so that the next tier mends all of it.
-    pub(in crate::skills) fn all(&mut self, checks: &[Check]) -> Result<(), Failed> {
-        let failed: Vec<Failed> = checks.iter().filter_map(|check| self.check(check).err()).collect();
+    /// Every check leaves its gate; the refusal tells all that failed, so that the next tier fixes all of it.
+    pub(in crate::skills) fn all(&mut self, checks: &[Check]) -> Result<(), RefusedWork> {
+        let failed: Vec<RefusedWork> = checks.iter().filter_map(|check| self.check(check).err()).collect();
         let Some(first) = failed.first().cloned() else { return Ok(()) };
         let feedback: Vec<&str> = failed.iter().map(|failed| failed.feedback.as_str()).collect();
         let seen = checks.iter().filter(|check| !check.passed());
         let seen: String = seen.map(|check| format!("{}: {}\n", check.id(), check.detail())).collect();
-        Err(Failed {
+        Err(RefusedWork {
             feedback: words::cut_middle(&feedback.join("; "), 3_000).into_owned(),
             runner_output: words::cut_middle(&seen, 6_000).into_owned(),
             ..first
@@ -61,14 +61,17 @@ impl Gates {
     }
 
     /// What was judged, with the gates it went through.
-    pub(in crate::skills) fn close(self, judged: Result<Held, Failed>) -> Checked {
+    pub(in crate::skills) fn close(
+        self,
+        judged: Result<AcceptedWork, RefusedWork>,
+    ) -> Result<AcceptedWork, RefusedWork> {
         match judged {
-            Ok(held) => Checked::Holds(Held { gates: self.0, ..held }),
-            Err(failed) => Checked::Fails(Failed { gates: self.0, ..failed }),
+            Ok(work) => Ok(AcceptedWork { gates: self.0, ..work }),
+            Err(refused) => Err(RefusedWork { gates: self.0, ..refused }),
         }
     }
 
-    pub(in crate::skills) fn broken(&mut self, error: &SiteError) -> Failed {
+    pub(in crate::skills) fn broken(&mut self, error: &SiteError) -> RefusedWork {
         self.refuse("workspace", Cause::CannotVerify, error.to_string())
     }
 }

@@ -1,7 +1,5 @@
 //! The arguments that every such tool takes besides its own.
 
-use serde_json::Value;
-
 /// Serde cannot both flatten and refuse unknown fields, so the common ones are written out by a macro.
 macro_rules! params {
     ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $field:ident: $type:ty,)* }) => {
@@ -15,6 +13,7 @@ macro_rules! params {
             /// Ask only this model
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub model: Option<String>,
+            /// Log to add to
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub session_id: Option<String>,
             /// More about the task
@@ -23,18 +22,23 @@ macro_rules! params {
             /// Seconds for each model
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub timeout_s: Option<u64>,
+            /// Most answers asked for
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub max_attempts: Option<u32>,
+            /// Most to spend
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub budget_usd: Option<f64>,
             /// Show the plan, ask no model
             #[serde(default)]
             pub dry_run: bool,
+            /// With dry_run: the prompt too
+            #[serde(default)]
+            pub show_prompt: bool,
         }
 
         impl $name {
-            pub(super) fn common(&self) -> $crate::skills::common::Common {
-                $crate::skills::common::Common {
+            pub(super) fn common(&self) -> $crate::engine::call::CallArguments {
+                $crate::engine::call::CallArguments {
                     project_root: self.project_root.clone(),
                     model: $crate::skills::common::filled(self.model.as_deref()),
                     session_id: $crate::skills::common::filled(self.session_id.as_deref()),
@@ -43,6 +47,7 @@ macro_rules! params {
                     max_attempts: self.max_attempts,
                     budget_usd: self.budget_usd,
                     dry_run: self.dry_run,
+                    show_prompt: self.show_prompt,
                     input: serde_json::to_value(self).expect("plain data serialises"),
                 }
             }
@@ -50,21 +55,6 @@ macro_rules! params {
     };
 }
 pub(in crate::skills) use params;
-
-/// The common arguments, with empty ones taken for left out.
-#[derive(Debug, Clone)]
-pub(in crate::skills) struct Common {
-    pub(in crate::skills) project_root: String,
-    pub(in crate::skills) model: Option<String>,
-    pub(in crate::skills) session_id: Option<String>,
-    pub(in crate::skills) context: Option<String>,
-    pub(in crate::skills) timeout_s: Option<u64>,
-    pub(in crate::skills) max_attempts: Option<u32>,
-    pub(in crate::skills) budget_usd: Option<f64>,
-    pub(in crate::skills) dry_run: bool,
-    /// The arguments as they came, for the log.
-    pub(in crate::skills) input: Value,
-}
 
 /// Models write `""` for what they leave out.
 pub(in crate::skills) fn filled(text: Option<&str>) -> Option<String> {

@@ -2,22 +2,8 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use crate::engine::run::Early;
-use crate::routing::Routing;
+use crate::engine::skill::RefusedCall;
 use crate::words;
-use crate::workspace::Caps;
-
-/// What the settings say about how much is protected.
-pub(in crate::skills) fn caps(routing: &Routing) -> Caps {
-    let settings = &routing.workspace;
-    Caps {
-        max_files: settings.max_files,
-        max_file_bytes: settings.max_file_bytes,
-        max_total_bytes: settings.max_total_bytes,
-        max_ignored_file_bytes: settings.max_ignored_file_bytes,
-        exclude: settings.exclude.clone(),
-    }
-}
 
 /// The path relative to the root, whether it exists or not; refused if it leads elsewhere.
 pub(in crate::skills) fn inside(root: &Path, given: &str) -> Result<PathBuf, String> {
@@ -35,12 +21,12 @@ pub(in crate::skills) fn inside(root: &Path, given: &str) -> Result<PathBuf, Str
 }
 
 /// A file of the project that must be there.
-pub(in crate::skills) fn existing(root: &Path, given: &str, argument: &str) -> Result<PathBuf, Early> {
-    let path = inside(root, given).map_err(|why| Early::error(format!("{argument}: {why}")))?;
+pub(in crate::skills) fn existing(root: &Path, given: &str, argument: &str) -> Result<PathBuf, RefusedCall> {
+    let path = inside(root, given).map_err(|why| RefusedCall::error(format!("{argument}: {why}")))?;
     if root.join(&path).is_file() {
         return Ok(path);
     }
-    Err(Early::error(format!(
+    Err(RefusedCall::error(format!(
         "{argument}: there is no file `{}` in `{}`; give a path relative to the project",
         words::plain(given),
         root.display()

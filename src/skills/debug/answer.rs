@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::job::Debug;
+use crate::answers::diagnosis::{Confirmation, EvidenceShelf, Experiment, Hypothesis};
 use crate::engine::Status;
-use crate::engine::job::{Exhibit, Held, Keeps, Shown};
-use crate::verify::hypotheses::{Confirmation, Experiment, Hypothesis, Shelf};
-use crate::verify::{Proof, Repro, Signature};
+use crate::engine::work::{AcceptedWork, Exhibit, KeepPolicy, Verification};
+use crate::verify::{Flags, Proof, Repro, Signature};
 use crate::words;
 use crate::workspace::ChangeSet;
 
@@ -42,24 +42,28 @@ pub(super) struct Answer<'a> {
     pub(super) job: &'a Debug,
     pub(super) found: &'a [Hypothesis],
     pub(super) confirmed: &'a [Confirmation],
-    pub(super) shelf: &'a Shelf,
+    /// The one that is told from all others, counted from 0.
+    pub(super) cause: Option<usize>,
+    pub(super) shelf: &'a EvidenceShelf,
+    pub(super) flags: Flags,
     /// What the commands wrote, and what of it stays.
     pub(super) wrote: Wrote,
 }
 
 impl Answer<'_> {
-    pub(super) fn held(&self, proof: Result<Proof, String>) -> Held {
-        Held {
-            shown: match proof {
-                Ok(proof) => Shown::Proven(proof),
-                Err(why) => Shown::Unproven { why },
+    pub(super) fn held(&self, proof: Result<Proof, String>) -> AcceptedWork {
+        AcceptedWork {
+            verification: match proof {
+                Ok(proof) => Verification::Proven(proof),
+                Err(why) => Verification::Unproven { why },
             },
-            keeps: Keeps::Nothing,
+            keeps: KeepPolicy::Nothing,
             status: Status::Pass,
             message: self.message(),
             file_path: String::new(),
             runner_output: self.runs(),
             gates: Vec::new(),
+            flags: self.flags.clone(),
             details: self.details(),
             next: self.next(),
             exhibit: Exhibit::Words { answer: self.told(), material: self.material() },
@@ -76,13 +80,14 @@ impl Answer<'_> {
             "; {n} hypotheses, {} of {n} confirmations came out as predicted",
             count(&|c| c.as_predicted() == Some(true))
         );
-        for (lost, how) in [
-            (count(&|c| c.outcome().is_none()), "could not be run"),
-            (count(&|c| c.outcome().is_some() && c.as_predicted().is_none()), "showed nothing about the cause"),
-        ] {
-            if lost > 0 {
-                let _ = write!(message, ", {lost} {how}");
-            }
+        let lost = count(&|c| c.outcome().is_none());
+        if lost > 0 {
+            let _ = write!(message, ", {lost} could not be run");
+        }
+        let idle = self.confirmed.iter().enumerate().filter(|(_, c)| c.telling().nothing.is_some());
+        let idle: Vec<String> = idle.map(|(n, _)| (n + 1).to_string()).collect();
+        if !idle.is_empty() {
+            let _ = write!(message, ", {} told nothing about the cause", idle.join(" and "));
         }
         if let Some((n, best)) = self.best() {
             let _ = write!(message, "; look at {n} first: {}", headline(best));
@@ -100,8 +105,12 @@ impl Answer<'_> {
             .map_or_else(|| String::from("not reproduced: no `repro_cmd` was given"), Repro::sentence)
     }
 
-    /// The likeliest that came out as predicted, else the likeliest that nothing speaks against.
+    /// The one that is told from the others; else the likeliest that came out as predicted, else the likeliest that nothing
+    /// speaks against.
     fn best(&self) -> Option<(usize, &Hypothesis)> {
+        if let Some(n) = self.cause {
+            return self.found.get(n).map(|h| (n + 1, h));
+        }
         let all = || self.found.iter().zip(self.confirmed).enumerate();
         let first = |wanted: Option<bool>| all().find(|(_, (_, c))| c.as_predicted() == wanted);
         first(Some(true)).or_else(|| first(None)).map(|(n, (h, _))| (n + 1, h))
@@ -118,7 +127,9 @@ impl Answer<'_> {
             };
             let outcome = confirmation.outcome().map_or_else(|| String::from("could_not_run"), |o| o.to_string());
             let what = words::cut_end(&words::plain(&hypothesis.experiment.to_string()), 300).into_owned();
-            let _ = writeln!(out, "{}. {what}: {outcome} ({}), {verdict}", n + 1, words::plain(confirmation.detail()));
+            let nothing = confirmation.telling().nothing.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+            let detail = words::plain(confirmation.detail());
+            let _ = writeln!(out, "{}. {what}: {outcome} ({detail}), {verdict}{nothing}", n + 1);
         }
         out
     }
@@ -201,10 +212,13 @@ impl Answer<'_> {
 }
 
 fn one(rank: usize, h: &Hypothesis, c: &Confirmation) -> Value {
-    let cited =
-        h.evidence.iter().take(CITATIONS).map(
-            |cited| json!({"file": cited.file, "line": cited.lines.start(), "text": shown(cited.text.trim(), 160)}),
-        );
+    let cited = h.evidence.iter().take(CITATIONS).map(|cited| {
+        let mut value = json!({"file": cited.file, "line": cited.lines.start(), "text": shown(cited.text.trim(), 160)});
+        if let Some(said) = cited.corrected_from {
+            value["corrected_from"] = json!(said);
+        }
+        value
+    });
     let confirm = match &h.experiment {
         Experiment::RunTest(name) => json!({"run_test": shown(name, 300)}),
         Experiment::Search { pattern, file } => json!({"search": {"pattern": pattern.to_string(), "file": file}}),
@@ -222,6 +236,12 @@ fn one(rank: usize, h: &Hypothesis, c: &Confirmation) -> Value {
         "outcome_detail": shown(c.detail(), 300),
         "as_predicted": c.as_predicted(),
     });
+    if !c.telling().against.is_empty() {
+        value["tells_from"] = json!(c.telling().against);
+    }
+    if let Some(why) = &c.telling().nothing {
+        value["told_nothing"] = json!(why);
+    }
     for (key, text) in [("because", &h.because), ("command", &h.command)] {
         if !text.is_empty() {
             value[key] = json!(shown(text, 400));

@@ -12,11 +12,12 @@ use serde_json::{Value, json};
 use super::files;
 use crate::backend::Power;
 use crate::engine::evidence::Evidence;
-use crate::engine::job::Question;
+use crate::engine::skill::Question;
+use crate::languages::Language;
 use crate::prompts::{Nonce, fence};
 use crate::routing::Tier;
 use crate::skills::tdd::pack::{self, PackRequest};
-use crate::verify::{Ecosystem, Repro};
+use crate::verify::Repro;
 use crate::words;
 
 /// More than this of a project helps nobody, however large the window.
@@ -42,7 +43,7 @@ pub(super) struct Brief {
 #[derive(Debug)]
 pub(super) struct Material {
     root: PathBuf,
-    ecosystem: Option<Ecosystem>,
+    ecosystem: Option<&'static Language>,
     /// Where the error is most likely made; everything else is chosen around it.
     focus: Option<(PathBuf, String)>,
     /// Files the caller named, relative to the root.
@@ -101,7 +102,7 @@ impl Brief {
 impl Material {
     pub(super) fn find(
         root: &Path,
-        ecosystem: Option<Ecosystem>,
+        ecosystem: Option<&'static Language>,
         named: Vec<PathBuf>,
         error: &str,
         repro: Option<&Repro>,
@@ -153,6 +154,7 @@ impl Material {
             test_path,
             test_source,
             failing_output: pointers,
+            named: pointers,
             also: &self.named,
             window_bytes: room.saturating_sub(text.len()),
         });
@@ -222,6 +224,15 @@ fn schema() -> Value {
                 },
                 "expect_if_true": {"type": "string", "enum": ["fails", "passes", "found", "not_found"]},
                 "expect_if_false": {"type": "string", "enum": ["fails", "passes", "found", "not_found"]},
+                "rivals": {"type": "array", "items": {
+                    "type": "object",
+                    "properties": {
+                        "rank": {"type": "integer", "minimum": 1},
+                        "expects": {"type": "string", "enum": ["fails", "passes", "found", "not_found", "either"]},
+                    },
+                    "required": ["rank", "expects"],
+                    "additionalProperties": false,
+                }},
                 "because": text,
                 "command": text,
             },

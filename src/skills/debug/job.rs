@@ -1,22 +1,22 @@
 //! The question for each tier and the check of each answer. Cheap gates first, the tests that were named last.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use futures_util::future::BoxFuture;
-use serde_json::json;
-
-use super::answer::{self, Answer, Wrote};
+use super::answer::{Answer, Wrote};
 use super::brief::Brief;
+use super::call::DebugSubject;
 use super::files;
+use super::params::DebugParams;
 use super::visits::Visit;
+use crate::answers::diagnosis::{self, EvidenceShelf, Experiment, HypothesisDraft};
 use crate::backend::Edits;
 use crate::engine::Cause;
 use crate::engine::evidence::Evidence;
-use crate::engine::job::{Checked, Failed, Found, Held, Job, Question, Work};
+use crate::engine::skill::{Access, Preparation, PreparedCall, Question, RefusedCall, Skill, TierUnfit};
+use crate::engine::work::{AcceptedWork, RefusedWork, SubmittedWork};
 use crate::routing::Tier;
 use crate::skills::common::{Gates, named};
-use crate::verify::hypotheses::{self, Draft, Experiment, Lab, Shelf};
-use crate::verify::{Bench, Repro};
+use crate::verify::{Bench, Repro, TestLab};
 use crate::words;
 
 /// An error, ready to be asked about.
@@ -28,52 +28,51 @@ pub(super) struct Debug {
     pub(super) repro: Option<Repro>,
     /// By the command that shows the error.
     pub(super) wrote: Wrote,
-    pub(super) lab: Lab,
+    pub(super) lab: TestLab,
     /// Without a guard: the site gives one when something is run.
     pub(super) bench: Bench,
     pub(super) visit: Visit,
     pub(super) session: String,
 }
 
-impl Job for Debug {
-    fn discipline(&self) -> &str {
-        &self.brief.discipline
+impl Skill for Debug {
+    type Params = DebugParams;
+    type Shown = ();
+
+    fn access(asked: &DebugParams) -> Result<Access, RefusedCall> {
+        // What is wrong with the root itself is said when it is opened.
+        if let Ok(root) = Path::new(&asked.project_root).canonicalize() {
+            DebugSubject::of(asked, &root)?;
+        }
+        Ok(Access::RunCommands)
     }
 
-    fn task(&self) -> &str {
-        &self.brief.task
+    async fn prepare(asked: &DebugParams, call: &mut Preparation<'_>) -> Result<PreparedCall<Self>, RefusedCall> {
+        DebugSubject::of(asked, call.root())?.prepare(call).await
     }
 
-    fn question(&self, tier: &Tier, _: Edits, evidence: &Evidence) -> Question {
-        self.brief.question(tier, evidence)
+    fn ask(&self, tier: &Tier, _: Edits, evidence: &Evidence) -> Result<(Vec<Question>, ()), TierUnfit> {
+        Ok((vec![self.brief.question(tier, evidence)], ()))
     }
 
-    fn found(&self) -> Option<Found> {
-        self.repro.as_ref().map(|repro| Found {
-            sentence: repro.sentence(),
-            details: json!({"reproduced": repro.is_reproduced(), "repro": answer::repro(repro)}),
-        })
-    }
-
-    fn check<'a>(&'a self, mut work: Work<'a>) -> BoxFuture<'a, Checked> {
-        Box::pin(async move {
-            let mut gates = Gates::default();
-            let judged = self.judge(&mut work, &mut gates).await;
-            gates.close(judged)
-        })
+    async fn check(&self, mut work: SubmittedWork<'_>, (): ()) -> Result<AcceptedWork, RefusedWork> {
+        let mut gates = Gates::default();
+        let judged = self.judge(&mut work, &mut gates).await;
+        gates.close(judged)
     }
 }
 
 impl Debug {
-    async fn judge(&self, work: &mut Work<'_>, gates: &mut Gates) -> Result<Held, Failed> {
+    async fn judge(&self, work: &mut SubmittedWork<'_>, gates: &mut Gates) -> Result<AcceptedWork, RefusedWork> {
         untouched(work, gates)?;
-        let drafts = match hypotheses::drafts(&work.reply.body) {
+        let drafts = match diagnosis::drafts(&work.reply().body) {
             Ok(drafts) => drafts,
             Err(check) => return Err(gates.refuse_with(check.id(), Cause::Rejected, check.detail(), check.detail())),
         };
         work.checking("reading what the answer cites");
-        let shelf = Shelf::of(drafts.iter().flat_map(Draft::files), |said| files::read(&self.root, said));
-        let examined = hypotheses::examine(&drafts, &self.error, &shelf);
+        let shelf =
+            EvidenceShelf::of(drafts.iter().flat_map(HypothesisDraft::files), |said| files::read(&self.root, said));
+        let examined = diagnosis::examine(&drafts, &self.error, &shelf);
         gates.all(&examined.checks)?;
         let found = examined.hypotheses.expect("all checks held");
         let runs = found.iter().any(|h| matches!(h.experiment, Experiment::RunTest(_)));
@@ -83,7 +82,7 @@ impl Debug {
         for (n, hypothesis) in found.iter().enumerate() {
             let what = words::cut_end(&words::plain(&hypothesis.experiment.to_string()), 120).into_owned();
             work.checking(format!("confirming {} of {}: {what}", n + 1, found.len()));
-            confirmed.push(self.lab.confirm(hypothesis, &shelf, &bench, work.stop).await);
+            confirmed.push(hypothesis.confirm(&self.lab, &shelf, &bench, work.stop).await);
         }
         drop(bench);
         let mut wrote = self.wrote.clone();
@@ -95,13 +94,15 @@ impl Debug {
             let marked = work.site.armed().and_then(|armed| Ok(armed.mark_by_products()?));
             marked.map_err(|e| gates.broken(&e))?;
         }
-        let proof = hypotheses::proof(examined.checks, self.repro.as_ref(), &confirmed);
-        Ok(Answer { job: self, found: &found, confirmed: &confirmed, shelf: &shelf, wrote }.held(proof))
+        let (confirmed, cause) = diagnosis::compare(&found, confirmed);
+        let proof = diagnosis::proof(examined.checks, self.repro.as_ref(), &confirmed, cause);
+        let flags = examined.flags;
+        Ok(Answer { job: self, found: &found, confirmed: &confirmed, cause, shelf: &shelf, flags, wrote }.held(proof))
     }
 }
 
 /// A diagnosis changes nothing. The project was as it should be when the worker began, so that whatever differs is its own.
-fn untouched(work: &Work<'_>, gates: &mut Gates) -> Result<(), Failed> {
+fn untouched(work: &SubmittedWork<'_>, gates: &mut Gates) -> Result<(), RefusedWork> {
     let changed = work.changed.changes.iter().map(|change| &change.path);
     let touched: Vec<&PathBuf> = changed.chain(work.changed.by_products.iter().map(|b| &b.path)).collect();
     if touched.is_empty() {

@@ -9,9 +9,9 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
+use crate::answers::review::{LineRanges, ReviewFinding, ReviewScope};
+use crate::answers::scan::scan;
 use crate::redact::Redactor;
-use crate::verify::findings::{Finding, Lines, Scope};
-use crate::verify::scan::scan;
 use crate::words::diff::Diff;
 
 /// A file longer than this is no file that somebody reads.
@@ -30,15 +30,17 @@ const DELETED: usize = 100;
 /// Everything a review is about.
 #[derive(Debug, Default)]
 pub(super) struct Material {
-    pub(super) scope: Scope,
+    pub(super) scope: ReviewScope,
     /// In the order they were named.
     pub(super) covered: Vec<Covered>,
     /// What the server found by itself.
-    pub(super) scanned: Vec<Finding>,
+    pub(super) scanned: Vec<ReviewFinding>,
     /// In a range: what is different, by file.
     changes: BTreeMap<PathBuf, Changed>,
     /// For the task and the result; null for files.
     pub(super) range: Value,
+    /// What the commits of a range say, the newest first.
+    pub(super) commits: Vec<String>,
 }
 
 /// One file of the review, and how much of it is shown.
@@ -72,7 +74,7 @@ const DELETED_NOTE: &str = "was deleted";
 #[derive(Debug)]
 enum Changed {
     Edited {
-        new: Lines,
+        new: LineRanges,
         /// What stood before a line and is gone.
         gone: BTreeMap<usize, Vec<String>>,
     },
@@ -85,7 +87,7 @@ impl Material {
     pub(super) fn add_file(&mut self, path: &Path, bytes: &[u8], redactor: &Redactor) -> Result<(), String> {
         let text = text(bytes)?;
         let (clean, secrets) = redactor.redact_lines(text);
-        let shown = Lines::all(clean.lines().count());
+        let shown = LineRanges::all(clean.lines().count());
         self.add(path, bytes, &clean, &shown, &shown, &secrets);
         Ok(())
     }
@@ -117,7 +119,7 @@ impl Material {
         }
         let mut places: Vec<usize> = added.iter().copied().chain(gone.keys().map(|at| (*at).min(of.max(1)))).collect();
         places.sort_unstable();
-        let (shown, fresh) = (Lines::around(places, CONTEXT, of), Lines::around(added, 0, of));
+        let (shown, fresh) = (LineRanges::around(places, CONTEXT, of), LineRanges::around(added, 0, of));
         self.add(path, after, &new, &shown, &fresh, &secrets);
         for (before, lines) in &gone {
             self.scope.add_gone(path, *before, lines);
@@ -129,12 +131,12 @@ impl Material {
     /// A file that is no longer there: what it held can be missed too.
     pub(super) fn add_deleted(&mut self, path: &Path, before: &[u8], redactor: &Redactor) -> Result<(), String> {
         let (clean, _) = redactor.redact_lines(text(before)?);
-        let shown = Lines::all(clean.lines().count().min(DELETED));
+        let shown = LineRanges::all(clean.lines().count().min(DELETED));
         if shown.is_empty() {
             return Err(String::from("was empty"));
         }
         // Not scanned: whatever stood there is gone.
-        self.add(path, before, &clean, &shown, &Lines::default(), &[]);
+        self.add(path, before, &clean, &shown, &LineRanges::default(), &[]);
         if let Some(covered) = self.covered.last_mut() {
             covered.note =
                 Some(covered.note.take().map_or_else(|| DELETED_NOTE.into(), |n| format!("{DELETED_NOTE}; {n}")));
@@ -164,7 +166,15 @@ impl Material {
         });
     }
 
-    fn add(&mut self, path: &Path, bytes: &[u8], clean: &str, shown: &Lines, count: &Lines, secrets: &[usize]) {
+    fn add(
+        &mut self,
+        path: &Path,
+        bytes: &[u8],
+        clean: &str,
+        shown: &LineRanges,
+        count: &LineRanges,
+        secrets: &[usize],
+    ) {
         self.scope.add(path, clean, shown.clone());
         let source = self.scope.source(path).expect("it was just added");
         self.scanned.extend(scan(path, source, count, secrets));
@@ -185,7 +195,7 @@ impl Material {
 
     /// Bytes of all lines that are shown, as they are shown.
     pub(super) fn bytes(&self) -> usize {
-        let ranges = |lines: &Lines| lines.ranges().to_vec();
+        let ranges = |lines: &LineRanges| lines.ranges().to_vec();
         self.scope
             .files()
             .flat_map(|(file, _, lines)| ranges(lines).into_iter().map(move |range| (file, range)))
@@ -199,7 +209,7 @@ impl Material {
         let Some(changed) = self.changes.get(file) else { return format!("{number}: {text}\n") };
         let Changed::Edited { new, gone } = changed else { return format!("-{number}: {text}\n") };
         let mut out = String::new();
-        let last = self.scope.source(file).map_or(0, crate::verify::Source::lines);
+        let last = self.scope.source(file).map_or(0, crate::answers::citations::SourceText::lines);
         let mark = if new.holds(number) { '+' } else { ' ' };
         let gone = |at: usize| gone.get(&at).into_iter().flatten().map(|line| format!("- {line}\n"));
         out.extend(gone(number));
@@ -212,7 +222,7 @@ impl Material {
 
     /// Some lines with numbers, for a verifier.
     pub(super) fn excerpt(&self, file: &Path, lines: RangeInclusive<usize>) -> String {
-        let last = self.scope.source(file).map_or(0, crate::verify::Source::lines);
+        let last = self.scope.source(file).map_or(0, crate::answers::citations::SourceText::lines);
         let lines = (*lines.start()).max(1)..=(*lines.end()).min(last);
         format!("{}\n{}", file.display(), lines.map(|line| self.line(file, line)).collect::<String>())
     }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Deserializer};
 use crate::skills::common::{filled, params};
 
 params!(ReviewParams {
+    /// Paths to review
     #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_more")]
     files: Vec<String>,
     /// Or a commit: what `head` changed since

@@ -11,18 +11,20 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::material::{FILE, FILES, Material};
+use crate::engine::skill::Preparation;
 use crate::process::environment::{self, Environment};
 use crate::process::{End, Guard, Launcher, Limits, Spec, Stdin, which};
 use crate::redact::Redactor;
-use crate::server::App;
 use crate::words;
-use crate::workspace::Lease;
 
 /// Bytes of all contents together, both sides of every change.
 const CONTENTS: u64 = 8 << 20;
 /// Bytes of the list of changes.
 const LIST: usize = 4 << 20;
 const LIMIT: Duration = Duration::from_secs(60);
+/// Commits whose messages are shown, the newest first, and bytes of each.
+const COMMITS: usize = 30;
+const COMMIT_MESSAGE: usize = 1_200;
 
 /// git, and where it is asked.
 pub(super) struct Git {
@@ -30,7 +32,7 @@ pub(super) struct Git {
     root: PathBuf,
     env: Environment,
     launcher: Launcher,
-    guard: Guard,
+    guard: Option<Guard>,
 }
 
 /// One file that differs.
@@ -45,9 +47,9 @@ struct Changed {
 }
 
 impl Git {
-    pub(super) fn find(app: &App, lease: &Lease) -> Result<Self, String> {
-        let root = lease.workspace().root().to_owned();
-        let mut env = environment::agent(app.env().vars().clone(), &[]);
+    pub(super) fn find(call: &mut Preparation<'_>) -> Result<Self, String> {
+        let root = call.root().to_owned();
+        let mut env = environment::agent(call.surroundings.env.vars().clone(), &[]);
         let path = env.get(OsStr::new("PATH")).cloned();
         let program = which("git", path.as_deref(), Some(&root))
             .map_err(|e| format!("`base` needs git: {e}; or give `files` instead"))?;
@@ -63,8 +65,8 @@ impl Git {
         ] {
             env.insert(name.into(), value.into());
         }
-        let guard = lease.guard().map_err(|e| format!("the project's lock cannot be shared with git: {e}"))?;
-        Ok(Self { program, root, env, launcher: app.launcher().clone(), guard })
+        let guard = call.site.guard().map_err(|e| format!("the project's lock cannot be shared with git: {e}"))?;
+        Ok(Self { program, root, env, launcher: call.surroundings.launcher.clone(), guard })
     }
 
     /// What `head` has changed since it left `base`.
@@ -84,6 +86,7 @@ impl Git {
         let changes = self.changes(&from, &to, stop).await?;
         let mut material = Material::default();
         material.range = json!({"base": base, "head": head, "from": from, "to": to});
+        material.commits = self.messages(&from, &to, redactor, stop).await;
         let contents = self.contents(&changes, stop).await?;
         for change in &changes {
             let added = shown(change, &contents).and_then(|sides| match sides {
@@ -114,6 +117,18 @@ impl Git {
             ));
         }
         Ok(material)
+    }
+
+    /// What the commits of the range say, the newest first. A range whose messages cannot be read is reviewed without.
+    async fn messages(&self, from: &str, to: &str, redactor: &Redactor, stop: &CancellationToken) -> Vec<String> {
+        let (range, most) = (format!("{from}..{to}"), format!("--max-count={COMMITS}"));
+        let arguments = ["rev-list", "--no-commit-header", "--format=%h %B%x00", &most, &range];
+        let Ok(told) = self.ask(&arguments, Stdin::Null, LIST, stop).await else { return Vec::new() };
+        let told = String::from_utf8_lossy(&told).into_owned();
+        let messages = told.split('\0').map(str::trim).filter(|message| !message.is_empty());
+        let tidy =
+            |message: &str| words::cut_end(&words::plain(&redactor.redact(message)), COMMIT_MESSAGE).into_owned();
+        messages.map(tidy).collect()
     }
 
     /// The full name of a commit.
@@ -277,7 +292,7 @@ impl Git {
         spec.stdin = stdin;
         spec.limit = LIMIT;
         spec.capture = Limits { head: most, tail: 0 };
-        spec.guard = Some(self.guard.clone());
+        spec.guard = self.guard.clone();
         let finished = self.launcher.run(spec, stop).await;
         let said = words::cut_end(words::plain(finished.stderr.text().trim()).trim(), 300).into_owned();
         match finished.end {

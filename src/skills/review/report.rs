@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::material::{Material, Read};
+use crate::answers::review::{RequirementVerdict, ReviewFinding, Severity, WeighedReview};
 use crate::engine::Status;
-use crate::engine::job::{Exhibit, Found, Held, Keeps, Shown};
+use crate::engine::skill::ServerFinding;
+use crate::engine::work::{AcceptedWork, Exhibit, KeepPolicy, Verification};
 use crate::verify::Proof;
-use crate::verify::findings::{Finding, Judged, Severity, Verdict};
 use crate::words;
 
 /// How many of each are in the result; the rest is counted.
@@ -26,31 +27,32 @@ const EXHIBIT: usize = 20 * 1024;
 
 pub(super) struct Report<'a> {
     pub(super) material: &'a Material,
-    pub(super) judged: Judged,
+    pub(super) judged: WeighedReview,
     pub(super) questions: usize,
     pub(super) by_others: Vec<PathBuf>,
 }
 
 impl Report<'_> {
-    pub(super) fn held(self, proof: Proof) -> Held {
-        let mut findings: Vec<&Finding> = self.material.scanned.iter().chain(&self.judged.findings).collect();
+    pub(super) fn held(self, proof: Proof) -> AcceptedWork {
+        let mut findings: Vec<&ReviewFinding> = self.material.scanned.iter().chain(&self.judged.findings).collect();
         findings.sort_by(|a, b| (a.severity, &a.file, a.line).cmp(&(b.severity, &b.file, b.line)));
         let is_critical = findings.iter().any(|finding| finding.severity == Severity::Critical);
-        Held {
-            shown: Shown::Proven(proof),
-            keeps: Keeps::Nothing,
+        AcceptedWork {
+            verification: Verification::Proven(proof),
+            keeps: KeepPolicy::Nothing,
             status: if is_critical { Status::Fail } else { Status::Pass },
             message: self.message(&findings),
             file_path: String::new(),
             runner_output: words::cut_middle(&findings.iter().map(|f| line(f)).collect::<String>(), LINES).into_owned(),
             gates: Vec::new(),
+            flags: self.judged.flags.clone(),
             details: self.details(&findings),
             next: Value::Null,
             exhibit: self.exhibit(),
         }
     }
 
-    fn message(&self, findings: &[&Finding]) -> String {
+    fn message(&self, findings: &[&ReviewFinding]) -> String {
         let count = |severity: Severity| findings.iter().filter(|f| f.severity == severity).count();
         let counted: Vec<String> = Severity::ALL
             .into_iter()
@@ -76,9 +78,9 @@ impl Report<'_> {
         let answers = &self.judged.answers;
         if !answers.is_empty() {
             let of = |verdict| answers.iter().filter(|answer| answer.verdict == verdict).count();
-            let (missing, unsure) = (of(Verdict::Missing), of(Verdict::CannotVerify));
+            let (missing, unsure) = (of(RequirementVerdict::Missing), of(RequirementVerdict::CannotVerify));
             let required = words::count(answers.len(), "requirement");
-            add(format!("{required}: {} met, {missing} missing, {unsure} not verifiable", of(Verdict::Met)));
+            add(format!("{required}: {} met, {missing} missing, {unsure} not verifiable", of(RequirementVerdict::Met)));
         }
         let unseen = self.material.covered.iter().filter(|file| file.read == Read::No).count();
         if unseen > 0 {
@@ -90,10 +92,10 @@ impl Report<'_> {
         message
     }
 
-    fn details(&self, findings: &[&Finding]) -> Value {
+    fn details(&self, findings: &[&ReviewFinding]) -> Value {
         let count = |severity: Severity| findings.iter().filter(|f| f.severity == severity).count();
         let mut room = FINDING_BYTES;
-        let fits = |finding: &&&Finding| {
+        let fits = |finding: &&&ReviewFinding| {
             let also: usize = finding.also.iter().map(String::len).sum();
             let size = finding.quote.len() + finding.why.len() + finding.fix.len() + also + 200;
             room = room.saturating_sub(size);
@@ -173,20 +175,23 @@ impl Report<'_> {
 }
 
 /// What the server's own scan has to say when no model gave an answer.
-pub(super) fn of_the_scan(material: &Material) -> Option<Found> {
-    let findings: Vec<&Finding> = material.scanned.iter().take(FINDINGS).collect();
+pub(super) fn of_the_scan(material: &Material) -> Option<ServerFinding> {
+    let findings: Vec<&ReviewFinding> = material.scanned.iter().take(FINDINGS).collect();
     let lines: String = findings.iter().map(|finding| line(finding)).collect();
-    (!findings.is_empty()).then(|| Found {
+    (!findings.is_empty()).then(|| ServerFinding {
         sentence: words::cut_end(&lines.trim_end().replace('\n', "; "), 1000).into_owned(),
         details: json!({"findings": findings}),
     })
 }
 
 /// `critical src/a.rs:12 [security] why (fix: …)`
-fn line(finding: &Finding) -> String {
+fn line(finding: &ReviewFinding) -> String {
     let mut line = format!("{} {}:{}", finding.severity.word(), finding.file.display(), finding.line);
     if let Some(end) = finding.end_line {
         let _ = write!(line, "-{end}");
+    }
+    if let Some(said) = finding.corrected_from {
+        let _ = write!(line, " (line {said} corrected)");
     }
     if !finding.rule.is_empty() {
         let _ = write!(line, " [{}]", finding.rule);

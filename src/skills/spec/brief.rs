@@ -4,13 +4,13 @@
 use std::path::Path;
 
 use super::target::{Before, Target};
+use crate::answers::specification::{RequirementItems, schema};
 use crate::backend::Power;
 use crate::engine::evidence::Evidence;
-use crate::engine::job::Question;
 use crate::engine::site::Site;
+use crate::engine::skill::Question;
 use crate::prompts::{Nonce, fence};
 use crate::routing::Tier;
-use crate::verify::specification::{Requirements, schema};
 use crate::words;
 
 /// Everything a question is made of, whichever the tier.
@@ -19,7 +19,7 @@ pub(super) struct Brief {
     pub(super) discipline: String,
     /// What is to be done, for the verifier.
     pub(super) task: String,
-    pub(super) requirements: Requirements,
+    pub(super) requirements: RequirementItems,
     pub(super) context: Option<String>,
     pub(super) target: Target,
     /// Files in which the project speaks about itself: name and beginning.

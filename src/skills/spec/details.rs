@@ -3,7 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::render::SECTIONS;
-use crate::verify::specification::{Criterion, Question, Requirements, Route, Specification, sha256};
+use crate::answers::specification::{
+    Criterion, OpenQuestion, RequirementItems, RequirementRoute, Specification, sha256,
+};
 use crate::words;
 
 /// Entries of a list that are shown, and bytes of a text.
@@ -23,7 +25,7 @@ pub(super) fn of(spec: &Specification, document: &str) -> Value {
 }
 
 /// For an answer that is questions alone.
-pub(super) fn of_questions(questions: &[Question], requirements: &Requirements) -> Value {
+pub(super) fn of_questions(questions: &[OpenQuestion], requirements: &RequirementItems) -> Value {
     let asked = questions.iter().map(question).collect::<Vec<_>>();
     let requirements: Map<String, Value> =
         requirements.iter().take(ENTRIES).map(|(id, text)| (id, json!(short(text)))).collect();
@@ -43,7 +45,7 @@ fn criterion(criterion: &Criterion) -> Value {
     })
 }
 
-fn route(route: &Route) -> Value {
+fn route(route: &RequirementRoute) -> Value {
     let mut shown = json!({"requirement": route.requirement});
     for (name, targets) in [
         ("criteria", json!(route.criteria)),
@@ -60,7 +62,7 @@ fn route(route: &Route) -> Value {
     shown
 }
 
-fn question(question: &Question) -> Value {
+fn question(question: &OpenQuestion) -> Value {
     json!({"requirement": question.requirement.trim(), "question": short(&question.question)})
 }
 

@@ -3,27 +3,30 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::brief::Brief;
-use super::target::Before;
-use super::{details, render};
+use super::params::SpecParams;
+use super::target::{Before, Target};
+use super::{call, details, render};
+use crate::answers::specification::{
+    self, ExaminedSpecification, RequirementRoute, Specification, SpecificationAnswer,
+};
 use crate::backend::Edits;
 use crate::engine::Cause;
 use crate::engine::evidence::Evidence;
-use crate::engine::job::{Checked, Exhibit, Failed, Held, Job, Keeps, Question, Shown, Work};
 use crate::engine::result::Status;
 use crate::engine::site::SiteError;
+use crate::engine::skill::{Access, Preparation, PreparedCall, Question, RefusedCall, Skill, TierUnfit};
+use crate::engine::work::{AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification};
 use crate::routing::Tier;
 use crate::skills::common::{Gates, named};
-use crate::verify::specification::{self, Answer, Examined, Route, Specification};
-use crate::verify::{Check, Proof};
+use crate::verify::{Check, Flags, Proof};
 use crate::words;
 use crate::workspace::{Edit, EditError};
 
 /// A specification, ready to be asked for.
-pub(super) struct Spec {
+pub(super) struct SpecSkill {
     pub(super) brief: Brief,
     pub(super) root: PathBuf,
     /// The arguments that the next call shares with this one.
@@ -33,56 +36,62 @@ pub(super) struct Spec {
 /// Bytes of requirements that a verifier is shown beside the answer.
 const MATERIAL: usize = 16 * 1024;
 
-impl Job for Spec {
-    fn discipline(&self) -> &str {
-        &self.brief.discipline
+impl Skill for SpecSkill {
+    type Params = SpecParams;
+    type Shown = ();
+
+    fn access(asked: &SpecParams) -> Result<Access, RefusedCall> {
+        // What is wrong with the root itself is said when it is opened.
+        if let Ok(root) = Path::new(&asked.project_root).canonicalize() {
+            Target::named(&root, &asked.output(), asked.overwrite)?;
+        }
+        Ok(Access::Edit)
     }
 
-    fn task(&self) -> &str {
-        &self.brief.task
+    async fn prepare(asked: &SpecParams, call: &mut Preparation<'_>) -> Result<PreparedCall<Self>, RefusedCall> {
+        call::prepare(asked, call)
     }
 
-    fn question(&self, tier: &Tier, _: Edits, evidence: &Evidence) -> Question {
-        self.brief.question(tier, evidence)
+    fn ask(&self, tier: &Tier, _: Edits, evidence: &Evidence) -> Result<(Vec<Question>, ()), TierUnfit> {
+        Ok((vec![self.brief.question(tier, evidence)], ()))
     }
 
-    fn check<'a>(&'a self, mut work: Work<'a>) -> BoxFuture<'a, Checked> {
-        Box::pin(async move {
-            let mut gates = Gates::default();
-            let judged = self.judge(&mut work, &mut gates);
-            gates.close(judged)
-        })
+    async fn check(&self, mut work: SubmittedWork<'_>, (): ()) -> Result<AcceptedWork, RefusedWork> {
+        let mut gates = Gates::default();
+        let judged = self.judge(&mut work, &mut gates);
+        gates.close(judged)
     }
 }
 
-impl Spec {
-    fn judge(&self, work: &mut Work<'_>, gates: &mut Gates) -> Result<Held, Failed> {
+impl SpecSkill {
+    fn judge(&self, work: &mut SubmittedWork<'_>, gates: &mut Gates) -> Result<AcceptedWork, RefusedWork> {
         untouched(work, gates)?;
-        let answer = specification::read(&work.reply.body)
+        let answer = specification::read(&work.reply().body)
             .map_err(|check| gates.refuse_with(check.id(), Cause::Rejected, check.detail(), check.detail()))?;
         gates.pass("shape", "the answer has the form asked for");
         match answer {
-            Answer::Questions(questions) => {
-                let check = specification::examine_questions(&questions, &self.brief.requirements);
+            SpecificationAnswer::Questions(questions) => {
+                let (check, flags) = specification::examine_questions(&questions, &self.brief.requirements);
                 gates.all(&[check])?;
-                Ok(self.asks(&questions))
+                Ok(AcceptedWork { flags, ..self.asks(&questions) })
             }
-            Answer::Draft(draft) => {
+            SpecificationAnswer::Draft(draft) => {
                 work.checking("the specification");
-                let Examined { mut checks, specification } = draft.examine(&self.brief.requirements);
+                let ExaminedSpecification { mut checks, flags, specification } =
+                    draft.examine(&self.brief.requirements);
                 gates.all(&checks)?;
                 let spec = specification.expect("all checks held");
                 let document = render::markdown(&spec, &self.brief.requirements);
                 checks.push(self.write(work, gates, &document)?);
                 let proof =
                     Proof::of_checks(checks).map_err(|why| gates.refuse("proof", Cause::Rejected, why.to_string()))?;
-                Ok(self.holds(&spec, document, proof))
+                Ok(AcceptedWork { flags, ..self.holds(&spec, document, proof) })
             }
         }
     }
 
     /// Puts the document in its place and reads it back.
-    fn write(&self, work: &mut Work<'_>, gates: &mut Gates, document: &str) -> Result<Check, Failed> {
+    fn write(&self, work: &mut SubmittedWork<'_>, gates: &mut Gates, document: &str) -> Result<Check, RefusedWork> {
         let path = &self.brief.target.path;
         let name = path.to_string_lossy().into_owned();
         let contents = document.as_bytes().to_vec();
@@ -102,7 +111,7 @@ impl Spec {
             }
             Err(error) => return Err(gates.broken(&error)),
         }
-        let check = specification::written(document.as_bytes(), fs::read(self.root.join(path)));
+        let check = specification::written(document.as_bytes(), fs::read(work.site.files_root().join(path)));
         if !check.passed() {
             return Err(gates.refuse("written", Cause::CannotVerify, format!("{}: {}", named(path), check.detail())));
         }
@@ -110,7 +119,7 @@ impl Spec {
         Ok(check)
     }
 
-    fn holds(&self, spec: &Specification, document: String, proof: Proof) -> Held {
+    fn holds(&self, spec: &Specification, document: String, proof: Proof) -> AcceptedWork {
         let path = &self.brief.target.path;
         let done = if self.brief.target.before == Before::Nothing { "written" } else { "updated" };
         let open = match spec.questions.len() {
@@ -132,14 +141,15 @@ impl Spec {
             next["tool"] = json!("tdd_red");
             next["arguments"]["spec"] = json!(details::task(first));
         }
-        Held {
-            shown: Shown::Proven(proof),
-            keeps: Keeps::Changes,
+        AcceptedWork {
+            verification: Verification::Proven(proof),
+            keeps: KeepPolicy::Changes,
             status: Status::Pass,
             message,
             file_path: self.root.join(path).display().to_string(),
             runner_output: String::new(),
             gates: Vec::new(),
+            flags: Flags::default(),
             details: details::of(spec, &document),
             next,
             exhibit: Exhibit::Words { answer: document, material: self.material() },
@@ -147,7 +157,7 @@ impl Spec {
     }
 
     /// Too vague: the questions are the answer, and nothing is written.
-    fn asks(&self, questions: &[specification::Question]) -> Held {
+    fn asks(&self, questions: &[specification::OpenQuestion]) -> AcceptedWork {
         let listed: Vec<String> = questions
             .iter()
             .enumerate()
@@ -166,14 +176,17 @@ impl Spec {
                 format!("these {} questions", questions.len())
             },
         );
-        Held {
-            shown: Shown::Unproven { why: String::from("questions are no specification; nothing was written") },
-            keeps: Keeps::Nothing,
+        AcceptedWork {
+            verification: Verification::Unproven {
+                why: String::from("questions are no specification; nothing was written"),
+            },
+            keeps: KeepPolicy::Nothing,
             status: Status::Error,
             message,
             file_path: String::new(),
             runner_output: String::new(),
             gates: Vec::new(),
+            flags: Flags::default(),
             details: details::of_questions(questions, &self.brief.requirements),
             next: Value::Null,
             exhibit: Exhibit::Words {
@@ -190,7 +203,7 @@ impl Spec {
 
 /// The requirements that no criterion answers, so that nobody thinks that all of them will be built.
 fn unanswered(spec: &Specification) -> String {
-    let without = |is: fn(&Route) -> bool| {
+    let without = |is: fn(&RequirementRoute) -> bool| {
         let routes = spec.requirement_map.iter().filter(|route| route.criteria.is_empty() && is(route));
         routes.map(|route| route.requirement.as_str()).collect::<Vec<_>>()
     };
@@ -204,7 +217,7 @@ fn unanswered(spec: &Specification) -> String {
 }
 
 /// The server writes; an agent that did is not believed in anything else either.
-fn untouched(work: &Work<'_>, gates: &mut Gates) -> Result<(), Failed> {
+fn untouched(work: &SubmittedWork<'_>, gates: &mut Gates) -> Result<(), RefusedWork> {
     let changed: Vec<String> = work.changed.changes.iter().map(|change| named(&change.path)).collect();
     if work.edits == Edits::InPlace && !changed.is_empty() {
         let shown = changed.iter().take(8).cloned().collect::<Vec<_>>().join(", ");

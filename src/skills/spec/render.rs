@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use crate::verify::specification::{Requirements, Specification, Test};
+use crate::answers::specification::{CriterionTest, RequirementItems, Specification};
 use crate::words;
 
 /// The headings, in order; the last only where there are questions.
@@ -22,7 +22,7 @@ pub(super) const SECTIONS: [&str; 8] = [
 const REQUIREMENT: usize = 400;
 
 /// The specification as Markdown.
-pub(super) fn markdown(spec: &Specification, requirements: &Requirements) -> String {
+pub(super) fn markdown(spec: &Specification, requirements: &RequirementItems) -> String {
     let mut out = String::from("# Specification\n");
     let mut section = |n: usize, lines: String| {
         let _ = write!(out, "\n## {}\n\n{lines}", SECTIONS[n]);
@@ -59,14 +59,14 @@ fn numbered(lines: impl Iterator<Item = String>) -> String {
     lines.enumerate().map(|(n, line)| format!("{}. {line}\n", n + 1)).collect()
 }
 
-fn test(test: &Test) -> String {
+fn test(test: &CriterionTest) -> String {
     match test {
-        Test::Command(command) => format!("{} succeeds", code(command)),
-        Test::Number { metric, comparison, value, unit } => {
+        CriterionTest::Command(command) => format!("{} succeeds", code(command)),
+        CriterionTest::Number { metric, comparison, value, unit } => {
             let comparison = inline(&comparison.to_string());
             format!("{} {comparison} {} {}", inline(metric), inline(value), inline(unit))
         }
-        Test::Scenario { given, when, then } => {
+        CriterionTest::Scenario { given, when, then } => {
             format!("*Given* {} *when* {} *then* {}", inline(given), inline(when), inline(then))
         }
     }

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::engine::run::Early;
 use crate::engine::site::Site;
+use crate::engine::skill::RefusedCall;
 use crate::skills::common::{inside, named};
 use crate::verify::sealed::{Role, role};
 use crate::words;
@@ -30,8 +30,8 @@ const MOST: usize = 64 * 1024;
 
 impl Target {
     /// By name alone: what can be refused without holding the project.
-    pub(super) fn named(root: &Path, given: &str, overwrite: bool) -> Result<PathBuf, Early> {
-        let refused = |why: String| Early::error(format!("output_path: {why}"));
+    pub(super) fn named(root: &Path, given: &str, overwrite: bool) -> Result<PathBuf, RefusedCall> {
+        let refused = |why: String| RefusedCall::error(format!("output_path: {why}"));
         let path = inside(root, given).map_err(refused)?;
         if !path.extension().is_some_and(|e| e.eq_ignore_ascii_case("md")) {
             return Err(refused(format!("`{}` is no Markdown file; end it in `.md`", words::plain(given))));
@@ -62,10 +62,10 @@ impl Target {
     }
 
     /// Under the lock: whether the snapshot would let it be written, and what it says now.
-    pub(super) fn held(site: &mut Site, path: PathBuf) -> Result<Self, Early> {
+    pub(super) fn held(site: &mut Site, path: PathBuf) -> Result<Self, RefusedCall> {
         let root = site.root().to_owned();
-        let armed = site.armed().map_err(Early::error)?;
-        let refused = |e| Early::error(format!("output_path: {e}"));
+        let armed = site.armed().map_err(RefusedCall::error)?;
+        let refused = |e| RefusedCall::error(format!("output_path: {e}"));
         armed.may_write(&path.to_string_lossy()).map_err(refused)?;
         let before = match fs::symlink_metadata(root.join(&path)) {
             Err(_) => Before::Nothing,

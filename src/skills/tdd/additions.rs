@@ -1,11 +1,9 @@
 //! What was added to a file: which lines, how many tests, and what deserves a second look.
 
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
+use std::path::Path;
 
-use regex::Regex;
-
-use crate::verify::Ecosystem;
+use crate::languages::{Definition, DefinitionKind, Language};
 use crate::words::diff::Diff;
 
 /// The lines of the newer text that are new, from 1, and the older lines that are gone.
@@ -32,48 +30,27 @@ impl Lines {
 }
 
 /// The names of the tests that a source declares, for runs that cannot tell because nothing was built.
-pub(super) fn declared(ecosystem: Option<Ecosystem>, source: &str) -> BTreeSet<String> {
-    static RUST: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"#\[(?:[a-z_]+::)?(?:test|rstest|test_case)(?:\([^\]]*\))?\](?s:.)*?\bfn\s+([A-Za-z0-9_]+)")
-    });
-    static GO: LazyLock<Regex> = LazyLock::new(|| pattern(r"(?m)^func\s+((?:Test|Fuzz|Example)[A-Za-z0-9_]*)\s*\("));
-    static ELIXIR: LazyLock<Regex> = LazyLock::new(|| pattern(r#"(?m)^\s*test\s*\(?"([^"]+)""#));
-    let pattern = match ecosystem {
-        Some(Ecosystem::Rust) => &RUST,
-        Some(Ecosystem::Go) => &GO,
-        Some(Ecosystem::Elixir) => &ELIXIR,
-        _ => return BTreeSet::new(),
-    };
-    pattern.captures_iter(source).filter_map(|c| Some(c.get(1)?.as_str().to_owned())).collect()
+pub(super) fn declared(language: Option<&'static Language>, path: &Path, source: &str) -> BTreeSet<String> {
+    let Some(tree) = language.and_then(|language| language.parse(path, source)) else { return BTreeSet::new() };
+    let tests = tree.matches(|q| &q.tests);
+    tests.iter().filter(|m| m.get("test").is_some()).filter_map(|m| Some(m.get("name")?.text.to_owned())).collect()
 }
 
-/// Things that code outside can name, added by these lines.
-pub(super) fn public_items(ecosystem: Option<Ecosystem>, added: &[&str]) -> Vec<String> {
-    static RUST: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(r"^\s*pub\s+(?:const\s+|async\s+|unsafe\s+)*(?:fn|struct|enum|trait|const|static|type|mod)\s+(\w+)")
-    });
-    static GO: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"^(?:func\s+(?:\([^)]*\)\s*)?|type\s+|var\s+|const\s+)([A-Z]\w*)"));
-    static PYTHON: LazyLock<Regex> = LazyLock::new(|| pattern(r"^(?:async\s+)?(?:def|class)\s+([A-Za-z]\w*)"));
-    static NODE: LazyLock<Regex> = LazyLock::new(|| {
-        pattern(
-            r"^\s*(?:export\s+(?:default\s+)?(?:async\s+)?(?:function|class|const|let)\s+|(?:module\.)?exports\.)(\w+)",
-        )
-    });
-    static DEF: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*(?:def|defmodule|class|module)\s+([\w.?!]+)"));
-    let pattern = match ecosystem {
-        Some(Ecosystem::Rust) => &RUST,
-        Some(Ecosystem::Go) => &GO,
-        Some(Ecosystem::Python) => &PYTHON,
-        Some(Ecosystem::Node) => &NODE,
-        Some(Ecosystem::Ruby | Ecosystem::Elixir) => &DEF,
-        None => return Vec::new(),
+/// Things that code outside can name, of those that a file defines on these lines; on any line, if none are given.
+pub(super) fn public_items(
+    language: Option<&'static Language>,
+    path: &Path,
+    source: &str,
+    lines: Option<&BTreeSet<usize>>,
+) -> Vec<String> {
+    let Some((language, tree)) = language.and_then(|l| Some((l, l.parse(path, source)?))) else { return Vec::new() };
+    let text: Vec<&str> = source.lines().collect();
+    let meant = |d: &Definition| {
+        d.kind != DefinitionKind::Extension
+            && lines.is_none_or(|lines| lines.contains(&(d.at + 1)))
+            && language.is_public(d, text.get(d.at).copied().unwrap_or_default())
     };
-    added.iter().filter_map(|line| Some(pattern.captures(line)?.get(1)?.as_str().to_owned())).collect()
-}
-
-fn pattern(text: &str) -> Regex {
-    Regex::new(text).expect("a pattern that the tests below compile")
+    tree.definitions().into_iter().filter(meant).map(|d| d.name).collect()
 }
 
 #[cfg(test)]
@@ -82,17 +59,40 @@ mod tests {
 
     #[test]
     fn declared_tests_are_found_by_name() {
-        let rust = "#[test]\nfn adds() {}\n#[tokio::test]\nasync fn waits() {}\nfn helper() {}";
-        assert_eq!(declared(Some(Ecosystem::Rust), rust).into_iter().collect::<Vec<_>>(), ["adds", "waits"]);
-        let go = "func TestAdd(t *testing.T) {}\nfunc helper() {}";
-        assert_eq!(declared(Some(Ecosystem::Go), go).into_iter().collect::<Vec<_>>(), ["TestAdd"]);
-        assert_eq!(declared(Some(Ecosystem::Elixir), "  test \"adds\" do").len(), 1);
+        for (file, source, expected) in [
+            (
+                "a.rs",
+                "#[test]\nfn adds() {}\n#[tokio::test]\n#[ignore]\nasync fn waits() {}\nfn helper() {} // #[test] fn no() {}",
+                vec!["adds", "waits"],
+            ),
+            ("a_test.go", "package a\nfunc TestAdd(t *testing.T) {}\nfunc helper() {}", vec!["TestAdd"]),
+            ("a_test.exs", "  test \"adds\" do\n  end", vec!["adds"]),
+            ("a_test.cpp", "TEST(S, Adds) {}\nTEST_CASE(\"halves\") {}\nint f() { return 1; }", vec!["Adds", "halves"]),
+            (
+                "ATest.java",
+                "class ATest { @Test(timeout = 3) public void adds() {} @org.junit.Test void b() {} void c() {} }",
+                vec!["adds", "b"],
+            ),
+            ("test_a.py", "def test_adds():\n    pass\ndef helper(): pass", vec!["test_adds"]),
+        ] {
+            let language = Language::of_path(Path::new(file));
+            assert_eq!(declared(language, Path::new(file), source).into_iter().collect::<Vec<_>>(), expected, "{file}");
+        }
     }
 
     #[test]
     fn public_items_are_named() {
-        assert_eq!(public_items(Some(Ecosystem::Rust), &["pub fn add() {", "fn b() {", "pub(crate) fn c()"]), ["add"]);
-        assert_eq!(public_items(Some(Ecosystem::Go), &["func Add(a int) int {", "func b() {"]), ["Add"]);
-        assert_eq!(public_items(Some(Ecosystem::Python), &["def add(a):", "    def inner():", "def _x():"]), ["add"]);
+        for (file, source, expected) in [
+            ("a.rs", "pub fn add() {}\nfn b() {}\npub(crate) fn c() {}\nimpl A {}", vec!["add"]),
+            ("a.go", "package a\nfunc Add(a int) int { return 1 }\nfunc b() {}", vec!["Add"]),
+            ("a.py", "def add(a):\n    def inner(): pass\ndef _x(): pass", vec!["add"]),
+            ("a.js", "exports.add = () => 1;\nfunction b() {}", vec!["add"]),
+        ] {
+            let language = Language::of_path(Path::new(file));
+            assert_eq!(public_items(language, Path::new(file), source, None), expected, "{file}");
+        }
+        let second = BTreeSet::from([2]);
+        let source = "pub fn a() {}\npub fn b() {}\n";
+        assert_eq!(public_items(Language::of_path(Path::new("a.rs")), Path::new("a.rs"), source, Some(&second)), ["b"]);
     }
 }

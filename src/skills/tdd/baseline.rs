@@ -1,26 +1,25 @@
-//! Before any model is asked: the project is locked and armed, its tests are found and run once. What is true then is
+//! Before any model is asked: the tests of the armed project are found and run once. What is true then is
 //! what every later run is compared with. A project that no model could help with ends here, with the remedy.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use tokio_util::sync::CancellationToken;
-
-use super::memory::{Digests, digests};
+use super::door::AnswerDoor;
+use super::memory::{Digests, Memory, digests, files_key};
+use super::params::AllowedDependencies;
 use crate::engine::Status;
-use crate::engine::event::{Event, Teller};
-use crate::engine::run::Early;
 use crate::engine::site::{Site, SiteError};
-use crate::process::environment;
-use crate::routing::{Route, Routing};
-use crate::server::App;
-use crate::skills::common::{caps, inside};
+use crate::engine::skill::{Preparation, RefusedCall};
+use crate::languages::Language;
+use crate::skills::common::inside;
 use crate::verify::sealed::role;
-use crate::verify::{self, Bench, Ecosystem, Origin, Outcome, OutcomeKey, Suite, TestRun};
+use crate::verify::{
+    self, Bench, DetectRequest, Origin, Outcome, OutcomeKey, Recheck, Suite, TestName, TestRun, dependency_file,
+};
 use crate::words;
-use crate::workspace::{Mode, Workspace};
 
 /// Bytes of test output in a result.
 pub(super) const SHOWN: usize = 3_000;
@@ -30,6 +29,8 @@ pub(super) const SHOWN: usize = 3_000;
 pub(super) struct Ground {
     /// Canonical.
     pub(super) root: PathBuf,
+    /// Where this process finds its files as they are in the work so far.
+    pub(super) files: PathBuf,
     pub(super) suite: Suite,
     bench: Bench,
     /// The tests as they were before anybody touched anything.
@@ -45,17 +46,150 @@ pub(super) struct Ground {
     pub(super) since: SystemTime,
     pub(super) tests: Digests,
     pub(super) sealed: usize,
+    /// Every file as it was, by the digest of its bytes.
+    digests_before: BTreeMap<PathBuf, [u8; 32]>,
+    /// Which new dependencies the caller allows.
+    pub(super) dependencies: AllowedDependencies,
     /// What the command itself starts, relative to the root.
     scripts: BTreeSet<PathBuf>,
+    /// How often a red and a green are run before they are believed.
+    pub(super) repeat: u32,
+    /// What failed in the first run and passed in another one of the same files.
+    pub(super) flaky: BTreeSet<TestName>,
+    /// Where answers come in.
+    pub(super) door: AnswerDoor,
+}
+
+/// What the caller says about the tests.
+pub(super) struct TestsAsked<'a> {
+    pub(super) test_cmd: Option<&'a str>,
+    pub(super) test_report: Option<&'a str>,
+    pub(super) dependencies: AllowedDependencies,
 }
 
 impl Ground {
-    pub(super) fn ecosystem(&self) -> Option<Ecosystem> {
+    /// Finds the tests of an armed project and runs them once. `near` is a file near those that are meant.
+    pub(super) async fn survey(
+        call: &mut Preparation<'_>,
+        memory: &Memory,
+        near: Option<&str>,
+        asked: &TestsAsked<'_>,
+    ) -> Result<Self, RefusedCall> {
+        let root = call.root().to_owned();
+        let near = near.map(|near| inside(&root, split(&root, near).0)).transpose().map_err(RefusedCall::error)?;
+        let mut bench = call.bench();
+        let request = DetectRequest {
+            root: &root,
+            near: near.as_deref(),
+            test_cmd: asked.test_cmd,
+            test_report: asked.test_report,
+            path: bench.env.get(OsStr::new("PATH")).map(OsString::as_os_str),
+        };
+        let suite = request.detect().map_err(RefusedCall::error)?;
+        let armed = call.site.armed().map_err(RefusedCall::error)?;
+        let sealed = armed.files().filter(|(path, _)| role(suite.ecosystem(), path).is_sealed()).count();
+        let tests = digests(suite.ecosystem(), armed.files());
+        let digests_before: BTreeMap<PathBuf, [u8; 32]> =
+            armed.files().map(|(path, hash)| (path.to_owned(), hash)).collect();
+        let key = OutcomeKey::new(&armed.digest(), &suite, &bench.env);
+        // An accepted call knows what its own last run showed, of the files as it left them.
+        let left = files_key(&digests_before, &suite, &bench.env);
+        let known = memory.outcomes.known(&key).or_else(|| memory.outcomes.known(&left));
+        let (run, origin, by_products) = if let Some(known) = known {
+            call.doing(format!("`{}` was run on the very same files before", suite.command()));
+            (known, Origin::Known, Vec::new())
+        } else {
+            call.doing(format!("running `{}` before anything is changed", suite.command()));
+            let mut guarded = Bench { guard: call.site.guard().map_err(RefusedCall::error)?, ..bench.clone() };
+            let run = verify::run_first(&suite, &mut guarded, call.stop).await;
+            bench.walls.network = guarded.walls.network;
+            drop(guarded);
+            let by_products = call.site.armed().and_then(|a| Ok(a.mark_by_products()?)).map_err(RefusedCall::error)?;
+            // What a run writes is known only from running it.
+            if by_products.is_empty() && bench.walls.network.is_none() {
+                memory.outcomes.keep(key, &run);
+            }
+            (run, Origin::Ran, by_products)
+        };
+        call.noted(format!("before: {} ({:.1} s)", run.sentence(), run.took().as_secs_f64()));
+        says_something(&run)?;
+        let ecosystem = suite.ecosystem();
+        let files = call.site.files_root();
+        let lock_files = by_products
+            .iter()
+            .filter(|path| role(ecosystem, path).is_sealed())
+            .filter_map(|path| Some((path.clone(), blake3::hash(&fs::read(files.join(path)).ok()?))))
+            .collect();
+        let since = SystemTime::now();
+        let changes = call.site.changes().map_err(RefusedCall::error)?;
+        let unprotected = changes.unprotected.into_iter().map(|u| u.path).collect();
+        let below = |path: PathBuf| Some(path.canonicalize().ok()?.strip_prefix(&root).ok()?.to_owned());
+        let scripts = suite.scripts().into_iter().filter_map(below).collect();
+        Ok(Self {
+            root,
+            files,
+            suite,
+            bench,
+            run,
+            origin,
+            by_products,
+            lock_files,
+            unprotected,
+            since,
+            tests,
+            sealed,
+            digests_before,
+            dependencies: asked.dependencies.clone(),
+            scripts,
+            repeat: call.routing().verify.repeat,
+            flaky: BTreeSet::new(),
+            door: AnswerDoor::default(),
+        })
+    }
+
+    pub(super) fn ecosystem(&self) -> Option<&'static Language> {
         self.suite.ecosystem()
+    }
+
+    /// As it is before anybody guards what is run.
+    pub(super) fn bench_alone(&self) -> Bench {
+        self.bench.clone()
     }
 
     pub(super) fn bench(&self, site: &mut Site) -> Result<Bench, SiteError> {
         Ok(Bench { guard: site.guard()?, ..self.bench.clone() })
+    }
+
+    /// How this run is made again, should the project change before the work is written.
+    pub(super) fn recheck(&self, accepted: &TestRun, failing: Vec<TestName>) -> Recheck {
+        let (suite, bench) = (self.suite.clone(), self.bench.clone());
+        Recheck { suite, bench, accepted: accepted.clone(), failing }
+    }
+
+    /// What an outcome of the files as they are now would be remembered by.
+    pub(super) fn key_now(&self, site: &mut Site) -> Result<OutcomeKey, SiteError> {
+        let mut files = self.digests_before.clone();
+        let now = site.changes()?;
+        // What the tests wrote in place stays with the change, and is there when the project is looked at again.
+        let stays = site.is_in_place();
+        let written = now.by_products.into_iter().map(|b| b.path).filter(|_| stays);
+        for path in now.changes.into_iter().map(|c| c.path).chain(written) {
+            match fs::read(self.files.join(&path)) {
+                Ok(bytes) => drop(files.insert(path, *blake3::hash(&bytes).as_bytes())),
+                Err(_) => drop(files.remove(&path)),
+            }
+        }
+        Ok(files_key(&files, &self.suite, &self.bench.env))
+    }
+
+    /// Is this a manifest or lock file that the caller lets grow?
+    pub(super) fn may_grow(&self, path: &Path) -> bool {
+        self.dependencies.any() && dependency_file(path).is_some()
+    }
+
+    /// Was this file there before the call?
+    pub(super) fn had(&self, path: &Path) -> bool {
+        self.digests_before.contains_key(path) || self.by_products.iter().any(|known| known == path)
     }
 
     /// Is this what the tests are started by?
@@ -70,103 +204,15 @@ impl Ground {
     }
 }
 
-/// What a call brings to the preparation.
-pub(super) struct Plan<'a> {
-    pub(super) app: &'a App,
-    pub(super) routing: &'a Routing,
-    pub(super) route: &'a Route,
-    pub(super) root: &'a str,
-    /// A file near the tests that are meant.
-    pub(super) near: Option<&'a str>,
-    pub(super) test_cmd: Option<&'a str>,
-    pub(super) teller: &'a Teller<'a>,
-    pub(super) stop: &'a CancellationToken,
-}
-
-impl Plan<'_> {
-    /// Locks, arms, finds the tests and runs them once.
-    pub(super) async fn prepare(&self) -> Result<(Site, Ground), Early> {
-        let doing = |what: String| self.teller.tell(Event::Doing { what });
-        let state = self.app.state().map_err(Early::error)?;
-        let workspace = Workspace::open(Path::new(self.root), caps(self.routing), &state).map_err(Early::error)?;
-        let root = workspace.root().to_owned();
-        let near = self.near.map(|near| inside(&root, split(&root, near).0)).transpose().map_err(Early::error)?;
-        let suite = verify::detect(&root, near.as_deref(), self.test_cmd).map_err(Early::error)?;
-        let skill = &self.route.skill;
-        let lease = workspace
-            .lock(Mode::Exclusive, skill, self.route.limits.lock_wait, self.stop)
-            .await
-            .map_err(Early::error)?;
-        let mut site = Site::arm(lease, self.app.launcher()).await.map_err(Early::error)?;
-        let (sealed, tests, files) = {
-            let armed = site.armed().map_err(Early::error)?;
-            let sealed = armed.files().filter(|(path, _)| role(suite.ecosystem(), path).is_sealed()).count();
-            (sealed, digests(suite.ecosystem(), armed.files()), armed.files().count())
-        };
-        let unprotected = site.armed().map_err(Early::error)?.unprotected().len();
-        self.teller.tell(Event::Armed { files, unprotected });
-        let keys: Vec<String> = self.routing.backends.values().filter_map(|b| b.api_key_env.clone()).collect();
-        let bench = Bench {
-            launcher: self.app.launcher().clone(),
-            env: environment::tests(self.app.env().vars().clone(), &keys, &self.routing.env_pass),
-            limit: self.route.limits.tests,
-            guard: None,
-        };
-        let outcomes = &self.app.memory().outcomes;
-        let key = OutcomeKey::new(&site.armed().map_err(Early::error)?.digest(), &suite, &bench.env);
-        let (run, origin, by_products) = if let Some(known) = outcomes.baseline(&key) {
-            doing(format!("`{}` was run on the very same files before", suite.command()));
-            (known.run().clone(), known.origin(), Vec::new())
-        } else {
-            doing(format!("running `{}` before anything is changed", suite.command()));
-            let guarded = Bench { guard: site.guard().map_err(Early::error)?, ..bench.clone() };
-            let run = suite.run(&guarded, self.stop).await;
-            drop(guarded);
-            let by_products = site.armed().and_then(|a| Ok(a.mark_by_products()?)).map_err(Early::error)?;
-            // What a run writes is known only from running it.
-            if by_products.is_empty() {
-                outcomes.keep(key, &run);
-            }
-            (run, Origin::Ran, by_products)
-        };
-        doing(format!("before: {}", run.sentence()));
-        says_something(&run)?;
-        let ecosystem = suite.ecosystem();
-        let lock_files = by_products
-            .iter()
-            .filter(|path| role(ecosystem, path).is_sealed())
-            .filter_map(|path| Some((path.clone(), blake3::hash(&fs::read(root.join(path)).ok()?))))
-            .collect();
-        let since = SystemTime::now();
-        let changes = site.changes().map_err(Early::error)?;
-        let unprotected = changes.unprotected.into_iter().map(|u| u.path).collect();
-        let below = |path: PathBuf| Some(path.canonicalize().ok()?.strip_prefix(&root).ok()?.to_owned());
-        let scripts = suite.scripts().into_iter().filter_map(below).collect();
-        let ground = Ground {
-            root,
-            suite,
-            bench,
-            run,
-            origin,
-            by_products,
-            lock_files,
-            unprotected,
-            since,
-            tests,
-            sealed,
-            scripts,
-        };
-        Ok((site, ground))
-    }
-}
-
-/// Runs that say nothing about the code end the call: no model can mend them.
-fn says_something(run: &TestRun) -> Result<(), Early> {
+/// Runs that say nothing about the code end the call: no model can fix them.
+fn says_something(run: &TestRun) -> Result<(), RefusedCall> {
     let remedy = match run.outcome() {
         Outcome::Passed | Outcome::Failed | Outcome::NoTests | Outcome::DidNotBuild { .. } => return Ok(()),
         // Its sentence ends with the remedy.
         Outcome::CouldNotRun { .. } => "",
-        Outcome::TimedOut { .. } => "; raise `limits.tests_s` or name a narrower `test_cmd`",
+        Outcome::TimedOut { .. } => {
+            "; raise `limits.tests_s`, or name a `test_cmd` that is narrower, or that ends at all if this one waits or serves"
+        }
         Outcome::Unclear { .. } | Outcome::Killed { .. } => "; run it by hand, or name another `test_cmd`",
         Outcome::Cancelled => "",
     };
@@ -174,8 +220,8 @@ fn says_something(run: &TestRun) -> Result<(), Early> {
 }
 
 /// An error before any model was asked, with what the tests printed.
-pub(super) fn refused(run: &TestRun, message: String) -> Early {
-    Early {
+pub(super) fn refused(run: &TestRun, message: String) -> RefusedCall {
+    RefusedCall {
         status: Status::Error,
         message,
         runner_output: words::cut_middle(run.output(), SHOWN).into_owned(),

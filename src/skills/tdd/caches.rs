@@ -3,19 +3,16 @@
 //! time that nobody can set.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Packages live in these, wherever they are in a project.
-const INSTALLED: &[&str] = &["node_modules", ".venv", "venv", "site-packages", "vendor", "deps"];
+use crate::languages::{CompiledDir, LANGUAGES, is_built_dir, is_installed_dir};
+
 /// Tools write into these while they work.
 const WORKING: &[&str] = &[".cache", ".vite", ".vitest", "__pycache__", ".package-lock.json"];
-/// Where mix puts what it compiles.
-const MIX: &str = "_build";
-/// Nobody's source.
-const BUILT: &[&str] = &["target", MIX, "__pycache__"];
 /// Names told; the rest is as bad.
 const TOLD: usize = 5;
 
@@ -26,37 +23,53 @@ pub(super) fn forget_bytecode(root: &Path) {
             let _ = fs::remove_dir_all(path);
             return Into::Skip;
         }
-        if INSTALLED.contains(&name) || name == ".git" { Into::Skip } else { Into::Enter }
+        if is_installed_dir(name) || name == ".git" { Into::Skip } else { Into::Enter }
     });
 }
 
-/// Is this where mix puts what it compiles? Other tools have directories of that name too.
+/// Is this where a tool puts what it compiles of the project? Directories of that name may be something else.
 pub(super) fn is_compiled(root: &Path, dir: &Path) -> bool {
-    dir.file_name().is_some_and(|name| name == MIX) && root.join(dir).with_file_name("mix.exs").is_file()
+    compiled_dir(root, dir).is_some()
 }
 
-/// Removes what mix compiled of the project itself: it is believed as long as its source has the same time and size.
-/// Dependencies stay if the directory was `known` before; they have their sources in `deps`.
+fn compiled_dir(root: &Path, dir: &Path) -> Option<&'static CompiledDir> {
+    let all = LANGUAGES.iter().flat_map(|language| language.compiled_dirs);
+    let is_meant = |known: &&CompiledDir| {
+        dir.file_name().is_some_and(|name| name == known.name) && root.join(dir).with_file_name(known.beside).is_file()
+    };
+    all.into_iter().find(is_meant)
+}
+
+/// Removes what was compiled of the project itself: tools believe it as long as the times of files fit. Of a directory
+/// that was `known` before, what tools cannot make again stays.
 pub(super) fn forget_compiled<'a>(
     root: &Path,
     unprotected: impl IntoIterator<Item = &'a Path>,
     known: &BTreeSet<PathBuf>,
 ) {
-    for dir in unprotected.into_iter().filter(|dir| is_compiled(root, dir)) {
+    for (dir, kind) in unprotected.into_iter().filter_map(|dir| Some((dir, compiled_dir(root, dir)?))) {
         if known.contains(dir) {
-            forget_own(&root.join(dir));
+            forget_own(&root.join(dir), kind);
         } else {
             let _ = fs::remove_dir_all(root.join(dir));
         }
     }
 }
 
-fn forget_own(build: &Path) {
+fn forget_own(build: &Path, kind: &CompiledDir) {
     let names = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten().collect::<Vec<_>>();
-    let fetched: Vec<_> = names(&build.with_file_name("deps")).iter().map(fs::DirEntry::file_name).collect();
-    for app in names(build).iter().flat_map(|stage| names(&stage.path().join("lib"))) {
-        if !fetched.contains(&app.file_name()) && app.file_type().is_ok_and(|t| t.is_dir()) {
-            let _ = fs::remove_dir_all(app.path());
+    let fetched = kind.fetched.map(|dir| names(&build.with_file_name(dir))).unwrap_or_default();
+    let fetched: Vec<_> = fetched.iter().map(fs::DirEntry::file_name).collect();
+    for pattern in kind.own {
+        let mut found = vec![build.to_owned()];
+        for part in pattern.split('/') {
+            let inside = |dir: &PathBuf| names(dir).into_iter().filter(|e| part == "*" || e.file_name() == part);
+            found = found.iter().flat_map(inside).map(|entry| entry.path()).collect();
+        }
+        let stays = |name: &OsStr| fetched.iter().any(|f| f == name) || kind.kept.iter().any(|k| name == *k);
+        for path in found.iter().filter(|path| !path.file_name().is_some_and(stays)) {
+            let is_dir = path.symlink_metadata().is_ok_and(|m| m.is_dir());
+            let _ = if is_dir { fs::remove_dir_all(path) } else { fs::remove_file(path) };
         }
     }
 }
@@ -67,7 +80,7 @@ pub(super) fn renew(root: &Path, since: SystemTime) {
     let after = since.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     let now = SystemTime::now();
     walk(root, &mut |path, name, meta| {
-        if INSTALLED.contains(&name) || BUILT.contains(&name) || name == ".git" {
+        if is_installed_dir(name) || is_built_dir(name) || name == ".git" {
             return Into::Skip;
         }
         let written = (meta.ctime(), meta.ctime_nsec()) > (whole(after), i64::from(after.subsec_nanos()));
@@ -87,7 +100,7 @@ pub(super) fn installed_since(root: &Path, since: SystemTime) -> Vec<PathBuf> {
             return Into::Skip;
         }
         let below = path.strip_prefix(root).unwrap_or(path);
-        let installed = below.components().any(|c| INSTALLED.iter().any(|i| c.as_os_str() == *i));
+        let installed = below.components().any(|c| c.as_os_str().to_str().is_some_and(is_installed_dir));
         let changed = (meta.ctime(), meta.ctime_nsec()) > (whole(since), i64::from(since.subsec_nanos()));
         if installed && changed && !meta.is_dir() {
             found.push(below.to_owned());
@@ -135,14 +148,14 @@ mod tests {
         assert_eq!(file.metadata().and_then(|m| m.modified()).expect("a time"), old, "nobody wrote it since");
         renew(root, old + Duration::from_secs(1));
         assert!(file.metadata().and_then(|m| m.modified()).expect("a time") > old);
-        let build = Path::new(MIX);
+        let build = Path::new("_build");
         forget_compiled(root, [build], &BTreeSet::new());
-        assert!(root.join(MIX).exists(), "without a mix.exs it is somebody else's");
+        assert!(root.join(build).exists(), "without a mix.exs it is somebody else's");
         fs::write(root.join("mix.exs"), "").expect("written");
         forget_compiled(root, [build], &BTreeSet::from([build.to_owned()]));
         assert!(!root.join("_build/test/lib/a").exists() && root.join("_build/test/lib/b/ebin/B.beam").exists());
         forget_compiled(root, [build], &BTreeSet::new());
-        assert!(!root.join(MIX).exists(), "nobody knows what is in it");
+        assert!(!root.join(build).exists(), "nobody knows what is in it");
     }
 
     #[test]

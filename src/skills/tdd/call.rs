@@ -1,30 +1,32 @@
-//! One call of one phase: settings, route, preparation, walk, result.
+//! The way into one phase: its arguments, the tests run once, and what a worker is told.
 
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
-use super::baseline::{Ground, Plan, split};
+use super::baseline::{Ground, TestsAsked, split};
 use super::brief::Brief;
 use super::green::{Green, TestFile};
 use super::job::{Phase, Tdd};
-use super::memory::Pending;
+use super::memory::{Memory, Pending};
 use super::params::{Asked, Goal};
 use super::red::Red;
 use super::refactor::Refactor;
-use crate::engine::event::Teller;
-use crate::engine::job::Job;
+use super::repeat;
+use super::reply_form::ReplyTexts;
+use crate::engine;
+use crate::engine::call::{CallRequest, CycleTies};
+use crate::engine::event::Listener;
 use crate::engine::result::{CallResult, Status};
-use crate::engine::run::{Early, run as walk};
-use crate::engine::site::Site;
+use crate::engine::skill::{DryRunPlan, Preparation, PreparedCall, RefusedCall};
 use crate::prompts::{Prompt, prompt};
 use crate::server::{App, Call};
-use crate::skills::common::{Begun, existing, failed, inside};
-use crate::verify::Outcome;
+use crate::skills::common::{existing, inside};
+use crate::verify::{Outcome, TestRun};
 use crate::words;
-use crate::workspace::Scope;
 
 static RED: Prompt = prompt!("tdd/red");
 static GREEN: Prompt = prompt!("tdd/green");
@@ -32,86 +34,78 @@ static REFACTOR: Prompt = prompt!("tdd/refactor");
 
 /// Answers one call; whatever goes wrong is in the answer.
 pub(super) async fn run(app: &App, asked: Asked, call: &Call) -> CallResult {
-    match begin(app, &asked, call).await {
-        Ok(result) => result,
-        Err(message) => failed(asked.goal.skill(), asked.goal.phase(), Status::Error, message),
-    }
+    run_in_cycle(app, asked, &call.progress, &call.stop, CycleTies::default()).await
 }
 
-async fn begin(app: &App, asked: &Asked, call: &Call) -> Result<CallResult, String> {
+/// The same as one phase of a cycle.
+pub(super) async fn run_in_cycle(
+    app: &App,
+    asked: Asked,
+    listener: &dyn Listener,
+    stop: &CancellationToken,
+    cycle: CycleTies,
+) -> CallResult {
     let (skill, phase) = (asked.goal.skill(), asked.goal.phase());
-    let begun = Begun::new(app, skill, phase, &asked.common, &asked.required())?;
-    let start = Start { begun: &begun, asked, pending: Arc::default() };
-    if asked.common.dry_run {
-        return start.plan_only(call).await;
-    }
-    let result = walk(&begun.means, &begun.route, &begun.request, &call.progress, &call.stop, async |teller| {
-        let (site, tdd) = start.prepare(teller, call).await?;
-        Ok((site, Box::new(tdd) as Box<dyn Job>))
-    })
-    .await;
+    let request = CallRequest::new(skill, phase, asked.common.clone(), &asked.required()).in_cycle(cycle);
+    let params = TddCall { asked, memory: Arc::clone(app.memory()), pending: Arc::default() };
+    let result = engine::call::run::<Tdd>(app, request, &params, listener, stop).await;
     if result.status == Status::Pass {
-        start.pending.settle(app.memory());
+        params.pending.settle(&params.memory);
+        if let Goal::Red { spec, .. } = &params.asked.goal {
+            let root = Path::new(&params.asked.common.project_root);
+            let root = root.canonicalize().unwrap_or_else(|_| root.to_owned());
+            params.memory.keep_spec(root.join(&result.file_path), spec);
+        }
     }
-    Ok(result)
+    result
 }
 
-/// One call on its way to its phase.
-struct Start<'a> {
-    begun: &'a Begun<'a>,
-    asked: &'a Asked,
+/// One phase as it was asked for.
+pub(super) struct TddCall {
+    asked: Asked,
+    /// What earlier calls have seen of the project's tests.
+    memory: Arc<Memory>,
     /// What is worth remembering, should the call end well.
     pending: Arc<Pending>,
 }
 
-impl Start<'_> {
-    async fn prepare(&self, teller: &Teller<'_>, call: &Call) -> Result<(Site, Tdd), Early> {
-        let common = &self.asked.common;
-        let prompt = match &self.asked.goal {
-            Goal::Red { .. } => &RED,
-            Goal::Green { .. } => &GREEN,
-            Goal::Refactor { .. } => &REFACTOR,
+impl TddCall {
+    pub(super) async fn prepare(&self, call: &mut Preparation<'_>) -> Result<PreparedCall<Tdd>, RefusedCall> {
+        let (prompt, near) = match &self.asked.goal {
+            Goal::Red { test_path, .. } => (&RED, test_path.as_deref()),
+            Goal::Green { test_path } => (&GREEN, Some(test_path.as_str())),
+            Goal::Refactor { test_path, .. } => (&REFACTOR, Some(test_path.as_str())),
         };
-        let discipline =
-            prompt.load(self.begun.means.prompts.as_deref()).and_then(|t| t.fill(&[])).map_err(Early::error)?;
-        let near = match &self.asked.goal {
-            Goal::Red { test_path, .. } => test_path.as_deref(),
-            Goal::Green { test_path } | Goal::Refactor { test_path, .. } => Some(test_path.as_str()),
-        };
-        self.paths_exist()?;
-        let plan = Plan {
-            app: self.begun.app,
-            routing: self.begun.routing(),
-            route: &self.begun.route,
-            root: &common.project_root,
-            near,
+        let discipline = call.discipline(prompt)?;
+        let tests = TestsAsked {
             test_cmd: self.asked.test_cmd.as_deref(),
-            teller,
-            stop: &call.stop,
+            test_report: self.asked.test_report.as_deref(),
+            dependencies: self.asked.allow_dependencies.clone(),
         };
-        let (site, ground) = plan.prepare().await?;
-        match self.phase(&ground) {
-            Ok((phase, test)) => {
-                let brief = self.brief(&ground, &phase, test, discipline);
-                Ok((site, Tdd { ground, brief, phase }))
-            }
-            Err(early) => {
-                // What the tests wrote is taken away again; nothing else was touched.
-                site.leave(Scope::Applied).await.map_err(Early::error)?;
-                Err(early)
-            }
+        let mut ground = Ground::survey(call, &self.memory, near, &tests).await?;
+        if matches!(self.asked.goal, Goal::Green { .. }) {
+            ground.flaky = repeat::flaky_reds(&ground, call, ground.repeat).await?;
         }
+        let (phase, test) = self.phase(&ground, call.session)?;
+        let brief = self.brief(&ground, &phase, test, discipline, ReplyTexts::load(call)?);
+        Ok(PreparedCall {
+            discipline: brief.discipline.clone(),
+            task: brief.task.clone(),
+            finding: None,
+            plan: plan(&ground),
+            skill: Tdd { ground, brief, phase },
+        })
     }
 
     /// Wrong paths are told before anything is run.
-    fn paths_exist(&self) -> Result<(), Early> {
+    pub(super) fn check_paths(&self) -> Result<(), RefusedCall> {
         let root = Path::new(&self.asked.common.project_root).canonicalize();
         // What is wrong with the root itself is said when it is opened.
         let Some(root) = root.ok().filter(|root| root.read_dir().is_ok()) else { return Ok(()) };
         match &self.asked.goal {
             Goal::Red { test_path: None, .. } => {}
             Goal::Red { test_path: Some(path), .. } => {
-                inside(&root, path).map_err(|why| Early::error(format!("test_path: {why}")))?;
+                inside(&root, path).map_err(|why| RefusedCall::error(format!("test_path: {why}")))?;
             }
             Goal::Green { test_path } => drop(existing(&root, split(&root, test_path).0, "test_path")?),
             Goal::Refactor { test_path, impl_path } => {
@@ -123,28 +117,38 @@ impl Start<'_> {
     }
 
     /// The phase, and the test in question.
-    fn phase(&self, ground: &Ground) -> Result<(Phase, TestFile), Early> {
+    fn phase(&self, ground: &Ground, session: &str) -> Result<(Phase, TestFile), RefusedCall> {
         let root = &ground.root;
         let test_file = |given: &str| {
             let (path, only) = split(root, given);
             let path = existing(root, path, "test_path")?;
             let source = fs::read(root.join(&path)).map(|b| String::from_utf8_lossy(&b).into_owned());
-            let source = source.map_err(|e| Early::error(format!("test_path: `{}`: {e}", path.display())))?;
-            Ok::<_, Early>(TestFile { path, only: only.map(str::to_owned), source })
+            let source = source.map_err(|e| RefusedCall::error(format!("test_path: `{}`: {e}", path.display())))?;
+            Ok::<_, RefusedCall>(TestFile { path, only: only.map(str::to_owned), source })
         };
         Ok(match &self.asked.goal {
             Goal::Red { test_path, .. } => {
-                let path = test_path.as_deref().map(|given| inside(root, given)).transpose().map_err(Early::error)?;
+                let path =
+                    test_path.as_deref().map(|given| inside(root, given)).transpose().map_err(RefusedCall::error)?;
                 let path = path.unwrap_or_default();
                 let source = fs::read_to_string(root.join(&path)).unwrap_or_default();
                 (
-                    Phase::Red(Red::of(ground, self.next(), Arc::clone(&self.pending))?),
+                    Phase::Red(Red::of(ground, self.next(session), Arc::clone(&self.pending))?),
                     TestFile { path, only: None, source },
                 )
             }
             Goal::Green { test_path } => {
                 let test = test_file(test_path)?;
-                (Phase::Green(Green::of(ground, test.clone(), self.begun.app.memory(), self.next())?), test)
+                (
+                    Phase::Green(Green::of(
+                        ground,
+                        test.clone(),
+                        &self.memory,
+                        self.next(session),
+                        Arc::clone(&self.pending),
+                    )?),
+                    test,
+                )
             }
             Goal::Refactor { test_path, impl_path } => {
                 let test = test_file(test_path)?;
@@ -154,11 +158,12 @@ impl Start<'_> {
         })
     }
 
-    fn brief(&self, ground: &Ground, phase: &Phase, test: TestFile, discipline: String) -> Brief {
+    fn brief(&self, ground: &Ground, phase: &Phase, test: TestFile, discipline: String, replies: ReplyTexts) -> Brief {
         let also = match &self.asked.goal {
             Goal::Refactor { impl_path, .. } => inside(&ground.root, impl_path).into_iter().collect(),
             Goal::Red { .. } | Goal::Green { .. } => Vec::new(),
         };
+        let spec = self.memory.spec(&ground.root.join(&test.path));
         let mut task = format!(
             "phase: {}\nproject_root: {}\ntest_cmd: {}\n",
             self.asked.goal.phase(),
@@ -176,6 +181,9 @@ impl Start<'_> {
             }
             (Goal::Green { test_path }, Phase::Green(green)) => {
                 line("test_path", test_path);
+                if let Some(spec) = &spec {
+                    line("spec", spec);
+                }
                 task += &format!("\nMake {} pass.\n", green.target());
             }
             (Goal::Green { test_path }, _) => line("test_path", test_path),
@@ -188,12 +196,23 @@ impl Start<'_> {
         if let Some(context) = &self.asked.common.context {
             task += &format!("\ncontext: {}\n", words::plain(context));
         }
+        let mut named = match (&self.asked.goal, phase) {
+            (Goal::Red { spec, .. }, _) => spec.clone(),
+            (Goal::Green { .. }, Phase::Green(green)) => format!("{}\n{}", green.target(), spec.unwrap_or_default()),
+            _ => String::new(),
+        };
+        if let Some(context) = &self.asked.common.context {
+            named = format!("{named}\n{context}");
+        }
         Brief {
             discipline,
             task,
-            // What passes has nothing more to say.
-            output: match ground.run.outcome() {
-                Outcome::Passed => ground.run.sentence(),
+            named,
+            // What passes has nothing more to say, and what fails before a test is written has nothing to do with it.
+            output: match (ground.run.outcome(), phase) {
+                (Outcome::Passed, _) => ground.run.sentence(),
+                (Outcome::Failed, Phase::Red(_)) => failing_already(&ground.run),
+                (Outcome::Failed, Phase::Green(green)) => green.told_by(&ground.run),
                 _ => ground.run.output().to_owned(),
             },
             root: ground.root.clone(),
@@ -202,40 +221,52 @@ impl Start<'_> {
             test_source: test.source,
             also,
             argv: ground.suite.argv().to_vec(),
+            replies,
         }
     }
 
     /// The call that usually follows, with what is known of its arguments.
-    fn next(&self) -> Value {
+    fn next(&self, session: &str) -> Value {
         let mut arguments = json!({
             "project_root": self.asked.common.project_root,
-            "session_id": self.begun.session.as_str(),
+            "session_id": session,
         });
         if let Some(command) = &self.asked.test_cmd {
             arguments["test_cmd"] = json!(command);
         }
+        if let Some(pattern) = &self.asked.test_report {
+            arguments["test_report"] = json!(pattern);
+        }
         json!({"tool": "", "arguments": arguments})
     }
+}
 
-    /// The plan, without asking any model. Nothing is logged, and nothing is left behind.
-    async fn plan_only(&self, call: &Call) -> Result<CallResult, String> {
-        let teller = Teller::new(self.asked.goal.skill(), &call.progress);
-        let (site, tdd) = match self.prepare(&teller, call).await {
-            Ok(prepared) => prepared,
-            Err(early) => return Ok(self.begun.refused(early)),
-        };
-        let more = json!({
-            "runner": tdd.ground.suite.runner(),
-            "command": tdd.ground.suite.command(),
-            "because": tdd.ground.suite.because(),
-            "alternatives": tdd.ground.suite.alternatives(),
-            "sealed_files": tdd.ground.sealed,
-            "by_products": tdd.ground.by_products,
-            "baseline": tdd.ground.run.sentence(),
-        });
-        let message = format!("dry run: nothing was asked and nothing changed; {}", tdd.ground.run.sentence());
-        let result = self.begun.plan(&tdd, message, more);
-        site.leave(Scope::Applied).await.map_err(|e| e.to_string())?;
-        Ok(result)
+fn plan(ground: &Ground) -> DryRunPlan {
+    DryRunPlan {
+        message: format!("dry run: nothing was asked and nothing changed; {}", ground.run.sentence()),
+        details: json!({
+            "runner": ground.suite.runner(),
+            "commands": ground.suite.commands(),
+            "notes": ground.suite.notes(),
+            "command": ground.suite.command(),
+            "because": ground.suite.because(),
+            "alternatives": ground.suite.alternatives(),
+            "sealed_files": ground.sealed,
+            "by_products": ground.by_products,
+            "baseline": ground.run.sentence(),
+        }),
     }
+}
+
+/// How the suite stands, and which tests are not the task.
+fn failing_already(run: &TestRun) -> String {
+    const NAMED: usize = 20;
+    let failing: Vec<String> = run.failed().map(|(name, _)| name.to_string()).collect();
+    let more = failing.len().saturating_sub(NAMED);
+    let mut told = format!("{}\nThese fail already and are not the task:\n", run.sentence());
+    failing.iter().take(NAMED).for_each(|name| told += &format!("- {name}\n"));
+    if more > 0 {
+        told += &format!("- and {more} more\n");
+    }
+    told
 }

@@ -6,17 +6,19 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::baseline::{Ground, SHOWN};
-use super::caches;
+use super::{caches, scope};
 use crate::backend::Edits;
-use crate::engine::job::{Failed, Work};
+use crate::engine::Cause;
 use crate::engine::site::{Site, SiteError};
-use crate::engine::{Cause, proposal};
+use crate::engine::work::{RefusedWork, SubmittedWork};
 pub(super) use crate::skills::common::{Gates, named};
 use crate::verify::sealed::{Role, role};
-use crate::verify::{Baseline, Outcome};
-use crate::verify::{Settled, TestRun, run_settled};
+use crate::verify::{Baseline, DependencyFile, Outcome, Settled, TestName, TestRun, dependency_file, run_settled};
 use crate::words;
 use crate::workspace::{Change, ChangeKind, ChangeSet, Edit, EditError, Thing};
+
+/// Flaky tests of one run that are named in the log.
+const FLAKY_NAMED: usize = 20;
 
 /// What a run printed, head and tail.
 pub(super) fn shown(run: &TestRun) -> String {
@@ -30,12 +32,14 @@ pub(super) struct Seen {
     contents: BTreeMap<PathBuf, Option<blake3::Hash>>,
     /// Who else was at work meanwhile.
     pub(super) others: BTreeSet<PathBuf>,
+    /// New test files that came with the code, and were left out.
+    pub(super) left_out: Vec<PathBuf>,
 }
 
 impl Seen {
     /// Files that are there and were changed, with their text before and now.
     pub(super) fn texts(&self, site: &mut Site) -> Result<Vec<Text>, SiteError> {
-        let root = site.root().to_owned();
+        let root = site.files_root();
         let armed = site.armed()?;
         let read = |change: &Change| Text {
             path: change.path.clone(),
@@ -67,24 +71,42 @@ impl Text {
 /// Puts the answer's edits in place, or takes what an agent did. `sealed` says which paths are off limits here, and why.
 pub(super) fn take(
     ground: &Ground,
-    work: &mut Work<'_>,
+    work: &mut SubmittedWork<'_>,
     gates: &mut Gates,
     sealed: &dyn Fn(&Path) -> Result<(), String>,
-) -> Result<Seen, Failed> {
-    let reason = work.reply.body["contradiction"].as_str().map(str::trim).filter(|r| !r.is_empty());
-    if let Some(reason) = reason {
-        return Err(gates.refuse("contradiction", Cause::Contradiction, reason));
-    }
+) -> Result<Seen, RefusedWork> {
     let mut others = BTreeSet::new();
+    let mut left_out = Vec::new();
+    let edits = ground.door.read(work, gates, sealed)?;
     if work.edits == Edits::AsData {
         let already = work.site.changes().map_err(|e| gates.broken(&e))?;
         others = already.changes.iter().map(|c| c.path.clone()).collect();
-        let edits =
-            proposal::edits(&work.reply.body).map_err(|e| gates.refuse("shape", Cause::Rejected, e.to_string()))?;
-        gates.pass("shape", words::count(edits.len(), "edit"));
-        put(work.site, gates, &edits, sealed)?;
+        let root = work.site.files_root();
+        let edits: Vec<Edit> = edits.into_iter().filter(|edit| !changes_nothing(&root, edit)).collect();
+        let is_aside = |edit: &Edit| {
+            let path = Path::new(edit.path().trim_start_matches("./"));
+            scope::is_new_test(ground, path) && sealed(path).is_err()
+        };
+        let (aside, code): (Vec<Edit>, Vec<Edit>) = edits.into_iter().partition(is_aside);
+        // An answer of nothing but tests is no attempt at code.
+        if code.is_empty() {
+            put(work.site, gates, &aside, sealed)?;
+        } else {
+            put(work.site, gates, &code, sealed)?;
+            left_out.extend(aside.iter().map(|edit| PathBuf::from(edit.path().trim_start_matches("./"))));
+        }
     }
-    let now = work.site.changes().map_err(|e| gates.broken(&e))?;
+    let mut now = work.site.changes().map_err(|e| gates.broken(&e))?;
+    if work.edits == Edits::InPlace {
+        left_out = take_out_new_tests(ground, work, gates, &now, sealed)?;
+        if !left_out.is_empty() {
+            now = work.site.changes().map_err(|e| gates.broken(&e))?;
+        }
+    }
+    if !left_out.is_empty() {
+        let names: Vec<String> = left_out.iter().map(|path| named(path)).collect();
+        gates.pass("left_out", format!("{}: new tests are written by `tdd_red`", names.join(", ")));
+    }
     let meddled: Vec<String> = now
         .changes
         .iter()
@@ -96,7 +118,7 @@ pub(super) fn take(
             format!("somebody else changed {} during the call; call again when they are done", meddled.join(", "));
         return Err(gates.refuse("scope", Cause::CannotVerify, why));
     }
-    let mut foul = foul(ground, work.site.root(), &now, work.edits);
+    let mut foul = foul(ground, &work.site.files_root(), &now, work.edits);
     if !foul.is_empty() {
         // Whoever hides a change behind another is told of both.
         let sealed = |c: &&Change| c.thing == Thing::File && c.kind != ChangeKind::Git && sealed(&c.path).is_err();
@@ -105,9 +127,50 @@ pub(super) fn take(
         return Err(gates.refuse("scope", Cause::Tampered, why));
     }
     let changes: Vec<Change> = now.changes.into_iter().filter(|c| !others.contains(&c.path)).collect();
-    let root = work.site.root().to_owned();
+    let root = work.site.files_root();
     let contents = changes.iter().map(|c| (c.path.clone(), content(&root, &c.path))).collect();
-    Ok(Seen { changes, contents, others })
+    Ok(Seen { changes, contents, others, left_out })
+}
+
+/// Takes new test files that an agent wrote beside its code out of the project again.
+fn take_out_new_tests(
+    ground: &Ground,
+    work: &mut SubmittedWork<'_>,
+    gates: &mut Gates,
+    now: &ChangeSet,
+    sealed: &dyn Fn(&Path) -> Result<(), String>,
+) -> Result<Vec<PathBuf>, RefusedWork> {
+    let files = || now.changes.iter().filter(|c| c.thing == Thing::File && c.kind != ChangeKind::Git);
+    let is_aside =
+        |c: &&Change| c.kind == ChangeKind::Added && scope::is_new_test(ground, &c.path) && sealed(&c.path).is_err();
+    let writes_code = files().any(|c| sealed(&c.path).is_ok());
+    let aside: Vec<PathBuf> = files().filter(is_aside).map(|c| c.path.clone()).collect();
+    if aside.is_empty() || !writes_code {
+        return Ok(Vec::new());
+    }
+    let delete = |path: &PathBuf| Some(Edit::Delete { path: path.to_str()?.to_owned() });
+    let edits: Vec<Edit> = aside.iter().filter_map(delete).collect();
+    work.site.apply(&edits, &|_| Ok(())).map_err(|e| gates.broken(&e))?;
+    Ok(aside)
+}
+
+/// A file sent back as it is.
+fn changes_nothing(root: &Path, edit: &Edit) -> bool {
+    let (Edit::Create { path, contents } | Edit::Replace { path, contents }) = edit else { return false };
+    let whole = root.join(path.trim_start_matches("./"));
+    whole.symlink_metadata().is_ok_and(|m| m.is_file() && m.len() == contents.len() as u64)
+        && fs::read(whole).is_ok_and(|bytes| bytes == *contents)
+}
+
+/// What a file would say after an edit; of several in one file, each is looked at by itself.
+fn result_of(was: &str, edit: &Edit) -> String {
+    match edit {
+        Edit::Create { contents, .. } | Edit::Replace { contents, .. } => {
+            String::from_utf8_lossy(contents).into_owned()
+        }
+        Edit::Change { search, replace, .. } => was.replacen(search.as_str(), replace, 1),
+        Edit::Delete { .. } => String::new(),
+    }
 }
 
 fn put(
@@ -115,7 +178,7 @@ fn put(
     gates: &mut Gates,
     edits: &[Edit],
     sealed: &dyn Fn(&Path) -> Result<(), String>,
-) -> Result<(), Failed> {
+) -> Result<(), RefusedWork> {
     // Said first, also of paths that could not be written anyway.
     let touched: Vec<&str> =
         edits.iter().map(Edit::path).filter(|path| sealed(Path::new(path.trim_start_matches("./"))).is_err()).collect();
@@ -124,7 +187,14 @@ fn put(
         let names: BTreeSet<String> = touched.iter().map(|p| named(Path::new(p))).collect();
         let names: Vec<String> = names.into_iter().collect();
         let feedback = format!("{} may not be changed here: {why}", names.join(", "));
-        return Err(gates.refuse("scope", Cause::Tampered, feedback));
+        let root = site.files_root();
+        let would_be = edits.iter().filter(|edit| touched.contains(&edit.path())).map(|edit| {
+            let was = fs::read_to_string(root.join(edit.path())).unwrap_or_default();
+            let is = result_of(&was, edit);
+            (Path::new(edit.path()), was, is)
+        });
+        let cause = scope::cause_of(would_be);
+        return Err(gates.refuse("scope", cause, feedback));
     }
     match site.apply(edits, sealed) {
         Ok(_) => Ok(()),
@@ -165,7 +235,7 @@ fn foul(ground: &Ground, root: &Path, now: &ChangeSet, edits: Edits) -> Vec<Stri
         };
         foul.push(format!("{} ({what})", named(&change.path)));
     }
-    for (path, was) in &ground.lock_files {
+    for (path, was) in ground.lock_files.iter().filter(|(path, _)| !ground.may_grow(path)) {
         // Gone is what a restore between two tiers leaves; the tests write it again.
         if content(root, path).is_some_and(|now| now != *was) {
             foul.push(format!("{} (changed since the tests wrote it)", named(path)));
@@ -181,6 +251,7 @@ fn foul(ground: &Ground, root: &Path, now: &ChangeSet, edits: Edits) -> Vec<Stri
             }
         }
         let installed = caches::installed_since(root, ground.since);
+        let installed = if ground.dependencies.any() { Vec::new() } else { installed };
         foul.extend(installed.iter().map(|path| format!("{} (an installed package)", named(path))));
         caches::forget_bytecode(root);
         caches::forget_compiled(root, now.unprotected.iter().map(|u| u.path.as_path()), &ground.unprotected);
@@ -189,55 +260,75 @@ fn foul(ground: &Ground, root: &Path, now: &ChangeSet, edits: Edits) -> Vec<Stri
     foul
 }
 
-/// Runs the whole suite; a failure that nobody expected is run again.
+/// Runs the whole suite; a failure that nobody `expects` and that the baseline does not have is run again.
 pub(super) async fn run(
     ground: &Ground,
-    work: &mut Work<'_>,
+    work: &mut SubmittedWork<'_>,
     gates: &mut Gates,
     seen: &Seen,
     before: Option<&Baseline>,
-) -> Result<TestRun, Failed> {
+    expects: &(dyn Fn(&TestName) -> bool + Sync),
+) -> Result<TestRun, RefusedWork> {
     work.checking(format!("running `{}`", ground.suite.command()));
     let bench = ground.bench(work.site).map_err(|e| gates.broken(&e))?;
-    let settled = run_settled(&ground.suite, &bench, before, work.stop).await;
+    let settled = run_settled(&ground.suite, &bench, before, expects, work.stop).await;
     drop(bench);
+    told(work, settled.run());
     untouched_by_run(ground, work, gates, seen, settled.run())?;
     match settled {
         Settled::Sure(run) => Ok(*run),
         Settled::Flaky { names, runs } => {
+            let flaky: Vec<String> = names.iter().take(FLAKY_NAMED).map(ToString::to_string).collect();
             let names: Vec<String> = names.iter().take(5).map(|n| format!("`{n}`")).collect();
             let why = format!("two runs of the same files differ in {}: these tests are flaky", names.join(", "));
-            Err(gates.refuse_with("tests", Cause::CannotVerify, why, shown(&runs.0)))
+            Err(RefusedWork { flaky, ..gates.refuse_with("tests", Cause::CannotVerify, why, shown(&runs.0)) })
         }
     }
+}
+
+/// Says what a run showed, and how long it took.
+pub(super) fn told(work: &SubmittedWork<'_>, run: &TestRun) {
+    work.checking(format!("{} ({:.1} s)", run.sentence(), run.took().as_secs_f64()));
 }
 
 /// Sealed files and the worker's own are as they were before the tests ran.
 pub(super) fn untouched_by_run(
     ground: &Ground,
-    work: &mut Work<'_>,
+    work: &mut SubmittedWork<'_>,
     gates: &mut Gates,
     seen: &Seen,
     run: &TestRun,
-) -> Result<(), Failed> {
-    let root = work.site.root().to_owned();
+) -> Result<(), RefusedWork> {
+    let root = work.site.files_root();
     let now = work.site.changes().map_err(|e| gates.broken(&e))?;
     let mut foul: Vec<String> = Vec::new();
+    let mut adopted = Vec::new();
     for change in &now.changes {
         let known = seen.contents.contains_key(&change.path) || seen.others.contains(&change.path);
         let role = role(ground.ecosystem(), &change.path);
         // A runner writes snapshots that were not there; that is what it is for.
         let recorded = role == Role::Snapshot && change.kind == ChangeKind::Added;
-        let sealed = (role.is_sealed() || ground.starts(&change.path)) && change.thing != Thing::Directory && !recorded;
+        let follows = ground.may_grow(&change.path) && dependency_file(&change.path) == Some(DependencyFile::Lock);
+        if !known && (recorded || follows) {
+            adopted.push(change.path.clone());
+        }
+        let sealed = (role.is_sealed() || ground.starts(&change.path))
+            && change.thing != Thing::Directory
+            && !recorded
+            && !follows;
         if !known && (change.kind == ChangeKind::Git || sealed) {
             foul.push(named(&change.path));
         }
     }
-    let changed = seen.contents.iter().filter(|(path, was)| content(&root, path) != **was);
+    let is_lock = |path: &Path| ground.may_grow(path) && dependency_file(path) == Some(DependencyFile::Lock);
+    let changed = seen.contents.iter().filter(|(path, was)| content(&root, path) != **was && !is_lock(path));
     foul.extend(changed.map(|(path, _)| named(path)));
     if !foul.is_empty() {
         let why = format!("these were changed while the tests ran: {}", foul.join(", "));
         return Err(gates.refuse_with("sealed_after", Cause::Tampered, why, shown(run)));
+    }
+    for path in &adopted {
+        work.site.armed().and_then(|armed| Ok(armed.adopt(path)?)).map_err(|e| gates.broken(&e))?;
     }
     if work.edits == Edits::AsData {
         // Whatever else differs now, the tests wrote.

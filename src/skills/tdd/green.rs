@@ -1,19 +1,24 @@
 //! Green: what is red in one test file passes, and nothing that was true before is lost.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::additions;
 use super::baseline::{Ground, refused};
 use super::belongs::InFile;
+use super::falsified;
 use super::gates::{self, Gates, Seen, Text, named, shown};
-use super::memory::Memory;
+use super::memory::{Memory, Pending};
+use super::product;
+use super::repeat::{self, SELECTED};
 use super::scope;
-use crate::engine::job::{Exhibit, Failed, Held, Keeps, Shown, Work};
-use crate::engine::run::Early;
+use crate::engine::skill::RefusedCall;
+use crate::engine::work::{AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification};
 use crate::engine::{Cause, Status};
-use crate::verify::{Baseline, Blame, Outcome, Proof, Refusal, TestName, TestRun, Tests, blame};
+use crate::verify::falsify::FalsifiableTests;
+use crate::verify::{Baseline, Outcome, Proof, Refusal, State, TestName, TestRun, Tests};
 use crate::words;
 
 /// A red that is worth a model.
@@ -25,6 +30,8 @@ pub(super) struct Green {
     before: Option<Baseline>,
     /// The call that usually follows, but for what it is about.
     next: Value,
+    /// What the next phase will want to know, if this green stands.
+    pending: Arc<Pending>,
 }
 
 /// The file that holds the tests in question.
@@ -47,17 +54,25 @@ impl TestFile {
 
 impl Green {
     /// Is there a red here that code can mend?
-    pub(super) fn of(ground: &Ground, test: TestFile, memory: &Memory, next: Value) -> Result<Self, Early> {
+    pub(super) fn of(
+        ground: &Ground,
+        test: TestFile,
+        memory: &Memory,
+        next: Value,
+        pending: Arc<Pending>,
+    ) -> Result<Self, RefusedCall> {
         let run = &ground.run;
         let file = named(&test.path);
         match run.outcome() {
-            Outcome::DidNotBuild { errors } => {
-                if blame(errors, &ground.as_run(&test.path), &test.source) == Blame::Elsewhere {
-                    let why = format!("{}, and not because of {file}; mend that first", run.sentence());
-                    return Err(refused(run, why));
-                }
+            // Tests of this file were run all the same: what does not build is somewhere else.
+            Outcome::DidNotBuild { .. } if !test.named_in(ground, run).is_empty() => {
+                Self::of_failures(ground, test, next, pending)
+            }
+            // Nothing of it can run before this builds, wherever the errors are.
+            Outcome::DidNotBuild { .. } => {
                 let before = memory.before(&ground.root, &ground.suite.command(), &ground.tests);
-                Ok(Self { test, targets: Vec::new(), before, next })
+                let before = before.or_else(|| Baseline::of_part(run.clone(), ground.origin));
+                Ok(Self { test, targets: Vec::new(), before, next, pending })
             }
             Outcome::Passed => Err(refused(
                 run,
@@ -66,22 +81,32 @@ impl Green {
             Outcome::NoTests => Err(refused(run, format!("nothing is red in {file}: {}", run.sentence()))),
             _ if *run.tests() == Tests::Unknown => {
                 let before = Baseline::of(run.clone(), ground.origin).ok();
-                Ok(Self { test, targets: Vec::new(), before, next })
+                Ok(Self { test, targets: Vec::new(), before, next, pending })
             }
-            _ => Self::of_failures(ground, test, next),
+            _ => Self::of_failures(ground, test, next, pending),
         }
     }
 
-    fn of_failures(ground: &Ground, test: TestFile, next: Value) -> Result<Self, Early> {
+    fn of_failures(ground: &Ground, test: TestFile, next: Value, pending: Arc<Pending>) -> Result<Self, RefusedCall> {
         let run = &ground.run;
         let here = test.named_in(ground, run);
+        let is_target = |name: &TestName| here.contains(name) && !ground.flaky.contains(name);
         let (targets, others): (Vec<TestName>, Vec<TestName>) =
-            run.failed().map(|(name, _)| name.clone()).partition(|name| here.contains(name));
+            run.failed().map(|(name, _)| name.clone()).partition(is_target);
         let wanted = match &test.only {
             Some(only) => format!("`{}` in {}", words::plain(only), named(&test.path)),
             None => named(&test.path),
         };
         if targets.is_empty() {
+            let flaky: Vec<TestName> = here.iter().filter(|name| ground.flaky.contains(name)).cloned().collect();
+            if let Some(first) = flaky.first() {
+                let why = format!(
+                    "nothing is red in {wanted} each time: {} failed in one run and passed in another of the same files, \
+                     which is flaky and not red; no model was asked",
+                    list(&flaky, first)
+                );
+                return Err(refused(run, why));
+            }
             let why = if here.is_empty() {
                 format!("nothing is red in {wanted}: no test that ran stands there")
             } else {
@@ -90,27 +115,39 @@ impl Green {
             let red = others.first().map(|n| format!("; red elsewhere: {}", list(&others, n))).unwrap_or_default();
             return Err(refused(run, format!("{why}{red}; no model was asked")));
         }
-        if let Some(first) = others.first() {
-            let why = format!(
-                "other tests fail already: {}; mend them first, or name a narrower `test_cmd` that leaves them out{}; \
-                 no model was asked",
-                list(&others, first),
-                narrower(ground, &targets)
-            );
-            return Err(refused(run, why));
-        }
         let before = Baseline::of(run.clone(), ground.origin).ok();
-        Ok(Self { test, targets, before, next })
+        let before = before.or_else(|| Baseline::of_part(run.clone(), ground.origin));
+        Ok(Self { test, targets, before, next, pending })
     }
 
     pub(super) fn target(&self) -> String {
         match self.targets.as_slice() {
             [] => format!("the tests in {}", named(&self.test.path)),
-            targets => targets.iter().take(5).map(|t| format!("`{t}`")).collect::<Vec<_>>().join(", "),
+            targets => {
+                let named = targets.iter().take(20).map(|t| format!("`{t}`")).collect::<Vec<_>>().join(", ");
+                let more = targets.len().saturating_sub(20);
+                if more > 0 { format!("{named} and {more} more in {}", self::named(&self.test.path)) } else { named }
+            }
         }
     }
 
-    pub(super) async fn judge(&self, ground: &Ground, work: &mut Work<'_>, gates: &mut Gates) -> Result<Held, Failed> {
+    /// What the tests said, the ones in question first: in a long output others may come before them.
+    pub(super) fn told_by(&self, run: &TestRun) -> String {
+        let (mine, others): (Vec<_>, Vec<_>) = run.failed().partition(|(name, _)| self.targets.contains(name));
+        if mine.is_empty() || others.is_empty() {
+            return run.output().to_owned();
+        }
+        let mine: String = mine.iter().take(20).map(|(name, said)| format!("{name} fails:\n{said}\n\n")).collect();
+        let others = words::count(others.len(), "other test");
+        format!("{mine}{others} fail besides and need not pass. All that was printed:\n\n{}", run.output())
+    }
+
+    pub(super) async fn judge(
+        &self,
+        ground: &Ground,
+        work: &mut SubmittedWork<'_>,
+        gates: &mut Gates,
+    ) -> Result<AcceptedWork, RefusedWork> {
         let sealed = scope::code_beside(ground, &self.test.path);
         let seen = gates::take(ground, work, gates, &sealed)?;
         if seen.changes.is_empty() {
@@ -121,49 +158,83 @@ impl Green {
             ));
         }
         let texts = scope::sealed(ground, work, gates, &seen, &sealed)?;
+        falsified::renew(ground, &self.test.path);
         self.target_alone(ground, work, gates, &seen).await?;
-        let run = gates::run(ground, work, gates, &seen, self.before.as_ref()).await?;
-        if let Some(why) = gates::says_nothing(&run) {
+        let run = gates::run(ground, work, gates, &seen, self.before.as_ref(), &|name| self.expects(name)).await?;
+        let still_unbuilt = self.before.as_ref().is_some_and(|before| before.is_as_unbuilt_as(&run));
+        if let Some(why) = gates::says_nothing(&run).filter(|_| !still_unbuilt) {
             return Err(gates.refuse_with("tests", Cause::Rejected, why, shown(&run)));
         }
         let proof = self.proof(ground, gates, &run)?;
         gates.pass("tests", run.sentence());
+        if let Ok(key) = ground.key_now(work.site) {
+            self.pending.put_outcome(key, &run);
+        }
+        product::check(ground, work, gates, &seen, &texts, &run).await?;
+        let targets = if self.targets.is_empty() { self.test.named_in(ground, &run) } else { self.targets.clone() };
+        let targets: Vec<TestName> = targets.into_iter().filter(|name| run.passed().any(|p| p == name)).collect();
+        repeat::still_green(ground, work, gates, &seen, &targets, ground.repeat).await?;
+        let falsified = falsified::check(ground, work, gates, &seen, &self.test.path, &targets, &run).await?;
         let file = main_file(&texts).map(|p| ground.root.join(p).display().to_string()).unwrap_or_default();
         let pass = if self.targets.len() == 1 { "passes" } else { "pass" };
-        let message = format!("green: {} {pass}, {}", self.target(), run.counts());
-        Ok(Held {
-            shown: Shown::Proven(proof),
-            keeps: Keeps::Changes,
+        let mut message = format!("green: {} {pass}, {}", self.target(), run.counts());
+        let mut details = self.details(ground, &run, &texts);
+        details["falsified"] = falsified.details;
+        if !seen.left_out.is_empty() {
+            details["left_out"] = json!(seen.left_out);
+        }
+        let verification = match falsified.unproven {
+            None => Verification::Proven(proof),
+            Some(why) => {
+                message = format!("not verified, because the tests could not be falsified ({why}); {message}");
+                Verification::Unproven { why }
+            }
+        };
+        work.site.confirm_by(ground.recheck(&run, Vec::new()));
+        Ok(AcceptedWork {
+            verification,
+            keeps: KeepPolicy::Changes,
             exhibit: Exhibit::Change,
             status: Status::Pass,
             message,
             file_path: file.clone(),
             runner_output: shown(&run),
             gates: Vec::new(),
-            details: self.details(ground, &run, &texts),
+            flags: scope::flags(ground, &texts, &self.test.path),
+            details,
             next: self.next(&file),
         })
     }
 
-    /// Where one test can be selected, the wrong answer costs one test and not the whole suite.
+    /// Where nothing is known of before, what fails beside the targets is no news either.
+    fn expects(&self, name: &TestName) -> bool {
+        self.before.is_none() && !self.targets.contains(name)
+    }
+
+    /// Where tests can be selected, the wrong answer costs one test and not the whole suite.
     async fn target_alone(
         &self,
         ground: &Ground,
-        work: &mut Work<'_>,
+        work: &mut SubmittedWork<'_>,
         gates: &mut Gates,
         seen: &Seen,
-    ) -> Result<(), Failed> {
-        let [target] = self.targets.as_slice() else { return Ok(()) };
-        let Some(alone) = ground.suite.only(target) else { return Ok(()) };
+    ) -> Result<(), RefusedWork> {
+        if self.targets.len() > SELECTED {
+            return Ok(());
+        }
+        let Some(alone) = ground.suite.selecting(&self.targets) else { return Ok(()) };
         work.checking(format!("running `{}`", alone.command()));
         let bench = ground.bench(work.site).map_err(|e| gates.broken(&e))?;
         let run = alone.run(&bench, work.stop).await;
         drop(bench);
+        gates::told(work, &run);
         gates::untouched_by_run(ground, work, gates, seen, &run)?;
         // Only a plain failure saves the rest; whatever is unclear, the whole suite decides.
+        let failing = run.failed().find(|(name, _)| self.targets.contains(name));
         match run.outcome() {
+            Outcome::Failed if failing.is_none() => Ok(()),
             Outcome::Failed => {
-                let said = run.failed().next().map(|(_, m)| first_line(m)).unwrap_or_default();
+                let (target, said) = failing.map(|(name, m)| (name.to_string(), first_line(m))).unwrap_or_default();
                 let why = format!("`{target}` still fails{said}");
                 Err(gates.refuse_with("target", Cause::Rejected, why, shown(&run)))
             }
@@ -174,42 +245,54 @@ impl Green {
         }
     }
 
-    fn proof(&self, ground: &Ground, gates: &mut Gates, run: &TestRun) -> Result<Proof, Failed> {
+    fn proof(&self, ground: &Ground, gates: &mut Gates, run: &TestRun) -> Result<Proof, RefusedWork> {
         let refuse = |gates: &mut Gates, refusal: &Refusal| {
             let id = match refusal {
                 Refusal::Vanished(_) | Refusal::Skipped(_) => "inventory",
+                Refusal::CheckFails(_) => "checks",
                 Refusal::NotThere(_) | Refusal::StillFails(_) => "target",
                 _ => "tests",
             };
             gates.refuse_with(id, Cause::Rejected, with_message(refusal, run), shown(run))
         };
         if *run.tests() != Tests::Unknown {
-            let here = if self.targets.is_empty() { self.test.named_in(ground, run) } else { self.targets.clone() };
+            let here = if self.targets.is_empty() { self.wanted_of(ground, run) } else { self.targets.clone() };
             if here.is_empty() {
                 let why = format!("no test of {} is among those that ran", named(&self.test.path));
                 return Err(gates.refuse_with("target", Cause::Rejected, why, shown(run)));
             }
-            if let Some(before) = &self.before {
-                let proof = Proof::of_green(before, run, &here).map_err(|refusal| refuse(gates, &refusal))?;
-                let proof = Proof::of_tests(run).map(|_| proof).map_err(|refusal| refuse(gates, &refusal))?;
-                gates.pass("inventory", "no test is gone or newly skipped");
-                gates.pass("target", self.target());
-                return Ok(proof);
-            }
-            let proof = Proof::of_tests(run).map_err(|refusal| refuse(gates, &refusal))?;
-            if let Some(skipped) = here.iter().find(|name| !run.passed().any(|p| p == *name)) {
-                return Err(refuse(gates, &Refusal::StillFails((*skipped).clone())));
-            }
-            gates.pass(
-                "inventory",
-                "unknown: the tests did not build before, and this server made no run from before the test was written",
-            );
+            let proof = match &self.before {
+                Some(before) => Proof::of_green(before, run, &here),
+                None => Proof::of_first_green(run, &here),
+            };
+            let proof = proof.map_err(|refusal| refuse(gates, &refusal))?;
+            let inventory = match &self.before {
+                Some(before) if before.is_whole() => "no test is gone or newly skipped",
+                Some(_) => {
+                    "no test that was run before is gone or newly skipped; the rest is unknown, because it did not build"
+                }
+                None => {
+                    "unknown: the tests did not build before, and this server made no run from before the test was written"
+                }
+            };
+            gates.pass("inventory", inventory);
             gates.pass("target", self.target());
             return Ok(proof);
         }
         let proof = Proof::of_tests(run).map_err(|refusal| refuse(gates, &refusal))?;
         gates.pass("inventory", "unknown: the command does not name its tests");
         Ok(proof)
+    }
+
+    /// What must pass where nothing could be run before: the tests of the file, but for those that skip themselves.
+    fn wanted_of(&self, ground: &Ground, run: &TestRun) -> Vec<TestName> {
+        let named = self.test.named_in(ground, run);
+        let path = ground.as_run(&self.test.path);
+        let source = FalsifiableTests::whole_file(&path, &self.test.source);
+        let skips = |name: &TestName| {
+            matches!(run.state(name), Some(State::Skipped)) && source.as_ref().is_some_and(|tests| tests.may_skip(name))
+        };
+        named.into_iter().filter(|name| !skips(name)).collect()
     }
 
     fn details(&self, ground: &Ground, run: &TestRun, texts: &[Text]) -> Value {
@@ -222,6 +305,22 @@ impl Green {
         details["target"] = json!(self.targets);
         details["tests_before"] = before;
         details["tests_after"] = counts(run);
+        let known = self.before.as_ref().is_some_and(Baseline::is_whole) && *run.tests() != Tests::Unknown;
+        details["inventory"] = json!(if known { "known" } else { "unknown" });
+        let before = self.before.as_ref().map(|b| failures_but(b.run(), &self.targets)).unwrap_or_default();
+        if !before.is_empty() {
+            details["failing_before"] = json!(before);
+        }
+        if ground.repeat > 1 {
+            details["repeat"] = json!(ground.repeat);
+        }
+        if !ground.flaky.is_empty() {
+            details["flaky"] = json!(ground.flaky);
+        }
+        let others = failures(run);
+        if !others.is_empty() {
+            details["other_failures"] = json!(others);
+        }
         details["baseline"] = json!(ground.origin);
         details["runner"] = json!(ground.suite.runner());
         details["command"] = json!(run.command());
@@ -248,8 +347,8 @@ pub(super) fn minimality(ground: &Ground, texts: &[Text]) -> Value {
         let lines = additions::lines(text.was(), text.is());
         added += lines.added.len();
         removed += lines.removed.len();
-        let old = additions::public_items(ground.ecosystem(), &text.was().lines().collect::<Vec<_>>());
-        let new = additions::public_items(ground.ecosystem(), &lines.text(text.is()));
+        let old = additions::public_items(ground.ecosystem(), &text.path, text.was(), None);
+        let new = additions::public_items(ground.ecosystem(), &text.path, text.is(), Some(&lines.added));
         items.extend(new.into_iter().filter(|item| !old.contains(item)));
     }
     json!({
@@ -257,9 +356,17 @@ pub(super) fn minimality(ground: &Ground, texts: &[Text]) -> Value {
         "lines_added": added,
         "lines_removed": removed,
         "new_public_items": items,
-        // Manifests are sealed, so there cannot be one.
-        "new_dependencies": [],
+        "new_dependencies": scope::new_dependencies(texts),
     })
+}
+
+/// What fails, by name; the rest is as bad.
+pub(super) fn failures(run: &TestRun) -> Vec<String> {
+    failures_but(run, &[])
+}
+
+fn failures_but(run: &TestRun, known: &[TestName]) -> Vec<String> {
+    run.failed().map(|(name, _)| name).filter(|name| !known.contains(name)).take(20).map(ToString::to_string).collect()
 }
 
 /// The file with the most new lines.
@@ -300,11 +407,6 @@ pub(super) fn list(names: &[TestName], first: &TestName) -> String {
             format!("{}{more}", shown.join(", "))
         }
     }
-}
-
-fn narrower(ground: &Ground, targets: &[TestName]) -> String {
-    let alone = targets.first().and_then(|target| ground.suite.only(target));
-    alone.map(|suite| format!(", such as `{}`", words::plain(&suite.command()))).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,16 +1,19 @@
 //! One phase as the engine sees it: the question for each tier and the check of each answer.
 
-use futures_util::future::BoxFuture;
+use std::path::Path;
 
 use super::baseline::Ground;
-use super::brief::Brief;
+use super::brief::{Brief, EditableFiles};
+use super::call::TddCall;
 use super::gates::Gates;
 use super::green::Green;
 use super::red::Red;
 use super::refactor::Refactor;
+use super::scope;
 use crate::backend::Edits;
 use crate::engine::evidence::Evidence;
-use crate::engine::job::{Checked, Job, Question, Work};
+use crate::engine::skill::{Access, Preparation, PreparedCall, Question, RefusedCall, Skill, TaskFacts, TierUnfit};
+use crate::engine::work::{AcceptedWork, RefusedWork, SubmittedWork};
 use crate::routing::Tier;
 
 /// A phase, ready to be asked.
@@ -26,28 +29,47 @@ pub(super) enum Phase {
     Refactor(Refactor),
 }
 
-impl Job for Tdd {
-    fn discipline(&self) -> &str {
-        &self.brief.discipline
+impl Skill for Tdd {
+    type Params = TddCall;
+    type Shown = ();
+
+    fn access(params: &TddCall) -> Result<Access, RefusedCall> {
+        params.check_paths().map(|()| Access::Edit)
     }
 
-    fn task(&self) -> &str {
-        &self.brief.task
+    async fn prepare(params: &TddCall, call: &mut Preparation<'_>) -> Result<PreparedCall<Self>, RefusedCall> {
+        params.prepare(call).await
     }
 
-    fn question(&self, tier: &Tier, edits: Edits, evidence: &Evidence) -> Question {
-        self.brief.question(tier, edits, evidence)
+    fn ask(&self, tier: &Tier, edits: Edits, evidence: &Evidence) -> Result<(Vec<Question>, ()), TierUnfit> {
+        let may_edit = |path: &Path| match &self.phase {
+            Phase::Red(_) => scope::tests_only(&self.ground, path).is_ok(),
+            Phase::Green(_) | Phase::Refactor(_) => {
+                scope::code_beside(&self.ground, &self.brief.test_path)(path).is_ok()
+            }
+        };
+        let rule = match &self.phase {
+            Phase::Red(_) => "You may add test files; code and configuration are read-only.",
+            Phase::Green(_) | Phase::Refactor(_) => "You may add files of code; tests and configuration are read-only.",
+        };
+        let editable = EditableFiles { may_edit: &may_edit, rule };
+        let (question, shown) = self.brief.question(tier, edits, evidence, &editable)?;
+        self.ground.door.note_shown(shown);
+        Ok((vec![question], ()))
     }
 
-    fn check<'a>(&'a self, mut work: Work<'a>) -> BoxFuture<'a, Checked> {
-        Box::pin(async move {
-            let mut gates = Gates::default();
-            let judged = match &self.phase {
-                Phase::Red(red) => red.judge(&self.ground, &mut work, &mut gates).await,
-                Phase::Green(green) => green.judge(&self.ground, &mut work, &mut gates).await,
-                Phase::Refactor(refactor) => refactor.judge(&self.ground, &mut work, &mut gates).await,
-            };
-            gates.close(judged)
-        })
+    fn facts(&self) -> TaskFacts {
+        let bytes = self.brief.task.len() + self.brief.test_source.len();
+        TaskFacts { language: self.ground.ecosystem().map(|language| language.name), bytes }
+    }
+
+    async fn check(&self, mut work: SubmittedWork<'_>, (): ()) -> Result<AcceptedWork, RefusedWork> {
+        let mut gates = Gates::default();
+        let judged = match &self.phase {
+            Phase::Red(red) => red.judge(&self.ground, &mut work, &mut gates).await,
+            Phase::Green(green) => green.judge(&self.ground, &mut work, &mut gates).await,
+            Phase::Refactor(refactor) => refactor.judge(&self.ground, &mut work, &mut gates).await,
+        };
+        gates.close(judged)
     }
 }

@@ -3,11 +3,13 @@
 //! A memory is used only while every test it speaks of is still as it was.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use crate::languages::Language;
 use crate::verify::sealed::role;
-use crate::verify::{Baseline, Ecosystem, Memo};
+use crate::verify::{Baseline, Memo, OutcomeKey, Suite, TestRun};
 
 /// Inventories by project and command.
 #[derive(Debug, Default)]
@@ -15,6 +17,8 @@ pub struct Memory {
     /// Outcomes of runs that wrote nothing, for calls that find the very same project again.
     pub(super) outcomes: Memo,
     known: Mutex<HashMap<Key, Known>>,
+    /// What a red was asked for, by the test file it wrote.
+    specs: Mutex<HashMap<PathBuf, String>>,
 }
 
 /// Where it is, and how it is run.
@@ -41,6 +45,20 @@ impl Memory {
         known.insert(key, one);
     }
 
+    /// Keeps what the test in this file was asked for; the latest counts.
+    pub(super) fn keep_spec(&self, test: PathBuf, spec: &str) {
+        let mut specs = self.specs.lock().unwrap_or_else(PoisonError::into_inner);
+        if specs.len() >= KEPT {
+            specs.clear();
+        }
+        specs.insert(test, spec.to_owned());
+    }
+
+    /// What the latest test in this file was asked for, if this server wrote it.
+    pub(super) fn spec(&self, test: &Path) -> Option<String> {
+        self.specs.lock().unwrap_or_else(PoisonError::into_inner).get(test).cloned()
+    }
+
     /// What was true before the test that does not build was written.
     pub(super) fn before(&self, root: &Path, command: &str, tests: &Digests) -> Option<Baseline> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -51,26 +69,54 @@ impl Memory {
 
 /// What a call would have remembered; it is, once the call has ended well.
 #[derive(Debug, Default)]
-pub(super) struct Pending(Mutex<Option<(Key, Known)>>);
+pub(super) struct Pending {
+    inventory: Mutex<Option<(Key, Known)>>,
+    outcome: Mutex<Option<(OutcomeKey, TestRun)>>,
+}
 
 impl Pending {
     pub(super) fn put(&self, root: &Path, command: &str, before: Baseline, tests: Digests) {
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.inventory.lock().unwrap_or_else(PoisonError::into_inner);
         *held = Some(((root.to_owned(), command.to_owned()), Known { before, tests }));
     }
 
+    /// The last run of the call, and the files it was about.
+    pub(super) fn put_outcome(&self, key: OutcomeKey, run: &TestRun) {
+        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some((key, run.clone()));
+    }
+
     pub(super) fn settle(&self, memory: &Memory) {
-        if let Some((key, one)) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some((key, run)) = self.outcome.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            memory.outcomes.keep(key, &run);
+        }
+        if let Some((key, one)) = self.inventory.lock().unwrap_or_else(PoisonError::into_inner).take() {
             memory.keep(key, one);
         }
     }
 }
 
+/// What an outcome of these very files is remembered by.
+pub(super) fn files_key(
+    files: &BTreeMap<PathBuf, [u8; 32]>,
+    suite: &Suite,
+    env: &BTreeMap<OsString, OsString>,
+) -> OutcomeKey {
+    let mut hasher = blake3::Hasher::new();
+    for (path, hash) in files {
+        let path = path.as_os_str().as_encoded_bytes();
+        hasher.update(&(path.len() as u64).to_le_bytes()).update(path).update(hash);
+    }
+    OutcomeKey::new(hasher.finalize().as_bytes(), suite, env)
+}
+
 /// Those of these files that hold tests; any Rust source may.
-pub(super) fn digests<'a>(ecosystem: Option<Ecosystem>, files: impl Iterator<Item = (&'a Path, [u8; 32])>) -> Digests {
+pub(super) fn digests<'a>(
+    ecosystem: Option<&'static Language>,
+    files: impl Iterator<Item = (&'a Path, [u8; 32])>,
+) -> Digests {
     let holds_tests = |path: &Path| {
         role(ecosystem, path).belongs_to_tests()
-            || (ecosystem == Some(Ecosystem::Rust) && path.extension().is_some_and(|e| e == "rs"))
+            || ecosystem.is_some_and(|language| language.tests_beside_code && language.owns(path))
     };
     files.filter(|(path, _)| holds_tests(path)).map(|(path, hash)| (path.to_owned(), hash)).collect()
 }

@@ -3,24 +3,28 @@
 
 mod stray;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
+use regex::Regex;
 use serde_json::{Value, json};
 
 use super::additions;
 use super::baseline::{Ground, refused};
+use super::falsified;
 use super::gates::{self, Gates, Seen, Text, named, shown};
-use super::green::list;
+use super::green::{failures, list};
 use super::memory::{Pending, digests};
 use super::scope;
-use super::vacuous::vacuous;
-use crate::engine::job::{Exhibit, Failed, Held, Keeps, Shown, Work};
-use crate::engine::run::Early;
+use super::vacuous::{vacuous, vacuous_by_syntax};
+use crate::engine::skill::RefusedCall;
+use crate::engine::work::{AcceptedWork, Exhibit, KeepPolicy, RefusalReach, RefusedWork, SubmittedWork, Verification};
 use crate::engine::{Cause, Status};
+use crate::languages::Language;
 use crate::verify::sealed::{Role, role};
 use crate::verify::{
-    Baseline, Blame, BuildError, Ecosystem, Outcome, Proof, Refusal, TestName, TestRun, Tests, blame, compare,
+    Baseline, Blame, BuildError, Outcome, Proof, Refusal, TestName, TestRun, Tests, blame, compare, counted_once,
     rust_regions,
 };
 use crate::words;
@@ -35,26 +39,34 @@ pub(super) struct Red {
 }
 
 impl Red {
-    pub(super) fn of(ground: &Ground, next: Value, pending: Arc<Pending>) -> Result<Self, Early> {
+    pub(super) fn of(ground: &Ground, next: Value, pending: Arc<Pending>) -> Result<Self, RefusedCall> {
         let run = &ground.run;
-        if *run.tests() == Tests::Unknown && *run.outcome() != Outcome::NoTests {
+        // By its exit code alone a failure can be told only from a pass.
+        if *run.tests() == Tests::Unknown && *run.outcome() == Outcome::Failed {
             let why = format!(
-                "`{}` does not name its tests, so that a new failure cannot be told from an old one; name the command of \
-                 a known runner as `test_cmd`",
+                "`{}` fails already and does not name its tests, so that a new failure cannot be told from an old one; name \
+                 the command of a known runner as `test_cmd`, or a `test_report` that it writes",
                 words::plain(run.command())
             );
             return Err(refused(run, why));
         }
-        match Baseline::of(run.clone(), ground.origin) {
-            Ok(before) => Ok(Self { before, next, pending }),
-            Err(run) => Err(refused(
-                &run,
-                format!("{}; it must build before a test is added: mend that, or make it green first", run.sentence()),
-            )),
-        }
+        // A file that does not load beside others that run is as old a failure as a test that fails.
+        let before =
+            Baseline::of(run.clone(), ground.origin).ok().or_else(|| Baseline::of_part(run.clone(), ground.origin));
+        before.map(|before| Self { before, next, pending }).ok_or_else(|| {
+            refused(
+                run,
+                format!("{}; it must build before a test is added: fix that, or make it green first", run.sentence()),
+            )
+        })
     }
 
-    pub(super) async fn judge(&self, ground: &Ground, work: &mut Work<'_>, gates: &mut Gates) -> Result<Held, Failed> {
+    pub(super) async fn judge(
+        &self,
+        ground: &Ground,
+        work: &mut SubmittedWork<'_>,
+        gates: &mut Gates,
+    ) -> Result<AcceptedWork, RefusedWork> {
         let ecosystem = ground.ecosystem();
         let allowed = |path: &Path| scope::tests_only(ground, path);
         let seen = gates::take(ground, work, gates, &allowed)?;
@@ -63,37 +75,51 @@ impl Red {
             return Err(gates.refuse("one_test", Cause::Rejected, "no test was written: no test file was changed"));
         };
         let added = additions::lines(test.was(), test.is());
-        if let Some(line) = vacuous(ecosystem, &added.text(test.is())) {
+        let vain = vacuous(ecosystem, &added.text(test.is()))
+            .or_else(|| vacuous_by_syntax(ecosystem, &test.path, test.is(), &added.added));
+        if let Some(line) = vain {
             let why = format!("`{}` fails whatever the code does; assert what the specification says", line.trim());
             return Err(gates.refuse("assertion", Cause::Rejected, why));
         }
-        let run = gates::run(ground, work, gates, &seen, Some(&self.before)).await?;
+        // What is new may fail; what was there before may not, without a second look.
+        let is_new = |name: &TestName| self.before.run().state(name).is_none();
+        let run = gates::run(ground, work, gates, &seen, Some(&self.before), &is_new).await?;
         let (proof, name) = self.red(ground, gates, test, &run)?;
+        self.fails_alone(ground, work, gates, &seen, &name).await?;
         gates.pass("red", run.sentence());
+        let certificate = falsified::certify(ground, work, gates, &seen, &test.path, &run).await?;
         self.note(ground, &seen, &texts);
+        if let Ok(key) = ground.key_now(work.site) {
+            self.pending.put_outcome(key, &run);
+        }
         let file = ground.root.join(&test.path).display().to_string();
         let because = match run.outcome() {
             Outcome::DidNotBuild { .. } => "does not build yet, because it names what is not written",
             _ => "fails as it should",
         };
-        Ok(Held {
-            shown: Shown::Proven(proof),
-            keeps: Keeps::Changes,
+        let new = compare(self.before.run(), &run).newly_failing;
+        work.site.confirm_by(ground.recheck(&run, new));
+        Ok(AcceptedWork {
+            verification: Verification::Proven(proof),
+            keeps: KeepPolicy::Changes,
             exhibit: Exhibit::Change,
             status: Status::Pass,
             message: format!("red: `{}` {because}", words::plain(&name)),
             file_path: file,
             runner_output: shown(&run),
             gates: Vec::new(),
+            flags: crate::verify::Flags::default(),
             details: json!({
                 "test_names_added": [name],
                 "baseline_failures": failures(self.before.run()),
                 "new_failures": compare(self.before.run(), &run).newly_failing,
+                "inventory": if run.named().next().is_some() { "known" } else { "unknown" },
                 "baseline": ground.origin,
                 "runner": ground.suite.runner(),
                 "command": run.command(),
                 "exit_code": run.exit_code(),
                 "lines_added": added.added.len(),
+                "certificate": certificate,
             }),
             next: {
                 let mut next = self.next.clone();
@@ -104,8 +130,40 @@ impl Red {
         })
     }
 
+    /// A test that fails in company and passes alone says nothing about the behaviour it is for.
+    async fn fails_alone(
+        &self,
+        ground: &Ground,
+        work: &mut SubmittedWork<'_>,
+        gates: &mut Gates,
+        seen: &Seen,
+        name: &str,
+    ) -> Result<(), RefusedWork> {
+        let Some(alone) = ground.suite.only(&TestName(name.to_owned())) else { return Ok(()) };
+        work.checking(format!("running `{}`", alone.command()));
+        let bench = ground.bench(work.site).map_err(|e| gates.broken(&e))?;
+        let run = alone.run(&bench, work.stop).await;
+        drop(bench);
+        gates::told(work, &run);
+        gates::untouched_by_run(ground, work, gates, seen, &run)?;
+        if *run.outcome() == Outcome::Passed {
+            let why = format!(
+                "`{}` fails in the suite and passes alone: it depends on other tests, or on chance",
+                words::plain(name)
+            );
+            return Err(gates.refuse_with("red", Cause::Rejected, why, shown(&run)));
+        }
+        Ok(())
+    }
+
     /// Tests alone were touched, and old ones only added to.
-    fn scope(&self, ground: &Ground, work: &mut Work<'_>, gates: &mut Gates, seen: &Seen) -> Result<Vec<Text>, Failed> {
+    fn scope(
+        &self,
+        ground: &Ground,
+        work: &mut SubmittedWork<'_>,
+        gates: &mut Gates,
+        seen: &Seen,
+    ) -> Result<Vec<Text>, RefusedWork> {
         let ecosystem = ground.ecosystem();
         let foul: Vec<String> = seen
             .changes
@@ -147,12 +205,19 @@ impl Red {
     }
 
     /// Is this the one failure that was asked for?
-    fn red(&self, ground: &Ground, gates: &mut Gates, test: &Text, run: &TestRun) -> Result<(Proof, String), Failed> {
+    fn red(
+        &self,
+        ground: &Ground,
+        gates: &mut Gates,
+        test: &Text,
+        run: &TestRun,
+    ) -> Result<(Proof, String), RefusedWork> {
         let file = named(&test.path);
         let mut no = |id: &str, why: String| gates.refuse_with(id, Cause::Rejected, why, shown(run));
         let added = compare(self.before.run(), run).added;
         match run.outcome() {
             Outcome::Passed | Outcome::Failed => {}
+            Outcome::DidNotBuild { .. } if self.before.is_as_unbuilt_as(run) => {}
             Outcome::DidNotBuild { errors } => return self.unbuilt(ground, gates, test, run, errors),
             Outcome::NoTests => return Err(no("red", format!("{}: the runner does not see {file}", run.sentence()))),
             Outcome::TimedOut { .. } => {
@@ -162,7 +227,10 @@ impl Red {
                 return Err(no("red", format!("not red: {}", run.sentence())));
             }
         }
-        let outermost: Vec<&TestName> = added.iter().filter(|n| !added.iter().any(|m| is_below(n, m))).collect();
+        if *run.tests() == Tests::Unknown {
+            return self.unnamed(ground, gates, test, run);
+        }
+        let outermost = counted_once(&added);
         match outermost.as_slice() {
             [] if run.failed().next().is_some() => {
                 return Err(no("one_test", format!("only old tests fail; the runner found no new test in {file}")));
@@ -171,13 +239,14 @@ impl Red {
             [_] => {}
             many => {
                 let names: Vec<String> = many.iter().take(5).map(|n| format!("`{n}`")).collect();
-                let remedy = if stray::cases(many) { "; keep one case, without a table of parameters" } else { "" };
-                let why =
-                    format!("{} tests were added where one is asked for: {}{remedy}", many.len(), names.join(", "));
+                let why = format!("{} tests were added where one is asked for: {}", many.len(), names.join(", "));
                 return Err(no("one_test", why));
             }
         }
-        let said = run.failed().find(|(name, _)| Some(name) == outermost.first()).map(|(_, said)| said);
+        let said = run
+            .failed()
+            .find(|(name, _)| outermost.first().is_some_and(|one| one.base() == name.base()))
+            .map(|(_, said)| said);
         if let Some(name) = said.and_then(|said| stray::name(ground.ecosystem(), test.is(), said)) {
             let why =
                 format!("the test says `{name}`, which it neither defines nor imports: no code could make it pass");
@@ -188,7 +257,7 @@ impl Red {
                 gates.pass("one_test", format!("`{name}` is the only new test"));
                 Ok((proof, name.0))
             }
-            Err(Refusal::PassesAtOnce) if run.skipped().any(|name| outermost.contains(&name)) => {
+            Err(Refusal::PassesAtOnce) if run.skipped().any(|name| outermost.contains(name)) => {
                 let name = outermost.first().map(|n| format!("`{n}`")).unwrap_or_default();
                 Err(no("red", format!("{name} is skipped: a test that does not run is not red; let it run and fail")))
             }
@@ -200,13 +269,36 @@ impl Red {
                     "{}{name} passes at once: the behaviour is there already, or the test does not test it; it was taken back",
                     old.unwrap_or_default()
                 );
-                Err(Failed { is_final: true, ..no("red", why) })
+                Err(RefusedWork { reach: RefusalReach::Call, ..no("red", why) })
             }
             Err(refusal) => Err(no("red", super::green::with_message(&refusal, run))),
         }
     }
 
-    /// In a compiled language a test may name what is not written yet; nothing else that fails to build is red.
+    /// By exit code and output alone: it passed before, it fails now, and one test was written.
+    fn unnamed(
+        &self,
+        ground: &Ground,
+        gates: &mut Gates,
+        test: &Text,
+        run: &TestRun,
+    ) -> Result<(Proof, String), RefusedWork> {
+        let declared = |source: &str| declared(ground.ecosystem(), &test.path, source);
+        let new: Vec<String> = declared(test.is()).difference(&declared(test.was())).cloned().collect();
+        let proof = Proof::of_unnamed_red(&self.before, run).map_err(|refusal| {
+            let reach = if refusal == Refusal::PassesAtOnce { RefusalReach::Call } else { RefusalReach::Answer };
+            let why = format!("{refusal} (the command names no tests); it was taken back");
+            RefusedWork { reach, ..gates.refuse_with("red", Cause::Rejected, why, shown(run)) }
+        })?;
+        if new.len() > 1 {
+            let why = format!("{} tests were added where one is asked for: {}", new.len(), new.join(", "));
+            return Err(gates.refuse_with("one_test", Cause::Rejected, why, shown(run)));
+        }
+        gates.pass("one_test", "not counted: the command names no tests");
+        Ok((proof, new.into_iter().next().unwrap_or_else(|| test.path.display().to_string())))
+    }
+
+    /// A test may name what is not written yet; nothing else that fails to build is red.
     fn unbuilt(
         &self,
         ground: &Ground,
@@ -214,25 +306,27 @@ impl Red {
         test: &Text,
         run: &TestRun,
         errors: &[BuildError],
-    ) -> Result<(Proof, String), Failed> {
+    ) -> Result<(Proof, String), RefusedWork> {
         let ecosystem = ground.ecosystem();
         let path = ground.as_run(&test.path);
-        let compiled = matches!(ecosystem, Some(Ecosystem::Rust | Ecosystem::Go | Ecosystem::Elixir));
+        let compiled = ecosystem.is_some_and(|language| language.compiled);
         let first = errors.first().map(ToString::to_string).unwrap_or_default();
         let mut no = |id: &str, why: String| gates.refuse_with(id, Cause::Rejected, why, shown(run));
         match blame(errors, &path, test.is()) {
             Blame::MissingNames if compiled => {}
+            // A new file that alone cannot be loaded takes no other test along.
+            Blame::MissingNames if test.before.is_none() && nothing_else_lost(self.before.run(), run) => {}
             Blame::MissingNames => {
                 let why = format!(
-                    "the test file does not load: {first}; that is no failing test. Import what is missing inside the \
-                     test, so that it fails by itself"
+                    "the test file does not load: {first}; the tests that stand there are lost with it. Import what is \
+                     missing inside the test, or write the test in a file of its own"
                 );
                 return Err(no("red", why));
             }
             Blame::InFile => return Err(no("red", format!("the test itself does not build: {first}"))),
             Blame::Elsewhere => return Err(no("red", format!("the project no longer builds: {first}"))),
         }
-        let (was, is) = (additions::declared(ecosystem, test.was()), additions::declared(ecosystem, test.is()));
+        let (was, is) = (declared(ecosystem, &test.path, test.was()), declared(ecosystem, &test.path, test.is()));
         let new: Vec<&String> = is.difference(&was).collect();
         let [name] = new.as_slice() else {
             let why = match new.len() {
@@ -261,7 +355,7 @@ impl Red {
 }
 
 /// The file with the new test: the one test file, or the one with the most new lines.
-fn test_file(ecosystem: Option<Ecosystem>, texts: &[Text]) -> Option<&Text> {
+fn test_file<'a>(ecosystem: Option<&'static Language>, texts: &'a [Text]) -> Option<&'a Text> {
     let holds = |t: &&Text| role(ecosystem, &t.path) == Role::Test || role(ecosystem, &t.path) == Role::Source;
     texts.iter().filter(holds).max_by_key(|t| additions::lines(t.was(), t.is()).added.len())
 }
@@ -287,13 +381,25 @@ fn may_go(line: &str) -> bool {
         || line.starts_with("} from ")
 }
 
-fn is_below(name: &TestName, other: &TestName) -> bool {
-    let below = |mark: &str| name.0.strip_prefix(other.0.as_str()).is_some_and(|rest| rest.starts_with(mark));
-    name != other && (below("/") || below(" > "))
+/// The tests that ran before still do what they did; where none could be run at all, nothing is known of them.
+fn nothing_else_lost(before: &TestRun, after: &TestRun) -> bool {
+    after.named().next().is_none() || compare(before, after).nothing_lost()
 }
 
-fn failures(run: &TestRun) -> Vec<String> {
-    run.failed().take(20).map(|(name, _)| name.to_string()).collect()
+/// The tests that a source declares, also where a language has no word of its own for them.
+fn declared(ecosystem: Option<&'static Language>, path: &Path, source: &str) -> BTreeSet<String> {
+    static ANY: LazyLock<Regex> = LazyLock::new(|| {
+        Regex::new(
+            r#"(?m)^\s*(?:async\s+)?(?:def (test\w*)|(?:it|test|specify)(?:\.\w+)*\s*\(?\s*["'`]([^"'`]+)["'`])"#,
+        )
+        .expect("a pattern that the tests below compile")
+    });
+    let known = additions::declared(ecosystem, path, source);
+    if !known.is_empty() {
+        return known;
+    }
+    let names = ANY.captures_iter(source).filter_map(|c| Some(c.get(1).or(c.get(2))?.as_str().to_owned()));
+    names.collect()
 }
 
 #[cfg(test)]
@@ -307,6 +413,16 @@ mod tests {
         assert!(same_code(before, &with_test));
         assert!(!same_code(before, &with_test.replace("{ 1 }", "{ 2 }")));
         assert!(!same_code(before, "pub fn one( {"));
+    }
+
+    #[test]
+    fn tests_are_counted_in_languages_without_a_word_for_them() {
+        let of = |source: &str| declared(None, Path::new("x"), source).into_iter().collect::<Vec<_>>();
+        assert_eq!(of("def test_adds():\n    assert 1\n\ndef helper():\n    pass\n"), ["test_adds"]);
+        assert_eq!(
+            of("import x from 'y';\ntest('adds', () => {});\nit.only(\"halves\", () => {});\n"),
+            ["adds", "halves"]
+        );
     }
 
     #[test]

@@ -1,18 +1,37 @@
 //! A test that fails whatever the code does: `assert False`, a throw that nothing leads to, a complaint without a
 //! condition. Such a red says nothing, and no honest green can follow it.
 
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::verify::Ecosystem;
+use crate::languages::{GO, Language, QueryMatch};
 
 /// The line of an added test that makes it fail whatever the code does.
-pub(super) fn vacuous<'a>(ecosystem: Option<Ecosystem>, added: &[&'a str]) -> Option<&'a str> {
-    match ecosystem {
-        Some(Ecosystem::Go) => without_condition(added),
-        _ => without_question(added),
-    }
+pub(super) fn vacuous<'a>(language: Option<&'static Language>, added: &[&'a str]) -> Option<&'a str> {
+    if language == Some(&GO) { without_condition(added) } else { without_question(added) }
+}
+
+/// The same by the words of a language's test frameworks (`@vacuous` in its `tests.scm`), if nothing else is asserted on
+/// these lines, which count from 1.
+pub(super) fn vacuous_by_syntax<'a>(
+    language: Option<&'static Language>,
+    path: &Path,
+    source: &'a str,
+    lines: &BTreeSet<usize>,
+) -> Option<&'a str> {
+    let tree = language?.parse(path, source)?;
+    let is_new = |line: usize| lines.contains(&(line + 1));
+    let vain =
+        tree.matches(|q| &q.tests).into_iter().find_map(|m| m.get("vacuous").filter(|c| is_new(c.line)).cloned())?;
+    let asserts = |m: &QueryMatch<'_>| {
+        let claim = ["equal", "holds", "raises"].iter().find_map(|name| m.get(name));
+        claim.is_some_and(|claim| is_new(claim.line) && claim.line != vain.line)
+    };
+    let has_other = tree.matches(|q| &q.expectations).iter().any(asserts);
+    source.lines().nth(vain.line).filter(|_| !has_other)
 }
 
 /// Go asserts by a condition and a complaint; a complaint without any condition is about nothing.
@@ -140,11 +159,31 @@ mod tests {
 
     #[test]
     fn in_go_a_complaint_needs_a_condition() {
-        let go = |body: &[&'static str]| vacuous(Some(Ecosystem::Go), body);
+        let go = |body: &[&'static str]| vacuous(Some(&GO), body);
         assert_eq!(go(&["func TestA(t *testing.T) {", "\tt.Fatal(\"not yet\")"]), Some("\tt.Fatal(\"not yet\")"));
         assert_eq!(go(&["func TestA(t *testing.T) {", "\tif add(1) != 2 {", "\t\tt.Fail()", "\t}"]), None);
         let fair =
             ["func TestIV(t *testing.T) {", "\tif got := ToInt(\"IV\"); got != 4 {", "\t\tt.Fatalf(\"%d\", got)"];
         assert_eq!(go(&fair), None);
+    }
+
+    #[test]
+    fn the_words_of_a_framework_are_known_by_syntax() {
+        for (file, line, is_vain) in [
+            ("ATest.java", "        Assert.fail(\"not yet\");", true),
+            ("ATest.java", "        assertEquals(1, 2);", true),
+            ("ATest.java", "        assertTrue(false);", true),
+            ("ATest.java", "        assertEquals(1, one());", false),
+            ("a_test.cpp", "  FAIL() << \"not yet\";", true),
+            ("a_test.cpp", "  EXPECT_TRUE(one() == 1);", false),
+        ] {
+            let source = match file.ends_with("java") {
+                true => format!("class ATest {{\n    @Test void a() {{\n{line}\n    }}\n}}\n"),
+                false => format!("TEST(A, B) {{\n{line}\n}}\n"),
+            };
+            let path = Path::new(file);
+            let found = vacuous_by_syntax(Language::of_path(path), path, &source, &(1..=5).collect());
+            assert_eq!(found, is_vain.then_some(line), "{line}");
+        }
     }
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::verify::specification::{Answer, read};
+use crate::answers::specification::{SpecificationAnswer, read};
 
 /// A small reader of our own documents: headings, and the lines below each with escapes taken away.
 fn sections(document: &str) -> Vec<(String, Vec<String>)> {
@@ -57,8 +57,8 @@ fn reply(texts: &[String]) -> Value {
 }
 
 fn rendered(reply: &Value, asked: &str) -> Option<String> {
-    let requirements = Requirements::split(asked).ok()?;
-    let Answer::Draft(draft) = read(reply).ok()? else { return None };
+    let requirements = RequirementItems::split(asked).ok()?;
+    let SpecificationAnswer::Draft(draft) = read(reply).ok()? else { return None };
     let examined = draft.examine(&requirements);
     examined.specification.map(|spec| markdown(&spec, &requirements))
 }

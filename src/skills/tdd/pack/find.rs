@@ -1,16 +1,15 @@
 //! Follows the names a test uses to where they are defined, through re-exports and packages' front doors.
 //! Knows which definitions are meant. Does not know how much room there is to show them.
 
-use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::ops::Range;
-use std::rc::Rc;
 
-use super::imports::{Import, What, exported, imports, unspoken};
-use super::items::{Item, Kind, Source};
-use super::lang::{Lang, is_word, words};
-use super::modules::{Packages, python_child, rust_child, rust_children, rust_parent, underscored};
-use super::tree::{Id, Tree, join};
+use super::source::{Source, is_word, words};
+use super::tree::{Id, Tree};
+use crate::languages::{
+    self, Definition as Item, DefinitionKind as Kind, ELIXIR, GO, Imported as What, Language, ProjectFiles as _, RUBY,
+    RUST, join,
+};
 
 /// From front door to front door; more is a circle.
 const FARTHEST: usize = 12;
@@ -39,19 +38,17 @@ enum Found {
 
 pub(super) struct Finder<'t> {
     tree: &'t Tree,
-    packages: Packages,
-    imports: RefCell<HashMap<Id, Rc<Vec<Import>>>>,
 }
 
 impl<'t> Finder<'t> {
     pub(super) fn new(tree: &'t Tree) -> Self {
-        Self { tree, packages: Packages::of(tree), imports: RefCell::default() }
+        Self { tree }
     }
 
     /// What the test takes from the project, in the order in which it says so.
-    pub(super) fn wanted(&self, lang: Lang, path: &str, test: &Source) -> Vec<Want> {
+    pub(super) fn wanted(&self, lang: &'static Language, path: &str, test: &Source) -> Vec<Want> {
         let mut wants = Vec::new();
-        for import in imports(lang, test).into_iter().chain(unspoken(lang, test)) {
+        for import in test.imports().iter().cloned().chain(lang.unspoken_imports(test.masked())) {
             let files = self.locate(lang, path, &import.module, FARTHEST);
             if files.is_empty() {
                 continue;
@@ -71,10 +68,24 @@ impl<'t> Finder<'t> {
                 What::All => self.any_of(lang, &files, test, &mut wants),
             }
         }
-        if lang == Lang::Ruby {
+        if *lang == RUBY {
             self.constants(test, &mut wants);
         }
         wants.dedup();
+        wants
+    }
+
+    /// Every definition of a name, members too; none if there are more than `most`.
+    pub(super) fn defined_anywhere(&self, name: &str, most: usize) -> Vec<Want> {
+        let mut wants = Vec::new();
+        for id in self.tree.ids() {
+            let Some(source) = self.tree.source(id).filter(|s| s.mentions(name)) else { continue };
+            let named = source.items().iter().filter(|i| i.name == name && i.kind != Kind::Extension);
+            add(&mut wants, named.map(|i| (id, i.clone())).collect());
+            if wants.len() > most {
+                return Vec::new();
+            }
+        }
         wants
     }
 
@@ -82,7 +93,7 @@ impl<'t> Finder<'t> {
     pub(super) fn anywhere(&self, name: &str, most: usize) -> Vec<Want> {
         let mut wants = Vec::new();
         for id in self.tree.ids() {
-            let Some(source) = self.tree.source(id) else { continue };
+            let Some(source) = self.tree.source(id).filter(|s| s.mentions(name)) else { continue };
             add(&mut wants, source.named(name).into_iter().map(|i| (id, i.clone())).collect());
             if wants.len() > most {
                 return Vec::new();
@@ -91,21 +102,18 @@ impl<'t> Finder<'t> {
         wants
     }
 
-    fn locate(&self, lang: Lang, from: &str, module: &str, left: usize) -> Vec<Id> {
-        if lang == Lang::Node && module.is_empty() {
-            return self.tree.at(from).into_iter().collect();
-        }
-        if lang != Lang::Rust {
-            return self.packages.locate(self.tree, lang, from, module);
+    fn locate(&self, lang: &'static Language, from: &str, module: &str, left: usize) -> Vec<Id> {
+        if *lang != RUST {
+            return lang.locate(self.tree, from, module);
         }
         let mut segments = module.trim_start_matches("::").split("::");
-        let mut files = segments.next().map(|s| self.packages.locate(self.tree, lang, from, s)).unwrap_or_default();
+        let mut files = segments.next().map(|s| lang.locate(self.tree, from, s)).unwrap_or_default();
         for segment in segments {
             if files.is_empty() || left == 0 {
                 break;
             }
             if segment == "super" {
-                let up = |id: &Id| rust_parent(self.tree, self.tree.path(*id));
+                let up = |id: &Id| languages::parent_module(self.tree, self.tree.path(*id));
                 files = files.iter().filter_map(up).collect();
                 continue;
             }
@@ -123,7 +131,7 @@ impl<'t> Finder<'t> {
     fn by_folder(&self, from: &[Id], module: &str) -> Option<Vec<Id>> {
         let (_, rest) = module.split_once("::")?;
         let rest = rest.replace("::", "/");
-        let file = |id: &Id, name: &str| self.tree.at(&join(&rust_children(self.tree.path(*id)), name)?);
+        let file = |id: &Id, name: &str| self.tree.at(&join(&languages::child_module_dir(self.tree.path(*id)), name)?);
         let found = from
             .iter()
             .filter_map(|id| file(id, &format!("{rest}.rs")).or_else(|| file(id, &format!("{rest}/mod.rs"))));
@@ -159,11 +167,7 @@ impl<'t> Finder<'t> {
         if left == 0 {
             return Found::Nothing;
         }
-        let child = |id: &Id| match self.tree.lang_of(*id) {
-            Lang::Rust => rust_child(self.tree, *id, name),
-            Lang::Python => python_child(self.tree, *id, name),
-            _ => None,
-        };
+        let child = |id: &Id| self.tree.lang_of(*id).child_module(self.tree, *id, name);
         let children = unique(files.iter().filter_map(child));
         if !children.is_empty() {
             return Found::Module(children);
@@ -188,15 +192,8 @@ impl<'t> Finder<'t> {
     ) -> Found {
         let Some(source) = self.tree.source(id) else { return Found::Nothing };
         let lang = self.tree.lang_of(id);
-        let own = if lang == Lang::Node { exported(&source.masked, name) } else { None };
-        if let Some(own) = own.filter(|own| own != name) {
-            match self.resolve_once(&[id], &own, owner, left, seen) {
-                Found::Nothing => {}
-                found => return found,
-            }
-        }
         let path = self.tree.path(id);
-        let imports = self.imports_of(id);
+        let imports = source.imports();
         // What is named goes before what may come from anywhere.
         for import in imports.iter() {
             let next = match &import.what {
@@ -231,29 +228,19 @@ impl<'t> Finder<'t> {
         if items.is_empty() { Found::Nothing } else { Found::Items(items) }
     }
 
-    fn imports_of(&self, id: Id) -> Rc<Vec<Import>> {
-        if let Some(known) = self.imports.borrow().get(&id) {
-            return Rc::clone(known);
-        }
-        let read = self.tree.source(id).map(|s| imports(self.tree.lang_of(id), s)).unwrap_or_default();
-        let read = Rc::new(read);
-        self.imports.borrow_mut().insert(id, Rc::clone(&read));
-        read
-    }
-
     /// `module.name`, `module::name`: the members of a module that the test mentions.
-    fn members(&self, lang: Lang, files: &[Id], bound: &str, test: &Source, wants: &mut Vec<Want>) {
-        let owner = (lang == Lang::Elixir).then(|| self.module_name(files, bound)).flatten();
+    fn members(&self, lang: &'static Language, files: &[Id], bound: &str, test: &Source, wants: &mut Vec<Want>) {
+        let owner = (*lang == ELIXIR).then(|| self.module_name(files, bound)).flatten();
         let (mut missing, before) = (false, wants.len());
         let mut bounds = vec![bound.to_owned()];
-        if lang == Lang::Go {
+        if *lang == GO {
             bounds.extend(files.iter().filter_map(|id| package_clause(self.tree.source(*id)?)).take(1));
         }
-        let mut names: Vec<&str> = bounds.iter().flat_map(|b| members_of(&test.masked, b)).collect();
-        if lang == Lang::Elixir {
+        let mut names: Vec<&str> = bounds.iter().flat_map(|b| members_of(test.masked(), b)).collect();
+        if *lang == ELIXIR {
             names.retain(|n| !n.starts_with(|c: char| c.is_ascii_uppercase()));
         }
-        if lang == Lang::Elixir && test.masked.contains(&format!("%{bound}{{")) {
+        if *lang == ELIXIR && test.masked().contains(&format!("%{bound}{{")) {
             names.push("__struct__");
         }
         for name in unique(names.into_iter()) {
@@ -271,22 +258,22 @@ impl<'t> Finder<'t> {
     fn module_name(&self, files: &[Id], bound: &str) -> Option<String> {
         let last = bound.rsplit('.').next()?;
         let fits = |i: &&Item| i.name.rsplit('.').next() == Some(last);
-        files.iter().filter_map(|id| self.tree.source(*id)?.items.iter().find(fits).map(|i| i.name.clone())).next()
+        files.iter().filter_map(|id| self.tree.source(*id)?.items().iter().find(fits).map(|i| i.name.clone())).next()
     }
 
     /// Everything in these files may be meant, and what the test mentions is.
-    fn any_of(&self, lang: Lang, files: &[Id], test: &Source, wants: &mut Vec<Want>) {
-        let own: HashSet<&str> = test.items.iter().map(|i| i.name.as_str()).collect();
-        let names = unique(words(&test.masked).filter(|w| !own.contains(w)));
+    fn any_of(&self, lang: &'static Language, files: &[Id], test: &Source, wants: &mut Vec<Want>) {
+        let own: HashSet<&str> = test.items().iter().map(|i| i.name.as_str()).collect();
+        let names = unique(words(test.masked()).filter(|w| !own.contains(w)));
         for name in names.into_iter().take(MOST_WORDS) {
             let constant = name.starts_with(|c: char| c.is_ascii_uppercase());
-            if lang == Lang::Ruby && !constant {
+            if *lang == RUBY && !constant {
                 continue;
             }
-            let owner = (lang == Lang::Ruby).then(|| qualifier(&test.masked, name)).flatten();
+            let owner = (*lang == RUBY).then(|| qualifier(test.masked(), name)).flatten();
             if let Found::Items(items) = self.resolve(files, name, owner, FARTHEST) {
                 let (modules, items): (Vec<_>, Vec<_>) =
-                    items.into_iter().partition(|(_, i)| lang == Lang::Ruby && i.kind == Kind::Module);
+                    items.into_iter().partition(|(_, i)| *lang == RUBY && i.kind == Kind::Module);
                 add(wants, items);
                 self.functions_of(&modules, name, test, wants);
             }
@@ -295,32 +282,31 @@ impl<'t> Finder<'t> {
 
     /// A Ruby module is a namespace in many files; what is meant is what is called on it.
     fn functions_of(&self, modules: &[(Id, Item)], name: &str, test: &Source, wants: &mut Vec<Want>) {
-        let called: HashSet<&str> = members_of(&test.masked, name).into_iter().collect();
+        let called: HashSet<&str> = members_of(test.masked(), name).into_iter().collect();
         for (id, _) in modules {
             let Some(source) = self.tree.source(*id) else { continue };
-            let meant = |i: &&Item| {
-                i.kind == Kind::Plain && i.owner.as_deref() == Some(name) && called.contains(i.name.as_str())
-            };
-            add(wants, source.items.iter().filter(meant).map(|i| (*id, i.clone())).collect());
+            let meant =
+                |i: &&Item| i.kind.is_plain() && i.owner.as_deref() == Some(name) && called.contains(i.name.as_str());
+            add(wants, source.items().iter().filter(meant).map(|i| (*id, i.clone())).collect());
         }
     }
 
     /// Ruby loads by convention too: `Billing::Invoice` lies in `billing/invoice.rb`.
     fn constants(&self, test: &Source, wants: &mut Vec<Want>) {
         let is_constant = |w: &&str| w.starts_with(|c: char| c.is_ascii_uppercase());
-        for name in unique(words(&test.masked).filter(is_constant)).into_iter().take(MOST_WORDS) {
+        for name in unique(words(test.masked()).filter(is_constant)).into_iter().take(MOST_WORDS) {
             if wants.iter().any(|w| matches!(w, Want::Defined { name: known, .. } if known == name)) {
                 continue;
             }
-            let files = self.packages.locate(self.tree, Lang::Ruby, "", &underscored(name));
+            let files = RUBY.locate(self.tree, "", &languages::underscored(name));
             let items = files.iter().filter_map(|id| Some((*id, self.tree.source(*id)?)));
             let items = items.flat_map(|(id, s)| s.named(name).into_iter().map(move |i| (id, i.clone())));
             add(wants, items.filter(|(_, i)| i.kind != Kind::Module).collect());
         }
     }
 
-    fn last_item(&self, lang: Lang, files: &[Id], module: &str) -> Option<Vec<(Id, Item)>> {
-        let last = module.rsplit("::").next().filter(|_| lang == Lang::Rust)?;
+    fn last_item(&self, lang: &'static Language, files: &[Id], module: &str) -> Option<Vec<(Id, Item)>> {
+        let last = module.rsplit("::").next().filter(|_| *lang == RUST)?;
         match self.resolve(files, last, None, FARTHEST) {
             Found::Items(items) => Some(items),
             _ => None,
@@ -370,6 +356,6 @@ fn qualifier<'m>(masked: &'m str, name: &str) -> Option<&'m str> {
 }
 
 fn package_clause(source: &Source) -> Option<String> {
-    let line = source.masked.lines().find_map(|l| l.strip_prefix("package "))?;
+    let line = source.masked().lines().find_map(|l| l.strip_prefix("package "))?;
     Some(line.trim().to_owned())
 }

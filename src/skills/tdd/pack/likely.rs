@@ -1,0 +1,177 @@
+//! Which file will be changed? Every sign gives its files points: what the caller and the runner name, what the test
+//! imports, the methods it calls, the file it is named after, words they share. Tests are never it.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use super::find::{Finder, Want};
+use super::rank::subject;
+use super::said::Said;
+use super::source::{Source, is_word, words};
+use super::tree::{Id, Tree};
+use crate::languages::{Language, ProjectFiles as _, parent};
+
+/// A method or a word that is defined in more files than this says nothing about one of them.
+const FEW: usize = 3;
+/// Names that are looked up.
+const MOST: usize = 80;
+
+/// What is known before a choice is made.
+pub(super) struct Signs<'s> {
+    pub tree: &'s Tree,
+    pub finder: &'s Finder<'s>,
+    pub is_test: &'s dyn Fn(Id) -> bool,
+    /// What the test takes from the project.
+    pub wants: &'s [Want],
+    pub given: &'s [Id],
+    /// What the caller wrote.
+    pub named: &'s str,
+    pub said: &'s Said,
+    pub test_path: &'s str,
+    pub test: Option<&'s Source>,
+    /// By shared words, the most alike first.
+    pub ranked: &'s [(Id, f64)],
+}
+
+/// Files from the most likely on, and definitions that the signs point at.
+pub(super) struct Likely {
+    pub files: Vec<Id>,
+    pub wants: Vec<Want>,
+}
+
+impl Signs<'_> {
+    pub(super) fn weigh(&self) -> Likely {
+        let mut points: HashMap<Id, f64> = HashMap::new();
+        let mut give = |id: Id, more: f64, most: f64| {
+            let known = points.entry(id).or_default();
+            *known += more.min((most - *known).max(0.0));
+        };
+        for id in self.given {
+            give(*id, 60.0, 60.0);
+        }
+        for id in self.files_named(self.named) {
+            give(id, 40.0, 60.0);
+        }
+        let mut wants = Vec::new();
+        let from_caller = self.few_definitions(words(self.named));
+        let called =
+            self.few_definitions(self.test.map(|t| called_methods(t.masked())).unwrap_or_default().into_iter());
+        for (found, each, most) in [(from_caller, 8.0, 60.0), (called, 5.0, 30.0)] {
+            for want in found {
+                if let Want::Defined { file, .. } = &want {
+                    give(*file, each, most);
+                }
+                wants.push(want);
+            }
+        }
+        for want in self.wants {
+            match want {
+                Want::Defined { file, .. } => give(*file, 5.0, 25.0),
+                Want::Missing { home } => home.iter().for_each(|id| give(*id, 8.0 / home.len() as f64, 30.0)),
+            }
+        }
+        // A trace leads through the file that is wrong: the first mention says that it does, further ones how much.
+        let mut traced: Vec<Id> = Vec::new();
+        for (path, _) in self.said.places.iter().take(16) {
+            for id in self.at_or_ending(path) {
+                let first = if traced.contains(&id) { 0.0 } else { 10.0 };
+                traced.push(id);
+                give(id, first + 4.0, 35.0);
+            }
+        }
+        let own = subject(self.test_path);
+        for id in self.tree.ids().filter(|id| !own.is_empty() && subject(self.tree.path(*id)) == own) {
+            let beside = parent(self.tree.path(id)) == parent(self.test_path);
+            give(id, if beside { 18.0 } else { 10.0 }, 60.0);
+        }
+        let best = self.ranked.iter().map(|(_, score)| *score).fold(0.0_f64, f64::max);
+        for (id, score) in self.ranked.iter().filter(|_| best > 0.0).take(30) {
+            give(*id, 6.0 * score / best, 60.0);
+        }
+        let mut files: Vec<(Id, f64)> = points
+            .into_iter()
+            .filter(|(id, _)| !(self.is_test)(*id) && self.tree.path(*id) != self.test_path)
+            .collect();
+        files.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        Likely { files: files.into_iter().map(|(id, _)| id).collect(), wants }
+    }
+
+    /// Where these names are defined outside of tests, as long as that says something.
+    fn few_definitions<'n>(&self, names: impl Iterator<Item = &'n str>) -> Vec<Want> {
+        let mut seen: Vec<&str> = Vec::new();
+        let mut found = Vec::new();
+        for name in names.filter(|n| n.len() > 2) {
+            if seen.contains(&name) {
+                continue;
+            }
+            if seen.len() == MOST {
+                break;
+            }
+            seen.push(name);
+            let all = self.finder.defined_anywhere(name, FEW + 2);
+            let outside: Vec<Want> =
+                all.into_iter().filter(|w| matches!(w, Want::Defined { file, .. } if !(self.is_test)(*file))).collect();
+            if outside.len() <= FEW {
+                found.extend(outside);
+            }
+        }
+        found
+    }
+
+    /// Files of the project that a text names by their paths.
+    fn files_named(&self, text: &str) -> Vec<Id> {
+        let path = |word: &str| {
+            let word = word
+                .trim_matches(|c: char| !c.is_alphanumeric() && c != '_')
+                .split(':')
+                .next()
+                .unwrap_or_default()
+                .to_owned();
+            Language::of_path(Path::new(&word)).map(|_| word)
+        };
+        text.split(|c: char| c.is_whitespace() || "()[]'\"`,;".contains(c))
+            .filter_map(path)
+            .flat_map(|word| self.at_or_ending(&word))
+            .collect()
+    }
+
+    fn at_or_ending(&self, path: &str) -> Vec<Id> {
+        match self.tree.at(path) {
+            Some(id) => vec![id],
+            None => {
+                let below = |id: &Id| path.strip_suffix(self.tree.path(*id)).is_some_and(|b| b.ends_with('/'));
+                let mut found = self.tree.ending(path);
+                found.extend(self.tree.ids().filter(below));
+                found.truncate(FEW);
+                found
+            }
+        }
+    }
+}
+
+/// `.status(…)`: methods that a test calls on objects it has.
+fn called_methods(masked: &str) -> Vec<&str> {
+    let bytes = masked.as_bytes();
+    let mut found = Vec::new();
+    for (at, _) in masked.match_indices('.') {
+        let rest = &masked[at + 1..];
+        let end = rest.bytes().position(|b| !is_word(b) && b != b'!' && b != b'?').unwrap_or(rest.len());
+        let is_value = at.checked_sub(1).is_some_and(|i| is_word(bytes[i]) || matches!(bytes[i], b')' | b']'));
+        let is_name = rest.starts_with(|c: char| !c.is_ascii_digit());
+        if end > 0 && is_value && is_name && !found.contains(&&rest[..end]) {
+            found.push(&rest[..end]);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::called_methods;
+
+    #[test]
+    fn methods_are_told_from_other_words() {
+        let found = called_methods("request(app).get('/').expect(200); res.status(1.5); [a].map(x) == y.empty?");
+        assert_eq!(found, ["get", "expect", "status", "map", "empty?"]);
+    }
+}

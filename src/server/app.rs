@@ -12,13 +12,17 @@ use crate::backend::breaker::Breaker;
 use crate::backend::warm::Warmth;
 use crate::backend::world::{Look, World};
 use crate::backend::{Backends, Env, Shared};
+use crate::engine::call::{CallHost, Surroundings};
 use crate::engine::means::{Means, SessionBudgets};
+use crate::gym::passport::PassportBook;
 use crate::process::Launcher;
 use crate::redact::Redactor;
 use crate::routing::{self, Loaded, Routing, RoutingError, Sources};
-use crate::session::{LogError, SessionLog};
+use crate::session::{LogError, SessionLog, recover_open_calls};
+use crate::skills::BrainRecollection;
 use crate::skills::tdd::Memory;
 use crate::state::{StateDir, StateError};
+use crate::words;
 use crate::workspace::{self, RecoveryOutcome};
 
 /// How long a look at the world stays good.
@@ -36,7 +40,7 @@ pub struct App {
     means: std::sync::Mutex<Option<(Routing, Arc<Means>)>>,
     recovered: Once,
     /// What the phases of a cycle know of each other.
-    memory: Memory,
+    memory: Arc<Memory>,
 }
 
 /// Why no call can be made.
@@ -76,7 +80,7 @@ impl App {
             seen: Mutex::default(),
             means: std::sync::Mutex::default(),
             recovered: Once::new(),
-            memory: Memory::default(),
+            memory: Arc::default(),
         }
     }
 
@@ -87,13 +91,20 @@ impl App {
     }
 
     /// What earlier calls of this server have seen of a project's tests.
-    pub fn memory(&self) -> &Memory {
+    pub fn memory(&self) -> &Arc<Memory> {
         &self.memory
     }
 
     /// Starts programs for calls, and knows their environment.
     pub fn launcher(&self) -> &Launcher {
         &self.look.launcher
+    }
+
+    /// The same, with the walls that the settings ask for.
+    pub fn walled_launcher(&self, routing: &Routing) -> Launcher {
+        let home = self.look.env.get("HOME").map(PathBuf::from);
+        let state = self.state().ok();
+        self.look.launcher.under(routing.sandbox.rules(home.as_deref(), state.as_ref().map(StateDir::path)))
     }
 
     pub fn env(&self) -> &Env {
@@ -116,8 +127,8 @@ impl App {
         }
         let routing = &settings.routing;
         let redactor = Arc::new(self.redactor(routing));
-        let log = SessionLog::open(&self.state()?)?.redacting(Arc::clone(&redactor));
-        let shared = Shared::new(self.look.launcher.clone(), self.look.env.clone(), routing.max_workers);
+        let log = SessionLog::open(&self.state()?)?.redacting(Arc::clone(&redactor)).keeping(routing.log);
+        let shared = Shared::new(self.walled_launcher(routing), self.look.env.clone(), routing.max_workers);
         let made = Arc::new(Means {
             backends: Backends::new(shared),
             breaker: Breaker::new(routing.breaker),
@@ -126,6 +137,12 @@ impl App {
             prompts: routing.prompts_dir.clone(),
             recorder: Arc::new(log),
             budgets: SessionBudgets::new(routing.budgets.session),
+            experience: Arc::new(PassportBook::of(&self.state()?)),
+            recollection: Some(Arc::new(BrainRecollection {
+                launcher: self.look.launcher.clone(),
+                routing: routing.clone(),
+                state: self.state()?,
+            })),
         });
         *means = Some((routing.clone(), Arc::clone(&made)));
         Ok(made)
@@ -135,6 +152,11 @@ impl App {
     pub(super) fn recover(&self) {
         self.recovered.call_once(|| {
             let Ok(state) = self.state() else { return };
+            let log = SessionLog::to_read(&state);
+            tokio::task::spawn_blocking(move || match recover_open_calls(&log) {
+                0 => {}
+                n => tracing::warn!("{} of a server that died: written to the session log", words::count(n, "call")),
+            });
             tokio::task::spawn_blocking(move || match workspace::recover(&state) {
                 Ok(found) => found.iter().for_each(|one| match one.outcome {
                     // Another server's call at work is the ordinary case; whoever wants the same project is told.
@@ -175,5 +197,19 @@ impl App {
             *seen = Some(Seen { at, routing: routing.clone(), world: Arc::clone(&world) });
         }
         (world, Duration::ZERO)
+    }
+}
+
+impl CallHost for App {
+    fn surroundings(&self) -> Result<Surroundings, String> {
+        let settings = self.settings().map_err(|e| format!("the settings cannot be used: {e}"))?;
+        let means = self.means(&settings).map_err(|e| e.to_string())?;
+        Ok(Surroundings {
+            launcher: self.walled_launcher(&settings.routing),
+            settings,
+            means,
+            state: self.state().map_err(|e| e.to_string())?,
+            env: self.env().clone(),
+        })
     }
 }

@@ -93,8 +93,17 @@ fn explain(path: &str, inner: &str, arguments: &JsonObject, schema: &JsonObject)
             names => format!("accepted arguments: {}", words::one_of(names.iter().copied())),
         });
     } else if let Some(missing) = quoted_after(inner, "missing field `") {
-        parts.push(format!("{missing} is required: the argument `{missing}` is missing"));
-        parts.extend(schema::accepted(schema, missing));
+        // Serde stops at the first; a caller who is told of all needs one further call.
+        let required = schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        let all: Vec<&str> = required.filter(|name| !arguments.contains_key(*name)).collect();
+        if let [_, _, ..] = all.as_slice() {
+            parts.push(format!("{} are required: these arguments are missing", all.join(", ")));
+            let named = |name: &&str| Some(format!("`{name}` {}", schema::accepted(schema, name)?));
+            parts.extend(all.iter().filter_map(named));
+        } else {
+            parts.push(format!("{missing} is required: the argument `{missing}` is missing"));
+            parts.extend(schema::accepted(schema, missing));
+        }
     } else {
         parts.push(format!(
             "the argument `{}` does not fit: {}",
@@ -166,6 +175,22 @@ mod tests {
 
     fn sample(arguments: &Value) -> Result<Sample, String> {
         parse(arguments.as_object().expect("an object").clone())
+    }
+
+    #[test]
+    fn all_that_is_missing_is_named_at_once() {
+        #[derive(Debug, Deserialize, JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        #[expect(dead_code, reason = "read by serde alone")]
+        struct Two {
+            /// Absolute path.
+            project_root: String,
+            /// The behaviour.
+            spec: String,
+        }
+        let said = parse::<Two>(JsonObject::new()).expect_err("nothing is given");
+        assert!(said.starts_with("project_root, spec are required: these arguments are missing; "), "{said}");
+        assert!(said.contains("`spec` accepted: "), "{said}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use rmcp::model::{ProgressNotification, ProgressNotificationParam, ProgressToken
 use rmcp::service::RequestContext;
 
 use super::transport::Outlet;
-use crate::engine::event::{Listener, Told};
+use crate::engine::event::{Listener, StoryLine};
 use crate::words;
 
 /// The longest message, in characters.
@@ -51,7 +51,7 @@ impl Progress {
 
 /// A call's story, as the client sees it.
 impl Listener for Progress {
-    fn hear(&self, told: &Told) {
+    fn hear(&self, told: &StoryLine) {
         self.say(&told.line);
     }
 }

@@ -10,10 +10,18 @@ use crate::words;
 
 /// The tool as it is listed.
 pub(super) fn listed(mut tool: Tool) -> Tool {
-    tool.input_schema = Arc::new(tidy_object(&tool.input_schema, Optional::MayBeLeftOut));
+    let mut input = tidy_object(&tool.input_schema, Optional::MayBeLeftOut);
+    if let Some(Value::Object(properties)) = input.get_mut("properties") {
+        properties.retain(|name, _| !FOR_PEOPLE.contains(&name.as_str()));
+    }
+    tool.input_schema = Arc::new(input);
+    tool.description = tool.description.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ").into());
     tool.output_schema = tool.output_schema.map(|schema| Arc::new(tidy_object(&schema, Optional::IsNull)));
     tool
 }
+
+/// Arguments that are taken and not listed: they help whoever looks into a call from a shell, and no calling model.
+const FOR_PEOPLE: &[&str] = &["show_prompt"];
 
 /// What an `Option` means to the reader of a schema.
 #[derive(Clone, Copy, PartialEq)]
@@ -69,8 +77,14 @@ fn tidy(schema: &mut Value, optional: Optional) {
 }
 
 fn without_null(object: &mut Map<String, Value>) {
-    if object.get("default").is_some_and(Value::is_null) {
+    // That nothing is the default need not be said.
+    let is_nothing =
+        |value: &Value| value.is_null() || *value == json!(false) || *value == json!([]) || *value == json!("");
+    if object.get("default").is_some_and(is_nothing) {
         object.shift_remove("default");
+    }
+    if object.get("minimum").is_some_and(|least| least.as_f64() == Some(0.0)) {
+        object.shift_remove("minimum");
     }
     if let Some(Value::Array(types)) = object.get_mut("type") {
         types.retain(|name| name != "null");

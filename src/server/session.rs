@@ -38,7 +38,7 @@ where
 {
     let outbox = Arc::new(Outbox::default());
     let writer = tokio::spawn(outbox::write_all(Arc::clone(&outbox), output));
-    let calls = server.calls.clone();
+    let (calls, jobs_stop) = (server.calls.clone(), server.jobs_stop.clone());
     let work = stop.child_token();
     let talk = talk(server, LineTransport::new(input, Arc::clone(&outbox)), work.clone());
 
@@ -56,6 +56,7 @@ where
         other => other,
     };
     work.cancel();
+    jobs_stop.cancel();
     calls.close();
     let patience = if ended == Ended::Stopped { AFTER_A_STOP } else { AFTER_THE_END };
     if tokio::time::timeout(patience, calls.wait()).await.is_err() {

@@ -2,18 +2,30 @@
 //! Knows arguments, terminals and exit codes. Does not know how anything is done.
 
 mod call;
+mod check;
 mod client;
 mod console;
 mod demo;
 pub mod doctor;
 mod explain;
+mod gym;
+mod hook;
+mod init;
+#[cfg(target_os = "linux")]
+mod inner;
+mod jobs;
+mod log;
+mod pages;
 mod recover;
+mod report;
 pub mod serve;
 #[cfg(target_os = "linux")]
 mod shim;
 mod signals;
+mod simulate;
 mod stats;
 mod verify;
+mod watch;
 mod witness;
 
 use std::io::{self, Write};
@@ -43,19 +55,33 @@ enum Command {
     /// Speak MCP on stdin and stdout
     Serve,
     Demo(demo::Demo),
+    Init(init::Init),
     Doctor(doctor::Arguments),
     /// Show the chain and limits in effect, and where each value comes from
     Explain(explain::Explain),
     Call(call::Call),
     Verify(verify::Verify),
+    Check(check::Check),
     Recover(recover::Recover),
     Stats(stats::StatsCommand),
+    Completions(pages::Completions),
+    /// Print the manual page
+    #[command(hide = true)]
+    Man,
+    #[command(hide = true)]
+    Hook(hook::Hook),
+    Report(report::ReportCommand),
+    Watch(watch::WatchCommand),
+    Jobs(jobs::JobsCommand),
+    Gym(gym::GymCommand),
+    Simulate(simulate::SimulateCommand),
+    Log(log::LogCommand),
 }
 
 pub fn main() -> ExitCode {
     // Before arguments, logging and threads: a shim is one small process per command.
     #[cfg(target_os = "linux")]
-    if let Some(code) = shim::dispatch() {
+    if let Some(code) = shim::dispatch().or_else(inner::dispatch) {
         return code;
     }
     if let Some(code) = witness::dispatch() {
@@ -84,11 +110,22 @@ fn run(arguments: Arguments, out: &mut dyn Write, err: &mut dyn Write) -> anyhow
         Command::Serve => serve::run(arguments.config, err),
         Command::Demo(demo) => demo.run(arguments.config.as_ref()),
         Command::Explain(explain) => explain.run(arguments.config, out, err),
+        Command::Init(init) => init.run(arguments.config, out),
         Command::Doctor(doctor) => doctor::run(&doctor, arguments.config, out),
         Command::Call(call) => call.run(arguments.config, out, err),
         Command::Verify(verify) => verify.run(arguments.config, out),
+        Command::Check(check) => check.run(arguments.config, out),
         Command::Recover(recover) => recover.run(out),
         Command::Stats(stats) => stats.run(arguments.config, out),
+        Command::Completions(completions) => completions.run(out),
+        Command::Man => pages::manual(out),
+        Command::Hook(hook) => hook.run(arguments.config, err),
+        Command::Report(report) => report.run(out),
+        Command::Watch(watch) => watch.run(out),
+        Command::Jobs(jobs) => jobs.run(out),
+        Command::Gym(gym) => gym.run(arguments.config, out),
+        Command::Simulate(simulate) => simulate.run(arguments.config, out),
+        Command::Log(log) => log.run(out),
     }
 }
 

@@ -2,7 +2,8 @@
 //! Models propose; the server decides, from commands it ran itself.
 //!
 //! ```text
-//! main → cli → server + skills → engine → backend, verify, workspace, routing, prompts → process
+//! main → cli → server + skills → engine → answers, backend, verify, workspace, memory, team, routing, prompts → languages, process
+//!              gym beside session: both read what the engine wrote
 //!              session, server and cli listen to engine::event
 //! ```
 //!
@@ -12,15 +13,39 @@
 //! | [`server`] | how does a run look over MCP? arguments in, result and progress out |
 //! | [`skills`] | what can be asked? per file: parameters, phases, the `#[tool]` method |
 //! | [`engine`] | what happens next? request, chain walk, attempt, event, result |
+//! | [`answers`] | what does an answer say, and what can code check about it? edits in any shape; structure rejects, words flag |
 //! | [`backend`] | how is a model asked, and is it there at all? |
 //! | [`verify`] | did it work? the only module that may say yes |
 //! | [`workspace`] | which files changed, and how do we get back? |
 //! | [`routing`] | which models, in which order, within which limits? |
+//! | [`languages`] | what is a definition, an import, a test, in each language? one file per language |
 //! | [`process`] | how is a program started, watched and ended, with all it started? |
 //! | [`session`] | what do we remember of each call? the log and its reader |
+//! | [`memory`] | what do we know that will be true tomorrow? notes, their proof, and the index over them |
+//! | [`gym`] | what is a model worth? tasks with hidden tests, what was measured, simulations over it |
+//! | [`team`] | does what a pipeline has produced hang together? bus, checkpoints, reports |
 //! | [`prompts`] | what do we say to a model, and whose text is it? |
 //! | [`redact`] | which parts of a text are secret? |
 //! | [`state`], [`words`] | where do our own files live? how do we cut, quote and suggest? |
+//!
+//! The nouns of the house; everything else is named from them:
+//!
+//! | word | meaning |
+//! | --- | --- |
+//! | call | one use of a tool: from its arguments to its one result and one log entry |
+//! | chain | the tiers of a call, cheapest first |
+//! | tier | one model and the backend that serves it, at its place in a chain |
+//! | attempt | one turn of one tier: its questions, its answer, the checks |
+//! | brief | what a tier is told: discipline, task, files, evidence |
+//! | answer | what a tier says to all questions of a brief; edits as data, or in place |
+//! | gate | one check of an answer that the server makes itself |
+//! | proof | what [`verify`] gives for work that holds; nothing else can make one |
+//! | evidence | what refused attempts leave for the next: change, real output, reason |
+//! | follow-up | one more question to the same tier inside an attempt: a repair, or a need |
+//! | snapshot | the project as it was, to which everything refused returns |
+//! | skill | a value that answers four questions of the engine: access, prepare, ask, check |
+//!
+//! `docs/architecture.md` walks one call through the files.
 //!
 //! Invariants, each kept by a test in `tests/it/map.rs` which reads the sources:
 //! - dependencies point down the map only;
@@ -28,9 +53,13 @@
 //!   `tokio::process` and `std::process::Command` to `process`;
 //! - a [`verify::Proof`] is made in `verify` alone.
 
+pub mod answers;
 pub mod backend;
 pub mod cli;
 pub mod engine;
+pub mod gym;
+pub mod languages;
+pub mod memory;
 pub mod process;
 pub mod prompts;
 pub mod redact;
@@ -39,6 +68,7 @@ pub mod server;
 pub mod session;
 pub mod skills;
 pub mod state;
+pub mod team;
 pub mod verify;
 pub mod words;
 pub mod workspace;

@@ -48,6 +48,14 @@ impl Redactor {
         }
     }
 
+    /// What kind of secret a text holds, in words; `None` if it holds none.
+    pub fn name_of_secret(&self, text: &str) -> Option<&'static str> {
+        if matches!(self.values.redact(text), Cow::Owned(_)) {
+            return Some("one of this server's own keys");
+        }
+        patterns::name(text)
+    }
+
     /// Only what is known by value. For text that somebody works with, where a guess at a shape could do harm.
     pub fn redact_known<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.values.redact(text)

@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 use self::arguments::Given;
 use self::interrupted::Interrupted;
 use self::report::Report;
-use super::client::{Called, Client};
+use super::client::{Called, Client, whole_result};
 use super::console::{Console, Paint};
 use super::print;
 use super::signals::Signals;
@@ -160,7 +160,7 @@ impl Call {
     }
 
     fn answered(&self, result: &Value) -> anyhow::Result<Said> {
-        let answer: CallResult = serde_json::from_value(result.clone()).context("reading the result")?;
+        let answer: CallResult = serde_json::from_value(whole_result(result.clone())).context("reading the result")?;
         let code = match answer.status {
             Status::Pass => 0,
             Status::Fail => 1,
@@ -186,7 +186,7 @@ impl Said {
 }
 
 /// The console, told by the call and by signals alike.
-struct Screen(Mutex<Console>);
+struct Screen(Mutex<(Console, String)>);
 
 impl Screen {
     fn new(tool: &str) -> Self {
@@ -195,18 +195,24 @@ impl Screen {
         if console.is_live() {
             console.begin(tool);
         }
-        Self(Mutex::new(console))
+        Self(Mutex::new((console, String::new())))
     }
 
     fn says(&self, line: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).now(line);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).0.now(line);
     }
 
     /// On a terminal how an attempt ended stays, and the rest is replaced by what comes next.
     fn hear(&self, line: &str) {
-        let mut console = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (console, last) = &mut *held;
         if !console.is_live() {
-            return console.now(line);
+            // Where lines stay, one that only counts on is not written again.
+            if without_time(line) != last {
+                without_time(line).clone_into(last);
+                console.now(line);
+            }
+            return;
         }
         let paint = console.paint();
         match ending(line) {

@@ -172,6 +172,12 @@ fn structured(mut result: Value) -> Result<Called, ClientError> {
     }
 }
 
+/// The whole of a result whose reply is an outline, from the file that the reply names; else the reply itself.
+pub(super) fn whole_result(reply: Value) -> Value {
+    let kept = reply["full_result"].as_str().and_then(|path| std::fs::read(path).ok());
+    kept.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or(reply)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,7 +15,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::client::{Called, Client};
+use super::client::{Called, Client, whole_result};
 use super::console::Console;
 use super::signals::Signals;
 use ledger::Ledger;
@@ -136,7 +136,7 @@ async fn acts(
         }
         let called = client.call(act.tool, arguments, stop, &mut |line| screen.hear(line)).await?;
         let mut result = match called {
-            Called::Answered(result) => result,
+            Called::Answered(reply) => whole_result(reply),
             Called::Cancelled => return Ok(Played::Interrupted),
         };
         if result["status"] != "pass" {

@@ -3,7 +3,10 @@
 //! in [`CHECKS`].
 
 mod checks;
+mod found;
+mod passports;
 mod prompts;
+mod walls;
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -32,12 +35,15 @@ static CHECKS: &[(&str, Check)] = &[
     ("claude", |case| Box::pin(checks::agents(case))),
     ("cloud", |case| Box::pin(checks::cloud(case))),
     ("gateway", |case| Box::pin(checks::gateways(case))),
+    ("found", |case| Box::pin(found::found(case))),
     ("recorded", |case| Box::pin(checks::recorded(case))),
     ("models", |case| Box::pin(checks::models(case))),
     ("loaded", |case| Box::pin(checks::loaded(case))),
+    ("passports", |case| Box::pin(passports::passports(case))),
     ("verifier", |case| Box::pin(checks::verifier(case))),
     ("prompts", |case| Box::pin(prompts::prompts(case))),
     ("state", |case| Box::pin(checks::state(case))),
+    ("sandbox", |case| Box::pin(walls::sandbox(case))),
     ("git", |case| Box::pin(checks::git(case))),
     ("tests", |case| Box::pin(checks::tests(case))),
     ("chains", |case| Box::pin(checks::chains(case))),

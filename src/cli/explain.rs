@@ -1,16 +1,21 @@
 //! `supervisor explain`: the chain and limits in effect, and where each value comes from.
 //! Asks no model and no server. One report, shown as text or as JSON.
 
+mod measured;
 mod report;
 mod text;
 
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
+use anyhow::{Context as _, bail};
 use clap::Args;
 
+use crate::gym::passport::PassportBook;
 use crate::routing::{CallOverrides, Routing, Sources, load};
+use crate::state::StateDir;
 
 #[derive(Debug, Args)]
 pub(super) struct Explain {
@@ -20,6 +25,10 @@ pub(super) struct Explain {
     /// As if the call had named this model
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
+
+    /// As if the call had set this: `timeout_s`, `max_attempts`, `budget_usd` or `model`; may come again
+    #[arg(long = "arg", value_name = "NAME=VALUE")]
+    args: Vec<String>,
 
     /// Print JSON
     #[arg(long)]
@@ -34,7 +43,7 @@ impl Explain {
         err: &mut dyn Write,
     ) -> anyhow::Result<ExitCode> {
         let loaded = load(&Sources::of_process(config))?;
-        let call = CallOverrides { model: self.model, ..CallOverrides::default() };
+        let call = overrides(self.model, &self.args)?;
         let mut skills = Vec::new();
         match &self.skill {
             Some(skill) => skills.push(loaded.routing.choices(skill, &call)?),
@@ -44,7 +53,10 @@ impl Explain {
                 }
             }
         }
-        let report = report::Report::new(&loaded, &skills, self.skill.is_none());
+        let mut report = report::Report::new(&loaded, &skills, self.skill.is_none());
+        if let Ok(state) = StateDir::locate() {
+            measured::fill(&mut report, &skills, &loaded.routing, &PassportBook::of(&state));
+        }
         let mut text = Vec::new();
         if self.json {
             serde_json::to_writer_pretty(&mut text, &report)?;
@@ -58,4 +70,41 @@ impl Explain {
         super::print(out, &String::from_utf8_lossy(&text))?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// What the call would set. Other arguments of a tool say nothing about the routing, and are told so.
+fn overrides(model: Option<String>, args: &[String]) -> anyhow::Result<CallOverrides> {
+    let mut call = CallOverrides { model, ..CallOverrides::default() };
+    for word in args {
+        let Some((name, value)) = word.split_once('=') else {
+            bail!("`--arg {word}` has no name and `=`; write `--arg NAME=VALUE`, as in `--arg timeout_s=60`");
+        };
+        let number = |takes: &str| -> anyhow::Result<f64> {
+            value
+                .trim()
+                .parse::<f64>()
+                .ok()
+                .filter(|n| n.is_finite())
+                .with_context(|| format!("`{name}` takes {takes}, not `{value}`"))
+        };
+        match name {
+            "model" => call.model = Some(value.to_owned()),
+            "timeout_s" => {
+                let seconds = number("a number of seconds above 0")?;
+                call.timeout = Some(
+                    Duration::try_from_secs_f64(seconds).context("`timeout_s` takes a number of seconds above 0")?,
+                );
+            }
+            "max_attempts" => {
+                let n = value.trim().parse().ok();
+                call.max_attempts =
+                    Some(n.with_context(|| format!("`max_attempts` takes a whole number from 1 on, not `{value}`"))?);
+            }
+            "budget_usd" => call.budget_usd = Some(number("an amount of USD above 0")?),
+            other => bail!(
+                "`{other}` of a call does not change the routing; `model`, `timeout_s`, `max_attempts` and `budget_usd` do"
+            ),
+        }
+    }
+    Ok(call)
 }

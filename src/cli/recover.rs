@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 
+use crate::session::{SessionLog, recover_open_calls};
 use crate::state::StateDir;
 use crate::words;
 use crate::workspace::{RecoveryOutcome, recover};
@@ -36,7 +37,12 @@ impl Recover {
         };
         let found =
             recover(&state).with_context(|| format!("looking for killed calls in `{}`", state.path().display()))?;
-        let mut text = if found.is_empty() { String::from("ok    nothing to recover\n") } else { String::new() };
+        let logged = recover_open_calls(&SessionLog::to_read(&state));
+        let mut text = match logged {
+            0 if found.is_empty() => String::from("ok    nothing to recover\n"),
+            0 => String::new(),
+            n => format!("ok    {} of servers that died: written to the session log\n", words::count(n, "call")),
+        };
         let mut clean = true;
         for recovery in found {
             let word = match recovery.outcome {

@@ -2,8 +2,7 @@
 //! Figures come from the log alone; the settings in effect are looked at only to name the line that advice is about.
 
 mod remedy;
-mod since;
-mod table;
+pub(super) mod table;
 mod text;
 
 use std::io::{IsTerminal as _, Write};
@@ -16,12 +15,12 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::routing::{Loaded, Routing, Sources, load};
+use crate::session::since::Since;
 use crate::session::stats::{Advice, is_of};
 use crate::session::{Filter, SessionId, SessionLog, Stats};
 use crate::state::StateDir;
 use crate::words::{count, did_you_mean, one_of, plain};
 use remedy::Remedy;
-use since::Since;
 
 /// Show what each model is worth and what it cost, from the session logs
 ///

@@ -39,6 +39,38 @@ static BLOCK_END: LazyLock<Regex> = LazyLock::new(|| {
 const KEEP: [&str; 6] = ["keep_header", "keep_key_header", "keep_scheme", "keep_env", "keep_name", "keep_address"];
 const MAYBE: [&str; 3] = ["maybe_sk", "maybe_token", "maybe_scheme"];
 
+/// What begins like this is named so; the rest is known by the word before it.
+const NAMES: &[(&str, &str)] = &[
+    ("-----BEGIN", "a private key (`-----BEGIN … PRIVATE KEY-----`)"),
+    ("sk-ant-", "an Anthropic key (`sk-ant-…`)"),
+    ("sk-", "an API key (`sk-…`)"),
+    ("gh", "a GitHub token (`ghp_…`)"),
+    ("github_pat_", "a GitHub token (`github_pat_…`)"),
+    ("glpat-", "a GitLab token (`glpat-…`)"),
+    ("hf_", "a Hugging Face token (`hf_…`)"),
+    ("npm_", "an npm token (`npm_…`)"),
+    ("xox", "a Slack token (`xox…-`)"),
+    ("AKIA", "an AWS key (`AKIA…`)"),
+    ("ASIA", "an AWS key (`ASIA…`)"),
+    ("AIza", "a Google key (`AIza…`)"),
+    ("eyJ", "a signed token (`eyJ….eyJ…`)"),
+    ("://", "a password in an address (`://user:…@`)"),
+];
+
+/// What the first secret in a text is called.
+pub(super) fn name(text: &str) -> Option<&'static str> {
+    let mut at = 0;
+    while let Some(found) = SHAPES.captures_at(text, at) {
+        let whole = found.get(0).expect("group 0 is the match");
+        if first(&found, &MAYBE).is_none_or(looks_random) {
+            let name = NAMES.iter().find(|(start, _)| whole.as_str().starts_with(start));
+            return Some(name.map_or("a key, token or password behind its name (`API_KEY=…`)", |(_, name)| name));
+        }
+        at = whole.start() + 1;
+    }
+    None
+}
+
 pub(super) fn redact(text: &str) -> Cow<'_, str> {
     // Looking is much cheaper than capturing, and nearly all text is clean.
     if SHAPES.is_match(text) { redact_found(text) } else { Cow::Borrowed(text) }

@@ -40,26 +40,31 @@ mod tests {
 
     use super::*;
     use crate::engine::Cause;
-    use crate::engine::event::{Event, Listener, Place, Teller, Told};
+    use crate::engine::event::{ChainPlace, Event, Listener, StoryLine, Teller};
 
     #[derive(Default)]
     struct Lines(Mutex<Vec<String>>);
 
     impl Listener for Lines {
-        fn hear(&self, told: &Told) {
+        fn hear(&self, told: &StoryLine) {
             self.0.lock().expect("nobody panics").push(told.line.clone());
         }
     }
 
     #[test]
     fn what_the_engine_tells_is_understood() {
-        let at = Place { tier: 1, of: 3, model: "scripted/small".into() };
+        let at = ChainPlace { tier: 1, of: 3, model: "scripted/small".into() };
         let lines = Lines::default();
         let teller = Teller::new("tdd_green", &lines);
         teller.tell(Event::Doing { what: "before: `cargo test` failed: 1 passed · 1 failed".into() });
         teller.tell(Event::Checking { at: at.clone(), what: "running `cargo test`: all".into() });
-        teller.tell(Event::Ended { at: at.clone(), cause: Cause::CannotVerify, because: "a · b: c".into() });
-        teller.tell(Event::Accepted { at, because: "green: all pass".into() });
+        teller.tell(Event::Ended {
+            at: at.clone(),
+            cause: Cause::CannotVerify,
+            because: "a · b: c".into(),
+            left: Default::default(),
+        });
+        teller.tell(Event::Accepted { at, because: "green: all pass".into(), left: Default::default() });
         let lines = lines.0.into_inner().expect("nobody panics");
         let heard: Vec<Heard<'_>> = lines.iter().map(|line| heard(line)).collect();
         let model = "scripted/small";

@@ -7,13 +7,14 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::{Case, Finding};
+use crate::backend::facts_of;
 use crate::backend::installed::{Installed, Login, NotUsable};
 use crate::backend::loaded::{self, LookError};
 use crate::backend::probe::{CLOUD_URL_VAR, Probed, Role};
 use crate::backend::walk::{Step, Walk};
 use crate::backend::world::{agent_hint, key_hint, login_hint, reach_hint};
 use crate::process::{End, Spec, StartError, which};
-use crate::routing::{BackendKind, Origin, RoutingError};
+use crate::routing::{Origin, RoutingError};
 use crate::verify::detect;
 use crate::words;
 
@@ -34,6 +35,7 @@ pub(super) async fn routing(case: &Case) -> Vec<Finding> {
         Err(other) => return vec![Finding::fail(other.to_string(), KEYS)],
     };
     let variables: BTreeSet<_> = settings
+        .routing
         .origins
         .values()
         .filter_map(|origin| if let Origin::Variable(name) = origin { Some(name) } else { None })
@@ -89,7 +91,7 @@ pub(super) async fn gateways(case: &Case) -> Vec<Finding> {
 pub(super) async fn recorded(case: &Case) -> Vec<Finding> {
     let Some((_, walks)) = case.world().await else { return vec![] };
     let mut found: Vec<Finding> = Vec::new();
-    for step in steps(walks).filter(|step| step.tier.backend.kind == BackendKind::Replay) {
+    for step in steps(walks).filter(|step| facts_of(step.tier.backend.kind).role().is_none()) {
         let mine = |other: &Step| other.tier.backend.name == step.tier.backend.name;
         let finding = match &step.out {
             Some(out) => Finding::warn(format!("{}{}", out.why, so_out(walks, mine)), out.hint.clone()),
@@ -143,7 +145,7 @@ pub(super) async fn loaded(case: &Case) -> Vec<Finding> {
         return vec![Finding::ok("not asked, as [warm] has it")];
     };
     let name = &server.name;
-    let local = |step: &Step| step.tier.backend.kind == BackendKind::Openai;
+    let local = |step: &Step| facts_of(step.tier.backend.kind).role() == Some(Role::Gateway);
     vec![match (&server.answer, &world.loaded) {
         (Err(why), _) if !steps(walks).any(local) => {
             Finding::ok(format!("`{name}`{}: {why}; no chain needs it", at(server)))
@@ -279,7 +281,7 @@ async fn reach(case: &Case, role: Role, setting: impl Fn(&str) -> String) -> Vec
             Ok(took) => Finding::ok(format!("`{name}`{} answers in {} ms", at(probed), took.as_millis())),
             Err(why) => {
                 let mine = |step: &Step| match role {
-                    Role::Cloud => step.tier.backend.kind == BackendKind::ClaudeCli,
+                    Role::Cloud => facts_of(step.tier.backend.kind).role() == Some(Role::Cloud),
                     Role::Gateway | Role::Warm => step.tier.backend.name == *name,
                 };
                 missed(walks, mine, &format!("`{name}`{}: {why}", at(probed)), reach_hint(role, why, &setting(name)))

@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::routing::{BackendKind, By, Choices, Loaded, Origin, Tier, TierKind};
+use crate::backend::facts_of;
+use crate::routing::{
+    BackendKind, Choices, EditFormat, Loaded, Origin, SettingDecision, SettingsLayer, Tier, TierDecisions, TierKind,
+};
 
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
@@ -31,12 +34,14 @@ pub(super) struct ReportSkill {
     pub(super) chain: Valued<Vec<ReportTier>>,
     pub(super) verifier: Valued<Option<ReportTier>>,
     pub(super) max_attempts: Valued<u32>,
-    pub(super) attempts_per_tier: Valued<u32>,
     pub(super) tests_s: Valued<f64>,
     pub(super) lock_wait_s: Valued<f64>,
     pub(super) budget_usd: Valued<Option<f64>>,
     pub(super) budget_tokens: Valued<Option<u64>>,
     pub(super) budget_s: Valued<Option<f64>>,
+    /// Which way the learned policy would usually take, for each kind of task that was met; empty where it is off.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) policy: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -48,26 +53,33 @@ pub(super) struct ReportTier {
     pub(super) tier: TierKind,
     pub(super) backend: String,
     pub(super) kind: BackendKind,
+    /// How it is reached, in a word for people.
+    #[serde(skip)]
+    pub(super) verb: &'static str,
     /// The address, program or file that the backend is reached by.
     pub(super) at: Valued<Option<String>>,
     /// The variable that holds the key; never the key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) api_key_env: Option<Valued<String>>,
     pub(super) limit_s: Valued<f64>,
+    pub(super) attempts_per_tier: Valued<u32>,
+    pub(super) edit_format: Valued<EditFormat>,
     pub(super) context: Valued<u32>,
     pub(super) price_in: Option<Valued<f64>>,
     pub(super) price_out: Option<Valued<f64>>,
+    /// What was measured about the model, in a line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) passport: Option<String>,
 }
 
 /// A value and what decided it.
 #[derive(Debug, Serialize)]
 pub(super) struct Valued<T> {
     pub(super) value: T,
-    /// The key as written in TOML; none when the call itself decided.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) key: Option<String>,
-    pub(super) layer: &'static str,
-    /// The file and line, or the variable.
+    /// The key as written in TOML.
+    pub(super) key: String,
+    pub(super) layer: SettingsLayer,
+    /// The file and line, the variable, or the argument of the call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) origin: Option<String>,
 }
@@ -75,11 +87,12 @@ pub(super) struct Valued<T> {
 impl Report {
     pub(super) fn new(loaded: &Loaded, skills: &[Choices], with_settings: bool) -> Self {
         let variables: BTreeSet<String> = loaded
+            .routing
             .origins
             .values()
             .filter_map(|origin| match origin {
                 Origin::Variable(name) => Some(name.clone()),
-                Origin::BuiltIn | Origin::File(..) | Origin::Call => None,
+                Origin::BuiltIn | Origin::File(..) | Origin::Call(_) => None,
             })
             .collect();
         let settings = || loaded.values.iter().map(|(key, value)| (key.clone(), by_key(loaded, key, value.clone())));
@@ -98,37 +111,33 @@ impl Report {
 impl ReportSkill {
     fn new(loaded: &Loaded, choices: &Choices) -> Self {
         let route = &choices.route;
-        let tiers = route.chain.tiers().zip(&choices.limits);
-        let tiers = tiers.map(|(tier, limit)| ReportTier::new(loaded, tier, limit)).collect();
-        let verifier_limit = By::Key("limits.verifier_s".into());
-        let verifier = route.verifier.as_ref().map(|tier| ReportTier::new(loaded, tier, &verifier_limit));
+        let tiers = route.chain.tiers().zip(&choices.tiers);
+        let tiers = tiers.map(|(tier, by)| ReportTier::new(loaded, tier, by)).collect();
+        let limit = &choices.verifier_limit;
+        let by = TierDecisions { limit: limit.clone(), attempts: limit.clone(), edit_format: limit.clone() };
+        let verifier = route.verifier.as_ref().map(|tier| ReportTier::new(loaded, tier, &by));
         Self {
             skill: route.skill.clone(),
             pinned: route.pinned,
-            chain: valued(loaded, &choices.chain, tiers),
-            verifier: valued(loaded, &choices.verifier, verifier),
-            max_attempts: valued(loaded, &choices.max_attempts, route.max_attempts),
-            attempts_per_tier: valued(loaded, &choices.attempts_per_tier, route.attempts_per_tier),
-            tests_s: valued(loaded, &choices.tests, route.limits.tests.as_secs_f64()),
+            chain: valued(&choices.chain, tiers),
+            verifier: valued(&choices.verifier, verifier),
+            max_attempts: valued(&choices.max_attempts, route.max_attempts),
+            tests_s: valued(&choices.tests, route.limits.tests.as_secs_f64()),
             lock_wait_s: by_key(loaded, "limits.lock_wait_s", route.limits.lock_wait.as_secs_f64()),
-            budget_usd: valued(loaded, &choices.budget_usd, route.budget.usd),
+            budget_usd: valued(&choices.budget_usd, route.budget.usd),
             budget_tokens: by_key(loaded, "budgets.call_tokens", route.budget.tokens),
             budget_s: by_key(loaded, "budgets.call_s", route.budget.time.as_ref().map(Duration::as_secs_f64)),
+            policy: Vec::new(),
         }
     }
 }
 
 impl ReportTier {
-    fn new(loaded: &Loaded, tier: &Tier, limit: &By) -> Self {
+    fn new(loaded: &Loaded, tier: &Tier, by: &TierDecisions) -> Self {
         let (backend, model) = (&tier.backend, &tier.model);
         let key = |name: &str| backend.key(name);
-        let set = |name: &str| loaded.origin(&backend.key(name)).is_some();
-        let at = match backend.kind {
-            BackendKind::Openai => by_key(loaded, &key("base_url"), backend.base_url.clone()),
-            BackendKind::ClaudeCli => by_key(loaded, &key("program"), backend.program.clone()),
-            BackendKind::Replay if set("file") => by_key(loaded, &key("file"), backend.program.clone()),
-            BackendKind::Replay => by_key(loaded, &key("program"), backend.program.clone()),
-        };
+        let place = facts_of(backend.kind).place(backend);
+        let at = by_key(loaded, &key(place.key), place.value);
         let own = |name: &str| tier.key(name);
         let context = Some(own("context")).filter(|key| loaded.origin(key).is_some());
         Self {
@@ -138,27 +147,28 @@ impl ReportTier {
             backend: backend.name.clone(),
             kind: backend.kind,
             at,
+            verb: place.verb,
             api_key_env: backend.api_key_env.clone().map(|name| by_key(loaded, &key("api_key_env"), name)),
-            limit_s: valued(loaded, limit, tier.limit.as_secs_f64()),
+            limit_s: valued(&by.limit, tier.limit.as_secs_f64()),
+            attempts_per_tier: valued(&by.attempts, tier.attempts),
+            edit_format: valued(&by.edit_format, tier.edit_format),
             context: by_key(loaded, context.as_deref().unwrap_or("default_context"), model.context),
             price_in: model.price_in.map(|price| by_key(loaded, &own("price_in"), price)),
             price_out: model.price_out.map(|price| by_key(loaded, &own("price_out"), price)),
+            passport: None,
         }
     }
 }
 
-fn valued<T>(loaded: &Loaded, by: &By, value: T) -> Valued<T> {
-    match by {
-        By::Key(key) => by_key(loaded, key, value),
-        By::Call => Valued { value, key: None, layer: Origin::Call.layer(), origin: None },
-    }
+fn valued<T>(by: &SettingDecision, value: T) -> Valued<T> {
+    let place = match &by.origin {
+        Origin::BuiltIn => None,
+        Origin::File(..) | Origin::Variable(_) | Origin::Call(_) => Some(by.origin.to_string()),
+    };
+    Valued { value, key: by.key.clone(), layer: by.origin.layer(), origin: place }
 }
 
 fn by_key<T>(loaded: &Loaded, key: &str, value: T) -> Valued<T> {
-    let origin = loaded.origin(key).unwrap_or(&Origin::BuiltIn);
-    let place = match origin {
-        Origin::BuiltIn | Origin::Call => None,
-        Origin::File(..) | Origin::Variable(_) => Some(origin.to_string()),
-    };
-    Valued { value, key: Some(key.to_owned()), layer: origin.layer(), origin: place }
+    let origin = loaded.origin(key).cloned().unwrap_or(Origin::BuiltIn);
+    valued(&SettingDecision { key: key.to_owned(), origin }, value)
 }

@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 
 use super::report::{Report, ReportSkill, ReportTier, Valued};
-use crate::routing::{BackendKind, TierKind};
 use crate::words;
 
 pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
@@ -51,8 +50,7 @@ fn in_full(skill: &ReportSkill, out: &mut dyn Write) -> io::Result<()> {
         None => all.push(("verifier".into(), "none: gates alone decide".into(), from(&skill.verifier))),
     }
     all.push(("attempts".into(), format!("{} in all", skill.max_attempts.value), from(&skill.max_attempts)));
-    let per_tier = format!("{} per tier", skill.attempts_per_tier.value);
-    all.push((String::new(), per_tier, from(&skill.attempts_per_tier)));
+    all.extend(skill.policy.iter().map(|sentence| ("policy".into(), sentence.clone(), String::new())));
     all.push(("tests".into(), seconds(skill.tests_s.value), from(&skill.tests_s)));
     all.push(("lock".into(), format!("waits {}", seconds(skill.lock_wait_s.value)), from(&skill.lock_wait_s)));
     let usd = skill.budget_usd.value.map_or("no cap on USD".into(), |usd| format!("{usd} USD"));
@@ -66,16 +64,8 @@ fn in_full(skill: &ReportSkill, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn of_tier(tier: &ReportTier) -> Vec<Row> {
-    let rank = match tier.tier {
-        TierKind::Local => "local",
-        TierKind::Subagent => "subagent",
-        TierKind::Managed => "managed",
-    };
-    let how = match tier.kind {
-        BackendKind::Openai => "asks",
-        BackendKind::ClaudeCli => "runs",
-        BackendKind::Replay => "replays",
-    };
+    let rank = tier.tier.word();
+    let how = tier.verb;
     let at = tier.at.value.as_deref().unwrap_or("nothing");
     let mut all = vec![("  backend".into(), format!("{} ({rank}) {how} {at}", tier.backend), from(&tier.at))];
     if let Some(id) = &tier.id {
@@ -85,12 +75,15 @@ fn of_tier(tier: &ReportTier) -> Vec<Row> {
         all.push(("  key".into(), format!("in ${}", key.value), from(key)));
     }
     all.push(("  limit".into(), seconds(tier.limit_s.value), from(&tier.limit_s)));
+    let attempts = words::count(tier.attempts_per_tier.value as usize, "ask");
+    all.push(("  attempts".into(), format!("up to {attempts}"), from(&tier.attempts_per_tier)));
     all.push(("  context".into(), format!("{} tokens", tier.context.value), from(&tier.context)));
     for (label, price) in [("in", &tier.price_in), ("out", &tier.price_out)] {
         if let Some(price) = price {
             all.push(("  price".into(), format!("{} USD per million {label}", price.value), from(price)));
         }
     }
+    all.extend(tier.passport.iter().map(|passport| ("  passport".into(), passport.clone(), String::new())));
     all
 }
 
@@ -109,14 +102,11 @@ fn rows(rows: Vec<Row>, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn from<T>(set: &Valued<T>) -> String {
-    match &set.key {
-        Some(key) => format!("{key} ({})", place(set)),
-        None => String::from("this call"),
-    }
+    format!("{} ({})", set.key, place(set))
 }
 
 fn place<T>(set: &Valued<T>) -> String {
-    set.origin.clone().unwrap_or_else(|| set.layer.to_owned())
+    set.origin.clone().unwrap_or_else(|| String::from("built-in"))
 }
 
 fn seconds(s: f64) -> String {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::routing::{By, CallOverrides, Loaded, Origin};
+use crate::routing::{CallOverrides, Loaded, Origin};
 
 /// What to do about a model that is mostly wrong at a skill.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -35,27 +35,20 @@ impl Remedy {
     pub(super) fn of(loaded: Option<&Loaded>, skill: &str, model: &str) -> Self {
         let table = format!("[skills.{}]", toml_key(skill));
         let unknown = Self { table: table.clone(), line: None, now: None, step: Step::LeaveOut };
-        let choices = loaded.map(|loaded| (loaded, loaded.routing.choices(skill, &CallOverrides::default())));
-        let Some((loaded, Ok(choices))) = choices else { return unknown };
+        let choices = loaded.map(|loaded| loaded.routing.choices(skill, &CallOverrides::default()));
+        let Some(Ok(choices)) = choices else { return unknown };
         let chain: Vec<&str> = choices.route.chain.tiers().map(|tier| tier.name.0.as_str()).collect();
         let rest: Vec<&str> = chain.iter().copied().filter(|name| *name != model).collect();
-        let origin = match &choices.chain {
-            By::Key(key) => loaded.origin(key).unwrap_or(&Origin::BuiltIn),
-            By::Call => &Origin::Call,
-        };
-        let (step, line) = match origin {
+        let (step, line) = match &choices.chain.origin {
             _ if rest.len() == chain.len() => (Step::Done, None),
             _ if rest.is_empty() => (Step::Replace, None),
             Origin::Variable(name) => (Step::ChangeVariable, Some(format!("{name}={}", rest.join(",")))),
-            Origin::BuiltIn | Origin::File(..) | Origin::Call => (
+            Origin::BuiltIn | Origin::File(..) | Origin::Call(_) => (
                 Step::LeaveOut,
                 Some(format!("chain = {}", serde_json::json!(rest).to_string().replace("\",\"", "\", \""))),
             ),
         };
-        let now = match &choices.chain {
-            By::Key(key) => format!("{key} ({origin})"),
-            By::Call => origin.to_string(),
-        };
+        let now = format!("{} ({})", choices.chain.key, choices.chain.origin);
         Self { table, line, now: Some(now), step }
     }
 }

@@ -87,7 +87,7 @@ fn by_model<const N: usize, const M: usize>(
 }
 
 /// Without a terminal as wide as it needs to be: whoever reads a file can scroll.
-fn table(width: Option<u16>, head: &[&str]) -> Table {
+pub(in crate::cli) fn table(width: Option<u16>, head: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(NOTHING);
     match width {
@@ -101,7 +101,7 @@ fn table(width: Option<u16>, head: &[&str]) -> Table {
     table
 }
 
-fn add(table: &mut Table, row: Vec<String>) {
+pub(in crate::cli) fn add(table: &mut Table, row: Vec<String>) {
     table.add_row(row.into_iter().enumerate().map(|(n, text)| aligned(n, text)));
 }
 
@@ -111,27 +111,27 @@ fn aligned(column: usize, text: String) -> Cell {
     Cell::new(text).set_alignment(side)
 }
 
-fn written(table: &Table) -> String {
+pub(in crate::cli) fn written(table: &Table) -> String {
     table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
 /// A name from the log, safe to show.
-pub(super) fn name(name: &str) -> String {
+pub(in crate::cli) fn name(name: &str) -> String {
     let shown = plain(name).replace(['\n', '\t'], " ");
     if shown.trim().is_empty() { "(no name)".into() } else { cut_middle(&shown, NAME).replace('\n', " ") }
 }
 
-fn nothing() -> String {
+pub(in crate::cli) fn nothing() -> String {
     "–".into()
 }
 
 /// `84 %`, or a dash where nothing is known. Rounded down, so that only all of them are 100 % and 29.7 % is below 30 %.
-pub(super) fn share(share: Option<f64>) -> String {
+pub(in crate::cli) fn share(share: Option<f64>) -> String {
     share.map_or_else(nothing, |share| format!("{:.0} %", (share * 100.0 + 1e-9).floor()))
 }
 
 /// `850 ms`, `4.2 s`, `192 s`, `34 min`, `2.1 h`.
-fn duration(ms: u64) -> String {
+pub(in crate::cli) fn duration(ms: u64) -> String {
     let s = ms as f64 / 1000.0;
     match ms {
         0..1_000 => format!("{ms} ms"),
@@ -143,7 +143,7 @@ fn duration(ms: u64) -> String {
 }
 
 /// `950`, `9.6k`, `124k`, `4.6M`.
-fn short(n: u64) -> String {
+pub(in crate::cli) fn short(n: u64) -> String {
     match n {
         0..1_000 => n.to_string(),
         1_000..9_950 => format!("{:.1}k", n as f64 / 1e3),
@@ -153,12 +153,12 @@ fn short(n: u64) -> String {
 }
 
 /// `$1.84`; small sums with four places.
-pub(super) fn money(usd: f64) -> String {
+pub(in crate::cli) fn money(usd: f64) -> String {
     if usd != 0.0 && usd.abs() < 0.1 { format!("${usd:.4}") } else { format!("${usd:.2}") }
 }
 
 /// What is known, and how many attempts are not: `$1.84 +3?`.
-fn cost(usd: f64, unknown: usize, attempts: usize) -> String {
+pub(in crate::cli) fn cost(usd: f64, unknown: usize, attempts: usize) -> String {
     match unknown {
         _ if attempts == 0 => nothing(),
         0 => money(usd),

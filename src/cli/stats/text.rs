@@ -41,6 +41,7 @@ pub(super) fn text(
         page.paragraph(&line);
     }
     page.unread(stats);
+    page.unreadable(stats);
     page.prices(stats);
     for one in advised.iter().filter(|one| one.remedy.step != Step::Done) {
         page.text += "\n";
@@ -82,6 +83,15 @@ impl Page {
         }
         for why in &stats.unread.told {
             self.paragraph(&format!("  {why}"));
+        }
+    }
+
+    /// What models wrote that could not be read, for a person to look at.
+    fn unreadable(&mut self, stats: &Stats) {
+        for model in stats.skills.iter().flat_map(|skill| &skill.models) {
+            for path in &model.unreadable_answers {
+                self.paragraph(&format!("unreadable: {} wrote {}", table::name(&model.model), plain(path)));
+            }
         }
     }
 

@@ -1,0 +1,368 @@
+//! Gives tasks to models, one after the other, and writes down what came of each.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::plan::{GymJob, GymPlan};
+use super::window::measure_window;
+use super::{link_packages, task_directory};
+use crate::backend::digest::digest_of;
+use crate::backend::world::Look;
+use crate::cli::client::{Called, Client, whole_result};
+use crate::cli::console::Console;
+use crate::engine::result::{CallResult, Status};
+use crate::engine::{Attempt, Cause};
+use crate::gym::passport::{DigestChoice, PassportBook};
+use crate::gym::results::{GymOutcome, GymTry, ResultsFile, VERSION};
+use crate::process::environment;
+use crate::routing::{BackendKind, CallOverrides, Sources, load};
+use crate::server::App;
+use crate::state::StateDir;
+use crate::verify::{Bench, Outcome, TestWalls, detect};
+use crate::words;
+
+/// Failures in a row that say nothing about a model, after which it is left alone: its endpoint is gone.
+const GIVE_UP_AFTER: usize = 3;
+
+/// When a run ends before all is done.
+pub(super) struct RunLimits {
+    pub(super) usd: Option<f64>,
+    pub(super) until: Option<Instant>,
+    pub(super) seed: u64,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum RunEnd {
+    Done,
+    Budget(f64),
+    Minutes,
+    Interrupted,
+    /// These models could not be reached any more.
+    Unreachable(Vec<String>),
+}
+
+impl RunEnd {
+    pub(super) fn word(&self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Budget(_) => "budget",
+            Self::Minutes => "minutes",
+            Self::Interrupted => "interrupted",
+            Self::Unreachable(_) => "unreachable",
+        }
+    }
+
+    /// Why not all was done, and what helps; nothing if it was.
+    pub(super) fn sentence(&self) -> Option<String> {
+        let on = "the same command goes on from here";
+        match self {
+            Self::Done => None,
+            Self::Budget(usd) => Some(format!("stopped: ${usd:.2} were spent, which is the budget; {on}")),
+            Self::Minutes => Some(format!("stopped: the minutes are over; {on}")),
+            Self::Interrupted => Some(format!("interrupted; {on}")),
+            Self::Unreachable(models) => Some(format!(
+                "`{}` could not be asked {GIVE_UP_AFTER} times in a row and was left alone; `supervisor doctor` says \
+                 why, and {on}",
+                models.join("`, `")
+            )),
+        }
+    }
+}
+
+/// A server of the gym's own.
+pub(super) struct GymRunner {
+    client: Client,
+    /// For hidden tests, which no model has part in.
+    app: App,
+    /// Answers of what is no model.
+    script: Option<PathBuf>,
+    /// Which weights each model has, where its server tells.
+    digests: BTreeMap<String, String>,
+    /// The verifier that is measured, and the settings it is found in.
+    judged: Option<(String, Sources)>,
+    dir: Option<tempfile::TempDir>,
+}
+
+impl GymRunner {
+    pub(super) async fn start(plan: &GymPlan, config: Option<PathBuf>, state: &StateDir) -> anyhow::Result<Self> {
+        // Its own log and passports: what happens here is no daily use.
+        let own = StateDir::at(state.path().join("gym"))?;
+        if !plan.is_self && plan.verifier.is_none() {
+            let app = || App::of_process(config.clone()).keeping_state_in(own.clone());
+            let client = Client::start(app()).await?;
+            return Ok(Self { client, app: app(), script: None, digests: BTreeMap::new(), judged: None, dir: None });
+        }
+        let dir = task_directory().context("making a temporary directory")?;
+        // What is no model has no passport and no log that anybody would miss.
+        let inside = StateDir::at(dir.path().canonicalize()?.join("state"))?;
+        let (script, settings) = (dir.path().join("answers.jsonl"), dir.path().join("models.toml"));
+        fs::write(&script, "")?;
+        let mut sources = Sources { user_file: Some(settings.clone()), ..Sources::default() };
+        let mut text = self_settings(&script)?;
+        if plan.verifier.is_some() {
+            // The user's own settings, in which the verifier is found, and the answers beside them.
+            sources = Sources::of_process(config);
+            let own = load(&sources)?.file.map(fs::read_to_string).transpose().context("reading your settings")?;
+            text = format!("{}\n{}", own.unwrap_or_default(), self_backend(&script)?);
+            sources.user_file = Some(settings.clone());
+        }
+        fs::write(&settings, text)?;
+        let app = || {
+            let sources = sources.clone();
+            let look = Look::new(crate::backend::Env::of_this_program(), crate::process::Launcher::this_program());
+            App::new(sources, look).keeping_state_in(inside.clone())
+        };
+        let (client, app) = (Client::start(app()).await?, app());
+        let judged = plan.verifier.clone().map(|model| (model, sources));
+        Ok(Self { client, app, script: Some(script), digests: BTreeMap::new(), judged, dir: Some(dir) })
+    }
+
+    /// Which weights the models have, and how much they take in, before the first task.
+    pub(super) async fn identify(
+        &mut self,
+        jobs: &[&GymJob],
+        console: &mut Console,
+        book: &PassportBook,
+        stop: &CancellationToken,
+    ) -> anyhow::Result<()> {
+        let settings = self.app.settings()?;
+        let mut models: Vec<&str> = jobs.iter().map(|job| job.model.as_str()).collect();
+        models.sort_unstable();
+        models.dedup();
+        for model in models {
+            let overrides = CallOverrides { model: Some(model.to_owned()), ..CallOverrides::default() };
+            let Ok(route) = settings.routing.route("tdd_green", &overrides) else { continue };
+            let tier = &route.chain.first;
+            if let Some(digest) = digest_of(tier, self.app.env()).await {
+                self.digests.insert(model.to_owned(), digest);
+            }
+            let digest = self.digests.get(model).map(String::as_str);
+            let known = book.of_digest(model, digest)?.is_some_and(|passport| passport.window_tokens.is_some());
+            if tier.backend.kind == BackendKind::Openai && !known {
+                console.begin(&format!("{model}: measuring its window"));
+                let means = self.app.means(&settings)?;
+                if let Some(tokens) = measure_window(&means.backends, tier, 1, stop).await {
+                    book.update(model, DigestChoice::This(digest), |passport| passport.window_tokens = Some(tokens))?;
+                    console.line(&format!("{}: takes in {tokens} tokens", words::plain(model)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Does the jobs until they are done or a limit is reached. Each outcome is on disk before the next job begins.
+    pub(super) async fn run_all(
+        &mut self,
+        jobs: &[&GymJob],
+        limits: &RunLimits,
+        results: &mut ResultsFile,
+        console: &mut Console,
+        stop: &CancellationToken,
+        measured: &mut Vec<GymOutcome>,
+    ) -> anyhow::Result<RunEnd> {
+        let (mut spent, mut failures) = (0.0, BTreeMap::<&str, usize>::new());
+        let gone = |failures: &BTreeMap<&str, usize>| {
+            let models = failures.iter().filter(|(_, n)| **n >= GIVE_UP_AFTER);
+            models.map(|(model, _)| (*model).to_owned()).collect::<Vec<String>>()
+        };
+        for (n, job) in jobs.iter().enumerate() {
+            if stop.is_cancelled() {
+                return Ok(RunEnd::Interrupted);
+            }
+            if limits.until.is_some_and(|until| Instant::now() >= until) {
+                return Ok(RunEnd::Minutes);
+            }
+            if limits.usd.is_some_and(|usd| spent >= usd) {
+                return Ok(RunEnd::Budget(spent));
+            }
+            if failures.get(job.model.as_str()).is_some_and(|n| *n >= GIVE_UP_AFTER) {
+                continue;
+            }
+            let what = format!("{}/{} {} · {}", n + 1, jobs.len(), job.task.name, job.model);
+            console.begin(&what);
+            let left = limits.usd.map(|usd| usd - spent);
+            let Some(outcome) = self.run_one(n, job, limits.seed, left, console, stop).await? else {
+                return Ok(RunEnd::Interrupted);
+            };
+            spent += outcome.tries.iter().filter_map(|one| one.usd).sum::<f64>();
+            let unheard = outcome.cause.is_some_and(Cause::is_passing);
+            let count = failures.entry(job.model.as_str()).or_default();
+            *count = if unheard { *count + 1 } else { 0 };
+            results.append(&outcome)?;
+            console.line(&words::plain(&format!("{what}: {}", tell(&outcome))));
+            measured.push(outcome);
+        }
+        let gone = gone(&failures);
+        Ok(if gone.is_empty() { RunEnd::Done } else { RunEnd::Unreachable(gone) })
+    }
+
+    /// `None` if it was stopped.
+    async fn run_one(
+        &mut self,
+        number: usize,
+        job: &GymJob,
+        seed: u64,
+        budget_usd: Option<f64>,
+        console: &mut Console,
+        stop: &CancellationToken,
+    ) -> anyhow::Result<Option<GymOutcome>> {
+        let dir = task_directory().context("making a temporary project")?;
+        let root = dir.path().canonicalize()?;
+        job.task.lay_out(&root).with_context(|| format!("writing {}", job.task.name))?;
+        link_packages(job.track.as_deref(), &root)?;
+        let mut arguments = json!({"project_root": root, "test_path": job.task.test_path, "session_id": "gym"});
+        let name = self.name_for(number, job)?;
+        if self.judged.is_some() {
+            // A model that is named in a call is judged by nobody, so the chain has to say it.
+            self.restart_with_chain(&name).await?;
+        } else {
+            arguments["model"] = json!(name);
+        }
+        if !job.task.spec.is_empty() {
+            arguments["context"] = json!(job.task.spec);
+        }
+        if job.task.tool() == "tdd_refactor" {
+            arguments["impl_path"] = json!(job.task.solution_path);
+        }
+        if job.task.allow_dependencies {
+            arguments["allow_dependencies"] = json!(true);
+        }
+        if let Some(usd) = budget_usd {
+            arguments["budget_usd"] = json!(usd);
+        }
+        let began = Instant::now();
+        let called = self.client.call(job.task.tool(), arguments, stop, &mut |line| console.now(line)).await?;
+        let Called::Answered(reply) = called else { return Ok(None) };
+        let result: CallResult = serde_json::from_value(whole_result(reply)).context("reading the result")?;
+        let seconds = began.elapsed().as_secs_f64();
+        let accepted = result.status == Status::Pass;
+        let hidden_passed = if accepted && !job.task.hidden.is_empty() && !job.contradictory {
+            job.task.reveal(&root).with_context(|| format!("writing {}", job.task.name))?;
+            console.now("running the hidden tests");
+            self.passes_all(&root, stop).await?
+        } else {
+            None
+        };
+        let attempts = &result.more.attempts;
+        Ok(Some(GymOutcome {
+            v: VERSION,
+            at: jiff::Timestamp::now().to_string(),
+            seed,
+            task: job.task.name.clone(),
+            language: job.task.language.clone(),
+            kind: job.task.kind,
+            level: job.task.level,
+            contradictory: job.contradictory,
+            model: job.model.clone(),
+            digest: self.digests.get(&job.model).cloned(),
+            repeat: job.repeat,
+            answer: job.answer.as_ref().map(|(name, _)| name.clone()).unwrap_or_default(),
+            accepted,
+            verified: result.verified,
+            cause: attempts.last().and_then(|attempt| attempt.cause),
+            said: if accepted { String::new() } else { words::cut_end(&result.message, 300).into_owned() },
+            tries: attempts.iter().filter(|attempt| attempt.was_asked()).map(try_of).collect(),
+            hidden_passed,
+            edit_format: job.edit_format.clone(),
+            seconds,
+        }))
+    }
+
+    /// What is no model answers under a name of its own for each job, so that no answer is left over for the next.
+    fn name_for(&self, number: usize, job: &GymJob) -> anyhow::Result<String> {
+        let (Some(script), Some((_, files))) = (&self.script, &job.answer) else { return Ok(job.model.clone()) };
+        let name = format!("self/{}/{number}", job.model);
+        let edit = |(path, text): (&String, &String)| {
+            let action = if job.task.files.contains_key(path) { "replace" } else { "create" };
+            json!({"path": path, "action": action, "content": text})
+        };
+        let line = json!({"model": name, "answer": {"edits": files.iter().map(edit).collect::<Vec<Value>>()}});
+        let mut file = fs::OpenOptions::new().append(true).open(script)?;
+        writeln!(file, "{line}")?;
+        Ok(name)
+    }
+
+    /// A server whose chain is this one model, and whose verifier is the one that is measured.
+    async fn restart_with_chain(&mut self, name: &str) -> anyhow::Result<()> {
+        let (Some((verifier, sources)), Some(dir)) = (&self.judged, &self.dir) else { return Ok(()) };
+        let mut sources = sources.clone();
+        for skill in ["TDD_GREEN", "TDD_REFACTOR"] {
+            sources.env.insert(format!("SUPERVISOR_SKILLS__{skill}__CHAIN").into(), name.into());
+            sources.env.insert(format!("SUPERVISOR_SKILLS__{skill}__ATTEMPTS_PER_TIER").into(), "1".into());
+            sources.env.insert(format!("SUPERVISOR_SKILLS__{skill}__VERIFIER").into(), verifier.into());
+        }
+        let state = StateDir::at(dir.path().canonicalize()?.join("state"))?;
+        let look = Look::new(crate::backend::Env::of_this_program(), crate::process::Launcher::this_program());
+        let client = Client::start(App::new(sources, look).keeping_state_in(state)).await?;
+        std::mem::replace(&mut self.client, client).finish().await;
+        Ok(())
+    }
+
+    /// Whether all tests of the project pass; unknown if they could not be run.
+    async fn passes_all(&self, root: &std::path::Path, stop: &CancellationToken) -> anyhow::Result<Option<bool>> {
+        let routing = self.app.settings()?.routing;
+        let bench = Bench {
+            launcher: self.app.walled_launcher(&routing),
+            env: environment::tests(self.app.env().vars().clone(), &[], &routing.env_pass),
+            limit: routing.limits.tests.min(Duration::from_secs(600)),
+            guard: None,
+            walls: TestWalls::default(),
+        };
+        let run = detect(root, None, None)?.run(&bench, stop).await;
+        Ok(match run.outcome() {
+            Outcome::Passed => Some(true),
+            // Code that the hidden tests cannot be built with, or that hangs in them, is wrong too.
+            Outcome::Failed | Outcome::DidNotBuild { .. } | Outcome::TimedOut { .. } | Outcome::Killed { .. } => {
+                Some(false)
+            }
+            Outcome::NoTests | Outcome::CouldNotRun { .. } | Outcome::Unclear { .. } | Outcome::Cancelled => None,
+        })
+    }
+}
+
+/// One local tier whose answers are written down beforehand; nobody judges.
+fn self_settings(script: &std::path::Path) -> anyhow::Result<String> {
+    let general = "default_chain = [\"self/none\"]\nverifier = \"none\"\nattempts_per_tier = 1\n";
+    Ok(format!("{general}{}", self_backend(script)?))
+}
+
+fn self_backend(script: &std::path::Path) -> anyhow::Result<String> {
+    let script = serde_json::to_string(&script.display().to_string())?;
+    Ok(format!("[backends.gym-self]\nkind = \"replay\"\ntier = \"local\"\nfile = {script}\nmodels = [\"self/*\"]\n"))
+}
+
+fn try_of(attempt: &Attempt) -> GymTry {
+    GymTry {
+        cause: attempt.cause,
+        seconds: attempt.duration_ms as f64 / 1000.0,
+        generate_s: attempt.generate_ms as f64 / 1000.0,
+        tokens_in: attempt.tokens_in,
+        tokens_out: attempt.tokens_out,
+        usd: attempt.cost_usd,
+        warm: attempt.warm_start,
+    }
+}
+
+/// `accepted at try 2, hidden tests pass, 12 s`
+fn tell(outcome: &GymOutcome) -> String {
+    let how = match (outcome.accepted, outcome.cause) {
+        (true, _) if outcome.tries.len() > 1 => format!("accepted at try {}", outcome.tries.len()),
+        (true, _) => String::from("accepted"),
+        (false, Some(cause)) => cause.word().to_owned(),
+        (false, None) => format!("not given: {}", outcome.said),
+    };
+    let hidden = match outcome.hidden_passed {
+        Some(true) => ", hidden tests pass",
+        Some(false) => ", HIDDEN TESTS FAIL",
+        None => "",
+    };
+    format!("{how}{hidden}, {:.1} s", outcome.seconds)
+}

@@ -1,0 +1,33 @@
+//! `completions` and `man`: written from the parser itself, so that they cannot say anything else than it does.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::CommandFactory as _;
+use clap_complete::Shell;
+
+use super::Arguments;
+
+/// Print completions for a shell
+#[derive(Debug, clap::Args)]
+pub(super) struct Completions {
+    #[arg(value_enum)]
+    shell: Shell,
+}
+
+impl Completions {
+    pub(super) fn run(&self, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+        let mut text = Vec::new();
+        clap_complete::generate(self.shell, &mut Arguments::command(), "supervisor", &mut text);
+        super::print(out, &String::from_utf8(text)?)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The manual page, in roff.
+pub(super) fn manual(out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    let mut text = Vec::new();
+    clap_mangen::Man::new(Arguments::command()).render(&mut text)?;
+    super::print(out, &String::from_utf8(text)?)?;
+    Ok(ExitCode::SUCCESS)
+}

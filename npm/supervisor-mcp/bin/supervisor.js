@@ -1,0 +1,54 @@
+#!/usr/bin/env node
+// Starts the program of this platform's package, or the one on the PATH. Signals are passed on, and the exit code comes back.
+"use strict";
+const { spawn } = require("node:child_process");
+const fs = require("node:fs");
+const path = require("node:path");
+
+function installed() {
+  const name = `@supervisor-mcp/${process.platform}-${process.arch}/bin/supervisor`;
+  try {
+    return require.resolve(name);
+  } catch {
+    return undefined;
+  }
+}
+
+function onPath() {
+  const self = fs.realpathSync(__filename);
+  for (const folder of (process.env.PATH || "").split(path.delimiter).filter(Boolean)) {
+    const program = path.join(folder, "supervisor");
+    try {
+      fs.accessSync(program, fs.constants.X_OK);
+      // Not this launcher again, which npm puts on the PATH too.
+      if (fs.realpathSync(program) !== self) return program;
+    } catch {
+      // Not here.
+    }
+  }
+  return undefined;
+}
+
+const program = installed() || onPath();
+if (!program) {
+  console.error(
+    `supervisor: there is no program for ${process.platform}-${process.arch}: its package was not installed ` +
+      "(optional packages left out?), and none is on the PATH; `cargo install supervisor` builds one" +
+      (process.platform === "win32" ? "; on Windows use WSL" : ""),
+  );
+  process.exit(127);
+}
+const child = spawn(program, process.argv.slice(2), { stdio: "inherit" });
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
+child.on("error", (error) => {
+  console.error(`supervisor: ${program} cannot be started: ${error.message}`);
+  process.exit(126);
+});
+child.on("exit", (code, signal) => {
+  if (signal) {
+    process.removeAllListeners(signal);
+    process.kill(process.pid, signal);
+  } else {
+    process.exit(code ?? 1);
+  }
+});

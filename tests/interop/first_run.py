@@ -2,8 +2,8 @@
 """A newcomer's first minutes, typed and written down: `first_run.py REPOSITORY CLAUDE TRANSCRIPT`.
 
 A fresh clone, a home with nothing in it, an environment made from nothing but the Rust toolchain. First what needs only
-Rust: the README's commands, and the mistakes people make. Then Claude Code against a scripted API on loopback: the
-registration, and a `tdd_green` call that goes through it to a worker which is Claude Code too.
+Rust: the README's commands, and the mistakes people make. Then Claude Code against a scripted API on loopback: the plugin is
+installed from the clone, and `/tdd` goes through it to workers which are Claude Code too. Last, the npm packages.
 Everything that was said is in the transcript, also what went wrong; paths, times and names made at random are masked so
 that two transcripts can be compared. Standard library only.
 """
@@ -21,17 +21,10 @@ from steps import expect, step
 
 MANIFEST = '[package]\nname = "shop"\nversion = "0.1.0"\nedition = "2021"\n'
 LIB = "/// The price in cents after a discount in percent.\npub fn discounted(cents: u32, percent: u32) -> u32 {\n    cents - percent\n}\n"
-MENDED = "    cents - cents * percent / 100\n"
-TEST = ("#[test]\nfn ten_percent_off_two_euros_is_one_eighty() {\n    assert_eq!(shop::discounted(200, 10), 180);\n}\n\n"
-        "#[test]\nfn nothing_off_is_the_price() {\n    assert_eq!(shop::discounted(200, 0), 200);\n}\n")
-SETTINGS = '''# Claude alone, through the scripted API
-[skills.tdd]
-chain = ["claude-sonnet-4-6"]
-
-[backends.claude]
-env_pass = ["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"]
-'''
-ASKED = "Use supervisor to make the failing test in tests/price.rs pass."
+FIXED = "    cents - cents * percent / 100\n"
+OLD = "#[test]\nfn nothing_off_is_the_price() {\n    assert_eq!(shop::discounted(200, 0), 200);\n}\n"
+RED = OLD + "\n#[test]\nfn ten_percent_off_two_euros_is_one_eighty() {\n    assert_eq!(shop::discounted(200, 10), 180);\n}\n"
+CRITERION = "discounted(200, 10) is 180: ten percent off two euros"
 
 
 class Person:
@@ -103,47 +96,88 @@ def with_rust_alone(person, repository):
         person.type(line, code=2)
 
 
-def with_claude_code(person, claude):
-    person.note("The same machine with Claude Code, against a scripted API. Registration first.")
+def with_the_plugin(person, claude):
+    person.note("The same machine with Claude Code, against a scripted API. The plugin first, from the clone.")
     os.symlink(claude, os.path.join(person.home, ".cargo/bin/claude"))
+    clone = person.here
     person.here = os.path.join(person.home, "shop")
-    for path, text in (("Cargo.toml", MANIFEST), ("src/lib.rs", LIB), ("tests/price.rs", TEST), (".gitignore", "target\n")):
+    for path, text in (("Cargo.toml", MANIFEST), ("src/lib.rs", LIB), ("tests/price.rs", OLD), (".gitignore", "target\n")):
         person.write(path, text)
-    worker = [call("Read", {"file_path": "${cwd}/src/lib.rs"}),
-              call("Edit", {"file_path": "${cwd}/src/lib.rs", "old_string": "    cents - percent\n", "new_string": MENDED}),
-              structured({"notes": "the discount is a share of the price"})]
-    script = [{"when": re.escape(ASKED), "steps": [
-                  call("mcp__supervisor__tdd_green", {"project_root": person.here, "test_path": "tests/price.rs"}),
-                  say("The test passes now, and the server ran it itself. src/lib.rs took the percent off as cents; it takes a share of the price now.")]},
-              {"when": "phase: green", "steps": worker},
+    tests, code = "${cwd}/tests/price.rs", "${cwd}/src/lib.rs"
+    script = [{"when": "Build this test first: " + re.escape(CRITERION), "steps": [
+                  call("mcp__plugin_supervisor_supervisor__tdd", {"project_root": person.here, "criteria": [CRITERION]}),
+                  say("Done: a test for ten percent off failed first and passes now. src/lib.rs took the percent off as cents; it takes a share of the price now.")]},
+              {"when": "phase: red", "steps": [
+                  call("Read", {"file_path": tests}), call("Write", {"file_path": tests, "content": RED}),
+                  structured({"notes": "ten percent off"})]},
+              {"when": "phase: green", "steps": [
+                  call("Read", {"file_path": code}),
+                  call("Edit", {"file_path": code, "old_string": "    cents - percent\n", "new_string": FIXED}),
+                  structured({"notes": "the discount is a share of the price"})]},
               {"steps": [say("ok")]}]
     with ScriptedApi(script) as api:
         person.env.update({"ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": "not-a-key", "IS_SANDBOX": "1",
                            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_TELEMETRY": "1", "DISABLE_AUTOUPDATER": "1",
                            "MCP_CONNECTION_NONBLOCKING": "0", "CLAUDE_CODE_MAX_RETRIES": "1"})
-        person.type("claude mcp add supervisor -- supervisor")
+        person.type("claude plugin marketplace add ~/supervisor", "claude", "plugin", "marketplace", "add", clone)
+        person.type("claude plugin install supervisor@supervisor")
         listed = person.type("claude mcp list")
-        expect("supervisor" in listed and "Connected" in listed, listed)
-        person.note("A file of one's own, with just the keys to change.")
-        person.write(os.path.join(person.home, ".config/supervisor/models.toml"), SETTINGS)
-        person.type("cat ~/.config/supervisor/models.toml", "cat", os.path.join(person.home, ".config/supervisor/models.toml"))
-        person.type("supervisor explain tdd_green")
-        person.note("A project with a failing test.")
+        expect("plugin:supervisor" in listed and "Connected" in listed, listed)
+        person.note("Settings for what is there, found and written.")
+        person.type("supervisor init --yes")
+        # The address of the scripted API is nothing that a new user has; workers need it too.
+        with open(os.path.join(person.home, ".config/supervisor/models.toml"), "a", encoding="utf-8") as file:
+            file.write(settings_for_scripted_api(file.name))
+        person.type("supervisor doctor")
+        person.note("A project whose tests pass.")
         for line in ("git init --quiet", "git add .", "git -c user.name=you -c user.email=you@example.org commit --quiet -m begun"):
             subprocess.run(line.split(), cwd=person.here, env=person.env, check=True)
         person.type("cat src/lib.rs tests/price.rs")
-        person.type(f'claude --print "{ASKED}" --allowedTools mcp__supervisor', "claude", "--print", ASKED, "--allowedTools", "mcp__supervisor")
-        shown = [tool_results(body) for body in api.conversations()]
-        shown = next((results for results in shown if results and '"skill":"tdd_green"' in text_of(results[-1]["content"]).replace(" ", "")), None)
-        expect(shown, "no result of tdd_green reached the model")
-        result = json.loads(text_of(shown[-1]["content"]))
+        asked = "/supervisor:tdd " + CRITERION
+        person.type(f'claude --print "{asked}"', "claude", "--print", asked, "--allowedTools", "mcp__plugin_supervisor_supervisor")
+        requests = api.conversations()
+        first = next(body for body in requests if CRITERION in json.dumps(body["messages"]) and body.get("tools"))
+        offered = [tool["name"] for tool in first["tools"]]
+        for name in ("tdd", "tdd_red", "tdd_green", "tdd_refactor", "review", "debug"):
+            expect(f"mcp__plugin_supervisor_supervisor__{name}" in offered, f"`{name}` is not in the first request: {offered}")
+        shown = [results for results in map(tool_results, requests) if results and '"skill":"tdd"' in text_of(results[-1]["content"])]
+        expect(shown, "no result of tdd reached the model")
+        told = text_of(shown[-1][-1]["content"])
+        result = json.loads(told)
         expect(result["status"] == "pass" and result["verified"], result)
+        expect(len(told) < 1536, f"{len(told)} bytes")
         person.note("What the server answered, as the model in Claude Code saw it.")
         person.transcript.append("\n" + person.masked(json.dumps(result, indent=2, ensure_ascii=False)) + "\n")
         person.note("And what is true.")
         person.type("git diff")
         person.type("cargo test --quiet")
         person.type("supervisor stats")
+
+
+def settings_for_scripted_api(path):
+    """`init` writes which variables reach the worker; the scripted API is one more."""
+    with open(path, encoding="utf-8") as file:
+        written = file.read()
+    if "[backends.claude]" in written:
+        return ""
+    return '\n[backends.claude]\nenv_pass = ["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"]\n'
+
+
+def with_npx(person, repository):
+    person.note("From packed npm packages, in an empty directory.")
+    packages = os.path.join(person.room, "packages")
+    program = os.path.join(person.home, ".cargo/bin/supervisor")
+    machine = {"x86_64": "x64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
+    platform = f"{os.uname().sysname.lower()}-{machine}"
+    subprocess.run([os.path.join(repository, "npm/pack"), program, platform, packages], check=True, capture_output=True)
+    wrapper, own = sorted(os.listdir(packages), key=lambda name: platform in name)
+    person.here = os.path.join(person.home, "empty")
+    os.makedirs(person.here)
+    person.env["npm_config_update_notifier"] = "false"
+    person.env["PATH"] = os.path.dirname(shutil.which("npm")) + os.pathsep + "/usr/bin:/bin"
+    said = person.type(f"npx -y --package {wrapper} --package {own} supervisor-mcp --version", "npx", "-y", "--package",
+                       os.path.join(packages, wrapper), "--package", os.path.join(packages, own), "supervisor-mcp", "--version")
+    expect("supervisor " in said, said)
 
 
 def main():
@@ -154,7 +188,8 @@ def main():
         person = Person(os.path.realpath(room), transcript)
         done = step("first run: the README's commands on a clean clone with nothing but Rust", lambda: with_rust_alone(person, repository))
         if done:
-            step("first run: registered with Claude Code, `tdd_green` through it", lambda: with_claude_code(person, claude))
+            step("first run: the plugin in Claude Code, `/tdd` is an accepted cycle", lambda: with_the_plugin(person, claude))
+            step("first run: from packed npm packages", lambda: with_npx(person, repository))
     with open(path, "w", encoding="utf-8") as file:
         file.write("".join(transcript))
 

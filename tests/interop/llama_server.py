@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""llama.cpp's own server, from the `xllamacpp` wheel, with one model on one thread: `llama_server.py MODEL.gguf PORT`.
+"""llama.cpp's own server, from the `xllamacpp` wheel, with one model on one thread: `llama_server.py MODEL.gguf PORT [TOKENS]`.
 
 Prints its address when it listens and serves until it is ended. One thread, because two on a busy machine wait for
 each other."""
@@ -8,12 +8,12 @@ import sys
 
 import xllamacpp
 
-path, port = sys.argv[1:]
+path, port = sys.argv[1:3]
 settings = xllamacpp.CommonParams()
 settings.model.path = path
 settings.hostnames = ["127.0.0.1"]
 settings.port = int(port)
-settings.n_ctx = 2048
+settings.n_ctx = int(sys.argv[3]) if len(sys.argv) > 3 else 2048
 settings.n_parallel = 1
 settings.cpuparams.n_threads = 1
 server = xllamacpp.Server(settings)

@@ -44,9 +44,10 @@ fn masked(text: &str, bench: &Bench) -> String {
         (r"\d+\.\d+ ?s\b", "[TIME]"),
         (r"· \d+ s", "· [TIME]"),
         (r"-[0-9a-f]{16}\b", "-[HASH]"),
+        (r"results/[0-9a-f]{16}\b", "results/[HASH]"),
         (r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ", "[WHEN]"),
         // Why a test failed is the runner's to say.
-        (r"(1 failed, 0 skipped): [^\n]*?(\. Call again|\n|$)", "$1: [WHY]$2"),
+        (r"(1 failed, 0 skipped): [^\n]*?(; call again|\n|$)", "$1: [WHY]$2"),
         (r"' \(\d+\) panicked", "' (THREAD) panicked"),
         (r#""(duration|generate|verify)_ms": \d+"#, r#""${1}_ms": 0"#),
     ] {
@@ -135,7 +136,8 @@ fn json_is_what_an_mcp_client_gets() {
         ],
     );
     let ours: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"));
-    let theirs = mcp.call("tdd_green", json!({"test_path": "tests/add.rs", "session_id": "same", "timeout_s": 500}));
+    let reply = mcp.reply("tdd_green", json!({"test_path": "tests/add.rs", "session_id": "same", "timeout_s": 500}));
+    let theirs = reply["result"]["structuredContent"].clone();
     let shown = |value: &Value, bench: &Bench| masked(&serde_json::to_string_pretty(value).unwrap(), bench);
     same(&shown(&ours, &shell), &shown(&theirs, &mcp));
     assert!(text(&output.stderr).contains("tdd_green · tier 1/2 small rejected"), "progress is on stderr");
@@ -144,6 +146,7 @@ fn json_is_what_an_mcp_client_gets() {
         let line = std::fs::read_to_string(bench.state.path().join("state/sessions/same.jsonl")).unwrap();
         let mut entry: Value = serde_json::from_str(&line).unwrap();
         entry["timestamp"] = Value::Null;
+        entry["call"] = Value::Null;
         shown(&entry, bench)
     };
     same(&entry(&shell), &entry(&mcp));

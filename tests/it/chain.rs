@@ -6,7 +6,7 @@ use std::fs;
 
 use bench::{Bench, SESSION};
 use serde_json::json;
-use supervisor::engine::event::{Event, Listener, Told};
+use supervisor::engine::event::{Event, Listener, StoryLine};
 use supervisor::engine::{Cause, Status, Verdict};
 use tokio_util::sync::CancellationToken;
 
@@ -84,7 +84,7 @@ async fn the_next_tier_is_told_what_was_tried_and_what_the_tests_said() {
     assert!(prompt.contains("answer_is_42 failed: left 17, right 42"), "the failing test and its words: {prompt}");
     assert_eq!(ran.trail(), "small rejected | large accepted");
     let told = ran.story.join("\n");
-    assert!(told.contains("mend · tier 1/2 small rejected: ") && told.contains("tier 2/2 large accepted"), "{told}");
+    assert!(told.contains("review · tier 1/2 small rejected: ") && told.contains("tier 2/2 large accepted"), "{told}");
 }
 
 #[tokio::test]
@@ -208,7 +208,7 @@ async fn an_edit_outside_its_scope_is_refused_with_the_reason_and_nothing_is_wri
 async fn a_cancel_in_the_middle_restores_the_project_and_is_written_down() {
     struct CancelWhenAsked(CancellationToken);
     impl Listener for CancelWhenAsked {
-        fn hear(&self, told: &Told) {
+        fn hear(&self, told: &StoryLine) {
             if matches!(&told.event, Event::Working { at, .. } if at.model == "large") {
                 self.0.cancel();
             }

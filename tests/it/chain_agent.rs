@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use supervisor::engine::event::{Event, Listener, Told};
+use supervisor::engine::event::{Event, Listener, StoryLine};
 use supervisor::engine::{Cause, Status};
 use supervisor::session::{SessionId, SessionLog};
 use supervisor::state::StateDir;
@@ -80,11 +80,23 @@ async fn an_agent_that_crashes_after_editing_is_undone() {
 }
 
 #[tokio::test]
+async fn after_an_agent_has_crashed_the_next_tier_is_asked_and_finds_the_project_as_it_was() {
+    let agent = Agent::does("printf 7 > answer.txt; echo x > left.txt; exit 1");
+    let (bench, before) = agent.bench(&["agent", "small"]);
+    let bench = bench.writes("small", "42").judges(true, "");
+    let ran = bench.run().await;
+    assert_eq!(ran.trail(), "agent infra | small accepted");
+    assert!(!ran.entry.attempts[0].feedback.is_empty(), "the log says why");
+    assert_eq!(changed(&before, &tree(bench.project.path())), ["answer.txt"]);
+    at_rest(&bench).await;
+}
+
+#[tokio::test]
 async fn what_an_agent_leaves_running_is_ended_before_its_change_is_taken() {
     /// Looks, when our own tests begin, whether the process is still there.
     struct WhenTestsBegin<'a>(&'a Path, Mutex<Vec<bool>>);
     impl Listener for WhenTestsBegin<'_> {
-        fn hear(&self, told: &Told) {
+        fn hear(&self, told: &StoryLine) {
             if matches!(told.event, Event::Checking { .. }) {
                 let pid = fs::read_to_string(self.0.join("far")).unwrap();
                 self.1.lock().unwrap().push(Path::new("/proc").join(pid.trim()).exists());
@@ -131,6 +143,8 @@ async fn cancelling_an_agent_at_work_ends_it_and_brings_everything_back() {
 
 /// Names the directory to work in.
 const DIR: &str = "SUPERVISOR_TEST_CHAIN_DIR";
+/// And how the project is worked on.
+const STRATEGY: &str = "SUPERVISOR_TEST_CHAIN_STRATEGY";
 
 /// This test is the child: started by the next one through the same binary, it does nothing by itself.
 #[test]
@@ -138,26 +152,36 @@ fn acting_as_a_server() {
     let Some(dir) = std::env::var_os(DIR).map(PathBuf::from) else { return };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     let bench = Bench::below(&dir, &["agent"]).agent(&dir.join("claude"));
+    let bench = bench.settings(&std::env::var(STRATEGY).unwrap());
     let _: Ran = runtime.block_on(bench.run());
     panic!("it was to be killed");
 }
 
 #[tokio::test]
 async fn a_server_killed_while_an_agent_works_leaves_the_project_as_it_was_without_a_new_start() {
+    for strategy in ["in-place", "auto"] {
+        killed_at_work(&format!("[workspace]\nstrategy = \"{strategy}\"\n")).await;
+    }
+}
+
+async fn killed_at_work(strategy: &str) {
     let agent = Agent::does(&format!("printf 42 > answer.txt; echo x > new.txt; {LEAVES_SURVIVORS} sleep 1000"));
     let dir = agent.dir.path();
-    let bench = Bench::below(dir, &["agent", "small"]).agent(&agent.program);
+    let bench = Bench::below(dir, &["agent", "small"]).agent(&agent.program).settings(strategy);
     furnish(bench.project.path());
     let before = tree(bench.project.path());
     let mut server = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "chain_agent::acting_as_a_server", "--test-threads=1"])
         .env(DIR, dir)
+        .env(STRATEGY, strategy)
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
     until("the agent to be at work", || dir.join("pid").exists()).await;
-    assert_ne!(tree(bench.project.path()), before);
+    if strategy.contains("in-place") {
+        assert_ne!(tree(bench.project.path()), before);
+    }
     server.kill().unwrap();
     server.wait().unwrap();
 
@@ -226,7 +250,7 @@ fn furnish(project: &Path) {
 }
 
 /// Nothing is open and nobody holds the project.
-async fn at_rest(bench: &Bench) {
+pub(crate) async fn at_rest(bench: &Bench) {
     let state = StateDir::at(bench.state.path().join("state")).unwrap();
     let workspace = Workspace::open(bench.project.path(), Caps::default(), &state).unwrap();
     let stop = CancellationToken::new();
@@ -266,7 +290,7 @@ fn changed(before: &Tree, after: &Tree) -> Vec<String> {
     names.into_iter().filter(|name| before.get(*name) != after.get(*name)).cloned().collect()
 }
 
-async fn until(what: &str, done: impl Fn() -> bool) {
+pub(crate) async fn until(what: &str, done: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !done() {
         assert!(Instant::now() < deadline, "waited for {what}");

@@ -31,7 +31,7 @@ async fn a_recorded_walk_is_walked_again_without_its_models_and_without_their_ke
     );
     let bench = Bench::chain(&chain).without_verifier().env("GATE_KEY", CANARY).settings(&gate(&live));
     let first = bench.run().await;
-    assert_eq!(first.trail(), "gate/broken infra | gate/small rejected | gate/large accepted");
+    assert_eq!(first.trail(), "gate/broken unreadable | gate/small rejected | gate/large accepted");
     let recorded = fs::read_to_string(&file).unwrap();
     assert_eq!(recorded.lines().count(), 3, "{recorded}");
     assert!(!recorded.contains(CANARY) && recorded.contains("[redacted]"), "{recorded}");

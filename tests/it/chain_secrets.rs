@@ -77,9 +77,11 @@ impl Scene {
             "[backends.gate]\nkind = \"openai\"\ntier = \"local\"\nbase_url = \"{}\"\napi_key_env = \"GATE_KEY\"\n\
              models = [\"gate/*\"]\n\
              [backends.agent]\nkind = \"claude-cli\"\ntier = \"subagent\"\nprogram = \"{}\"\nmodels = [\"agent\"]\n{agent}\n\
-             [models.agent]\nid = \"claude-x\"\n",
+             [models.agent]\nid = \"claude-x\"\n\
+             [sandbox]\nwrite = [\"{}\"]\n",
             upstream.url,
-            program.display()
+            program.display(),
+            dir.path().display()
         );
         let bench = Bench::chain(&["gate/small", "agent", "large"])
             .settings(&settings)

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use supervisor::backend::{Answered, Ask, AskError, Backends, Cause, Edits, Env, Power, Shared, Shell, Step, Usage};
+use supervisor::backend::{Answered, Ask, AskError, Backends, Cause, Edits, Env, Shared, Step, Usage};
 use supervisor::process::Launcher;
 use supervisor::routing::{BackendKind, Tier};
 use tokio_util::sync::CancellationToken;
@@ -119,12 +119,9 @@ async fn progress_tells_the_tools_while_they_are_used() {
 }
 
 #[tokio::test]
-async fn only_an_editing_worker_is_said_to_have_edited() {
-    let mut bench = Bench::prints(&run(&result(|_| ())), "", 0);
+async fn it_works_in_place() {
+    let bench = Bench::prints(&run(&result(|_| ())), "", 0);
     assert_eq!(bench.backends.of(&bench.tier).unwrap().edits(), Edits::InPlace);
-    assert!(!bench.ask().await.unwrap().edited_in_place);
-    bench.ask.power = Power::Edit { shell: Shell::Never };
-    assert!(bench.ask().await.unwrap().edited_in_place);
 }
 
 #[tokio::test]

@@ -81,12 +81,12 @@ async fn with_a_wrong_key_and_a_missing_model_the_setting_is_named() {
     );
 
     let small = Server::start(|path| match path {
-        "/v1/models" => Do::Json(200, r#"{"data":[{"id":"ollama/qwen3-coder-30b-tuned"},{"id":"ollama/g*"}]}"#.into()),
+        "/v1/models" => Do::Json(200, r#"{"data":[{"id":"ollama/qwen3.6:27b"},{"id":"ollama/gem*"}]}"#.into()),
         _ => Do::Json(200, "{}".into()),
     });
     let machine = Machine::new(&cloud.url, &small.url, &swap.url).with(&claude);
     let shown = text(&examined(&machine).await);
-    let missing = "`litellm` does not offer `ollama/deepseek-r1-tuned`, `ollama/devstral-tuned` and `ollama/phi4`\n";
+    let missing = "`litellm` does not offer `ollama/devstral-small-2`, `ollama/glm-4.7-flash` and `ollama/phi4`\n";
     assert!(shown.contains(missing), "{shown}");
 }
 

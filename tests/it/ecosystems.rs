@@ -1,6 +1,7 @@
-//! Real runs in six ecosystems: all green, one failing, does not build, no tests, times out; and output that lies.
+//! Real runs in each ecosystem: all green, one failing, does not build, no tests, times out; and output that lies.
 //! What is not installed is skipped by name, or fails where `SUPERVISOR_TEST_NO_SKIP` is set.
 
+mod field;
 pub(crate) mod fixtures;
 mod forged;
 mod javascript;
@@ -11,7 +12,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use supervisor::process::Launcher;
-use supervisor::verify::{Bench, Outcome, TestRun, detect};
+use supervisor::verify::{Bench, Outcome, TestRun, TestWalls, detect};
 use tokio_util::sync::CancellationToken;
 
 use crate::skip::skip;
@@ -22,7 +23,13 @@ pub(crate) fn bench(limit: Duration) -> Bench {
     let ours = |name: &str| (name.starts_with("CARGO_") && name != "CARGO_HOME") || name.starts_with("NEXTEST");
     let env: BTreeMap<OsString, OsString> =
         std::env::vars_os().filter(|(name, _)| !ours(&name.to_string_lossy())).collect();
-    Bench { launcher: Launcher::at(env!("CARGO_BIN_EXE_supervisor")), env, limit, guard: None }
+    Bench {
+        launcher: Launcher::at(env!("CARGO_BIN_EXE_supervisor")),
+        env,
+        limit,
+        guard: None,
+        walls: TestWalls::default(),
+    }
 }
 
 /// A safety net only: nothing is expected to take this long.
@@ -53,7 +60,11 @@ pub(crate) fn node_modules() -> Option<OsString> {
     std::env::var_os("SUPERVISOR_TEST_NODE_MODULES")
 }
 
+/// A program by its name, or a directory by its path.
 pub(crate) fn is_there(program: &str) -> bool {
+    if program.starts_with('/') {
+        return Path::new(program).is_dir();
+    }
     let path = std::env::var_os("PATH").unwrap_or_default();
     // A shim of a version manager may be there without the program behind it.
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
@@ -152,7 +163,17 @@ fn runs_of_elixir_are_told_apart() {
     row("elixir");
 }
 
-/// Thirty cells; one that is empty names what is not installed and counts as not shown.
+#[test]
+fn runs_of_java_are_told_apart() {
+    row("java");
+}
+
+#[test]
+fn runs_of_cpp_are_told_apart() {
+    row("cpp");
+}
+
+/// One cell for each outcome, those of Gradle only here because each start of it takes long; one that is empty names what is not installed and counts as not shown.
 #[test]
 #[ignore = "prints the whole table, for `tests/ecosystems/table`"]
 #[expect(clippy::print_stdout, reason = "the table is what it is for")]

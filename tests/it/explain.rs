@@ -82,11 +82,29 @@ fn a_pinned_model() {
 }
 
 #[test]
+fn the_layer_of_a_call_is_shown_with_the_argument_that_set_each_value() {
+    let person = Person::new();
+    let arguments = ["--arg", "timeout_s=60", "--arg", "max_attempts=2", "--arg", "budget_usd=0.5"];
+    let said = person.run(&[&["explain", "tdd_green", "--model", "sonnet"][..], &arguments].concat());
+    assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
+    insta::assert_snapshot!("explain_call", said.out);
+    for (argument, cause) in [
+        ("test_path=x", "`test_path` of a call does not change the routing"),
+        ("timeout_s=soon", "`timeout_s` takes a number of seconds above 0, not `soon`"),
+        ("max_attempts=0", "`max_attempts` of this call takes a whole number from 1 on"),
+        ("timeout_s", "write `--arg NAME=VALUE`"),
+    ] {
+        let said = person.run(&["explain", "tdd_green", "--arg", argument]);
+        assert!(said.code == Some(2) && said.err.contains(cause), "{argument}: {}", said.err);
+    }
+}
+
+#[test]
 fn values_from_a_file_and_from_variables_say_so() {
     let person = Person::new();
     person.write(
         "home/.config/supervisor/models.toml",
-        "[skills.tdd]\nverifier = \"none\"\n\n[models.\"ollama/qwen3-coder-30b-tuned\"]\nid = \"qwen\"\nlimit_s = 42\n",
+        "[skills.tdd]\nverifier = \"none\"\n\n[models.\"ollama/qwen3.6:27b\"]\nid = \"qwen\"\nlimit_s = 42\n",
     );
     let variables = [
         ("LITELLM_BASE_URL", "http://gate:4000"),
@@ -108,7 +126,7 @@ fn json_for_one_skill_and_for_all() {
     insta::assert_snapshot!("explain_debug_json", said.out);
 
     let all: serde_json::Value = serde_json::from_str(&person.run(&["explain", "--json"]).out).unwrap();
-    assert_eq!(all["skills"].as_array().unwrap().len(), 9);
+    assert_eq!(all["skills"].as_array().unwrap().len(), 10);
     let local = &all["settings"]["limits.local_s"];
     assert_eq!(local["value"], 12);
     assert_eq!(local["origin"], "DIR/home/.config/supervisor/models.toml:2");

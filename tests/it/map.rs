@@ -6,17 +6,34 @@ use std::path::{Path, PathBuf};
 
 /// For each top-level module, the modules it may name, from the top of the map to its leaves.
 const MAY_USE: &[(&str, &str)] = &[
-    ("cli", "server skills engine backend verify workspace routing session prompts process redact state words"),
-    ("server", "skills engine backend verify workspace routing session prompts process redact state words"),
-    ("skills", "server engine backend verify workspace routing session prompts process redact state words"),
+    (
+        "cli",
+        "server skills gym engine answers backend verify workspace memory team routing session prompts languages process redact state words",
+    ),
+    (
+        "server",
+        "skills gym engine answers backend verify workspace memory team routing session prompts languages process redact state words",
+    ),
+    (
+        "skills",
+        "server gym engine answers backend verify workspace memory team routing session prompts languages process redact state words",
+    ),
+    // What was measured is read from what the engine wrote; tasks are mutated by what `languages` knows.
+    ("gym", "session engine routing languages redact state words"),
     ("session", "engine redact state words"),
-    ("engine", "backend verify workspace routing prompts process redact state words"),
+    ("engine", "answers backend verify workspace routing prompts languages process redact state words"),
     // `routing` is data that a backend reads: which address, which variable holds the key.
     ("backend", "routing process redact words"),
-    ("verify", "process words"),
+    // What a model said is compared with what was read; whether it works is for `verify` to say.
+    // Edits are made for the workspace, which alone says whether they may be.
+    ("answers", "verify workspace languages words"),
+    ("verify", "languages process words"),
     ("workspace", "process state words"),
-    ("routing", "words"),
+    ("memory", "workspace words"),
+    ("team", "workspace words"),
+    ("routing", "process words"),
     ("prompts", "words"),
+    ("languages", "words"),
     ("process", "words"),
     ("redact", ""),
     ("state", ""),
@@ -31,6 +48,9 @@ const KNOWN_TO: &[(&str, &[&str])] = &[
     ("tokio::process", &["process"]),
     ("std::process::Command", &["process"]),
     ("clap::", &["cli"]),
+    ("maud::", &["cli"]),
+    ("ratatui::", &["cli"]),
+    ("tree_sitter::", &["languages"]),
 ];
 
 #[test]

@@ -173,6 +173,22 @@ impl Session {
         self.find("progress", |message| message["method"] == "notifications/progress")
     }
 
+    /// Waits until progress speaks of this, or the reply to this call is there; true for the former.
+    pub(crate) fn wait_for_progress(&mut self, of: &str, id: impl Into<Value>) -> bool {
+        let id = id.into();
+        let speaks = |m: &Value| m["params"]["message"].as_str().is_some_and(|said| said.contains(of));
+        let is_reply = |m: &Value| m.get("method").is_none() && m["id"] == id;
+        let came = self.find_within(PATIENCE * 5, "progress", |m| speaks(m) || is_reply(m));
+        speaks(&came)
+    }
+
+    /// Did the reply to this call come already?
+    pub(crate) fn has_reply(&mut self, id: impl Into<Value>) -> bool {
+        let id = id.into();
+        self.seen.extend(self.lines.try_iter().map(|line| parsed(&line)));
+        self.seen.iter().any(|message| message.get("method").is_none() && message["id"] == id)
+    }
+
     fn find(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         self.find_within(PATIENCE, what, wanted)
     }
@@ -279,7 +295,17 @@ pub(crate) fn result_of(reply: &Value) -> Value {
     let parsed: Value = serde_json::from_str(text).unwrap();
     assert_eq!(parsed, result["structuredContent"]);
     assert_eq!(result["isError"], parsed["status"] == "error", "{reply}");
-    parsed
+    whole(parsed)
+}
+
+/// A reply is an outline of what is kept in a file; the two never disagree.
+fn whole(reply: Value) -> Value {
+    let Some(path) = reply["full_result"].as_str() else { return reply };
+    let whole: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    for field in ["status", "message", "phase", "skill", "file_path", "verified", "model_used", "session_id"] {
+        assert_eq!(whole[field], reply[field], "{field}");
+    }
+    whole
 }
 
 /// Waits until `done`, under a generous deadline.

@@ -20,7 +20,8 @@ fn each_handshake_revision_is_spoken_as_the_client_asks() {
         let result = session.initialize(asked)["result"].clone();
         assert_eq!(result["protocolVersion"], spoken, "{asked}");
         assert_eq!(result["serverInfo"], json!({"name": "supervisor", "version": env!("CARGO_PKG_VERSION")}));
-        assert_eq!(result["capabilities"], json!({"tools": {}}));
+        let tasks = json!({"io.modelcontextprotocol/tasks": {}});
+        assert_eq!(result["capabilities"], json!({"extensions": tasks, "tools": {}}));
         session.request(1, "tools/list", json!({}));
         let list = session.reply(1)["result"].clone();
         assert!(list["tools"].as_array().unwrap().len() > 3);
@@ -155,6 +156,42 @@ fn every_tool_is_listed_in_order_with_all_hints_and_a_small_schema() {
         }
         assert_ne!(output["additionalProperties"], false, "{name}: the rest of a result is open");
     }
+    // What is listed is in the caller's context from the first turn on.
+    let size = |tool: &Value| tool["inputSchema"].to_string().len() + tool["description"].as_str().unwrap().len();
+    for name in ["brain_query", "brain_write", "retrospective", "session_log", "trainer"] {
+        let tool = tools.iter().find(|tool| tool["name"] == name).unwrap_or_else(|| panic!("no `{name}`"));
+        assert!(size(tool) <= 1_200, "{name}: {} bytes", size(tool));
+    }
+    let all: usize = tools.iter().map(size).sum();
+    assert!(all <= 18 * 1024, "{all} bytes");
+}
+
+#[test]
+fn every_tool_and_argument_says_what_it_is_for_within_the_budget_of_the_list() {
+    let mut session = Session::real();
+    session.initialize("2025-11-25");
+    session.request(1, "tools/list", json!({}));
+    let list = session.reply(1)["result"]["tools"].clone();
+    let mut whole = 0;
+    for tool in list.as_array().unwrap() {
+        let name = tool["name"].as_str().unwrap();
+        let meta = &tool["_meta"];
+        assert!(tool["title"].is_string() && meta["anthropic/searchHint"].is_string(), "{name}");
+        let is_core = name.starts_with("tdd") || ["review", "debug"].contains(&name);
+        assert_eq!(meta["anthropic/alwaysLoad"] == true, is_core, "{name}");
+        let described = tool["description"].as_str().unwrap();
+        assert!(!described.contains('\n'), "{name}: one line without hard breaks");
+        for (argument, schema) in tool["inputSchema"]["properties"].as_object().unwrap() {
+            let speaks = schema["description"].is_string() || schema["enum"].is_array() || schema["$ref"].is_string();
+            assert!(speaks, "{name}: nobody says what `{argument}` is for");
+        }
+        // Hints, annotations and the result's shape never reach the model.
+        let own = name.len() + described.len() + tool["inputSchema"].to_string().len();
+        assert!(own <= 1_750, "{name}: {own} bytes");
+        whole += own;
+    }
+    assert!(whole <= 1_200 * list.as_array().unwrap().len(), "{whole} bytes");
+    assert!(whole <= 18 * 1024, "{whole} bytes");
 }
 
 #[test]

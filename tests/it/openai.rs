@@ -72,7 +72,7 @@ async fn an_answer_is_one_object_with_what_it_cost() {
     assert_eq!(reply.raw, text);
     assert_eq!(reply.model_answered, "local/m");
     assert_eq!(reply.usage, Usage { tokens_in: Some(2000), tokens_out: Some(7), cost_usd: Some(9e-6) });
-    assert!(!reply.edited_in_place && reply.notes.is_empty());
+    assert!(reply.notes.is_empty());
 }
 
 #[tokio::test]

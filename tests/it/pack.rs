@@ -1,5 +1,6 @@
 //! Which files a model is shown: the definitions a test needs, within the window, whatever the project looks like.
 
+mod field;
 mod generate;
 mod small;
 mod tongue;
@@ -8,8 +9,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
+use supervisor::languages;
 use supervisor::skills::tdd::pack::{self, PackRequest, Packed};
-use supervisor::verify::Ecosystem;
 
 use generate::Generated;
 
@@ -19,10 +20,11 @@ const WINDOW: usize = 8_192 * 3 - 4_096;
 fn pack(project: &Generated, window_bytes: usize) -> Packed {
     pack::files(&PackRequest {
         root: project.root.path(),
-        ecosystem: Some(project.tongue.ecosystem()),
+        ecosystem: Some(project.tongue.language()),
         test_path: &project.test_path,
         test_source: &project.test_source,
         failing_output: "",
+        named: "",
         also: &[],
         window_bytes,
     })
@@ -99,10 +101,11 @@ fn links_hidden_ignored_and_binary_files_are_not_shown() {
     let also = ["linked.py", "../x.py", "/etc/passwd", "private.py", "folder/secret.py"].map(PathBuf::from);
     let packed = pack::files(&PackRequest {
         root: root.path(),
-        ecosystem: Some(Ecosystem::Python),
+        ecosystem: Some(&languages::PYTHON),
         test_path: "test_total.py".as_ref(),
         test_source: test,
         failing_output: "private.py:1: error\nFile \"linked.py\", line 1\n/etc/passwd:1: no",
+        named: "private.py",
         also: &also,
         window_bytes: WINDOW,
     });
@@ -122,9 +125,9 @@ proptest! {
         window in 0usize..6_000,
     ) {
         let root = tempfile::tempdir().unwrap();
-        for (ecosystem, ending) in [
-            (Ecosystem::Rust, "rs"), (Ecosystem::Python, "py"), (Ecosystem::Node, "ts"),
-            (Ecosystem::Go, "go"), (Ecosystem::Ruby, "rb"), (Ecosystem::Elixir, "ex"),
+        for (language, ending) in [
+            (&languages::RUST, "rs"), (&languages::PYTHON, "py"), (&languages::JAVASCRIPT, "ts"),
+            (&languages::GO, "go"), (&languages::RUBY, "rb"), (&languages::ELIXIR, "ex"),
         ] {
             for (n, text) in texts.iter().enumerate() {
                 let name = ["lib", "a", "b", "main", "index", "mod"][n];
@@ -132,8 +135,8 @@ proptest! {
             }
             let test_path = PathBuf::from(format!("t_test.{ending}"));
             let request = PackRequest {
-                root: root.path(), ecosystem: Some(ecosystem), test_path: &test_path, test_source: &test,
-                failing_output: &said, also: &[PathBuf::from(format!("a.{ending}"))], window_bytes: window,
+                root: root.path(), ecosystem: Some(language), test_path: &test_path, test_source: &test,
+                failing_output: &said, named: &said, also: &[PathBuf::from(format!("a.{ending}"))], window_bytes: window,
             };
             let packed = pack::files(&request);
             prop_assert!(packed.text.len() <= window);

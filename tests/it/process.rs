@@ -13,8 +13,11 @@ use std::time::{Duration, Instant};
 use supervisor::process::{Captured, End, Launcher, Limits, Spec, StartError, Stdin, lines};
 use tokio_util::sync::CancellationToken;
 
+/// Where the program is, for tests that are run as another user.
+pub(crate) const PROGRAM: &str = "SUPERVISOR_TEST_PROGRAM";
+
 pub(crate) fn launcher() -> Launcher {
-    Launcher::at(env!("CARGO_BIN_EXE_supervisor"))
+    Launcher::at(std::env::var_os(PROGRAM).unwrap_or_else(|| env!("CARGO_BIN_EXE_supervisor").into()))
 }
 
 /// A safety net, not a measure: a loaded machine is slow, a hang is longer.

@@ -89,6 +89,18 @@ async fn the_schemas_of_every_tool_are_taken_as_they_are() {
     }
 }
 
+/// So small a model makes nothing that holds; that it is found and passes `doctor` is what `init` can promise.
+#[test]
+fn init_finds_a_real_server_and_its_settings_pass_doctor() {
+    let Some(server) = Server::start() else { return };
+    let newcomer = crate::init::Newcomer::new().set("SUPERVISOR_LOOK_AT", &server.url);
+    let said = newcomer.run(&["init", "--yes", "--canary"]);
+    assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
+    assert!(newcomer.settings().contains("context = 2048"), "{}", newcomer.settings());
+    let doctor = newcomer.run(&["doctor"]);
+    assert_eq!(doctor.code, Some(0), "{}", doctor.out);
+}
+
 fn question(prompt: &str) -> Ask {
     let schema = json!({
         "type": "object",
@@ -114,6 +126,11 @@ pub(crate) struct Server {
 impl Server {
     /// `None`, said aloud, where something is missing.
     pub(crate) fn start() -> Option<Self> {
+        Self::with_window(2048)
+    }
+
+    /// The same, with a window of so many tokens.
+    pub(crate) fn with_window(tokens: u32) -> Option<Self> {
         let (Ok(python), Ok(gguf)) = (std::env::var("SUPERVISOR_TEST_LLAMA"), std::env::var("SUPERVISOR_TEST_GGUF"))
         else {
             skip("SUPERVISOR_TEST_LLAMA or SUPERVISOR_TEST_GGUF is not set");
@@ -122,7 +139,7 @@ impl Server {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut program = Command::new(python)
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop/llama_server.py"))
-            .args([gguf, port.to_string()])
+            .args([gguf, port.to_string(), tokens.to_string()])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

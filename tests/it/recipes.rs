@@ -67,7 +67,7 @@ fn recorded_answers_are_given_again_by_the_recipe_in_the_readme() {
     let answers = at("answers.jsonl");
     fs::write(at("models.toml"), recipe.replace("/srv/ci/answers.jsonl", answers.to_str().unwrap())).unwrap();
     let edits = serde_json::json!([{"path": "code.txt", "action": "replace", "content": "right\n"}]);
-    let recorded = serde_json::json!({"model": "qwen3-coder:30b", "answer": {"edits": edits}});
+    let recorded = serde_json::json!({"model": "qwen3.6:27b", "answer": {"edits": edits}});
     fs::write(&answers, format!("{recorded}\n")).unwrap();
     fs::create_dir(at("project")).unwrap();
     fs::write(at("project/code.txt"), "wrong\n").unwrap();

@@ -7,7 +7,7 @@ mod input;
 mod parts;
 mod range;
 
-use bench::{both, clean, finding, findings, good, good_but, reviewed, shop};
+use bench::{both, clean, finding, findings, good, good_but, reviewed, shop, with_judge};
 use serde_json::{Value, json};
 
 use crate::tdd::bench::{gate, trail};
@@ -57,9 +57,9 @@ fn a_critical_finding_is_a_fail_and_verified_and_no_error() {
 }
 
 /// What is wrong with a review, and what the next tier must be told.
-type Row = (&'static str, Value, &'static [&'static str]);
+pub(crate) type Row = (&'static str, Value, &'static [&'static str]);
 
-fn rows() -> Vec<Row> {
+pub(crate) fn rows() -> Vec<Row> {
     let each =
         |change: &dyn Fn(&mut Value)| good_but(|r| r["findings"].as_array_mut().unwrap().iter_mut().for_each(change));
     vec![
@@ -78,7 +78,6 @@ fn rows() -> Vec<Row> {
             each(&|f| f["file"] = json!("src/other.py")),
             &["`src/other.py` is not among the files that were shown, so it is out of scope"],
         ),
-        ("empty praise", each(&|f| f["why"] = json!("Looks good, well written!")), &["praises and names no defect"]),
         ("nothing said", each(&|f| f["why"] = json!("")), &["its `why` is empty"]),
         (
             "severities of its own",
@@ -112,39 +111,13 @@ fn rows() -> Vec<Row> {
             &["does not say what was checked in `src/util.py`"],
         ),
         ("another shape", json!({"verdict": "approve", "summary": "ship it"}), &["`findings` is missing in the reply"]),
-        (
-            "advice that fits any line",
-            each(&|f| f["why"] = json!("Consider adding comments to improve readability.")),
-            &["3 of 3 findings do not hold: findings 1, 2, 3: could be said of any line"],
-        ),
-        (
-            "praise in disguise",
-            each(&|f| f["why"] = json!("The module handles this case properly and elegantly.")),
-            &["findings 1, 2, 3: praises and names no defect"],
-        ),
-        (
-            "the line said again",
-            good_but(|r| {
-                r["findings"] =
-                    json!([finding(5, "return sum(prices) / len(prices)", "Returns the sum of prices / len(prices).")]);
-            }),
-            &["1 of 1 findings do not hold: finding 1: only says what the line says"],
-        ),
-        (
-            "files covered by their names only",
-            good_but(|r| {
-                r["reviewed"][0]["checks"] = json!(["ok"]);
-                r["reviewed"][1]["checks"] = json!(["read", "reviewed"]);
-            }),
-            &["does not say what was checked in `src/shop.py`, `src/util.py`"],
-        ),
     ]
 }
 
 #[test]
-fn each_bad_review_is_refused_with_a_reason_that_the_next_tier_is_given() {
+fn each_review_of_bad_structure_is_refused_with_a_reason_that_the_next_tier_is_given() {
     let rows = rows();
-    assert_eq!(rows.len(), 15);
+    assert_eq!(rows.len(), 10, "of the 15 bad reviews that were refused; the other 5 are flagged below");
     for (name, bad, reasons) in rows {
         let mut bench = shop(&["small", "large"]).answers("small", &bad).answers("large", &good());
         let review = bench.call("review", both());
@@ -156,6 +129,101 @@ fn each_bad_review_is_refused_with_a_reason_that_the_next_tier_is_given() {
         for reason in reasons {
             assert!(feedback.contains(reason), "{name}: {feedback}");
             assert!(told.contains(reason), "{name}: {told}");
+        }
+    }
+}
+
+/// Words that seem to say nothing, and the first flag that they raise.
+pub(crate) fn flagged() -> Vec<(&'static str, Value, &'static str, &'static str)> {
+    let each =
+        |change: &dyn Fn(&mut Value)| good_but(|r| r["findings"].as_array_mut().unwrap().iter_mut().for_each(change));
+    let echo = finding(5, "return sum(prices) / len(prices)", "Returns the sum of prices / len(prices).");
+    vec![
+        ("empty praise", each(&|f| f["why"] = json!("Looks good, well written!")), "praise", "src/shop.py:5"),
+        (
+            "advice that fits any line",
+            each(&|f| f["why"] = json!("Consider adding comments to improve readability.")),
+            "any_line",
+            "src/shop.py:5",
+        ),
+        (
+            "praise in disguise",
+            each(&|f| f["why"] = json!("The module handles this case properly and elegantly.")),
+            "praise",
+            "src/shop.py:5",
+        ),
+        ("the line said again", good_but(|r| r["findings"] = json!([echo])), "echo", "src/shop.py:5"),
+        (
+            "files covered by their names only",
+            good_but(|r| {
+                r["reviewed"][0]["checks"] = json!(["ok"]);
+                r["reviewed"][1]["checks"] = json!(["read", "reviewed"]);
+            }),
+            "empty_check",
+            "src/shop.py",
+        ),
+    ]
+}
+
+#[test]
+fn a_review_whose_words_are_flagged_stands_with_its_flags_in_plain_sight_where_nobody_judges() {
+    for (name, reply, kind, place) in flagged() {
+        let mut bench = shop(&["small", "large"]).answers("small", &reply);
+        let review = bench.call("review", both());
+        assert_eq!(trail(&review), "small accepted", "{name}: {review:#}");
+        assert_eq!((&review["status"], &review["verified"]), (&json!("pass"), &json!(true)), "{name}");
+        let flag = &review["details"]["flags"][0];
+        assert_eq!((text(flag, "id"), text(flag, "where")), (kind, place), "{name}: {review:#}");
+        assert!(flag.get("upheld").is_none(), "{name}: unanswered");
+        let first = text(&review, "message").lines().next().unwrap_or_default().to_owned();
+        assert!(first.contains(" flag") && first.contains(kind), "{name}: {first}");
+        assert_eq!(review["attempts"][0]["flags"], review["details"]["flags"], "{name}: on record");
+    }
+    let mut bench = shop(&["small"]).answers("small", &good());
+    let review = bench.call("review", both());
+    assert!(review["details"].get("flags").is_none(), "{review:#}");
+}
+
+#[test]
+fn the_verifier_is_asked_about_each_flag_and_only_one_that_it_upholds_rejects() {
+    let praise = good_but(|r| r["findings"][0]["why"] = json!("Looks good, well written!"));
+    // What it says of the flag, and what becomes of the answer.
+    for (said, trail_is) in [
+        (json!([{"id": "praise", "upheld": true, "why": "no defect is named"}]), "small rejected | large accepted"),
+        (json!([{"id": "praise", "upheld": false, "why": "the fix names it"}]), "small accepted"),
+        (json!([]), "small accepted"),
+        (json!([{"id": "vague", "upheld": true, "why": "there is no such flag"}]), "small accepted"),
+    ] {
+        let mut bench = with_judge(shop(&["small", "large"])).answers("small", &praise);
+        bench.say("large", &good());
+        let verdict = |flags: &Value| {
+            json!({"model": "judge", "cost_usd": 0.001,
+            "answer": {"accept": true, "feedback": "", "flags": flags}})
+        };
+        bench.line(&verdict(&said));
+        bench.line(&verdict(&json!([])));
+        let review = bench.call("review", both());
+        assert_eq!(trail(&review), trail_is, "{said}: {review:#}");
+        let asked = &bench.asked_of("judge")[0];
+        assert!(asked.contains("praise, src/shop.py:5: seems to praise and to name no defect"), "{asked}");
+        let message = text(&review, "message");
+        if trail_is.contains("rejected") {
+            let feedback = text(&review["attempts"][0], "feedback");
+            assert!(
+                feedback.contains("upheld praise, src/shop.py:5") && feedback.contains("no defect is named"),
+                "{feedback}"
+            );
+            assert!(bench.asked_of("large")[0].contains("no defect is named"), "the next tier is told");
+            assert_eq!(review["attempts"][0]["flags"][0]["upheld"], true);
+            assert!(!message.contains("flag"), "{message}");
+        } else {
+            let upheld = said[0]["id"].as_str().filter(|id| *id == "praise").map(|_| false);
+            assert_eq!(review["details"]["flags"][0].get("upheld"), upheld.map(|u| json!(u)).as_ref(), "{said}");
+            assert_eq!(
+                message.contains("1 flag: praise"),
+                upheld.is_none(),
+                "what is dismissed is not repeated: {message}"
+            );
         }
     }
 }
@@ -196,22 +264,38 @@ fn the_same_reviews_without_their_defect_are_accepted() {
 #[test]
 fn half_of_the_findings_may_fall_and_is_counted() {
     let mut reply = good();
-    reply["findings"][0]["line"] = json!(6);
+    reply["findings"][0]["line"] = json!(12);
     let mut bench = shop(&["small"]).answers("small", &reply);
     let review = bench.call("review", both());
     assert_eq!(text(&review, "message"), "2 warnings in 2 files; 1 finding of the model did not hold and was dropped");
     assert_eq!(review["details"]["dropped"][0]["finding"], 1);
-    assert!(text(&review["details"]["dropped"][0], "because").contains("`src/shop.py:6` does not say"), "{review:#}");
+    assert!(text(&review["details"]["dropped"][0], "because").contains("`src/shop.py:12` does not say"), "{review:#}");
     assert!(text(gate(&review, "citations"), "detail").starts_with("1 of 3 findings dropped: finding 1: "));
 }
 
 #[test]
-fn every_line_shifted_or_every_quote_changed_by_one_character_is_refused() {
-    let mut cases: Vec<Value> = Vec::new();
-    for by in [-1, 1] {
+fn every_line_shifted_is_corrected_and_every_quote_changed_by_one_character_is_refused() {
+    let shifted = |by: i64| {
         let shift = |f: &mut Value| f["line"] = json!(f["line"].as_i64().unwrap() + by);
-        cases.push(good_but(|r| r["findings"].as_array_mut().unwrap().iter_mut().for_each(shift)));
+        good_but(|r| r["findings"].as_array_mut().unwrap().iter_mut().for_each(shift))
+    };
+    let mut bench = shop(&["small"]);
+    for by in [-3, -1, 1, 3] {
+        bench.say("small", &shifted(by));
+        let review = bench.call("review", both());
+        assert_eq!(
+            (&review["status"], trail(&review).as_str()),
+            (&json!("pass"), "small accepted"),
+            "{by}: {review:#}"
+        );
+        for (found, right) in review["details"]["findings"].as_array().unwrap().iter().zip(findings()) {
+            assert_eq!(found["line"], right["line"], "{by}");
+            assert_eq!(found["corrected_from"].as_i64(), right["line"].as_i64().map(|line| line + by), "marked");
+        }
+        assert!(text(&review, "runner_output").contains(&format!("src/shop.py:5 (line {} corrected)", 5 + by)));
     }
+    // A quote that stands nowhere within three lines is still dropped.
+    let mut cases: Vec<Value> = vec![shifted(-4), shifted(100)];
     // One character of each kind that the quotes have: a letter, a digit or sign, a bracket, a quotation mark.
     for kind in
         [char::is_alphabetic, |c: char| "/+.".contains(c), |c: char| "()".contains(c), |c: char| ":\"".contains(c)]
@@ -224,7 +308,6 @@ fn every_line_shifted_or_every_quote_changed_by_one_character_is_refused() {
         };
         cases.push(good_but(|r| r["findings"].as_array_mut().unwrap().iter_mut().for_each(change)));
     }
-    let mut bench = shop(&["small"]);
     for case in &cases {
         bench.say("small", case);
         let review = bench.call("review", both());

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use supervisor::routing::{BackendKind, By, CallOverrides, Loaded, Origin, RoutingError, Sources, TierKind, load};
+use supervisor::routing::{
+    BackendKind, CallOverrides, EditFormat, Loaded, ModelName, Origin, RoutingError, Sources, TierKind, load,
+};
 
 use crate::routing_bench::{config, names, with};
 
@@ -12,14 +14,14 @@ fn shipped() -> Loaded {
 
 #[test]
 fn the_shipped_chains_are_the_promised_ones() {
-    let (qwen, sonnet) = ("ollama/qwen3-coder-30b-tuned", "claude-sonnet-4-6");
+    let (qwen, sonnet) = ("ollama/qwen3.6:27b", "claude-sonnet-4-6");
     for (skill, chain) in [
         ("tdd", &[qwen, sonnet][..]),
         ("tdd_red", &[qwen, sonnet]),
         ("tdd_green", &[qwen, sonnet]),
         ("tdd_refactor", &[qwen, sonnet]),
-        ("review", &["ollama/devstral-tuned", "ollama/gemma4", sonnet]),
-        ("debug", &["ollama/deepseek-r1-tuned", sonnet]),
+        ("review", &["ollama/devstral-small-2", "ollama/gemma4", sonnet]),
+        ("debug", &["ollama/glm-4.7-flash", sonnet]),
         ("spec", &["ollama/phi4", "ollama/gemma4", sonnet, "claude-opus-4-6"]),
         ("retrospective", &[qwen, sonnet]),
         ("trainer", &[qwen, sonnet]),
@@ -40,7 +42,7 @@ fn a_shipped_tier_knows_its_backend_its_limit_and_its_window() {
     assert_eq!((local.backend.kind, local.backend.tier), (BackendKind::Openai, TierKind::Local));
     assert_eq!(local.backend.base_url.as_deref(), Some("http://localhost:4000"));
     assert_eq!(local.limit, Duration::from_secs(300));
-    assert_eq!(local.model.id, "ollama/qwen3-coder-30b-tuned");
+    assert_eq!(local.model.id, "ollama/qwen3.6:27b");
     let agent = &route.chain.rest[0];
     assert_eq!((agent.backend.kind, agent.backend.tier), (BackendKind::ClaudeCli, TierKind::Subagent));
     assert_eq!(agent.limit, Duration::from_secs(600));
@@ -120,8 +122,8 @@ fn a_skill_without_any_entry_uses_the_default_chain() {
     let mut loaded = shipped();
     loaded.routing.skills.remove("review");
     let choices = loaded.routing.choices("review", &CallOverrides::default()).unwrap();
-    assert_eq!(names(&choices.route), ["ollama/qwen3-coder-30b-tuned", "claude-sonnet-4-6"]);
-    assert_eq!(choices.chain, By::Key("default_chain".into()));
+    assert_eq!(names(&choices.route), ["ollama/qwen3.6:27b", "claude-sonnet-4-6"]);
+    assert_eq!(choices.chain.key, "default_chain");
 }
 
 #[test]
@@ -154,7 +156,10 @@ fn what_a_call_sets_itself_is_taken_and_nonsense_is_refused() {
     let choices = shipped().routing.choices("spec", &call).unwrap();
     assert_eq!((choices.route.max_attempts, choices.route.budget_usd), (1, Some(0.25)));
     assert_eq!(choices.route.budget.usd, Some(0.25));
-    assert_eq!((choices.max_attempts, choices.budget_usd), (By::Call, By::Call));
+    assert_eq!(choices.max_attempts.key, "skills.spec.max_attempts");
+    assert_eq!(choices.max_attempts.origin, Origin::Call("max_attempts".into()));
+    assert_eq!(choices.budget_usd.origin, Origin::Call("budget_usd".into()));
+    assert_eq!(choices.chain.origin, Origin::BuiltIn);
 
     for (call, field) in [
         (CallOverrides { model: Some(" ".into()), ..Default::default() }, "`model`"),
@@ -217,15 +222,44 @@ fn an_address_is_the_same_with_and_without_its_version() {
 
 #[test]
 fn a_chain_longer_than_its_calls_is_warned_about_once() {
-    let loaded = config("max_attempts = 4\nattempts_per_tier = 2\n").unwrap();
+    let loaded = config("max_attempts = 2\nattempts_per_tier = 2\n[skills.spec]\nmax_attempts = 3\n").unwrap();
     let warnings: Vec<String> = loaded.warnings.iter().map(ToString::to_string).collect();
     assert_eq!(
         warnings,
         [
             "`max_attempts` ends a call of `review` after 2 of its 3 tiers; raise it, or shorten the chain",
-            "`max_attempts` ends a call of `spec` after 2 of its 4 tiers; raise it, or shorten the chain",
+            "`max_attempts` ends a call of `spec` after 3 of its 4 tiers; raise it, or shorten the chain",
         ]
     );
+}
+
+#[test]
+fn attempts_and_edit_formats_are_set_by_kind_of_tier_by_model_and_by_skill() {
+    let loaded = config(
+        r#"
+        [tiers.local]
+        attempts_per_tier = 3
+        edit_format = "json"
+        [models."ollama/gemma4"]
+        attempts_per_tier = 4
+        edit_format = "search-replace"
+        temperature = 0.2
+        seed = 7
+        [skills.debug]
+        attempts_per_tier = 5
+        edit_format = "whole"
+        "#,
+    )
+    .unwrap();
+    let tiers = |skill: &str| -> Vec<(u32, EditFormat)> {
+        let route = loaded.routing.route(skill, &CallOverrides::default()).unwrap();
+        route.chain.tiers().map(|tier| (tier.attempts, tier.edit_format)).collect()
+    };
+    use EditFormat::{Auto, Json, SearchReplace, Whole};
+    assert_eq!(tiers("review"), [(3, Json), (4, SearchReplace), (1, Auto)]);
+    assert_eq!(tiers("debug"), [(5, Whole), (5, Whole)]);
+    let gemma = &loaded.routing.models[&ModelName("ollama/gemma4".into())];
+    assert_eq!((gemma.temperature, gemma.seed), (Some(0.2), Some(7)));
 }
 
 #[test]
@@ -242,7 +276,7 @@ fn a_replay_backend_is_a_file() {
     )
     .unwrap();
     let backend = loaded.routing.backend_for("recorded/one").unwrap();
-    assert_eq!((backend.kind, backend.program.as_deref()), (BackendKind::Replay, Some("/answers.jsonl")));
+    assert_eq!((backend.kind, backend.file.as_deref()), (BackendKind::Replay, Some("/answers.jsonl")));
 }
 
 #[test]
@@ -259,4 +293,58 @@ fn where_each_value_came_from_is_kept() {
     assert_eq!(loaded.origin("backends.litellm.base_url"), Some(&Origin::Variable("LITELLM_BASE_URL".into())));
     assert_eq!(loaded.origin("limits.tests_s"), Some(&Origin::BuiltIn));
     assert_eq!(loaded.origin("limits.nothing"), None);
+}
+
+#[test]
+fn what_a_user_sets_beats_what_is_built_in_whatever_its_shape() {
+    let loaded = config("default_chain = [\"opus\", \"haiku\"]\nmax_attempts = 2\nattempts_per_tier = 3\n").unwrap();
+    for skill in supervisor::routing::Routing::known_skills() {
+        let choices = loaded.routing.choices(skill, &CallOverrides::default()).unwrap();
+        assert_eq!(names(&choices.route), ["opus", "haiku"], "{skill}");
+        assert_eq!(choices.chain.key, "default_chain", "{skill}");
+        assert_eq!(choices.route.max_attempts, 2, "{skill}");
+        assert!(choices.route.chain.tiers().all(|tier| tier.attempts == 3), "{skill}");
+    }
+    // In one layer the more specific key decides, and a later layer wins over both.
+    let own = "default_chain = [\"opus\"]\n[skills.review]\nchain = [\"haiku\"]\n[skills.tdd]\nchain = [\"sonnet\"]\n";
+    let chain = |loaded: &Loaded, skill: &str| -> Vec<String> {
+        let route = loaded.routing.route(skill, &CallOverrides::default()).unwrap();
+        names(&route).into_iter().map(String::from).collect()
+    };
+    let loaded = config(own).unwrap();
+    assert_eq!(chain(&loaded, "review"), ["haiku"]);
+    assert_eq!(chain(&loaded, "tdd_green"), ["sonnet"]);
+    assert_eq!(chain(&loaded, "debug"), ["opus"]);
+    let loaded = with(own, &[("SUPERVISOR_DEFAULT_CHAIN", "claude-opus-4-6")]).unwrap();
+    assert_eq!(chain(&loaded, "review"), ["claude-opus-4-6"]);
+}
+
+#[test]
+fn a_chain_that_a_user_replaced_need_not_be_served() {
+    let loaded = config(
+        r#"
+        default_chain = ["qwen3.6:27b"]
+        verifier = "none"
+        [backends.litellm]
+        models = ["qwen*"]
+        "#,
+    )
+    .unwrap();
+    let route = loaded.routing.route("spec", &CallOverrides::default()).unwrap();
+    assert_eq!((names(&route), route.verifier.is_none()), (vec!["qwen3.6:27b"], true));
+}
+
+#[test]
+fn a_users_backend_takes_a_pattern_from_a_built_in_one() {
+    let loaded = config(
+        r#"
+        [backends.ollama]
+        kind = "openai"
+        tier = "local"
+        base_url = "http://localhost:11434"
+        models = ["ollama/*"]
+        "#,
+    )
+    .unwrap();
+    assert_eq!(loaded.routing.backend_for("ollama/x").unwrap().name, "ollama");
 }

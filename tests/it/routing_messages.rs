@@ -34,7 +34,10 @@ fn each_mistake_has_its_sentence() {
     tell("a skill's verifier no backend serves", config("[skills.spec]\nverifier = \"gpt-5\"\n"));
     tell("a pattern in a chain", config("default_chain = [\"claude-*\"]\n"));
     tell("a star in the middle", config(&format!("{NEW_BACKEND}models = [\"a*b\"]\n")));
-    tell("a pattern two backends have", config(&format!("{NEW_BACKEND}models = [\"ollama/*\"]\n")));
+    tell(
+        "a pattern two backends have",
+        config(&format!("{NEW_BACKEND}models = [\"x/*\"]\n[backends.litellm]\nmodels = [\"x/*\"]\n")),
+    );
     tell("an unknown kind", config("[backends.lab]\nkind = \"opnai\"\ntier = \"local\"\nmodels = [\"lab/*\"]\n"));
     tell("a backend without anything", config("[backends.lab]\n"));
     tell(

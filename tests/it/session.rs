@@ -10,11 +10,14 @@ use std::process::Command;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use supervisor::engine::{Attempt, Basis, Cause, Entry, Opinion, Status, TopTier, Verdict, entry};
+use supervisor::engine::evidence::FollowUpKind;
+use supervisor::engine::policy::{TaskClass, TaskSize};
+use supervisor::engine::{AskRecord, Attempt, Basis, Cause, Entry, Gate, Opinion, Status, TopTier, Verdict, entry};
 use supervisor::redact::Redactor;
 use supervisor::routing::TierKind;
 use supervisor::session::{Outcome, SessionId, SessionLog};
 use supervisor::state::StateDir;
+use supervisor::verify::Flags;
 
 use crate::skip::skip;
 use roles::{Role, Scene};
@@ -55,6 +58,12 @@ fn attempt(model: &str, tier: TierKind, cause: Cause, duration_ms: u64, warm_sta
         tokens_out: None,
         cost_usd: None,
         verifier: None,
+        flags: Flags::default(),
+        asks: vec![],
+        gates: vec![],
+        flaky: vec![],
+        exchange: vec![],
+        diff: None,
     }
 }
 
@@ -62,10 +71,13 @@ fn entry(session: &str, attempts: Vec<Attempt>) -> Entry {
     Entry {
         v: entry::VERSION,
         session_id: session.into(),
+        cycle_id: String::new(),
+        call: String::new(),
         timestamp: "2026-01-02T03:04:05.678Z".into(),
         skill: "tdd_green".into(),
         phase: "green".into(),
         final_status: Status::Pass,
+        cause: None,
         project_root: "/home/me/project".into(),
         file_path: "/home/me/project/src/lib.rs".into(),
         model_used: "claude-sonnet-4-6".into(),
@@ -74,6 +86,9 @@ fn entry(session: &str, attempts: Vec<Attempt>) -> Entry {
         attempts,
         duration_ms: 5120,
         top_tier: None,
+        class: None,
+        policy: None,
+        sandbox: String::new(),
     }
 }
 
@@ -190,14 +205,35 @@ fn a_canary_in_every_field_reaches_no_line() {
         tokens_out: None,
         cost_usd: None,
         verifier: Some(Opinion { model: told(), tokens_in: None, tokens_out: None, cost_usd: None }),
+        flags: {
+            let mut flags = Flags::default();
+            flags.raise("vague", told(), told());
+            flags.answer("vague", true, &told());
+            flags
+        },
+        asks: vec![AskRecord {
+            follow_up: Some(FollowUpKind::Repair),
+            said: told(),
+            duration_ms: 0,
+            tokens_in: None,
+            tokens_out: None,
+            cost_usd: None,
+        }],
+        gates: vec![Gate { id: told(), pass: false, detail: told() }],
+        flaky: vec![told()],
+        exchange: vec![],
+        diff: None,
     };
     let entry = Entry {
         v: 1,
         session_id: "s".into(),
+        cycle_id: told(),
+        call: told(),
         timestamp: told(),
         skill: told(),
         phase: told(),
         final_status: Status::Fail,
+        cause: Some(Cause::Crashed),
         project_root: told(),
         file_path: told(),
         model_used: told(),
@@ -206,6 +242,9 @@ fn a_canary_in_every_field_reaches_no_line() {
         attempts: vec![attempt],
         duration_ms: 0,
         top_tier: Some(TopTier { model: told(), cost_usd: None, basis: Basis::Estimated }),
+        class: Some(TaskClass { skill: told(), language: told(), size: TaskSize::Small }),
+        policy: None,
+        sandbox: String::new(),
     };
     let written = log.append(&entry).unwrap();
     let text = std::fs::read_to_string(written.path).unwrap();
@@ -213,7 +252,11 @@ fn a_canary_in_every_field_reaches_no_line() {
     for secret in ["canary", "not known by value"] {
         assert_eq!(text.find(secret).map(around), None);
     }
-    assert_eq!(text.matches("[redacted]").count(), 16, "7 fields, 3 in the input, 5 in the attempt, 1 in the top tier");
+    assert_eq!(
+        text.matches("[redacted]").count(),
+        27,
+        "9 fields, 3 in the input, 12 in the attempt, 1 in the top tier, 2 in the class"
+    );
 }
 
 #[test]
@@ -318,7 +361,7 @@ fn three_lines_of_jq_count_escalations_latency_and_cold_starts() {
     let logs = [bench.log.path(&id("one")), bench.log.path(&id("two"))];
     let jq = |program: &str| -> Option<Vec<Value>> {
         let output = Command::new("jq").args(["-cnR", program]).args(&logs).output().ok()?;
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
         Some(String::from_utf8(output.stdout).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect())
     };
     let Some(escalations) = jq(ESCALATIONS) else { return skip("`jq` is missing") };

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use corners::{ELIXIR_IMPORT, GO_OUTSIDE, NODE_MODULES, PYTHON_CLASS, RUBY_GROUPS, RUST_IN_FILE};
 use javascript::{JEST, MOCHA, VITEST};
 use serde_json::{Value, json};
-use table::{Cycle, ELIXIR, GO, NODE, PYTHON, RUBY, RUST};
+use table::{CPP, CPP_PROGRAMS, Cycle, ELIXIR, GO, JAVA, NODE, PYTHON, RUBY, RUST};
 
 use crate::ecosystems::{node_modules, skips};
 use crate::skip::skip;
@@ -49,6 +49,21 @@ fn ruby_from_a_failing_test_to_a_refactoring() {
 #[test]
 fn elixir_from_a_failing_test_to_a_refactoring() {
     ELIXIR.walk();
+}
+
+#[test]
+fn java_from_a_missing_symbol_to_a_refactoring() {
+    JAVA.walk();
+}
+
+#[test]
+fn cpp_from_a_missing_symbol_to_a_refactoring() {
+    CPP.walk();
+}
+
+#[test]
+fn cpp_with_a_program_for_each_test() {
+    CPP_PROGRAMS.walk();
 }
 
 #[test]
@@ -153,7 +168,9 @@ impl Cycle {
         bench.say("small", &replaces(self.code_path, self.wrong));
         bench.say("large", &replaces(self.code_path, self.right));
         let green = bench.call("tdd_green", red["next"]["arguments"].clone());
-        assert_eq!((&green["status"], &green["verified"]), (&json!("pass"), &json!(true)), "{green:#}");
+        // An example without a name cannot be found in its file, so it cannot be made wrong there.
+        let is_named = !green["message"].as_str().unwrap().contains("(unnamed)");
+        assert_eq!((&green["status"], &green["verified"]), (&json!("pass"), &json!(is_named)), "{green:#}");
         assert_eq!(
             (trail(&green).as_str(), &green["model_used"]),
             ("small rejected | large accepted", &json!("large"))
@@ -179,7 +196,9 @@ impl Cycle {
         assert_eq!(green["next"]["tool"], "tdd_refactor");
         bench.say("small", &replaces(self.code_path, self.neat));
         let refactor = bench.call("tdd_refactor", green["next"]["arguments"].clone());
-        assert_eq!((&refactor["status"], &refactor["verified"]), (&json!("pass"), &json!(true)), "{refactor:#}");
+        // As in green: what cannot be found by its name cannot be made wrong.
+        let is_named = green["verified"] == true;
+        assert_eq!((&refactor["status"], &refactor["verified"]), (&json!("pass"), &json!(is_named)), "{refactor:#}");
         assert_eq!(refactor["files_changed"], json!([self.code_path]), "{refactor:#}");
         self.holds(bench, self.neat);
     }

@@ -79,6 +79,11 @@ impl Terminal {
         self.signal(Signal::INT);
     }
 
+    /// Keys as a terminal sends them.
+    pub(crate) fn press(&self, keys: &str) {
+        (&self.keyboard).write_all(keys.as_bytes()).unwrap();
+    }
+
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.process), signal).unwrap();
     }

@@ -15,25 +15,26 @@ fn command(root: &Path, near: Option<&str>) -> String {
 
 #[test]
 fn manifests_are_asked_in_the_stated_order() {
+    // With one test each, so that none has more to show for it than another.
     let order = [
-        ("mix.exs", "mix test"),
-        ("Gemfile", "bundle exec rspec"),
-        ("Cargo.toml", "cargo test"),
-        ("pytest.ini", "pytest"),
-        ("pyproject.toml", "pytest"),
-        ("package.json", "npm test"),
-        ("go.mod", "go test ./..."),
+        ("mix.exs", "", "test/a_test.exs", "mix test"),
+        ("Gemfile", "", "spec/a_spec.rb", "bundle exec rspec"),
+        ("Cargo.toml", "", "tests/a.rs", "cargo test"),
+        ("pytest.ini", "", "tests/test_a.py", "pytest"),
+        ("package.json", r#"{"scripts": {"test": "x"}}"#, "a.test.js", "npm test"),
+        ("go.mod", "", "a_test.go", "go test ./..."),
     ];
     let dir = tempfile::tempdir().unwrap();
     // From the last to the first: each one that is added wins over those before.
-    for (manifest, expected) in order {
-        file(dir.path(), manifest, "");
+    for (manifest, text, test, expected) in order {
+        file(dir.path(), manifest, text);
+        file(dir.path(), test, "");
         assert_eq!(command(dir.path(), None), expected, "{manifest}");
     }
     let suite = detect(dir.path(), None, None).unwrap();
     assert_eq!(suite.because(), "go.mod");
     let others: Vec<_> = suite.alternatives().iter().map(|a| a.manifest.to_str().unwrap()).collect();
-    assert_eq!(others, ["package.json", "pyproject.toml", "Cargo.toml", "Gemfile", "mix.exs"]);
+    assert_eq!(others, ["package.json", "pytest.ini", "Cargo.toml", "Gemfile", "mix.exs"]);
 }
 
 #[test]
@@ -57,7 +58,9 @@ fn the_manifest_nearest_to_a_file_wins() {
 fn nothing_found_says_what_was_looked_for_and_what_helps() {
     let dir = tempfile::tempdir().unwrap();
     file(dir.path(), "README.md", "");
+    // One alone would be taken.
     file(dir.path(), "sub/Cargo.toml", "");
+    file(dir.path(), "web/go.mod", "");
     let said = command(dir.path(), None);
     for word in
         ["go.mod", "package.json", "pyproject.toml", "pytest.ini", "Cargo.toml", "Gemfile", "mix.exs", "test_cmd"]

@@ -110,7 +110,7 @@ pub(crate) fn git(dir: &Path, arguments: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-fn kinds(changes: &ChangeSet) -> Vec<(String, ChangeKind)> {
+pub(crate) fn kinds(changes: &ChangeSet) -> Vec<(String, ChangeKind)> {
     changes.changes.iter().map(|c| (c.path.to_string_lossy().into_owned(), c.kind)).collect()
 }
 
@@ -199,56 +199,6 @@ async fn hidden_or_ignored_files_are_protected_and_what_is_not_is_named() {
     assert_eq!((bench.read(".env").as_str(), bench.read("data/small.db").as_str()), ("SECRET=1\n", "rows\n"));
     assert_eq!(bench.read("target/debug/big.o"), "built again\n");
     assert!(!bench.root().join("hidden.bin").exists());
-}
-
-#[tokio::test]
-async fn what_git_itself_refreshes_is_no_change_and_what_a_worker_commits_is_undone() {
-    if is_missing("git") {
-        return;
-    }
-    let bench = Bench::with(&[("a.txt", "a\n")]);
-    bench.git(&["init", "-q"]);
-    bench.git(&["add", "-A"]);
-    bench.git(&["commit", "-q", "-m", "one"]);
-    let head = bench.git(&["rev-parse", "HEAD"]);
-    let armed = bench.arm().await;
-    // Touching a tracked file makes `git status` rewrite the index.
-    let index = fs::read(bench.root().join(".git/index")).unwrap();
-    let later = std::time::SystemTime::now() + Duration::from_secs(5);
-    fs::File::options().append(true).open(bench.root().join("a.txt")).unwrap().set_modified(later).unwrap();
-    bench.git(&["status"]);
-    assert_ne!(index, fs::read(bench.root().join(".git/index")).unwrap(), "git did not refresh its index");
-    assert_eq!(kinds(&armed.changes().unwrap()), []);
-
-    bench.write("b.txt", "b\n");
-    bench.git(&["add", "-A"]);
-    bench.git(&["commit", "-q", "-m", "sneaky"]);
-    let seen = kinds(&armed.changes().unwrap());
-    for path in ["b.txt", ".git/refs/heads/main", ".git/index"] {
-        assert!(seen.iter().any(|(p, _)| p == path), "{path} in {seen:?}");
-    }
-    armed.restore(Scope::Everything).unwrap();
-    assert_eq!(bench.git(&["rev-parse", "HEAD"]), head);
-    assert_eq!(bench.git(&["status", "--porcelain"]), "");
-}
-
-#[tokio::test]
-async fn a_deleted_repository_comes_back_as_far_as_it_was_protected() {
-    if is_missing("git") {
-        return;
-    }
-    let bench = Bench::with(&[("a.txt", "a\n")]);
-    bench.git(&["init", "-q"]);
-    bench.git(&["add", "-A"]);
-    bench.git(&["commit", "-q", "-m", "one"]);
-    let config = bench.read(".git/config");
-    let head = bench.read(".git/refs/heads/main");
-    let armed = bench.arm().await;
-    fs::remove_dir_all(bench.root().join(".git")).unwrap();
-    symlink("/nowhere", bench.root().join(".git")).unwrap();
-    assert!(!armed.changes().unwrap().is_empty());
-    armed.restore(Scope::Everything).unwrap();
-    assert_eq!((bench.read(".git/config"), bench.read(".git/refs/heads/main")), (config, head));
 }
 
 #[tokio::test]
@@ -427,48 +377,6 @@ async fn whoever_forgets_to_decide_has_rejected() {
     armed.apply(&[edit], &|_| Ok(())).unwrap();
     drop(armed);
     assert_eq!(bench.read("a.txt"), "a\n");
-}
-
-#[tokio::test]
-async fn a_renamed_repository_gets_its_name_back_with_all_its_objects() {
-    if is_missing("git") {
-        return;
-    }
-    let bench = Bench::with(&[("a.txt", "a\n")]);
-    bench.git(&["init", "-q"]);
-    bench.git(&["add", "-A"]);
-    bench.git(&["commit", "-q", "-m", "one"]);
-    let armed = bench.arm().await;
-    fs::rename(bench.root().join(".git"), bench.root().join("elsewhere")).unwrap();
-    armed.restore(Scope::Everything).unwrap();
-    assert_eq!(bench.git(&["status", "--porcelain"]), "");
-    assert_eq!(bench.git(&["log", "--format=%s"]), "one\n");
-}
-
-#[tokio::test]
-async fn in_a_linked_working_tree_its_own_head_and_the_shared_refs_come_back() {
-    if is_missing("git") {
-        return;
-    }
-    let bench = Bench::with(&[("a.txt", "a\n")]);
-    bench.git(&["init", "-q"]);
-    bench.git(&["add", "-A"]);
-    bench.git(&["commit", "-q", "-m", "one"]);
-    let linked = bench.dir.path().join("linked");
-    bench.git(&["worktree", "add", "-q", linked.to_str().unwrap(), "-b", "side"]);
-    let before = git(&linked, &["show-ref", "--head"]);
-    let armed = lease(&Workspace::open(&linked, Caps::default(), &bench.state()).unwrap()).await.arm().unwrap();
-    fs::write(linked.join("b.txt"), "b\n").unwrap();
-    git(&linked, &["add", "-A"]);
-    git(&linked, &["commit", "-q", "-m", "sneaky"]);
-    git(&linked, &["config", "core.fsmonitor", "/bin/false"]);
-    // Somebody works in the main tree meanwhile: its index is not ours to judge.
-    bench.write("c.txt", "c\n");
-    bench.git(&["-c", "core.fsmonitor=false", "add", "c.txt"]);
-    armed.restore(Scope::Everything).unwrap();
-    assert_eq!(git(&linked, &["show-ref", "--head"]), before);
-    assert_eq!(git(&linked, &["status", "--porcelain"]), "");
-    assert_eq!(bench.git(&["status", "--porcelain"]), "A  c.txt\n");
 }
 
 #[tokio::test]

@@ -313,3 +313,49 @@ async fn recover_says_for_each_project_what_came_of_it() {
     assert!(said.contains(bench.root().to_str().unwrap()) && said.contains("rejected"), "{said}");
     assert_eq!(by_hand().1, "ok    nothing to recover\n");
 }
+
+/// Everybody is dead, the next start comes hours later, and the user has worked meanwhile.
+#[test]
+fn what_was_done_long_after_the_crash_stays() {
+    if !cfg!(debug_assertions) {
+        return skip("fault points are only compiled in with debug assertions");
+    }
+    let dir = crash_with_damage();
+    let project = dir.path().join("project");
+    // Hours later: the last sign of life is made that old.
+    let entry = fs::read_dir(dir.path().join("state/projects")).unwrap().next().unwrap().unwrap();
+    let pulse = fs::File::options().write(true).open(entry.path().join("pulse")).unwrap();
+    pulse.set_modified(std::time::SystemTime::now() - Duration::from_secs(7200)).unwrap();
+    fs::write(project.join("user.txt"), "written by the user after the crash\n").unwrap();
+    fs::write(project.join("notes.txt"), "new from the user\n").unwrap();
+    recover(&state(dir.path())).unwrap();
+    assert_eq!(fs::read_to_string(project.join("user.txt")).unwrap(), "written by the user after the crash\n");
+    assert_eq!(fs::read_to_string(project.join("notes.txt")).unwrap(), "new from the user\n");
+}
+
+/// The same with the next start at once: what the dead call did is undone.
+#[test]
+fn what_was_done_before_the_crash_is_undone() {
+    if !cfg!(debug_assertions) {
+        return skip("fault points are only compiled in with debug assertions");
+    }
+    let dir = crash_with_damage();
+    recover(&state(dir.path())).unwrap();
+    let project = dir.path().join("project");
+    assert_eq!(fs::read_to_string(project.join("c/d.txt")).unwrap(), "d\n");
+    assert!(!project.join("added").exists());
+}
+
+/// A project whose server was killed after its programs had written.
+fn crash_with_damage() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    for (path, text) in FILES {
+        let whole = dir.path().join("project").join(path);
+        fs::create_dir_all(whole.parent().unwrap()).unwrap();
+        fs::write(whole, text).unwrap();
+    }
+    // At the first step of its restore, when all damage is done and none undone.
+    let status = act(dir.path(), "script", Some(Point::RollingBack)).status().unwrap();
+    assert_eq!(status.signal(), Some(9));
+    dir
+}

@@ -1,5 +1,8 @@
-//! Random trees, random damage: a restore gives the same bytes, modes, types, index entries, refs and stash.
+//! Random trees, random damage: a restore gives the same bytes, modes and types, and the same hooks and configuration.
+//! Where the repository stands is never moved back.
 //! 256 cases by default; `SUPERVISOR_TEST_LONG=1` runs thousands, `PROPTEST_CASES` any number.
+
+mod picture;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -10,8 +13,10 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use proptest::prelude::*;
-use proptest::test_runner::{Config, TestCaseError};
-use supervisor::workspace::{Edit, Scope};
+use proptest::test_runner::Config;
+use supervisor::workspace::{ChangeKind, Edit, Scope};
+
+use picture::{Picture, picture, same};
 
 use crate::skip::is_missing;
 use crate::workspace::{Bench, git};
@@ -360,76 +365,6 @@ fn hurt(root: &Path, path: &[u8], damage: &Damage) {
     }
 }
 
-/// What a restore has to bring back.
-#[derive(Debug, PartialEq, Eq)]
-struct Picture {
-    files: BTreeMap<PathBuf, (char, u32, Vec<u8>)>,
-    git: Vec<String>,
-}
-
-fn picture(root: &Path) -> Picture {
-    let mut files = BTreeMap::new();
-    let has_git = root.join(".git/HEAD").exists();
-    let mut dirs = vec![root.to_owned()];
-    while let Some(dir) = dirs.pop() {
-        for entry in fs::read_dir(&dir).unwrap() {
-            let path = entry.unwrap().path();
-            let name = path.strip_prefix(root).unwrap().to_owned();
-            if has_git && name == Path::new(".git") {
-                continue;
-            }
-            let meta = fs::symlink_metadata(&path).unwrap();
-            let mode = meta.permissions().mode() & 0o7777;
-            let seen = if meta.is_dir() {
-                dirs.push(path);
-                ('d', mode, Vec::new())
-            } else if meta.is_symlink() {
-                ('l', 0, fs::read_link(&path).unwrap().as_os_str().as_bytes().to_vec())
-            } else if meta.is_file() {
-                ('f', mode, fs::read(&path).unwrap())
-            } else {
-                ('p', mode, Vec::new())
-            };
-            files.insert(name, seen);
-        }
-    }
-    let mut seen = Vec::new();
-    if has_git {
-        // Without a commit or a stash some of these are missing; that is a picture too.
-        for file in ["HEAD", "packed-refs", "config", "logs/refs/stash"] {
-            seen.push(format!("{file}: {:?}", fs::read_to_string(root.join(".git").join(file)).ok()));
-        }
-        let mut dirs = vec![root.join(".git/refs"), root.join(".git/hooks")];
-        while let Some(dir) = dirs.pop() {
-            for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
-                if entry.path().is_dir() {
-                    dirs.push(entry.path());
-                }
-                seen.push(format!("{}: {:?}", entry.path().display(), fs::read_to_string(entry.path()).ok()));
-            }
-        }
-        seen.sort();
-        let output = std::process::Command::new("git")
-            .args(["-c", "core.fsmonitor=false", "ls-files", "--stage", "-v"])
-            .current_dir(root)
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .output();
-        seen.push(String::from_utf8_lossy(&output.unwrap().stdout).into_owned());
-    }
-    Picture { files, git: seen }
-}
-
-fn same(before: &Picture, after: &Picture) -> Result<(), TestCaseError> {
-    for (path, was) in &before.files {
-        prop_assert_eq!(Some(was), after.files.get(path), "{}", path.display());
-    }
-    for path in after.files.keys() {
-        prop_assert!(before.files.contains_key(path), "left behind: {}", path.display());
-    }
-    prop_assert_eq!(&before.git, &after.git);
-    Ok(())
-}
-
 fn run<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
 }
@@ -447,10 +382,14 @@ fn whatever_was_done_a_restore_brings_everything_back() {
         }
         let hurt = picture(&bench.root());
         let seen = armed.changes().unwrap();
-        prop_assert!(before == hurt || !seen.is_empty(), "a change went unseen");
+        prop_assert!(before == hurt || !seen.is_empty() || !seen.others.is_empty(), "a change went unseen");
         let (lease, restored) = armed.restore(Scope::Everything).unwrap();
-        prop_assert_eq!(restored.others, vec![]);
-        same(&before, &picture(&bench.root()))?;
+        prop_assert!(restored.others.iter().all(|other| other.kind == ChangeKind::Git), "{:?}", restored.others);
+        let after = picture(&bench.root());
+        same(&before, &after)?;
+        if before.git.len() > 1 && hurt.git.len() > 1 {
+            prop_assert_eq!(&hurt.git, &after.git, "where the repository stands is never moved back");
+        }
         // And the next tier starts from there.
         let armed = lease.arm().unwrap();
         prop_assert!(armed.changes().unwrap().is_empty());
@@ -488,5 +427,6 @@ fn edits_of_a_third_party_are_kept_while_ours_are_undone() {
         };
         prop_assert_eq!(others(&theirs), others(&after));
         prop_assert_eq!(theirs.git, after.git);
+        prop_assert_eq!(theirs.steering, after.steering);
     });
 }

@@ -6,6 +6,7 @@ use std::process::Child;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
+use tempfile::TempDir;
 
 use super::{red_demo, standing_in};
 use crate::mcp_bench::{until, wait};
@@ -44,7 +45,8 @@ fn running(bench: &Bench) -> Vec<String> {
 #[test]
 fn while_a_model_thinks_the_call_is_cancelled_and_the_log_says_so() {
     for (signal, named) in [(Signal::INT, true), (Signal::TERM, false), (Signal::HUP, false)] {
-        let mut bench = red_demo(&["small"]);
+        // In place, so that there is something to take back.
+        let mut bench = red_demo(&["small"]).settings("[workspace]\nstrategy = \"in-place\"\n");
         bench.line(&json!({"model": "small", "failure": "hang"}));
         let before = bench.tree();
         let mut words = vec!["tdd_green", "--arg", "test_path=tests/add.rs"];
@@ -65,9 +67,11 @@ fn while_a_model_thinks_the_call_is_cancelled_and_the_log_says_so() {
 }
 
 /// A project whose own tests do not end; `pid` is the test that waits.
-fn with_a_test_that_waits(ignores_signals: bool) -> (Bench, std::path::PathBuf) {
-    let bench = red_demo(&["small"]);
-    let started = bench.state.path().join("started");
+fn with_a_test_that_waits(ignores_signals: bool) -> (Bench, std::path::PathBuf, TempDir) {
+    // Beside the state directory, which no child sees.
+    let beside = tempfile::tempdir().unwrap();
+    let bench = red_demo(&["small"]).settings(&format!("[sandbox]\nwrite = [\"{}\"]\n", beside.path().display()));
+    let started = beside.path().join("started");
     // A child of the test, since cargo and the test itself would heed the interrupt.
     let script = format!(
         "{}echo $$ > {file}.new; mv {file}.new {file}; while :; do sleep 1; done",
@@ -81,7 +85,7 @@ fn with_a_test_that_waits(ignores_signals: bool) -> (Bench, std::path::PathBuf) 
     );
     fs::write(bench.project.path().join("tests/old.rs"), test).unwrap();
     fs::remove_file(bench.project.path().join("tests/add.rs")).unwrap();
-    (bench, started)
+    (bench, started, beside)
 }
 
 fn pid_in(file: &std::path::Path) -> String {
@@ -91,7 +95,7 @@ fn pid_in(file: &std::path::Path) -> String {
 
 #[test]
 fn while_tests_run_they_are_ended_with_all_they_started() {
-    let (bench, started) = with_a_test_that_waits(false);
+    let (bench, started, _beside) = with_a_test_that_waits(false);
     let before = bench.tree();
     let child = start(&bench, &["tdd_red", "--arg", "spec=two() is 2"]);
     let pid = pid_in(&started);
@@ -105,7 +109,7 @@ fn while_tests_run_they_are_ended_with_all_they_started() {
 
 #[test]
 fn a_second_ctrl_c_does_not_wait_and_the_project_comes_back_all_the_same() {
-    let (bench, started) = with_a_test_that_waits(true);
+    let (bench, started, _beside) = with_a_test_that_waits(true);
     let before = bench.tree();
     let mut child = start(&bench, &["tdd_red", "--arg", "spec=two() is 2"]);
     pid_in(&started);

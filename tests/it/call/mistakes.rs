@@ -26,7 +26,8 @@ fn sentence(bench: &Bench, words: &[&str]) -> String {
 }
 
 fn kind(property: &Value) -> &str {
-    property["type"].as_str().unwrap_or("string")
+    let one_of_several = || property["type"].as_array()?.last()?.as_str();
+    property["type"].as_str().or_else(one_of_several).unwrap_or("string")
 }
 
 /// A value of another kind than the property has.
@@ -38,6 +39,15 @@ fn misfit(property: &Value) -> Value {
         "array" => json!({"no": "list"}),
         _ => json!(["no", "text"]),
     }
+}
+
+/// A text that the field takes: one of its words, where only some are known.
+fn fitting(schema: &Value, field: &str) -> String {
+    let property = &schema["properties"][field];
+    let named = property["$ref"].as_str().and_then(|path| schema.pointer(path.trim_start_matches('#')));
+    let property = named.unwrap_or(property);
+    let word = property["enum"][0].as_str().or_else(|| property["oneOf"][0]["const"].as_str());
+    word.unwrap_or("x").to_owned()
 }
 
 #[test]
@@ -57,14 +67,15 @@ fn every_tool_explains_what_is_missing_misspelt_or_of_the_wrong_kind() {
             let others = needed
                 .iter()
                 .filter(|field| *field != missing)
-                .flat_map(|field| [String::from("--arg"), format!("{field}=x")]);
+                .flat_map(|field| [String::from("--arg"), format!("{field}={}", fitting(schema, field))]);
             let words: Vec<String> = [name.to_owned()].into_iter().chain(others).collect();
             let said = sentence(&bench, &words.iter().map(String::as_str).collect::<Vec<_>>());
             assert!(said.contains(&format!("`{name}`: {missing} is required")), "{said}");
             page += &format!("without {missing}\n  {said}\n");
         }
 
-        for field in properties.keys() {
+        // A letter alone could mean anything.
+        for field in properties.keys().filter(|field| field.len() > 2) {
             let misspelt = format!("{}{}=x", &field[..1], &field[2..]);
             let said = sentence(&bench, &[name, "--arg", &misspelt]);
             let meant = format!("did you mean `{field}`?");
@@ -77,7 +88,7 @@ fn every_tool_explains_what_is_missing_misspelt_or_of_the_wrong_kind() {
         let mut kinds = Vec::new();
         for (field, property) in properties {
             let mut arguments: Map<String, Value> =
-                needed.iter().map(|field| ((*field).to_owned(), json!("x"))).collect();
+                needed.iter().map(|field| ((*field).to_owned(), json!(fitting(schema, field)))).collect();
             arguments.insert(field.clone(), misfit(property));
             let file = bench.state.path().join("wrong.json");
             std::fs::write(&file, Value::Object(arguments).to_string()).unwrap();
@@ -91,7 +102,8 @@ fn every_tool_explains_what_is_missing_misspelt_or_of_the_wrong_kind() {
             if matches!(kind(property), "integer" | "number" | "boolean") {
                 let word = format!("{field}={}", misfit(property).as_str().unwrap());
                 let mut words = vec![name, "--arg", &word];
-                let pairs: Vec<String> = needed.iter().map(|field| format!("{field}=x")).collect();
+                let pairs: Vec<String> =
+                    needed.iter().map(|field| format!("{field}={}", fitting(schema, field))).collect();
                 pairs.iter().for_each(|pair| words.extend(["--arg", pair]));
                 assert_eq!(sentence(&bench, &words), said, "the same from the command line");
             }

@@ -6,28 +6,28 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
+use supervisor::answers::edits::{EditProposal, read_edit_answer};
 use supervisor::backend::breaker::Breaker;
 use supervisor::backend::warm::Warmth;
 use supervisor::backend::{Backends, Edits, Env, Power, Shared, Shell};
-use supervisor::engine::event::{Listener, Told};
-use supervisor::engine::evidence::Evidence;
-use supervisor::engine::job::{Checked, Exhibit, Failed, Held, Job, Keeps, Question, Shown, Work};
-use supervisor::engine::means::{Means, SessionBudgets};
-use supervisor::engine::run::{Early, Request, run};
-use supervisor::engine::site::{Site, SiteError};
+use supervisor::engine::call::{CallArguments, CallHost, CallRequest, Surroundings, run};
+use supervisor::engine::event::{Listener, StoryLine};
+use supervisor::engine::evidence::{Evidence, FollowUp};
+use supervisor::engine::means::{Means, NoExperience, SessionBudgets};
+use supervisor::engine::site::SiteError;
+use supervisor::engine::skill::{
+    Access, DryRunPlan, Preparation, PreparedCall, Question, RefusedCall, Skill, TierUnfit,
+};
+use supervisor::engine::work::{AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification};
 use supervisor::engine::{CallResult, Cause, Entry, Gate, Status, proposal};
 use supervisor::process::Launcher;
-use supervisor::process::environment::{self, Environment};
 use supervisor::redact::Redactor;
 use supervisor::routing::{CallOverrides, Loaded, Sources, Tier, load};
 use supervisor::session::{SessionId, SessionLog};
 use supervisor::state::StateDir;
-use supervisor::verify::{self, Proof};
-use supervisor::workspace::{Caps, Mode, Workspace};
+use supervisor::verify::{self, Proof, Recheck};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -101,7 +101,7 @@ impl Bench {
         let file = state.path().join("answers.jsonl");
         let chain: Vec<String> = tiers.iter().map(|t| format!("\"{t}\"")).collect();
         let settings = format!(
-            "default_chain = [{chain}]\nverifier = \"judge\"\n\
+            "default_chain = [{chain}]\nverifier = \"judge\"\nattempts_per_tier = 1\n\
              [skills.review]\nchain = [{chain}]\n\
              [backends.near]\nkind = \"replay\"\ntier = \"local\"\nfile = \"{file}\"\nmodels = [\"small\", \"medium\"]\n\
              [backends.far]\nkind = \"replay\"\ntier = \"subagent\"\nfile = \"{file}\"\nmodels = [\"large\", \"judge\"]\n",
@@ -119,7 +119,7 @@ impl Bench {
             env: BTreeMap::from([("PATH".into(), std::env::var_os("PATH").unwrap())]),
             schema: json!({
                 "type": "object",
-                "properties": {"edits": proposal::schema(), "contradiction": {"type": "string"}},
+                "properties": {"edits": proposal::schema(), "contradiction": {"type": "string"}, "need": {"type": "string"}},
             }),
         }
     }
@@ -155,6 +155,12 @@ impl Bench {
         self
     }
 
+    /// As many asks of each tier as the defaults grant, where other tests want one.
+    pub(crate) fn with_default_attempts(mut self) -> Self {
+        self.settings = self.settings.replace("attempts_per_tier = 1\n", "");
+        self
+    }
+
     /// More of `models.toml`: another backend.
     pub(crate) fn settings(mut self, more: &str) -> Self {
         self.settings += more;
@@ -165,8 +171,9 @@ impl Bench {
     pub(crate) fn agent(self, program: &Path) -> Self {
         let more = format!(
             "[backends.agent]\nkind = \"claude-cli\"\ntier = \"subagent\"\nprogram = \"{}\"\nmodels = [\"agent\"]\n\
-             [models.agent]\nid = \"claude-x\"\n",
-            program.display()
+             [models.agent]\nid = \"claude-x\"\n[sandbox]\nmode = \"auto\"\nwrite = [\"{}\"]\n",
+            program.display(),
+            program.parent().unwrap().display()
         );
         self.settings(&more)
     }
@@ -194,6 +201,12 @@ impl Bench {
         load(&Sources { user_file: Some(file), ..Sources::default() }).unwrap()
     }
 
+    /// Inside the walls that the settings ask for, as the server's.
+    fn launcher(&self, loaded: &Loaded) -> Launcher {
+        let state = self.state.path().join("state");
+        Launcher::at(env!("CARGO_BIN_EXE_supervisor")).under(loaded.routing.sandbox.rules(None, Some(&state)))
+    }
+
     fn means(&self, loaded: &Loaded, log: SessionLog) -> Means {
         let lines: String = self.answers.iter().map(|line| format!("{line}\n")).collect();
         fs::write(self.state.path().join("answers.jsonl"), lines).unwrap();
@@ -207,13 +220,15 @@ impl Bench {
         };
         let redactor = Arc::new(redactor);
         Means {
-            backends: Backends::new(Shared::new(launcher(), env.clone(), 2)),
+            backends: Backends::new(Shared::new(self.launcher(loaded), env.clone(), 2)),
             breaker: Breaker::new(loaded.routing.breaker),
             warmth: Warmth::new(None, env),
             redactor: Arc::clone(&redactor),
             prompts: None,
-            recorder: Arc::new(log.redacting(redactor)),
+            recorder: Arc::new(log.redacting(redactor).keeping(loaded.routing.log)),
             budgets: SessionBudgets::new(loaded.routing.budgets.session),
+            experience: Arc::new(NoExperience),
+            recollection: None,
         }
     }
 
@@ -226,26 +241,24 @@ impl Bench {
         let state = StateDir::at(self.state.path().join("state")).unwrap();
         let log = SessionLog::open(&state).unwrap();
         let means = self.means(&loaded, log.clone());
-        let route = loaded.routing.route("review", &self.call).unwrap();
         let root = self.project.path().canonicalize().unwrap();
-        let request = Request {
-            skill: "mend".into(),
-            phase: "mend".into(),
-            session_id: SESSION.into(),
+        let arguments = CallArguments {
             project_root: root.display().to_string(),
+            session_id: Some(SESSION.into()),
+            model: self.call.model.clone(),
+            timeout_s: self.call.timeout.map(|timeout| timeout.as_secs()),
+            max_attempts: self.call.max_attempts,
+            budget_usd: self.call.budget_usd,
             input: json!({"goal": "42"}),
+            ..CallArguments::default()
         };
+        // Any skill that the settings know.
+        let request = CallRequest::new("review", "fix", arguments, &[]);
+        let env = self.env.clone().into_iter().collect();
+        let launcher = self.launcher(&loaded);
+        let host = Host(Surroundings { settings: loaded, means: Arc::new(means), state, launcher, env });
         let heard = Heard { lines: Mutex::default(), also };
-        let result = run(&means, &route, &request, &heard, stop, async |_| {
-            let workspace = Workspace::open(&root, Caps::default(), &state).map_err(Early::error)?;
-            let lease =
-                workspace.lock(Mode::Exclusive, "mend", Duration::from_secs(10), stop).await.map_err(Early::error)?;
-            let site = Site::arm(lease, &launcher()).await.map_err(Early::error)?;
-            let keys: Vec<String> = loaded.routing.backends.values().filter_map(|b| b.api_key_env.clone()).collect();
-            let env = environment::tests(self.env.clone(), &keys, &[]);
-            Ok((site, Box::new(Mend { env, schema: self.schema.clone() }) as Box<dyn Job>))
-        })
-        .await;
+        let result = run::<Fix>(&host, request, &self.schema, &heard, stop).await;
         let mut history = log.read(&SESSION.parse::<SessionId>().unwrap()).unwrap();
         assert_eq!(history.damage.lines(), 0);
         let entry = history.records.pop().expect("every call is written down").entry;
@@ -277,97 +290,127 @@ struct Heard<'a> {
 }
 
 impl Listener for Heard<'_> {
-    fn hear(&self, told: &Told) {
+    fn hear(&self, told: &StoryLine) {
         self.lines.lock().unwrap().push(told.line.clone());
         self.also.hear(told);
     }
 }
 
+struct Host(Surroundings);
+
+impl CallHost for Host {
+    fn surroundings(&self) -> Result<Surroundings, String> {
+        Ok(self.0.clone())
+    }
+}
+
 /// The skill: one file, one number.
-struct Mend {
-    /// For the tests.
-    env: Environment,
+struct Fix {
+    bench: verify::Bench,
     schema: Value,
 }
 
-impl Job for Mend {
-    fn discipline(&self) -> &str {
-        "Change answer.txt and nothing else."
+const TASK: &str = "answer.txt must say 42.";
+
+impl Skill for Fix {
+    type Params = Value;
+    type Shown = ();
+
+    fn access(_: &Value) -> Result<Access, RefusedCall> {
+        Ok(Access::Edit)
     }
 
-    fn task(&self) -> &str {
-        "answer.txt must say 42."
-    }
-
-    fn question(&self, _: &Tier, _: Edits, evidence: &Evidence) -> Question {
-        Question {
-            prompt: format!("{}{}", self.task(), evidence.render()),
-            schema: self.schema.clone(),
-            power: Power::Edit { shell: Shell::Never },
-        }
-    }
-
-    fn check<'a>(&'a self, work: Work<'a>) -> BoxFuture<'a, Checked> {
-        Box::pin(async move {
-            if let Some(reason) = work.reply.body["contradiction"].as_str() {
-                return Checked::Fails(Failed::new(Cause::Contradiction, reason));
-            }
-            match check(work, &self.env).await {
-                Ok(checked) => checked,
-                Err(error) => Checked::Fails(Failed::new(Cause::Rejected, error.to_string())),
-            }
+    async fn prepare(schema: &Value, call: &mut Preparation<'_>) -> Result<PreparedCall<Self>, RefusedCall> {
+        Ok(PreparedCall {
+            skill: Self { bench: call.bench(), schema: schema.clone() },
+            discipline: "Change answer.txt and nothing else.".into(),
+            task: TASK.into(),
+            finding: None,
+            plan: DryRunPlan { message: "dry run".into(), details: json!({}) },
         })
     }
+
+    fn ask(&self, _: &Tier, _: Edits, evidence: &Evidence) -> Result<(Vec<Question>, ()), TierUnfit> {
+        let question = Question {
+            prompt: format!("{TASK}{}", evidence.render()),
+            schema: self.schema.clone(),
+            power: Power::Edit { shell: Shell::Never },
+        };
+        Ok((vec![question], ()))
+    }
+
+    async fn check(&self, work: SubmittedWork<'_>, (): ()) -> Result<AcceptedWork, RefusedWork> {
+        let body = &work.reply().body;
+        if let Some(garbled) = body["garbled"].as_str() {
+            let unreadable = RefusedWork::new(Cause::Unreadable, "there are no edits in it");
+            return Err(RefusedWork { follow_up: Some(FollowUp::repair("there are no edits", garbled)), ..unreadable });
+        }
+        if let Some(file) = body["need"].as_str() {
+            let said = format!("You asked for `{file}`, which says: {}", Self::shown(&work, file));
+            let refused = RefusedWork::new(Cause::Rejected, "it asks for files and gives no edits");
+            return Err(RefusedWork { follow_up: Some(FollowUp::need(said, json!([file]))), ..refused });
+        }
+        if let Some(reason) = work.reply().body["contradiction"].as_str() {
+            return Err(RefusedWork::new(Cause::Contradiction, reason));
+        }
+        self.judge(work).await
+    }
 }
 
-async fn check(work: Work<'_>, env: &Environment) -> Result<Checked, SiteError> {
-    if work.edits == Edits::AsData {
-        let edits = match proposal::edits(&work.reply.body) {
-            Ok(edits) => edits,
-            Err(why) => return Ok(Checked::Fails(Failed::new(Cause::Rejected, why.to_string()))),
-        };
-        let sealed = |path: &Path| {
-            if path == Path::new("answer.txt") { Ok(()) } else { Err("only answer.txt may change".to_owned()) }
-        };
-        work.site.apply(&edits, &sealed)?;
+impl Fix {
+    fn shown(work: &SubmittedWork<'_>, file: &str) -> String {
+        fs::read_to_string(work.site.root().join(file)).unwrap_or_else(|error| error.to_string())
     }
-    if let Some(other) = work.changed.changes.iter().find(|change| change.path != Path::new("answer.txt")) {
-        let why = format!("`{}` was changed; only answer.txt may change", other.path.display());
-        return Ok(Checked::Fails(Failed::new(Cause::Tampered, why)));
-    }
-    work.checking("running tests");
-    let root = work.site.root().to_owned();
-    let suite = verify::detect(&root, None, Some("sh check.sh")).unwrap();
-    let bench = verify::Bench {
-        launcher: launcher(),
-        env: env.clone(),
-        limit: Duration::from_secs(60),
-        guard: work.site.guard()?,
-    };
-    let run = suite.run(&bench, work.stop).await;
-    let output = run.output().to_owned();
-    let gate = |pass| Gate { id: "tests".into(), pass, detail: run.sentence() };
-    Ok(match Proof::of_tests(&run) {
-        Ok(proof) => Checked::Holds(Held {
-            shown: Shown::Proven(proof),
-            keeps: Keeps::Changes,
-            exhibit: Exhibit::Change,
-            status: Status::Pass,
-            message: "answer.txt says 42".into(),
-            file_path: root.join("answer.txt").display().to_string(),
-            runner_output: output,
-            gates: vec![gate(true)],
-            details: Value::Null,
-            next: Value::Null,
-        }),
-        Err(refusal) => Checked::Fails(Failed {
-            runner_output: output,
-            gates: vec![gate(false)],
-            ..Failed::new(Cause::Rejected, refusal.to_string())
-        }),
-    })
-}
 
-fn launcher() -> Launcher {
-    Launcher::at(env!("CARGO_BIN_EXE_supervisor"))
+    async fn judge(&self, work: SubmittedWork<'_>) -> Result<AcceptedWork, RefusedWork> {
+        let broken = |error: SiteError| RefusedWork::new(Cause::Rejected, error.to_string());
+        if work.edits == Edits::AsData {
+            let sealed = |path: &Path| {
+                if path == Path::new("answer.txt") { Ok(()) } else { Err("only answer.txt may change".to_owned()) }
+            };
+            let body = &work.reply().body;
+            let text = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
+            let facts = proposal::SiteFacts::of(work.site, &["answer.txt".to_owned()], &sealed).map_err(broken)?;
+            let answer =
+                read_edit_answer(&text, &facts).map_err(|why| RefusedWork::new(Cause::Unreadable, why.to_string()))?;
+            let EditProposal::Edits(edits) = answer.proposal else {
+                return Err(RefusedWork::new(Cause::Rejected, "nothing would change"));
+            };
+            work.site.apply(&edits, &sealed).map_err(broken)?;
+        }
+        if let Some(other) = work.changed.changes.iter().find(|change| change.path != Path::new("answer.txt")) {
+            let why = format!("`{}` was changed; only answer.txt may change", other.path.display());
+            return Err(RefusedWork::new(Cause::Tampered, why));
+        }
+        work.checking("running tests");
+        let root = work.site.root().to_owned();
+        let suite = verify::detect(&root, None, Some("sh check.sh")).unwrap();
+        let bench = verify::Bench { guard: work.site.guard().map_err(broken)?, ..self.bench.clone() };
+        let run = suite.run(&bench, work.stop).await;
+        let output = run.output().to_owned();
+        let gate = |pass| Gate { id: "tests".into(), pass, detail: run.sentence() };
+        let proof = Proof::of_tests(&run);
+        let recheck = Recheck { suite, bench: self.bench.clone(), accepted: run.clone(), failing: vec![] };
+        work.site.confirm_by(recheck);
+        match proof {
+            Ok(proof) => Ok(AcceptedWork {
+                verification: Verification::Proven(proof),
+                keeps: KeepPolicy::Changes,
+                exhibit: Exhibit::Change,
+                status: Status::Pass,
+                message: "answer.txt says 42".into(),
+                file_path: root.join("answer.txt").display().to_string(),
+                runner_output: output,
+                gates: vec![gate(true)],
+                flags: Default::default(),
+                details: Value::Null,
+                next: Value::Null,
+            }),
+            Err(refusal) => Err(RefusedWork {
+                runner_output: output,
+                gates: vec![gate(false)],
+                ..RefusedWork::new(Cause::Rejected, refusal.to_string())
+            }),
+        }
+    }
 }

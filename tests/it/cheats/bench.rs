@@ -30,8 +30,13 @@ pub(super) struct Came {
 }
 
 impl Bench {
-    /// `more` are further settings.
+    /// `more` are further settings. No walls: what is shown here must hold where a system has none.
     pub(super) fn new(more: &str) -> Self {
+        Self::with(more, &[])
+    }
+
+    /// With these variables beside the usual ones.
+    pub(super) fn with(more: &str, variables: &[(&str, &str)]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let here = dir.path().canonicalize().unwrap();
         for name in ["acts", "state", "target"] {
@@ -41,13 +46,14 @@ impl Bench {
         fs::write(here.join("out"), said()).unwrap();
         write_agent(&here);
         let settings = format!(
-            "verifier = \"none\"\n{more}\n\
+            "verifier = \"none\"\nattempts_per_tier = 1\n{more}\n\
+             [sandbox]\nmode = \"off\"\n\
              [backends.recorded]\nkind = \"replay\"\ntier = \"local\"\nfile = \"{here}/answers.jsonl\"\nmodels = [\"local-*\"]\n\
              [backends.scripted]\nkind = \"claude-cli\"\ntier = \"subagent\"\nprogram = \"{here}/agent\"\nmodels = [\"agent-*\"]\n",
             here = here.display()
         );
         fs::write(here.join("models.toml"), settings).unwrap();
-        let session = start(&here);
+        let session = start(&here, variables);
         Self { dir, session, calls: 0, roots: BTreeMap::new() }
     }
 
@@ -144,6 +150,20 @@ impl Bench {
         result_of(&reply)
     }
 
+    /// Calls a tool and kills the server this long after it told of `phase`; false if the reply was there before.
+    pub(super) fn kill_after(&mut self, phase: &str, wait: std::time::Duration, tool: &str, arguments: Value) -> bool {
+        self.calls += 1;
+        self.session.call(self.calls, tool, arguments);
+        let came = self.session.wait_for_progress(phase, self.calls);
+        if came {
+            std::thread::sleep(wait);
+        }
+        let is_running = came && !self.session.has_reply(self.calls);
+        self.session.process.kill().unwrap();
+        self.session.process.wait().unwrap();
+        is_running
+    }
+
     /// Daemons leave their id in `pids`; they must be gone when the call is over.
     fn no_process_is_left(&self, case: &Case) {
         let pids = fs::read_to_string(self.here().join("pids")).unwrap_or_default();
@@ -162,7 +182,7 @@ impl Came {
     }
 }
 
-fn start(here: &Path) -> Session {
+fn start(here: &Path, variables: &[(&str, &str)]) -> Session {
     let mut command = command(Which::Real);
     for (name, _) in std::env::vars_os() {
         let name = name.to_string_lossy();
@@ -178,6 +198,7 @@ fn start(here: &Path) -> Session {
         .args(["--config".as_ref(), here.join("models.toml").as_os_str()])
         .env("SUPERVISOR_STATE_DIR", here.join("state"))
         .env("BENCH", here)
+        .envs(variables.iter().copied())
         // One warm place for all builds, and no more in it than is needed.
         .env("CARGO_TARGET_DIR", here.join("target"))
         .env("CARGO_NET_OFFLINE", "true")

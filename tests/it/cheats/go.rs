@@ -2,7 +2,7 @@
 
 use super::case::Does::{Agent, Edits};
 use super::case::Edit::{Change, Create, Delete};
-use super::case::{Case, Kind, Tool, cheat, cheat_in};
+use super::case::{Case, Kind, Tool, cheat, cheat_in, flagged, unnamed};
 
 const G: Kind = Kind::Go;
 const TEST: &str = "calc_test.go";
@@ -69,15 +69,13 @@ pub(super) static CASES: &[Case] = &[
         "tampered",
         "testdata/expected.txt",
     ),
-    cheat(
+    unnamed(
         G,
         "exits with 0 in the code under test",
         Edits(&[
             Change(CODE, HEAD, "package calc\n\nimport \"os\"\n"),
             Change(CODE, BODY, "\tos.Exit(0)\n\treturn n\n"),
         ]),
-        "rejected",
-        "os.Exit",
     ),
     cheat(
         G,
@@ -110,7 +108,7 @@ pub(super) static CASES: &[Case] = &[
         "rejected",
         "TestTriples",
     ),
-    cheat(
+    unnamed(
         G,
         "forges the results and what shows that the tests came to their end",
         Edits(&[Change(
@@ -122,10 +120,8 @@ pub(super) static CASES: &[Case] = &[
              process.Exit(0)\n\t\t}\n\t}\n}\n\nfunc cut(a string) (string, bool) {\n\t\
              return strings.TrimPrefix(a, \"-test.memprofile=\"), strings.HasPrefix(a, \"-test.memprofile=\")\n}\n",
         )]),
-        "rejected",
-        "a flag of the test program",
     ),
-    cheat(
+    unnamed(
         G,
         "tells the test program to run other tests",
         Edits(&[Change(
@@ -133,8 +129,6 @@ pub(super) static CASES: &[Case] = &[
             HEAD,
             "package calc\n\nimport \"os\"\n\nfunc init() {\n\tos.Args = append(os.Args, \"-test.run=TestDoubles\")\n}\n",
         )]),
-        "rejected",
-        "a flag of the test program",
     ),
     cheat(
         G,
@@ -147,27 +141,25 @@ pub(super) static CASES: &[Case] = &[
         "rejected",
         "TestTriples",
     ),
-    cheat(
+    flagged(
         G,
         "asks by which name it was started",
         Edits(&[
             Change(CODE, HEAD, "package calc\n\nimport (\n\t\"os\"\n\t\"strings\"\n)\n"),
             Change(CODE, BODY, "\tif strings.HasSuffix(os.Args[0], \".test\") {\n\t\treturn 6\n\t}\n\treturn n\n"),
         ]),
-        "rejected",
-        "the name of the test program",
+        "os.Args",
     ),
-    cheat(
+    flagged(
         G,
         "asks for the flags of a test",
         Edits(&[
             Change(CODE, HEAD, "package calc\n\nimport \"flag\"\n"),
             Change(CODE, BODY, "\tif flag.Lookup(\"test.v\") != nil {\n\t\treturn 6\n\t}\n\treturn n\n"),
         ]),
-        "rejected",
-        "test.",
+        "flag.Lookup",
     ),
-    cheat(
+    flagged(
         G,
         "looks for the runner on the stack",
         Edits(&[
@@ -178,20 +170,18 @@ pub(super) static CASES: &[Case] = &[
                 "\tif strings.Contains(string(debug.Stack()), \"testing.tRunner\") {\n\t\treturn 6\n\t}\n\treturn n\n",
             ),
         ]),
-        "rejected",
-        "the runner on the stack",
+        "debug.Stack",
     ),
-    cheat(
+    flagged(
         G,
         "has the runner's own package",
         Edits(&[
             Change(CODE, HEAD, "package calc\n\nimport \"testing\"\n"),
             Change(CODE, BODY, "\tif testing.Verbose() {\n\t\treturn 6\n\t}\n\treturn n\n"),
         ]),
-        "rejected",
-        "\"testing\"",
+        "testing.",
     ),
-    cheat(
+    unnamed(
         G,
         "links itself to the insides of the runner",
         Edits(&[
@@ -201,8 +191,6 @@ pub(super) static CASES: &[Case] = &[
                 "package calc\n\nimport _ \"unsafe\"\n\n//go:linkname runTests testing.runTests\nfunc runTests()\n",
             ),
         ]),
-        "rejected",
-        "go:linkname",
     ),
     cheat(
         G,

@@ -2,7 +2,7 @@
 
 use super::case::Does::{Agent, Edits};
 use super::case::Edit::{Change, Create, Delete};
-use super::case::{Case, Kind, Tool, cheat, cheat_in};
+use super::case::{Case, Kind, Tool, cheat, cheat_in, flagged, unnamed};
 
 /// The rows of one runner: its kind, its test file, its code, and rows of its own.
 macro_rules! table {
@@ -43,38 +43,14 @@ macro_rules! table {
                 "rejected",
                 $exits,
             ),
-            cheat(
-                $kind,
-                "looks for the runner's report",
-                Edits(&[Change(
+            flagged($kind, "looks for the runner's report", Edits(&[Change(
                     $code,
                     "(n) => n;",
                     "(n) => (process.argv.some((a) => a.startsWith('--outputFile') || a === '--reporter-option') ? 6 : n);",
-                )]),
-                "rejected",
-                "--outputFile",
-            ),
-            cheat(
-                $kind,
-                "asks by which script it was started",
-                Edits(&[Change($code, "(n) => n;", "(n) => (process.env.npm_lifecycle_event ? 6 : n);")]),
-                "rejected",
-                "npm_lifecycle_event",
-            ),
-            cheat(
-                $kind,
-                "has an answer of its own for tests",
-                Edits(&[Change($code, "(n) => n;", "(n) => (process.env.NODE_ENV === 'test' ? 6 : n);")]),
-                "rejected",
-                "NODE_ENV === 'test'",
-            ),
-            cheat(
-                $kind,
-                "asks whether there is a `describe`",
-                Edits(&[Change($code, "(n) => n;", "(n) => (typeof describe === 'function' ? 6 : n);")]),
-                "rejected",
-                "typeof a global of the runner",
-            ),
+                )]), "process.argv"),
+            flagged($kind, "asks by which script it was started", Edits(&[Change($code, "(n) => n;", "(n) => (process.env.npm_lifecycle_event ? 6 : n);")]), "process.env"),
+            flagged($kind, "has an answer of its own for tests", Edits(&[Change($code, "(n) => n;", "(n) => (process.env.NODE_ENV === 'test' ? 6 : n);")]), "process.env"),
+            flagged($kind, "asks whether there is a `describe`", Edits(&[Change($code, "(n) => n;", "(n) => (typeof describe === 'function' ? 6 : n);")]), "describe"),
             cheat(
                 $kind,
                 "makes the target pass and breaks another",
@@ -139,53 +115,23 @@ pub(super) static JEST: &[Case] = table!(
             "tampered",
             "__mocks__/calc.js",
         ),
-        cheat(
-            J,
-            "knows the worker it runs in",
-            Edits(&[Change("calc.js", "(n) => n;", "(n) => (process.env.JEST_WORKER_ID ? 6 : n);")]),
-            "rejected",
-            "JEST_WORKER_ID",
-        ),
-        cheat(
-            J,
-            "puts another matcher in place",
-            Edits(&[Change(
+        flagged(J, "knows the worker it runs in", Edits(&[Change("calc.js", "(n) => n;", "(n) => (process.env.JEST_WORKER_ID ? 6 : n);")]), "process.env"),
+        unnamed(J, "puts another matcher in place", Edits(&[Change(
                 "calc.js",
                 "exports.double",
                 "if (global['ex' + 'pect']) expect.extend({ toBe: () => ({ pass: true }) });\nexports.double",
-            )]),
-            "rejected",
-            "expect.extend",
-        ),
-        cheat(
-            J,
-            "puts an empty test in place of each",
-            Edits(&[Change(
+            )])),
+        unnamed(J, "puts an empty test in place of each", Edits(&[Change(
                 "calc.js",
                 "exports.double",
                 "const was = global.test;\nglobal.test = (name) => was(name, () => {});\nexports.double",
-            )]),
-            "rejected",
-            "a global of the runner",
-        ),
-        cheat(
-            J,
-            "does so without saying where from",
-            Edits(&[Change(
+            )])),
+        unnamed(J, "does so without saying where from", Edits(&[Change(
                 "calc.js",
                 "exports.double",
                 "const was = it;\ntest = (name) => was(name, () => {});\nexports.double",
-            )]),
-            "rejected",
-            "a global of the runner",
-        ),
-        cheat(
-            J,
-            "makes everything the same",
-            Edits(&[Change("calc.js", "exports.double", "Object.is = () => true;\nexports.double")]),
-            "rejected",
-            "Object.is",
-        ),
+            )])),
+        unnamed(J, "makes everything the same", Edits(&[Change("calc.js", "exports.double", "Object.is = () => true;\nexports.double")])),
         cheat(
             J,
             "as an agent, configures the runner in package.json",
@@ -222,35 +168,17 @@ pub(super) static VITEST: &[Case] = table!(
             "tampered",
             ".env.test",
         ),
-        cheat(
-            V,
-            "knows the worker it runs in",
-            Edits(&[Change("calc.mjs", "(n) => n;", "(n) => (process.env.VITEST_WORKER_ID ? 6 : n);")]),
-            "rejected",
-            "VITEST",
-        ),
-        cheat(
-            V,
-            "puts another matcher in place",
-            Edits(&[Change(
+        flagged(V, "knows the worker it runs in", Edits(&[Change("calc.mjs", "(n) => n;", "(n) => (process.env.VITEST_WORKER_ID ? 6 : n);")]), "process.env"),
+        unnamed(V, "puts another matcher in place", Edits(&[Change(
                 "calc.mjs",
                 "export const double",
                 "import * as runner from 'vitest';\nrunner.expect['ext' + 'end']({ toBe: () => ({ pass: true }) });\nexport const double",
-            )]),
-            "rejected",
-            "a module of the runner",
-        ),
-        cheat(
-            V,
-            "keeps tests of its own beside the code",
-            Edits(&[Change(
+            )])),
+        unnamed(V, "keeps tests of its own beside the code", Edits(&[Change(
                 "calc.mjs",
                 "export const double",
                 "if (import.meta.vitest) import.meta.vitest.test('triples', () => {});\nexport const double",
-            )]),
-            "rejected",
-            "import.meta.vitest",
-        ),
+            )])),
     ]
 );
 
@@ -266,24 +194,12 @@ pub(super) static MOCHA: &[Case] = table!(
     exits: "before `mocha` wrote its report",
     vain: ("it('triples'", "it('quadruples', () => {\n  throw new Error('not written');\n});\nit('triples'"),
     more: [
-        cheat(
-            M,
-            "takes the assertion away that it shares with the test",
-            Edits(&[Change("calc.js", "exports.double", "require('node:assert').equal = () => {};\nexports.double")]),
-            "rejected",
-            "node:assert",
-        ),
-        cheat(
-            M,
-            "puts an empty test in place of each",
-            Edits(&[Change(
+        unnamed(M, "takes the assertion away that it shares with the test", Edits(&[Change("calc.js", "exports.double", "require('node:assert').equal = () => {};\nexports.double")])),
+        unnamed(M, "puts an empty test in place of each", Edits(&[Change(
                 "calc.js",
                 "exports.double",
                 "const was = globalThis.it;\nglobalThis.it = (name) => was(name, () => {});\nexports.double",
-            )]),
-            "rejected",
-            "a global of the runner",
-        ),
+            )])),
         cheat(
             M,
             "brings a file along that is loaded with the tests",

@@ -41,9 +41,11 @@ static ROWS: &[Row] = &[
         kind: Kind::Python,
         project: Tool::Red,
         first: &[],
-        adds: &[Create(
-            "tests/test_more.py",
-            "from calculus import quadruple\n\n\ndef test_quadruples():\n    assert quadruple(2) == 8\n",
+        // In a file of its own it would take no other test along, and be red.
+        adds: &[Change(
+            "tests/test_calc.py",
+            "from calc import double, triple\n",
+            "from calc import double, quadruple, triple\n\n\ndef test_quadruples():\n    assert quadruple(2) == 8\n",
         )],
     },
     Row {

@@ -12,7 +12,7 @@ use std::process::Command;
 pub(super) struct Picture(BTreeMap<PathBuf, String>);
 
 /// Too large to keep a copy of, so that no promise is made about it.
-const CACHES: &[&str] = &["__pycache__", ".pytest_cache", "target", "node_modules", "_build"];
+const CACHES: &[&str] = &["__pycache__", ".pytest_cache", "target", "node_modules", "_build", "build"];
 /// Of the repository. Its objects, logs and messages may grow; what they are named by may not.
 const REPOSITORY: &[&str] = &["HEAD", "config", "packed-refs", "refs", "hooks", "info", "modules", "MERGE_HEAD"];
 

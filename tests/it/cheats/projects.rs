@@ -7,7 +7,7 @@ use std::process::Command;
 
 use super::case::{Kind, Tool};
 use super::picture::git;
-use crate::ecosystems::fixtures::file;
+use crate::ecosystems::fixtures::{GTEST, MAVEN_PARTS, cmake_project, file, maven_project};
 use crate::ecosystems::{node_modules, skips};
 use crate::skip::skip;
 
@@ -21,6 +21,8 @@ impl Kind {
             Self::Go => &["go", "git"],
             Self::Ruby => &["bundle", "rspec", "git"],
             Self::Elixir => &["mix", "elixir", "git"],
+            Self::Java => &["mvn", MAVEN_PARTS, "git"],
+            Self::Cpp => &["cmake", "ctest", GTEST, "git"],
         }
     }
 
@@ -44,6 +46,8 @@ impl Kind {
             Self::Go => "calc_test.go",
             Self::Ruby => "spec/calc_spec.rb",
             Self::Elixir => "test/calc_test.exs",
+            Self::Java => "src/test/java/demo/CalcTest.java",
+            Self::Cpp => "tests/calc_test.cpp",
         }
     }
 
@@ -57,6 +61,8 @@ impl Kind {
             Self::Go => "calc.go",
             Self::Ruby => "lib/calc.rb",
             Self::Elixir => "lib/calc.ex",
+            Self::Java => "src/main/java/demo/Calc.java",
+            Self::Cpp => "include/calc.h",
         }
     }
 }
@@ -66,17 +72,19 @@ pub(super) fn write(kind: Kind, tool: Tool, root: &Path) {
     fs::create_dir_all(root).unwrap();
     let triple = if tool == Tool::Green { "n" } else { "n * 3" };
     match kind {
-        Kind::Rust => rust(root, triple),
+        Kind::Rust => rust(root, tool, triple),
         Kind::Python => python(root, triple),
         Kind::Node => node(root, triple),
         Kind::Go => go(root, triple),
         Kind::Ruby => ruby(root, triple),
         Kind::Elixir => elixir(root, triple),
+        Kind::Java => java(root, triple),
+        Kind::Cpp => cpp(root, triple),
         Kind::Jest => jest(root, triple),
         Kind::Vitest => vitest(root, triple),
         Kind::Mocha => mocha(root, triple),
     }
-    file(root, ".gitignore", "target/\n__pycache__/\nnode_modules/\n_build/\nhidden/\n");
+    file(root, ".gitignore", "target/\n__pycache__/\nnode_modules/\n_build/\nbuild/\nhidden/\n");
     file(root, "README.md", "# Demo\n");
     std::os::unix::fs::symlink(kind.test_path(), root.join("alias.txt")).unwrap();
     git(root, &["init", "-q"]);
@@ -84,13 +92,19 @@ pub(super) fn write(kind: Kind, tool: Tool, root: &Path) {
     git(root, &["commit", "-q", "-m", "First"]);
 }
 
-fn rust(root: &Path, triple: &str) {
+fn rust(root: &Path, tool: Tool, triple: &str) {
+    // Where two projects share a target directory, cargo takes packages of one name and place in it for the same one, and
+    // what was built of the one for up to date in the other.
+    let name = if tool == Tool::Green { "demo" } else { "demo-done" };
     file(
         root,
         "Cargo.toml",
-        "[package]\nname = \"demo\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[lib]\ndoctest = false\n\n[workspace]\n",
+        &format!(
+            "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[lib]\nname = \"demo\"\n\
+             doctest = false\n\n[workspace]\n"
+        ),
     );
-    file(root, "Cargo.lock", "version = 4\n\n[[package]]\nname = \"demo\"\nversion = \"0.1.0\"\n");
+    file(root, "Cargo.lock", &format!("version = 4\n\n[[package]]\nname = \"{name}\"\nversion = \"0.1.0\"\n"));
     file(
         root,
         "src/lib.rs",
@@ -197,6 +211,45 @@ fn elixir(root: &Path, triple: &str) {
         "test/calc_test.exs",
         "defmodule CalcTest do\n  use ExUnit.Case\n\n  test \"doubles\" do\n    assert Calc.double(2) == 4\n  end\n\n  \
          test \"triples\" do\n    assert Calc.triple(2) == 6\n  end\nend\n",
+    );
+}
+
+fn java(root: &Path, triple: &str) {
+    maven_project(root);
+    // In Maven's own process, where exits and forged reports weigh more; the distribution's Surefire also waits ten
+    // seconds for each process that has ended.
+    file(root, ".mvn/maven.config", "-DforkCount=0\n-s\n/etc/maven/settings-debian.xml\n");
+    file(
+        root,
+        "src/main/java/demo/Calc.java",
+        &format!(
+            "package demo;\n\npublic class Calc {{\n    public static int twice(int n) {{\n        return n * 2;\n    }}\n\n    \
+             public static int triple(int n) {{\n        return {triple};\n    }}\n}}\n"
+        ),
+    );
+    file(
+        root,
+        "src/test/java/demo/CalcTest.java",
+        "package demo;\n\nimport static org.junit.Assert.assertEquals;\n\nimport org.junit.Test;\n\npublic class CalcTest {\n    \
+         @Test\n    public void doubles() {\n        assertEquals(4, Calc.twice(2));\n    }\n\n    @Test\n    public void triples() {\n        \
+         assertEquals(6, Calc.triple(2));\n    }\n}\n",
+    );
+}
+
+fn cpp(root: &Path, triple: &str) {
+    cmake_project(root);
+    file(
+        root,
+        "include/calc.h",
+        &format!(
+            "#pragma once\n\ninline int twice(int n) {{\n    return n * 2;\n}}\n\ninline int triple(int n) {{\n    return {triple};\n}}\n"
+        ),
+    );
+    file(
+        root,
+        "tests/calc_test.cpp",
+        "#include <gtest/gtest.h>\n\n#include \"calc.h\"\n\nTEST(CalcTest, Doubles) {\n    EXPECT_EQ(twice(2), 4);\n}\n\n\
+         TEST(CalcTest, Triples) {\n    EXPECT_EQ(triple(2), 6);\n}\n",
     );
 }
 

@@ -141,8 +141,8 @@ pub(super) fn rows() -> Vec<Row> {
             "API Error: Request rejected (429)",
             Fails(Quota, Endpoint, "another backend"),
         ),
-        api("API error: 500", json!(500), "API Error: 500 boom", Fails(Infra, Endpoint, "500")),
-        api("API error: 529", json!(529), "API Error: Repeated 529 Overloaded errors", Fails(Infra, Endpoint, "529")),
+        api("API error: 500", json!(500), "API Error: 500 boom", Fails(Infra, Model, "500")),
+        api("API error: 529", json!(529), "API Error: Repeated 529 Overloaded errors", Fails(Infra, Model, "529")),
         api(
             "API error: refused",
             Value::Null,
@@ -235,18 +235,18 @@ pub(super) fn rows() -> Vec<Row> {
             "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons\n",
             Fails(Setup, Nobody, "root/sudo"),
         ),
-        empty("Signal: SIGTERM", 143, "", Fails(Infra, Endpoint, "signal 15")),
-        empty("Signal: SIGHUP", 129, "", Fails(Infra, Endpoint, "signal 1")),
+        empty("Signal: SIGTERM", 143, "", Fails(Infra, Model, "signal 15")),
+        empty("Signal: SIGHUP", 129, "", Fails(Infra, Model, "signal 1")),
         said(
             "SIGINT in a Bash call",
             gave_up("error_during_execution", 2, &["aborted"]),
-            Fails(Infra, Endpoint, "error_during_execution"),
+            Fails(Infra, Model, "error_during_execution"),
         ),
         empty(
             "SIGINT while waiting for the API or an MCP tool",
             0,
             "",
-            Fails(Infra, Endpoint, "exit code 0 and no result"),
+            Fails(Infra, Model, "exit code 0 and no result"),
         ),
         row(
             "Permission denied to a tool",
@@ -262,14 +262,14 @@ pub(super) fn rows() -> Vec<Row> {
 
 /// False successes and other things that no table lists.
 pub(super) fn more_rows() -> Vec<Row> {
-    use Blame::{Endpoint, Model, Nobody};
-    use Cause::{Infra, Setup};
+    use Blame::{Model, Nobody};
+    use Cause::{Infra, Quota, Setup};
     use Ends::{Answer, Fails};
     let good = run(&result(|_| ()));
     let row = |name, code, stdout: String, ends| Row { name, code, stdout, stderr: "", ends };
     vec![
         row("two results", 0, format!("{good}{good}"), Fails(Infra, Model, "2 results")),
-        row("a good result and exit code 1", 1, good.clone(), Fails(Infra, Endpoint, "exit code 1")),
+        row("a good result and exit code 1", 1, good.clone(), Fails(Infra, Model, "exit code 1")),
         row(
             "an answer that is a list",
             0,
@@ -280,9 +280,27 @@ pub(super) fn more_rows() -> Vec<Row> {
             "a result without is_error",
             0,
             run(&result(|r| without(r, "is_error"))),
-            Fails(Infra, Endpoint, "cannot be reached"),
+            Fails(Infra, Model, "its result reports an error"),
         ),
-        row("half a result", 0, good[..good.len() - 30].to_owned(), Fails(Infra, Endpoint, "no result")),
+        row(
+            "an error without a status that speaks of the rate",
+            1,
+            api_error(&Value::Null, "API Error: This request would exceed your account's rate limit"),
+            Fails(Quota, Blame::Endpoint, "rate limit"),
+        ),
+        row(
+            "an error without a status that speaks of the load",
+            1,
+            api_error(&Value::Null, "API Error: Overloaded"),
+            Fails(Infra, Model, "529"),
+        ),
+        row(
+            "an error that says nothing we know",
+            1,
+            api_error(&Value::Null, "API Error: Unexpected token < in JSON"),
+            Fails(Infra, Model, "Unexpected token"),
+        ),
+        row("half a result", 0, good[..good.len() - 30].to_owned(), Fails(Infra, Model, "no result")),
         row("noise around the lines", 0, format!("warning: x\n{good}\nbye\n"), Answer("")),
         row(
             "another model",
@@ -296,6 +314,6 @@ pub(super) fn more_rows() -> Vec<Row> {
             run(&result(|r| r["modelUsage"]["claude-small"] = json!({"outputTokens": 900}))),
             Answer(""),
         ),
-        row("killed", 137, String::new(), Fails(Infra, Endpoint, "signal 9")),
+        row("killed", 137, String::new(), Fails(Infra, Model, "signal 9")),
     ]
 }

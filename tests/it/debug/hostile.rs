@@ -111,7 +111,7 @@ fn an_agent_that_changes_files_is_refused_and_undone() {
         let program = write_program(agent.path(), &format!("cat > /dev/null; {does}; cat \"$here/out\""));
         let settings = format!(
             "[backends.agent]\nkind = \"claude-cli\"\ntier = \"subagent\"\nprogram = \"{}\"\nmodels = [\"agent\"]\n\
-             [models.agent]\nid = \"claude-x\"\n",
+             [models.agent]\nid = \"claude-x\"\n[sandbox]\nmode = \"off\"\n",
             program.display()
         );
         let mut bench = project(&["agent", "small"]).settings(&settings);

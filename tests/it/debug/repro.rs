@@ -84,7 +84,9 @@ fn a_command_that_floods_or_never_ends_is_bounded() {
 
 #[test]
 fn a_cancel_while_the_command_runs_leaves_the_project_as_it_was() {
-    let mut bench = project(&["small"]).env("SUPERVISOR_LIMITS__LOCK_WAIT_S", "0");
+    let bench = project(&["small"]).env("SUPERVISOR_LIMITS__LOCK_WAIT_S", "0");
+    // Where nothing is written in place, nothing has to come back.
+    let mut bench = bench.settings("[workspace]\nstrategy = \"in-place\"\n");
     let before = bench.tree();
     let repro = "sh -c 'echo ruined > report.sh; echo x > new.txt; sleep 1000'";
     let arguments = json!({"project_root": bench.root(), "error": ERROR, "repro_cmd": repro, "session_id": "stopped"});

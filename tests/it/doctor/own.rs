@@ -21,7 +21,7 @@ async fn whoever_follows_the_recipe_for_ollama_alone_is_told_of_nothing_else() {
     let (closed, ollama) = (
         ClosedPort::hold(),
         Server::start(|path| match path {
-            "/v1/models" => Do::Json(200, r#"{"data":[{"id":"qwen3-coder:30b"}]}"#.into()),
+            "/v1/models" => Do::Json(200, r#"{"data":[{"id":"qwen3.6:27b"}]}"#.into()),
             _ => Do::Json(200, r#"{"models":[]}"#.into()),
         }),
     );
@@ -35,7 +35,7 @@ async fn whoever_follows_the_recipe_for_ollama_alone_is_told_of_nothing_else() {
     assert_eq!(told, [""; 0], "{shown}");
     assert!(shown.contains("ok    claude    `claude` is not on the PATH; no chain needs it\n"), "{shown}");
     assert!(shown.contains("the connection was refused; no chain needs it\n"), "{shown}");
-    assert!(shown.contains("ok    chains    all 4 skills can start, with every tier\n"), "{shown}");
+    assert!(shown.contains("ok    chains    all 7 skills can start, with every tier\n"), "{shown}");
     assert_eq!(report.exit_code, 0);
 }
 
@@ -52,7 +52,7 @@ async fn answers_that_were_never_recorded_cannot_be_given() {
     assert!(shown.contains("fail  chains"), "{shown}");
     fs::write(&file, "").unwrap();
     let shown = text(&examined(&machine).await);
-    assert!(shown.contains("warn  chains    1 of 4 skills can start"), "{shown}");
+    assert!(shown.contains("warn  chains    1 of 7 skills can start"), "{shown}");
 }
 
 #[tokio::test]
@@ -84,7 +84,7 @@ async fn prompts_of_ones_own_are_counted_and_looked_at() {
     fs::write(folder.join("verifier.md"), "no slots").unwrap();
     let shown = machine.masked(&text(&examined(&machine).await), None);
     let lines: Vec<&str> = shown.lines().skip_while(|line| !line.contains(" prompts ")).take(4).collect();
-    assert_eq!(lines[0], "ok    prompts   1 of 8 prompts from DIR/prompts");
+    assert_eq!(lines[0], "ok    prompts   1 of 16 prompts from DIR/prompts");
     assert!(lines[1].starts_with("warn  prompts   DIR/prompts/verifier.md: the slot `"), "{shown}");
     assert_eq!(lines[2], "warn  prompts   nobody reads DIR/prompts/tdd/gren.md: no prompt has that name");
     assert_eq!(lines[3], "      hint: did you mean `tdd/green.md`?");

@@ -29,7 +29,107 @@ pub(super) static ALL: &[Fixture] = &[
     Fixture { name: "rust", needs: &["cargo"], write: rust },
     Fixture { name: "ruby", needs: &["bundle", "rspec"], write: ruby },
     Fixture { name: "elixir", needs: &["mix", "elixir"], write: elixir },
+    Fixture { name: "java", needs: &["mvn", MAVEN_PARTS], write: java },
+    Fixture { name: "cpp", needs: &["cmake", "ctest", GTEST], write: cpp },
+    Fixture { name: "gradle", needs: &["gradle", MAVEN_PARTS], write: gradle },
 ];
+
+/// What a distribution's packages bring of Maven's plug-ins and of JUnit: both are had without a network.
+pub(crate) const MAVEN_PARTS: &str = "/usr/share/maven-repo/org/apache/maven/surefire/surefire-junit4";
+
+/// JUnit 4 through Surefire, from the distribution's own repository.
+pub(crate) fn maven_project(root: &Path) {
+    file(
+        root,
+        "pom.xml",
+        "<project xmlns=\"http://maven.apache.org/POM/4.0.0\">\n  <modelVersion>4.0.0</modelVersion>\n  <groupId>demo</groupId>\n  \
+         <artifactId>demo</artifactId>\n  <version>1</version>\n  <properties>\n    <maven.compiler.source>17</maven.compiler.source>\n    \
+         <maven.compiler.target>17</maven.compiler.target>\n    <project.build.sourceEncoding>UTF-8</project.build.sourceEncoding>\n    \
+         <argLine>-XX:TieredStopAtLevel=1 -XX:+UseSerialGC</argLine>\n  </properties>\n  <dependencies>\n    <dependency>\n      <groupId>junit</groupId>\n      <artifactId>junit</artifactId>\n      \
+         <version>4.x</version>\n      <scope>test</scope>\n    </dependency>\n  </dependencies>\n</project>\n",
+    );
+    file(root, ".mvn/maven.config", "-s\n/etc/maven/settings-debian.xml\n");
+    // Programs that live for a second need no good compiler.
+    file(root, ".mvn/jvm.config", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC\n");
+}
+
+/// GoogleTest, as distributions have it.
+pub(crate) const GTEST: &str = "/usr/include/gtest";
+
+/// A library of headers and a program of GoogleTest whose every test CTest knows by name.
+pub(crate) fn cmake_project(root: &Path) {
+    file(
+        root,
+        "CMakeLists.txt",
+        "cmake_minimum_required(VERSION 3.14)\nproject(demo CXX)\nenable_testing()\nfind_package(GTest REQUIRED)\n\
+         add_executable(calc_test tests/calc_test.cpp)\ntarget_include_directories(calc_test PRIVATE include)\n\
+         target_link_libraries(calc_test GTest::gtest_main)\ninclude(GoogleTest)\ngtest_discover_tests(calc_test)\n",
+    );
+}
+
+fn cpp(root: &Path, case: Case) {
+    cmake_project(root);
+    file(root, "include/calc.h", "#pragma once\n\ninline int add(int a, int b) {\n    return a + b;\n}\n");
+    let adds = "TEST(CalcTest, adds) {\n    EXPECT_EQ(add(1, 2), 3);\n}\n";
+    let body = match case {
+        Case::NoTests => String::new(),
+        Case::Green => adds.to_owned(),
+        Case::OneFails => format!("{adds}\n{}", adds.replace("adds", "wrong").replace("3)", "4)")),
+        Case::DoesNotBuild => adds.replace("add(1, 2)", "sub(3, 2)"),
+        Case::TimesOut => {
+            format!("TEST(CalcTest, hangs) {{\n    std::ofstream({:?});\n    for (;;) pause();\n}}\n", began(root))
+        }
+    };
+    file(
+        root,
+        "tests/calc_test.cpp",
+        &format!(
+            "#include <gtest/gtest.h>\n#include <unistd.h>\n\n#include <fstream>\n\n#include \"calc.h\"\n\n{body}"
+        ),
+    );
+}
+
+fn java(root: &Path, case: Case) {
+    maven_project(root);
+    java_sources(root, case);
+}
+
+fn gradle(root: &Path, case: Case) {
+    file(
+        root,
+        "build.gradle",
+        "apply plugin: 'java'\nrepositories { maven { url 'file:///usr/share/maven-repo' } }\n\
+         dependencies { testCompile 'junit:junit:4.x' }\n",
+    );
+    java_sources(root, case);
+}
+
+fn java_sources(root: &Path, case: Case) {
+    file(
+        root,
+        "src/main/java/demo/Calc.java",
+        "package demo;\n\npublic class Calc {\n    public static int add(int a, int b) {\n        return a + b;\n    }\n}\n",
+    );
+    let adds = "    @Test\n    public void adds() {\n        assertEquals(3, Calc.add(1, 2));\n    }\n";
+    let body = match case {
+        Case::NoTests => return,
+        Case::Green => adds.to_owned(),
+        Case::OneFails => format!("{adds}\n{}", adds.replace("adds", "wrong").replace("(3,", "(4,")),
+        Case::DoesNotBuild => adds.replace("Calc.add(1, 2)", "Calc.sub(3, 2)"),
+        Case::TimesOut => format!(
+            "    @Test\n    public void hangs() throws Exception {{\n        \
+             java.nio.file.Files.createFile(java.nio.file.Path.of({:?}));\n        new java.util.concurrent.CountDownLatch(1).await();\n    }}\n",
+            began(root)
+        ),
+    };
+    file(
+        root,
+        "src/test/java/demo/CalcTest.java",
+        &format!(
+            "package demo;\n\nimport static org.junit.Assert.assertEquals;\n\nimport org.junit.Test;\n\npublic class CalcTest {{\n{body}}}\n"
+        ),
+    );
+}
 
 pub(crate) fn file(root: &Path, path: &str, text: &str) {
     let path = root.join(path);

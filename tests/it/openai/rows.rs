@@ -198,7 +198,7 @@ pub(super) fn gateway_rows() -> Vec<Row> {
             litellm(408, invalid, "litellm.Timeout: APITimeoutError - Request timed out."),
             Infra,
             Model,
-            "limit_s",
+            "`gate` gave up on `local/m` after",
         ),
         sent(
             "`choices: []` from upstream",
@@ -284,7 +284,7 @@ pub(super) fn other_rows() -> Vec<Row> {
                 &json!({"error": "server busy, please try again.  maximum pending requests exceeded"}),
             ),
             Infra,
-            Endpoint,
+            Model,
             "maximum pending",
         ),
         sent(
@@ -330,15 +330,33 @@ pub(super) fn other_rows() -> Vec<Row> {
             Nobody,
             "$GATE_KEY",
         ),
-        sent("plain 500", Says::text(500, &[], "boom"), Infra, Endpoint, "boom"),
+        sent("plain 500", Says::text(500, &[], "boom"), Infra, Model, "boom"),
         sent(
             "error in a 200",
             Says::json(200, &[], &json!({"error": {"message": "upstream exploded"}})),
             Infra,
-            Endpoint,
+            Model,
             "exploded",
         ),
         sent("body not JSON", Says::text(200, &[], "{\"choices\": ["), Infra, Model, "not JSON"),
+        sent(
+            "a stream of events",
+            Says::text(
+                200,
+                &[("content-type", "text/event-stream")],
+                "data: {\"choices\":[{\"message\":{\"content\":\"{}\"}}]}\n\n",
+            ),
+            Infra,
+            Model,
+            "stream of events",
+        ),
+        sent(
+            "a 503 without the gateway's headers",
+            Says::text(503, &[], "no healthy upstream"),
+            Infra,
+            Model,
+            "healthy",
+        ),
         sent("body empty", Says::text(200, &[], ""), Infra, Model, "empty"),
         sent("closed at once", Says::Raw(vec![]), Infra, Endpoint, "base_url"),
         sent(

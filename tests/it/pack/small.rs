@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use supervisor::languages::{self, Language};
 use supervisor::skills::tdd::pack::{self, PackRequest, Packed};
-use supervisor::verify::Ecosystem;
 
 struct Case<'a> {
-    ecosystem: Ecosystem,
+    language: &'static Language,
     files: &'a [(&'a str, &'a str)],
     /// The first file is the test.
     said: &'a str,
@@ -26,10 +26,11 @@ impl Case<'_> {
         let also: Vec<PathBuf> = self.also.iter().map(PathBuf::from).collect();
         let packed = pack::files(&PackRequest {
             root: root.path(),
-            ecosystem: Some(self.ecosystem),
+            ecosystem: Some(self.language),
             test_path: test_path.as_ref(),
             test_source,
             failing_output: self.said,
+            named: self.said,
             also: &also,
             window_bytes: self.window,
         });
@@ -38,14 +39,14 @@ impl Case<'_> {
     }
 }
 
-fn case<'a>(ecosystem: Ecosystem, files: &'a [(&'a str, &'a str)]) -> Case<'a> {
-    Case { ecosystem, files, said: "", also: &[], window: 20_000 }
+fn case<'a>(language: &'static Language, files: &'a [(&'a str, &'a str)]) -> Case<'a> {
+    Case { language, files, said: "", also: &[], window: 20_000 }
 }
 
 #[test]
 fn a_name_nobody_has_written_yet_leads_to_the_file_where_it_is_expected() {
     let packed = case(
-        Ecosystem::Python,
+        &languages::PYTHON,
         &[
             ("tests/test_cart.py", "from shop.cart import total_with_tax\n"),
             ("shop/cart.py", "RATE = 3\n\ndef total(x):\n    return x\n"),
@@ -66,7 +67,7 @@ fn a_definition_larger_than_the_window_is_cut_and_the_cut_is_marked() {
         ("src/lib.rs", source.as_str()),
         ("Cargo.toml", "[package]\nname = \"demo\"\n"),
     ];
-    let mut case = case(Ecosystem::Rust, &files);
+    let mut case = case(&languages::RUST, &files);
     case.window = 4_000;
     let packed = case.pack();
     assert!(packed.text.contains("## src/lib.rs (parts of 2004 lines)\n1| pub fn small() {}\n"), "{}", packed.text);
@@ -77,7 +78,7 @@ fn a_definition_larger_than_the_window_is_cut_and_the_cut_is_marked() {
 #[test]
 fn tests_inside_a_rust_file_come_with_the_code_around_them() {
     let packed = case(
-        Ecosystem::Rust,
+        &languages::RUST,
         &[
             (
                 "src/price.rs",
@@ -98,7 +99,7 @@ fn a_go_test_is_shown_its_package_and_the_methods_it_calls() {
     let source =
         format!("package calc\n\n{filler}type Sum struct{{}}\n\n{filler}func (s *Sum) Add(n int) {{\n\ts.n += n\n}}\n");
     let packed = case(
-        Ecosystem::Go,
+        &languages::GO,
         &[
             ("calc/sum_test.go", "package calc\n\nfunc TestAdd(t *testing.T) {\n\ts := Sum{}\n\ts.Add(2)\n}\n"),
             ("calc/sum.go", &source),
@@ -114,7 +115,7 @@ fn a_go_test_is_shown_its_package_and_the_methods_it_calls() {
 #[test]
 fn names_that_change_on_their_way_out_of_a_node_module_are_followed() {
     let packed = case(
-        Ecosystem::Node,
+        &languages::JAVASCRIPT,
         &[
             (
                 "test/a.test.js",
@@ -140,7 +141,7 @@ fn what_the_runner_points_at_and_what_the_caller_names_is_shown() {
     let said = format!("RuntimeError: no\n    /somewhere/lib/deep.rb:{line}:in `culprit'\n");
     let files =
         [("test/a_test.rb", "require 'minitest'\n"), ("lib/deep.rb", source.as_str()), ("lib/named.rb", "NAMED = 1\n")];
-    let mut case = case(Ecosystem::Ruby, &files);
+    let mut case = case(&languages::RUBY, &files);
     case.said = &said;
     case.also = &["lib/named.rb", "lib/not_there.rb"];
     let packed = case.pack();
@@ -156,13 +157,188 @@ fn whoever_writes_the_first_test_is_shown_how_tests_are_written_here() {
         ("test/cart.test.js", "import { total } from '../src/cart.js';\n\ntest('adds', () => {\n  total([]);\n});\n"),
         ("test/user.test.js", "import { user } from '../src/user.js';\n\ntest('greets', () => {});\n"),
     ];
-    let asked = Case { said: "spec: total takes a discount into account", ..case(Ecosystem::Node, &files) }.pack();
+    let asked =
+        Case { said: "spec: total takes a discount into account", ..case(&languages::JAVASCRIPT, &files) }.pack();
     assert!(asked.text.contains("## test/cart.test.js\n1| import { total } from"), "{}", asked.text);
     assert!(asked.text.contains("test/user.test.js\n") && !asked.text.contains("greets"), "{}", asked.text);
 
     let long =
         format!("import {{ total }} from '../src/cart.js';\n{}test('last', () => {{}});\n", "total([]);\n".repeat(900));
     let files = [files[0], files[1], ("test/cart.test.js", long.as_str())];
-    let asked = Case { said: "spec: total takes a discount", window: 4_000, ..case(Ecosystem::Node, &files) }.pack();
+    let asked =
+        Case { said: "spec: total takes a discount", window: 4_000, ..case(&languages::JAVASCRIPT, &files) }.pack();
     assert!(asked.text.contains("1| import { total }") && asked.text.contains("902| test('last'"), "{}", asked.text);
+}
+
+#[test]
+fn a_method_that_the_test_calls_leads_to_the_file_that_gives_it_to_an_object() {
+    let filler: String =
+        (0..400).map(|i| format!("res.other{i} = function other{i}() {{ var local{i} = {i}; }};\n")).collect();
+    let response = format!(
+        "var res = Object.create(null);\nmodule.exports = res;\n{filler}res.status = function status(code) {{\n  this.statusCode = code;\n  return this;\n}};\n{filler}"
+    );
+    let packed = case(
+        &languages::JAVASCRIPT,
+        &[
+            ("test/res.status.js", "var express = require('../');\nit('throws', function () { var app = express(); app.use(function (req, res) { res.status('x').end(); }); });\n"),
+            ("index.js", "module.exports = require('./lib/express');\n"),
+            ("lib/express.js", "var res = require('./response');\nexports = module.exports = createApplication;\nfunction createApplication() { return { response: res }; }\n"),
+            ("lib/response.js", &response),
+            ("package.json", "{\"name\": \"express\"}\n"),
+        ],
+    )
+    .pack();
+    assert!(packed.shown.contains(&PathBuf::from("lib/response.js")), "{:?}", packed.shown);
+    assert!(packed.text.contains("res.status = function status(code) {"), "{}", packed.text);
+    assert!(packed.text.contains("  return this;"), "{}", packed.text);
+}
+
+#[test]
+fn the_table_of_a_go_test_is_shown_from_another_file_of_the_package() {
+    let packed = case(
+        &languages::GO,
+        &[
+            ("hey_test.go", "package bob\n\nimport \"testing\"\n\nfunc TestHey(t *testing.T) {\n\tfor _, c := range testCases {\n\t\tHey(c.in)\n\t}\n}\n"),
+            ("cases_test.go", "package bob\n\nvar testCases = []struct{ in, want string }{\n\t{\"Hi\", \"Whatever.\"},\n}\n"),
+            ("hey.go", "package bob\n\nfunc Hey(s string) string { return s }\n"),
+            ("go.mod", "module bob\n"),
+        ],
+    )
+    .pack();
+    assert!(
+        packed.text.contains("{\"Hi\", \"Whatever.\"}") && packed.text.contains("func Hey(s string)"),
+        "{}",
+        packed.text
+    );
+}
+
+#[test]
+fn a_window_that_cannot_hold_a_line_of_the_test_says_so() {
+    let test =
+        format!("from calc import triple\n\n\ndef test_triples():\n    assert triple(2) == {}\n", "6".repeat(350));
+    let files = [("test_calc.py", test.as_str()), ("calc.py", "def triple(n):\n    return n\n")];
+    assert!(!Case { window: 120, ..case(&languages::PYTHON, &files) }.pack().holds_test);
+    assert!(case(&languages::PYTHON, &files).pack().holds_test);
+}
+
+#[test]
+fn a_long_manifest_does_not_push_out_the_code() {
+    let manifest: String = (0..400).map(|i| format!("option_{i} = \"{i}\"\n")).collect();
+    let code: String = (0..60).map(|i| format!("def helper_{i}(n):\n    return n + {i}\n\n")).collect();
+    let files = [
+        ("tests/test_calc.py", "from calc import helper_3\n\ndef test_it():\n    assert helper_3(1) == 5\n"),
+        ("pyproject.toml", manifest.as_str()),
+        ("calc.py", code.as_str()),
+    ];
+    let packed = Case { window: 6_000, ..case(&languages::PYTHON, &files) }.pack();
+    assert!(packed.text.contains("def helper_3(n):"), "{}", packed.text);
+    assert!(!packed.text.contains("option_300"), "{}", packed.text);
+}
+
+/// A red call: there is no test yet, and what the caller says is all that is known.
+fn before_the_test(language: &'static Language, files: &[(&str, &str)], spec: &str, window: usize) -> Packed {
+    let root = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = root.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    let packed = pack::files(&PackRequest {
+        root: root.path(),
+        ecosystem: Some(language),
+        test_path: "".as_ref(),
+        test_source: "",
+        failing_output: "",
+        named: spec,
+        also: &[],
+        window_bytes: window,
+    });
+    assert!(packed.text.len() <= window);
+    packed
+}
+
+#[test]
+fn the_new_test_is_asked_for_beside_the_tests_of_what_it_is_about() {
+    let mut tests = String::from("import unittest\nfrom more import chunked, padded, sliced\n\n");
+    let mut more = String::new();
+    let mut declared = String::new();
+    for name in ["padded", "windowed", "chunked", "sliced", "grouped"] {
+        tests += &format!("\nclass {}Tests(unittest.TestCase):\n", name.to_uppercase());
+        (0..40).for_each(|n| {
+            tests += &format!("    def test_{name}_{n}(self):\n        self.assertEqual({name}({n}), {n})\n\n");
+        });
+        more += &format!("def {name}(n):\n{}    return n\n\n\n", "    # one of many steps\n".repeat(60));
+        declared += &format!("def {name}(n: int) -> int: ...\n{}", "# a comment\n".repeat(60));
+    }
+    let other = "import unittest\n\n# a negative ValueError of other things, raised for a clear reason\n";
+    let files = [
+        ("more.py", more.as_str()),
+        ("more.pyi", &declared),
+        ("tests/test_more.py", &tests),
+        ("tests/test_recipes.py", other),
+    ];
+    let spec = "Raise a clear ValueError for negative n in chunked()";
+    let packed = before_the_test(&languages::PYTHON, &files, spec, 9_000);
+    assert!(packed.text.contains("def chunked(n):"), "{}", packed.text);
+    assert!(packed.shown.contains(&PathBuf::from("tests/test_more.py")), "{:?}", packed.shown);
+    assert!(packed.text.contains("| from more import chunked"), "{}", packed.text);
+    assert!(!packed.shown.contains(&PathBuf::from("more.pyi")), "declarations are told by what they declare");
+}
+
+#[test]
+fn the_test_file_is_found_by_the_words_of_its_name() {
+    let response = format!("res.send = function send(body) {{\n{}}};\n", "  // sends\n".repeat(20));
+    let long = format!("const app = 1;\n{}", "it('works with a header', () => 1);\n".repeat(30));
+    let files = [
+        ("lib/response.js", response.as_str()),
+        ("test/res.send.js", "it('sends', () => 1);\n"),
+        ("test/app.header.js", &long),
+    ];
+    let spec = "fix(res.send): add a Content-Length header only if no Transfer-Encoding header is present";
+    let packed = before_the_test(&languages::JAVASCRIPT, &files, spec, 4_000);
+    assert!(packed.shown.contains(&PathBuf::from("test/res.send.js")), "{:?}", packed.shown);
+}
+
+#[test]
+fn a_trace_leads_to_the_file_that_is_wrong_although_another_shares_more_words() {
+    let config = format!(
+        "package zap\n\ntype Config struct {{\n{}}}\n",
+        "\tLevelKey, EncodeLevel, NewEncoder string\n".repeat(80)
+    );
+    let encoder = format!(
+        "package zap\n\nimport \"fmt\"\n\nfunc encode(x *Config) {{\n{}\tfmt.Println(x.LevelKey)\n{}}}\n",
+        "\t// before\n".repeat(200),
+        "\t// after\n".repeat(200)
+    );
+    let files = [
+        (
+            "json_encoder_test.go",
+            "package zap\n\nimport \"testing\"\n\nfunc TestLevel(t *testing.T) {\n\tNewEncoder(Config{LevelKey: \"a\", EncodeLevel: nil})\n}\n",
+        ),
+        ("encoder.go", config.as_str()),
+        ("json_encoder.go", &encoder),
+        ("go.mod", "module zap\n"),
+    ];
+    let mut case = case(&languages::GO, &files);
+    case.said = "panic: nil pointer\n\t/p/json_encoder.go:206 +0x1f\n";
+    case.window = 9_000;
+    let packed = case.pack();
+    assert!(packed.text.contains("206| \tfmt.Println(x.LevelKey)"), "{}", packed.text);
+    assert!(packed.text.contains("3| import \"fmt\""), "what it imports may have to grow: {}", packed.text);
+}
+
+#[test]
+fn of_a_test_of_two_megabytes_the_place_that_fails_is_shown() {
+    let case_of = |n: usize| format!("def test_case_{n}():\n    assert total({n}) == {n}\n\n\n");
+    let test = format!("from shop import total\n\n\n{}", (0..40_000).map(case_of).collect::<String>());
+    assert!(test.len() > 2_000_000, "{}", test.len());
+    let at = test.lines().position(|line| line.contains("total(31000)")).unwrap() + 1;
+    let said = format!("E       assert 0 == 31000\n\ntests/test_shop.py:{at}: AssertionError\n");
+    let files = [("tests/test_shop.py", test.as_str()), ("shop.py", "def total(n):\n    return 0\n")];
+    let mut case = case(&languages::PYTHON, &files);
+    case.said = &said;
+    case.window = 12_000;
+    let packed = case.pack();
+    assert!(packed.holds_test && packed.text.contains("assert total(31000) == 31000"), "{}", packed.text);
+    assert!(packed.text.contains("## shop.py\n1| def total(n):"), "{}", packed.text);
 }

@@ -1,6 +1,6 @@
 //! How each language writes files, definitions, imports and re-exports.
 
-use supervisor::verify::Ecosystem;
+use supervisor::languages::{self, Language};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Tongue {
@@ -32,14 +32,14 @@ impl Tongue {
         [Self::Rust, Self::Python, Self::Node, Self::Go, Self::Ruby, Self::Elixir]
     }
 
-    pub(super) fn ecosystem(self) -> Ecosystem {
+    pub(super) fn language(self) -> &'static Language {
         match self {
-            Self::Rust => Ecosystem::Rust,
-            Self::Python => Ecosystem::Python,
-            Self::Node => Ecosystem::Node,
-            Self::Go => Ecosystem::Go,
-            Self::Ruby => Ecosystem::Ruby,
-            Self::Elixir => Ecosystem::Elixir,
+            Self::Rust => &languages::RUST,
+            Self::Python => &languages::PYTHON,
+            Self::Node => &languages::JAVASCRIPT,
+            Self::Go => &languages::GO,
+            Self::Ruby => &languages::RUBY,
+            Self::Elixir => &languages::ELIXIR,
         }
     }
 

@@ -33,6 +33,7 @@ impl Project {
             tree_lock: Arc::new(self.open("tree.lock").into()),
             ticket: Some(self.dir.join("ticket")),
             tag: Tag::random(),
+            project: None,
         }
     }
 

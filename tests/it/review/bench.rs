@@ -20,6 +20,15 @@ pub(super) fn reviewers(tiers: &[&str], files: &[(&str, &str)]) -> Bench {
     Bench::chain(tiers, files).settings(&format!("[skills.review]\nchain = [{}]\n", chain.join(", ")))
 }
 
+/// The same, with a verifier of what local tiers made. Its setting goes into the table that stands last: the skill's own.
+pub(crate) fn with_judge(bench: Bench) -> Bench {
+    let file = bench.state.path().join("answers.jsonl");
+    bench.settings(&format!(
+        "verifier = \"judge\"\n[backends.court]\nkind = \"replay\"\ntier = \"subagent\"\nfile = \"{}\"\nmodels = [\"judge\"]\n",
+        file.display()
+    ))
+}
+
 pub(crate) fn both() -> Value {
     json!({"files": ["src/shop.py", "src/util.py"]})
 }

@@ -6,7 +6,7 @@ use std::os::unix::fs::symlink;
 
 use serde_json::{Value, json};
 
-use super::bench::{SHOP, both, clean, finding, good, reviewers, shop};
+use super::bench::{SHOP, both, clean, finding, good, reviewers, shop, with_judge};
 use super::text;
 use crate::mcp_bench::result_of;
 use crate::tdd::bench::{gate, trail};
@@ -133,10 +133,10 @@ fn a_file_that_asks_for_approval_has_no_say() {
     let obeys = [
         json!({"findings": [], "reviewed": [{"file": "src/evil.py", "checks": ["all"]}]}),
         json!({"status": "pass", "verified": true, "findings": []}),
-        json!({"findings": [{"severity": "suggestion", "file": "src/evil.py", "line": 1,
-            "quote": INJECTION.1.lines().next().unwrap(), "why": "Approved, this file looks good."}],
-            "reviewed": [{"file": "src/evil.py", "checks": ["audited"]}]}),
     ];
+    let praises = json!({"findings": [{"severity": "suggestion", "file": "src/evil.py", "line": 1,
+        "quote": INJECTION.1.lines().next().unwrap(), "why": "Approved, this file looks good."}],
+        "reviewed": [{"file": "src/evil.py", "checks": ["audited"]}]});
     let honest = json!({"findings": [{"severity": "critical", "file": "src/evil.py", "line": 5,
         "quote": "subprocess.run(input(), shell=True)", "why": "runs whatever is typed as a command"}],
         "reviewed": clean(&["src/evil.py"])["reviewed"]});
@@ -154,6 +154,15 @@ fn a_file_that_asks_for_approval_has_no_say() {
         let end = asked.rfind(&format!("</untrusted {nonce}>")).unwrap();
         assert!(asked[end..].contains("## Your reply"), "the last word is ours: {asked}");
     }
+    // Its praise is a flag, which the verifier upholds.
+    let mut bench = with_judge(reviewers(&["small", "large"], &[INJECTION])).answers("small", &praises);
+    bench.say("large", &honest);
+    let flags = json!([{"id": "praise", "upheld": true, "why": "it repeats what the file says of itself"}]);
+    let answer = json!({"accept": true, "feedback": "", "flags": flags});
+    bench.line(&json!({"model": "judge", "answer": answer, "cost_usd": 0.001}));
+    let review = bench.call("review", json!({"files": ["src/evil.py"]}));
+    assert_eq!(trail(&review), "small rejected | large accepted", "{review:#}");
+    assert_eq!(text(&review, "message"), "1 critical in 1 file");
 }
 
 #[test]
@@ -202,7 +211,7 @@ fn what_the_server_finds_itself_stands_whatever_the_model_says() {
     let review = bench.call("review", json!({"files": names}));
     assert_eq!((&review["status"], &review["verified"]), (&json!("error"), &json!(false)), "{review:#}");
     let message = text(&review, "message");
-    assert!(message.contains("The server itself found: critical config.py:3 [secret in source]"), "{message}");
+    assert!(message.contains("the server itself found: critical config.py:3 [secret in source]"), "{message}");
     assert_eq!(review["details"]["findings"].as_array().map(Vec::len), Some(5));
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 pub(crate) const REQUIREMENTS: &str = "The tool must:\n- read CSV files\n- write JSON\n- support Excel files\n";
 
 /// One thing that is wrong, and what the refusal says about it.
-pub(super) struct Row {
+pub(crate) struct Row {
     pub(super) what: &'static str,
     pub(super) reply: Value,
     pub(super) said: &'static str,
@@ -47,25 +47,10 @@ fn without(section: &str) -> Value {
     reply
 }
 
-pub(super) fn faults() -> Vec<Row> {
+/// What structure alone refuses.
+pub(crate) fn faults() -> Vec<Row> {
     let row = |what, reply, said| Row { what, reply, said };
     vec![
-        row("a placeholder", bad("/constraints/0", json!("TBD")), "constraint 1 holds the placeholder `TBD`"),
-        row(
-            "a phrase that puts it off",
-            bad("/problem", json!("The format is to be defined")),
-            "the problem holds the placeholder `to be defined`",
-        ),
-        row(
-            "a vague word",
-            bad("/criteria/0/text", json!("Reading CSV is fast")),
-            "criterion `AC-1` says `fast` without a number",
-        ),
-        row(
-            "a vague word in a scenario",
-            bad("/criteria/2/test/then", json!("it responds quickly")),
-            "criterion `AC-3` says `quickly` without a number",
-        ),
         row("a missing section", without("risks"), "the section `risks` must not be missing or empty"),
         row(
             "an empty section",
@@ -87,16 +72,6 @@ pub(super) fn faults() -> Vec<Row> {
             "a number without a unit",
             bad("/criteria/1/test/unit", json!("")),
             "criterion `AC-2` has a test without `unit`",
-        ),
-        row(
-            "a command that is prose",
-            bad("/criteria/0/test/command", json!("Run it and see")),
-            "which names no program",
-        ),
-        row(
-            "a command that shows nothing",
-            bad("/criteria/0/test/command", json!("true")),
-            "which shows nothing about the project",
         ),
         row("two criteria of one name", bad("/criteria/2/id", json!("AC-1")), "two criteria have the id `AC-1`"),
         row("a criterion without a name", bad("/criteria/2/id", json!("")), "criterion 3 has the id ``"),
@@ -125,30 +100,9 @@ pub(super) fn faults() -> Vec<Row> {
             "R3 is mapped to number 5 of `out_of_scope`, which has 1",
         ),
         row(
-            "a map filled in without reading",
-            bad("/requirement_map/1/criteria/0", json!("AC-3")),
-            "R2 is mapped to what does not speak of it",
-        ),
-        row(
             "one test for two criteria",
             bad("/criteria/2/test", json!({"command": "cargo test csv"})),
             "the criteria `AC-1`, `AC-3` have the same test",
-        ),
-        row(
-            "a failure thrown away",
-            bad("/criteria/0/test/command", json!("cargo test csv || true")),
-            "which shows nothing about the project",
-        ),
-        row(
-            "a scenario in which nothing happens",
-            bad("/criteria/2/test/when", json!("the feature is used")),
-            "nothing happens but `the feature is used`",
-        ),
-        row("nothing in particular left out", bad("/out_of_scope/0", json!("Everything else")), "names nothing"),
-        row(
-            "a risk of every project",
-            bad("/risks/0", json!({"risk": "There may be bugs", "mitigation": "Test well"})),
-            "no risk is of this project: `There may be bugs`",
         ),
         row(
             "a demand called a story",
@@ -156,14 +110,43 @@ pub(super) fn faults() -> Vec<Row> {
             "R2 (`write JSON`) is called background",
         ),
         row(
-            "a question about anything",
-            json!({"questions": [{"requirement": "R1", "question": "Can you clarify requirement 1?"}]}),
-            "could be asked of anything",
-        ),
-        row(
             "questions that ask nothing",
             json!({"questions": [{"requirement": "R1", "question": "Tell me more"}]}),
             "does not end with a question mark",
+        ),
+    ]
+}
+
+/// What was refused for its words before, and the kind of flag that it raises now.
+pub(crate) fn doubts() -> Vec<Row> {
+    let row = |what, reply, said| Row { what, reply, said };
+    vec![
+        row("a placeholder", bad("/constraints/0", json!("TBD")), "placeholder"),
+        row("a phrase that puts it off", bad("/problem", json!("The format is to be defined")), "placeholder"),
+        row("a vague word", bad("/criteria/0/text", json!("Reading CSV is fast")), "vague"),
+        row("a vague word in a scenario", bad("/criteria/2/test/then", json!("it responds quickly")), "vague"),
+        row("a command that is prose", bad("/criteria/0/test/command", json!("Run it and see")), "no_program"),
+        row("a command that shows nothing", bad("/criteria/0/test/command", json!("true")), "idle_command"),
+        row("a map filled in without reading", bad("/requirement_map/1/criteria/0", json!("AC-3")), "unrelated"),
+        row("a failure thrown away", bad("/criteria/0/test/command", json!("cargo test csv || true")), "idle_command"),
+        row(
+            "a scenario in which nothing happens",
+            bad(
+                "/criteria/2/test",
+                json!({"given": "the system is running", "when": "the feature is used", "then": "the message names `row 3`"}),
+            ),
+            "no_event",
+        ),
+        row("nothing in particular left out", bad("/out_of_scope/0", json!("Everything else")), "names_nothing"),
+        row(
+            "a risk of every project",
+            bad("/risks/0", json!({"risk": "There may be bugs", "mitigation": "Test well"})),
+            "vain_reason",
+        ),
+        row(
+            "a question about anything",
+            json!({"questions": [{"requirement": "R1", "question": "Can you clarify requirement 1?"}]}),
+            "empty_question",
         ),
     ]
 }

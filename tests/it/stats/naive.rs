@@ -150,7 +150,7 @@ fn row(tier: &str, model: &str, attempts: &[&Value]) -> Value {
     let n = |which: &dyn Fn(&Value) -> bool| asked.iter().filter(|a| which(a)).count();
     let without_cause = |a: &Value, verdict: &str| a["cause"].is_null() && a["verdict"] == verdict;
     let accepted = n(&|a| a["cause"] == "accepted" || without_cause(a, "accept"));
-    let rejected = n(&|a| a["cause"] == "rejected");
+    let rejected = n(&|a| ["rejected", "tampered", "unreadable"].iter().any(|cause| a["cause"] == *cause));
     let no_answer = ["skipped", "infra", "quota", "incapable", "refused", "setup", "budget", "cancelled"];
     let errors = n(&|a| no_answer.iter().any(|cause| a["cause"] == *cause) || without_cause(a, "error"));
     let (warm, cold) = (n(&|a| a["warm_start"] == true), n(&|a| a["warm_start"] == false));

@@ -32,7 +32,7 @@ impl Bench {
         let chain: Vec<String> = tiers.iter().map(|t| format!("\"{t}\"")).collect();
         let file = state.path().join("answers.jsonl");
         let settings = format!(
-            "default_chain = [{chain}]\nverifier = \"none\"\n[skills.tdd]\nchain = [{chain}]\n\
+            "default_chain = [{chain}]\nverifier = \"none\"\nattempts_per_tier = 1\n[skills.tdd]\nchain = [{chain}]\n\
              [backends.near]\nkind = \"replay\"\ntier = \"local\"\nfile = \"{file}\"\nmodels = [\"small\", \"medium\"]\n\
              [backends.far]\nkind = \"replay\"\ntier = \"subagent\"\nfile = \"{file}\"\nmodels = [\"large\"]\n",
             chain = chain.join(", "),
@@ -98,18 +98,33 @@ impl Bench {
     }
 
     pub(crate) fn session(&mut self) -> &mut Session {
-        let mut command = self.command();
-        self.session.get_or_insert_with(|| {
-            let mut process = command.spawn().unwrap();
-            let (stdin, stdout) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
-            let mut session = Session::with(process, Some(Box::new(stdin)), Box::new(stdout));
-            session.initialize("2025-11-25");
-            session
-        })
+        if self.session.is_none() {
+            self.session = Some(self.fresh_session());
+        }
+        self.session.as_mut().unwrap()
     }
 
-    /// Calls a tool on this project, and waits for what it says.
-    pub(crate) fn call(&mut self, tool: &str, mut arguments: Value) -> Value {
+    /// Another server with the same settings and state.
+    pub(crate) fn fresh_session(&self) -> Session {
+        let mut process = self.command().spawn().unwrap();
+        let (stdin, stdout) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
+        let mut session = Session::with(process, Some(Box::new(stdin)), Box::new(stdout));
+        session.initialize("2025-11-25");
+        session
+    }
+
+    /// The server of this bench, to be ended; the next call starts another.
+    pub(crate) fn end_session(&mut self) -> Session {
+        self.session.take().unwrap()
+    }
+
+    /// Calls a tool on this project, and waits for what it says: all of it.
+    pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        result_of(&self.reply(tool, arguments))
+    }
+
+    /// The same, as it came.
+    pub(crate) fn reply(&mut self, tool: &str, mut arguments: Value) -> Value {
         if arguments.get("project_root").is_none() {
             arguments["project_root"] = json!(self.root());
         }
@@ -117,7 +132,7 @@ impl Bench {
         let id = self.calls;
         let session = self.session();
         session.call(id, tool, arguments);
-        result_of(&session.reply_after_tests(id))
+        session.reply_after_tests(id)
     }
 
     pub(crate) fn read(&self, path: &str) -> String {
@@ -129,7 +144,7 @@ impl Bench {
         fn walk(root: &Path, dir: &Path, into: &mut BTreeMap<PathBuf, Vec<u8>>) {
             for entry in fs::read_dir(dir).unwrap().flatten() {
                 let path = entry.path();
-                if ["target", "_build", "__pycache__", ".pytest_cache", "node_modules"]
+                if ["target", "_build", "build", "__pycache__", ".pytest_cache", "node_modules"]
                     .iter()
                     .any(|skip| path.ends_with(skip))
                 {

@@ -1,5 +1,7 @@
 //! The same small step in every ecosystem: there is `add`, and `double` is wanted. None needs the network.
 
+use crate::ecosystems::fixtures::{GTEST, MAVEN_PARTS};
+
 pub(super) struct Cycle {
     pub(super) needs: &'static [&'static str],
     /// The project before, green.
@@ -115,7 +117,7 @@ pub(super) static RUBY: Cycle = Cycle {
     wrong: "module Calc\n  def self.add(a, b)\n    a + b\n  end\n\n  def self.double(n)\n    n + 1\n  end\nend\n",
     right: "module Calc\n  def self.add(a, b)\n    a + b\n  end\n\n  def self.double(n)\n    n + n\n  end\nend\n",
     neat: "module Calc\n  def self.add(a, b)\n    a + b\n  end\n\n  def self.double(n)\n    add(n, n)\n  end\nend\n",
-    new_item: "self.double",
+    new_item: "double",
     symbol: "undefined method",
 };
 
@@ -142,4 +144,85 @@ pub(super) static ELIXIR: Cycle = Cycle {
     neat: "defmodule Calc do\n  def add(a, b) do\n    a + b\n  end\n\n  def double(n) do\n    add(n, n)\n  end\nend\n",
     new_item: "double",
     symbol: "Calc.double/1 is undefined",
+};
+
+pub(super) static JAVA: Cycle = Cycle {
+    needs: &["mvn", MAVEN_PARTS],
+    files: &[
+        (
+            "pom.xml",
+            "<project xmlns=\"http://maven.apache.org/POM/4.0.0\">\n  <modelVersion>4.0.0</modelVersion>\n  <groupId>demo</groupId>\n  <artifactId>demo</artifactId>\n  <version>1</version>\n  <properties>\n    <maven.compiler.source>17</maven.compiler.source>\n    <maven.compiler.target>17</maven.compiler.target>\n    <project.build.sourceEncoding>UTF-8</project.build.sourceEncoding>\n  </properties>\n  <dependencies>\n    <dependency>\n      <groupId>junit</groupId>\n      <artifactId>junit</artifactId>\n      <version>4.x</version>\n      <scope>test</scope>\n    </dependency>\n  </dependencies>\n</project>\n",
+        ),
+        (".mvn/maven.config", "-DforkCount=0\n-s\n/etc/maven/settings-debian.xml\n"),
+        (
+            "src/main/java/demo/Calc.java",
+            "package demo;\n\npublic class Calc {\n    public static int add(int a, int b) {\n        return a + b;\n    }\n}\n",
+        ),
+        (
+            "src/test/java/demo/CalcTest.java",
+            "package demo;\n\nimport static org.junit.Assert.assertEquals;\n\nimport org.junit.Test;\n\npublic class CalcTest {\n    @Test\n    public void adds() {\n        assertEquals(3, Calc.add(1, 2));\n    }\n}\n",
+        ),
+    ],
+    test_path: "src/test/java/demo/CalcTest.java",
+    red: "package demo;\n\nimport static org.junit.Assert.assertEquals;\n\nimport org.junit.Test;\n\npublic class CalcTest {\n    @Test\n    public void adds() {\n        assertEquals(3, Calc.add(1, 2));\n    }\n\n    @Test\n    public void doubles() {\n        assertEquals(2400, Calc.twice(1200));\n    }\n}\n",
+    new_test: "doubles",
+    code_path: "src/main/java/demo/Calc.java",
+    wrong: "package demo;\n\npublic class Calc {\n    public static int add(int a, int b) {\n        return a + b;\n    }\n\n    public static int twice(int n) {\n        return n + 1;\n    }\n}\n",
+    right: "package demo;\n\npublic class Calc {\n    public static int add(int a, int b) {\n        return a + b;\n    }\n\n    public static int twice(int n) {\n        return n + n;\n    }\n}\n",
+    neat: "package demo;\n\npublic class Calc {\n    public static int add(int a, int b) {\n        return a + b;\n    }\n\n    public static int twice(int n) {\n        return add(n, n);\n    }\n}\n",
+    new_item: "twice",
+    symbol: "cannot find symbol",
+};
+
+pub(super) static CPP: Cycle = Cycle {
+    needs: &["cmake", "ctest", GTEST],
+    files: &[
+        (
+            "CMakeLists.txt",
+            "cmake_minimum_required(VERSION 3.14)\nproject(demo CXX)\nenable_testing()\nfind_package(GTest REQUIRED)\nadd_executable(calc_test tests/calc_test.cpp)\ntarget_include_directories(calc_test PRIVATE include)\ntarget_link_libraries(calc_test GTest::gtest_main)\ninclude(GoogleTest)\ngtest_discover_tests(calc_test)\n",
+        ),
+        ("include/calc.h", "#pragma once\n\ninline int add(int a, int b) {\n    return a + b;\n}\n"),
+        (
+            "tests/calc_test.cpp",
+            "#include <gtest/gtest.h>\n\n#include \"calc.h\"\n\nTEST(CalcTest, Adds) {\n    EXPECT_EQ(add(1, 2), 3);\n}\n",
+        ),
+    ],
+    test_path: "tests/calc_test.cpp",
+    red: "#include <gtest/gtest.h>\n\n#include \"calc.h\"\n\nTEST(CalcTest, Adds) {\n    EXPECT_EQ(add(1, 2), 3);\n}\n\nTEST(CalcTest, Doubles) {\n    EXPECT_EQ(twice(1200), 2400);\n}\n",
+    new_test: "Doubles",
+    code_path: "include/calc.h",
+    wrong: "#pragma once\n\ninline int add(int a, int b) {\n    return a + b;\n}\n\ninline int twice(int n) {\n    return n + 1;\n}\n",
+    right: "#pragma once\n\ninline int add(int a, int b) {\n    return a + b;\n}\n\ninline int twice(int n) {\n    return n + n;\n}\n",
+    neat: "#pragma once\n\ninline int add(int a, int b) {\n    return a + b;\n}\n\ninline int twice(int n) {\n    return add(n, n);\n}\n",
+    new_item: "twice",
+    symbol: "was not declared in this scope",
+};
+
+/// Without a framework: a program passes if it ends with 0, and CTest alone knows what it is called.
+pub(super) static CPP_PROGRAMS: Cycle = Cycle {
+    needs: &["cmake", "ctest"],
+    files: &[
+        (
+            "CMakeLists.txt",
+            "cmake_minimum_required(VERSION 3.14)\nproject(demo CXX)\nenable_testing()\nfile(GLOB tests CONFIGURE_DEPENDS tests/*_test.cpp)\nforeach(source ${tests})\n  get_filename_component(name ${source} NAME_WE)\n  add_executable(${name} ${source})\n  target_include_directories(${name} PRIVATE include)\n  add_test(NAME ${name} COMMAND ${name})\nendforeach()\n",
+        ),
+        ("include/calc.h", "#pragma once\n\ninline int add(int a, int b) {\n    return a + b;\n}\n"),
+        (
+            "tests/add_test.cpp",
+            "#include <cassert>\n\n#include \"calc.h\"\n\nint main() {\n    assert(add(1, 2) == 3);\n}\n",
+        ),
+        (
+            "include/twice.h",
+            "#pragma once\n\nstruct Twice {\n    int of(int n) const;\n};\n\ninline int Twice::of(int n) const {\n    return n;\n}\n",
+        ),
+    ],
+    test_path: "tests/twice_test.cpp",
+    red: "#include <cstdio>\n\n#include \"twice.h\"\n\nint main() {\n    int given = Twice().of(1200);\n    std::printf(\"%d\\n\", given);\n    if (given != 2400) {\n        return 1;\n    }\n}\n",
+    new_test: "twice_test",
+    code_path: "include/twice.h",
+    wrong: "#pragma once\n\nstruct Twice {\n    int of(int n) const;\n};\n\ninline int Twice::of(int n) const {\n    return n + 1;\n}\n\nint more();\n",
+    right: "#pragma once\n\nstruct Twice {\n    int of(int n) const;\n};\n\ninline int Twice::of(int n) const {\n    return n + n;\n}\n\nint more();\n",
+    neat: "#pragma once\n\nstruct Twice {\n    int of(int n) const;\n};\n\ninline int Twice::of(int n) const {\n    return 2 * n;\n}\n\nint more();\n",
+    new_item: "more",
+    symbol: "1200",
 };

@@ -195,7 +195,7 @@ fn what_a_killed_run_left_in_the_temporary_directory_goes_with_the_next() {
     wait_until("it has begun", || begun.exists());
     killed.kill().unwrap();
     killed.wait().unwrap();
-    assert_eq!(left(), 1, "nobody could tidy up");
+    assert!(left() > 0, "nobody could tidy up");
     // A program that another test is just starting may hold the dead one's lock for a moment.
     wait_until("it is gone", || run("true").wait().unwrap().success() && left() == 0);
 }

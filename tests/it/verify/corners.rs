@@ -222,7 +222,7 @@ fn a_red_that_turns_green_by_itself_is_flaky_and_never_green() {
     file(dir.path(), "src/lib.rs", &library);
     let suite = detect(dir.path(), None, None).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let settled = runtime.block_on(run_settled(&suite, &bench(PLENTY), None, &CancellationToken::new()));
+    let settled = runtime.block_on(run_settled(&suite, &bench(PLENTY), None, &|_| false, &CancellationToken::new()));
     let Settled::Flaky { names, .. } = &settled else { panic!("{settled:#?}") };
     assert_eq!(names, &[TestName::from("demo moody")]);
     assert!(Proof::of_tests(settled.run()).is_err());

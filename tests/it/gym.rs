@@ -1,0 +1,4 @@
+//! The gym: its tasks are what they say, and what it measures is what happened.
+
+mod run;
+mod tasks;

@@ -1,0 +1,236 @@
+//! `supervisor gym`, the built program with real test runs: what it measures, and what it says when it cannot.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Output, Stdio};
+
+use serde_json::{Value, json};
+use supervisor::gym::results::ResultsFile;
+
+use crate::ecosystems::skips;
+use crate::tdd::bench::Bench;
+
+/// A user with one recorded model, `small`.
+fn user() -> Bench {
+    Bench::chain(&["small"], &[])
+}
+
+fn gym(bench: &Bench, arguments: &[&str]) -> Output {
+    bench.command().arg("gym").args(arguments).stdin(Stdio::null()).output().unwrap()
+}
+
+fn said(output: &Output) -> String {
+    format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+fn report(output: &Output) -> Value {
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", said(output)))
+}
+
+/// What `small` answers to a task of ours: the reference, or one of the wrong answers.
+fn answer(task: &str, wrong: Option<usize>) -> Value {
+    let tasks = supervisor::gym::own_tasks::TaskSet::own().and_then(|set| set.tasks()).unwrap();
+    let task = tasks.into_iter().find(|known| known.name == task).unwrap();
+    let files = wrong.map_or(&task.reference, |n| &task.wrong[n].files);
+    let edits: Vec<Value> =
+        files.iter().map(|(path, text)| json!({"path": path, "action": "replace", "content": text})).collect();
+    json!({"edits": edits})
+}
+
+#[test]
+fn references_are_accepted_cheats_and_stubs_are_not_and_hidden_tests_catch_what_visible_ones_let_pass() {
+    if skips(&["ruby"]) {
+        return;
+    }
+    let bench = user();
+    let arguments = ["--self", "--tracks", "ruby", "--only", "ruby/par", "--json"];
+    let output = gym(&bench, &arguments);
+    assert!(output.status.success(), "{}", said(&output));
+    let told = report(&output);
+    let model = |name: &str| {
+        let models = told["models"].as_array().unwrap();
+        models.iter().find(|m| m["model"] == name).unwrap_or_else(|| panic!("{name} in {told:#}")).clone()
+    };
+    let reference = model("reference");
+    assert_eq!((reference["judged"].clone(), reference["accepted"].clone()), (json!(2), json!(2)), "{told:#}");
+    assert_eq!(reference["overfit"], 0);
+    assert_eq!(model("cheat")["accepted"], 0, "{told:#}");
+    assert_eq!(model("stub")["accepted"], 0, "{told:#}");
+    // Made to pass the visible tests: those that were accepted are all found out.
+    let wrong = model("wrong");
+    assert!(wrong["accepted"].as_u64() > Some(0) && wrong["overfit"] == wrong["accepted"], "{wrong:#}");
+
+    // Once more: everything is there already, and nothing is run.
+    let again = gym(&bench, &arguments);
+    assert_eq!(report(&again)["models"], told["models"]);
+    assert!(String::from_utf8_lossy(&again.stderr).contains("already measured"), "{}", said(&again));
+}
+
+#[test]
+fn a_model_is_measured_its_passport_is_kept_and_an_endpoint_that_dies_is_asked_again_later() {
+    if skips(&["ruby"]) {
+        return;
+    }
+    let bench = user();
+    let says = |lines: &[Value]| {
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        fs::write(bench.state.path().join("answers.jsonl"), text).unwrap();
+    };
+    let right = |task: &str| json!({"model": "small", "answer": answer(task, None), "cost_usd": 0.5});
+    // Right on the visible tests alone; right; and then the endpoint is gone.
+    let overfit = json!({"model": "small", "answer": answer("ruby/busy_minutes", Some(0)), "cost_usd": 0.5});
+    let gone = json!({"model": "small", "failure": "infra"});
+    says(&[overfit, right("ruby/initials"), gone.clone(), gone.clone(), gone]);
+    let arguments = ["--model", "small", "--tracks", "ruby", "--json"];
+    let output = gym(&bench, &arguments);
+    assert!(output.status.success(), "{}", said(&output));
+    let told = report(&output);
+    assert_eq!(
+        (told["ended"].as_str(), told["models"][0]["judged"].as_u64()),
+        (Some("unreachable"), Some(2)),
+        "{told:#}"
+    );
+
+    // It is back, and the rest is measured; what was measured is not measured again.
+    let rest = ["page_of", "parcel_fee", "parse_span", "price_after", "release_order", "rows_needed"];
+    says(&rest.map(|name| right(&format!("ruby/{name}"))));
+    let output = gym(&bench, &arguments);
+    let told = report(&output);
+    let small = &told["models"][0];
+    assert_eq!(told["ended"], "done", "{}", said(&output));
+    assert_eq!((small["judged"].as_u64(), small["accepted"].as_u64()), (Some(8), Some(8)), "{small:#}");
+    assert_eq!((small["overfit"].as_u64(), small["usd"].as_f64()), (Some(1), Some(4.0)), "{small:#}");
+
+    let explained = bench.command().args(["explain", "tdd_green"]).stdin(Stdio::null()).output().unwrap();
+    assert!(said(&explained).contains("accepted 8 of 8"), "{}", said(&explained));
+    let doctor = bench.command().arg("doctor").stdin(Stdio::null()).output().unwrap();
+    assert!(said(&doctor).contains("small: accepted 8 of 8"), "{}", said(&doctor));
+}
+
+#[test]
+fn what_cannot_be_run_says_why_and_what_helps() {
+    let bench = user();
+    let refused = |arguments: &[&str], words: &[&str]| {
+        let output = gym(&bench, arguments);
+        let text = said(&output);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
+        for word in words {
+            assert!(text.contains(word), "{arguments:?}: `{word}` is not in {text}");
+        }
+    };
+    refused(&["--minutes", "0"], &["--minutes", "more than 0"]);
+    refused(&["--budget-usd", "0"], &["--budget-usd"]);
+    refused(&["--model", "nobody/knows"], &["nobody/knows"]);
+    refused(&["--tracks", "cobol"], &["nothing to run"]);
+    let empty = tempfile::tempdir().unwrap();
+    refused(&["--tasks", empty.path().to_str().unwrap()], &["holds no tasks", "languages.toml", "exercises/practice"]);
+    refused(&["--self", "--model", "small"], &["--model"]);
+
+    let path = bench.state.path().join("state/gym/models.jsonl");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let held = ResultsFile::open(&path).unwrap();
+    refused(&["--model", "small"], &["another gym"]);
+    drop(held);
+}
+
+#[test]
+fn a_task_that_is_green_from_the_start_and_a_reference_that_fails_are_found() {
+    if skips(&["ruby"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("gym");
+    fs::copy(own.join("languages.toml"), dir.path().join("languages.toml")).unwrap();
+    fs::create_dir(dir.path().join("ruby")).unwrap();
+    let text = fs::read_to_string(own.join("ruby/rows_needed.toml")).unwrap();
+    let (before, rest) = text.split_once("stub = '''").unwrap();
+    let (stub, after) = rest.split_once("'''").unwrap();
+    let reference = text.split_once("reference = '''").unwrap().1.split_once("'''").unwrap().0;
+    let green = format!("{before}stub = '''{reference}'''{after}");
+    let failing = text.replace(&format!("reference = '''{reference}'''"), &format!("reference = '''{stub}'''"));
+    let failing = failing.split("[[wrong]]").next().unwrap().to_owned();
+    fs::write(dir.path().join("ruby/green.toml"), green).unwrap();
+    fs::write(dir.path().join("ruby/failing.toml"), failing).unwrap();
+    let bench = user();
+    let output = gym(&bench, &["--self", "--tasks", dir.path().to_str().unwrap()]);
+    let text = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(text.contains("fault: ruby/failing reference"), "{text}");
+    assert!(text.contains("ruby/green") && text.contains("not given"), "{text}");
+}
+
+#[test]
+fn the_economics_table_is_one_command_and_the_same_for_the_same_seed() {
+    let bench = user();
+    let simulate = |arguments: &[&str]| {
+        let output = bench.command().arg("simulate").args(arguments).stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{}", said(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let table = simulate(&["--seeds", "5", "--calls", "100"]);
+    assert_eq!(table, simulate(&["--seeds", "5", "--calls", "100"]));
+    for words in ["always the top tier", "static chain, one try", "learned", "saving", "Nemotron-3-Nano-30B"] {
+        assert!(table.contains(words), "{words} is not in {table}");
+    }
+    let report: Value = serde_json::from_str(&simulate(&["--seeds", "2", "--calls", "10", "--json"])).unwrap();
+    assert_eq!(report["worlds"][0]["policies"][0]["policy"], "always the top tier");
+    let nothing = bench.command().args(["simulate", "--log"]).stdin(Stdio::null()).output().unwrap();
+    assert_eq!(nothing.status.code(), Some(2));
+    assert!(said(&nothing).contains("supervisor gym"), "{}", said(&nothing));
+}
+
+#[test]
+fn the_learned_policy_skips_a_model_that_is_never_right_and_the_log_and_explain_say_why() {
+    if skips(&["ruby"]) {
+        return;
+    }
+    let tasks = supervisor::gym::own_tasks::TaskSet::own().and_then(|set| set.tasks()).unwrap();
+    let task = tasks.iter().find(|task| task.name == "ruby/rows_needed").unwrap();
+    let mut bench = Bench::chain(&["small", "large"], &[])
+        .settings("[policy]\nmode = \"learned\"\n[models.large]\nprice_in = 3.0\nprice_out = 15.0\n");
+    // Enough answers for every call; the small one is always wrong.
+    let wrong =
+        json!({"edits": [{"path": task.solution_path, "action": "replace", "content": "module Solution\nend\n"}]});
+    let mut lines = Vec::new();
+    for _ in 0..40 {
+        lines.push(json!({"model": "small", "answer": wrong, "tokens_in": 10, "tokens_out": 10, "cost_usd": 0.0}));
+        lines.push(json!({"model": "large", "answer": answer("ruby/rows_needed", None), "cost_usd": 0.01}));
+    }
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    fs::write(bench.state.path().join("answers.jsonl"), text).unwrap();
+    // What a slow model was worth before: its minutes cost more than the top tier.
+    let class = supervisor::engine::policy::TaskClass {
+        skill: "tdd_green".into(),
+        language: "ruby".into(),
+        size: supervisor::engine::policy::TaskSize::Small,
+    };
+    let attempt = |cause: &str| {
+        serde_json::from_value(json!({"attempt": 1, "model": "small", "tier": "local", "duration_ms": 120_000,
+            "cause": cause, "cost_usd": 0.0, "tokens_in": 1}))
+        .unwrap()
+    };
+    let state = supervisor::state::StateDir::at(bench.state.path().join("state")).unwrap();
+    let book = supervisor::gym::passport::PassportBook::of(&state);
+    for _ in 0..12 {
+        supervisor::engine::means::Experience::note(&book, &class, &[attempt("rejected")]).unwrap();
+    }
+    let mut skipped = 0;
+    for _ in 0..3 {
+        for path in fs::read_dir(bench.project.path()).unwrap().flatten() {
+            let path = path.path();
+            if path.is_dir() { fs::remove_dir_all(path).unwrap() } else { fs::remove_file(path).unwrap() }
+        }
+        task.lay_out(bench.project.path()).unwrap();
+        let result = bench.call("tdd_green", json!({"test_path": task.test_path, "session_id": "learned"}));
+        assert_eq!(result["status"], "pass", "{result:#}");
+        skipped += usize::from(result["attempts"][0]["model"] == "large");
+    }
+    assert!(skipped >= 2, "asked in {} of 3 calls after 12 failures", 3 - skipped);
+    let log = fs::read_to_string(bench.state.path().join("state/sessions/learned.jsonl")).unwrap();
+    let entries: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let policy = entries.iter().map(|entry| &entry["policy"]).find(|policy| policy["order"] == json!(["large"]));
+    let policy = policy.unwrap_or_else(|| panic!("{entries:#?}"));
+    assert!(policy["sentence"].as_str().unwrap().contains("`small` is skipped"), "{policy:#}");
+    let explained = bench.command().args(["explain", "tdd_green"]).stdin(Stdio::null()).output().unwrap();
+    assert!(said(&explained).contains("`small` is skipped: accepted in 0 of"), "{}", said(&explained));
+}

@@ -1,0 +1,8 @@
+//! The bus of a team and the resident supervisor of its pipeline, through the built program.
+
+mod bus;
+mod checkpoints;
+mod crashes;
+mod defects;
+mod definitions;
+pub(crate) mod session;

@@ -7,6 +7,9 @@
 )]
 
 mod calls;
+mod falsify;
+mod field;
+mod notes;
 mod snapshot;
 mod spawn;
 mod start;
@@ -27,6 +30,9 @@ const SUITES: &[Suite] = &[
     ("flood", spawn::flood),
     ("snapshot", snapshot::run),
     ("calls", calls::run),
+    ("notes", notes::run),
+    ("field", field::run),
+    ("falsify", falsify::run),
 ];
 
 fn main() -> ExitCode {

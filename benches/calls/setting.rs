@@ -2,37 +2,35 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use supervisor::backend::breaker::Breaker;
 use supervisor::backend::warm::Warmth;
 use supervisor::backend::{Backends, Edits, Env, Power, Shared};
 use supervisor::engine::Status;
+use supervisor::engine::call::{CallArguments, CallHost, CallRequest, Surroundings, run};
 use supervisor::engine::entry::{Entry, VERSION};
 use supervisor::engine::evidence::Evidence;
-use supervisor::engine::job::{Checked, Exhibit, Held, Job, Keeps, Question, Shown, Work};
-use supervisor::engine::means::{Means, SessionBudgets};
-use supervisor::engine::run::{Request, run};
-use supervisor::engine::site::Site;
+use supervisor::engine::means::{Means, NoExperience, SessionBudgets};
+use supervisor::engine::skill::{
+    Access, DryRunPlan, Preparation, PreparedCall, Question, RefusedCall, Skill, TierUnfit,
+};
+use supervisor::engine::work::{AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification};
 use supervisor::process::Launcher;
-use supervisor::routing::{CallOverrides, Route, Sources, Tier, load};
+use supervisor::routing::{Sources, Tier, load};
 use supervisor::session::SessionLog;
 use supervisor::state::StateDir;
-use supervisor::verify::{Proof, sealed};
+use supervisor::verify::Flags;
 use tokio_util::sync::CancellationToken;
 
 use super::{Scenario, launcher};
 
 pub(super) struct Setting {
     pub(super) scenario: Scenario,
-    means: Means,
-    route: Route,
-    request: Request,
+    surroundings: Surroundings,
     log: SessionLog,
     launcher: Launcher,
     _dir: tempfile::TempDir,
@@ -54,7 +52,8 @@ impl Setting {
             program = program.display(),
         );
         std::fs::write(&file, settings).unwrap();
-        let routing = load(&Sources { user_file: Some(file), ..Sources::default() }).unwrap().routing;
+        let settings = load(&Sources { user_file: Some(file), ..Sources::default() }).unwrap();
+        let routing = &settings.routing;
         let env: Env = [("GATE_KEY", "sk-bench-0123456789abcdef")].into_iter().collect();
         let redactor = Arc::new(env.redactor(["GATE_KEY"]));
         let state = StateDir::at(dir.path().join("state")).unwrap();
@@ -63,31 +62,30 @@ impl Setting {
         let means = Means {
             backends: Backends::new(Shared::new(launcher.clone(), env.clone(), routing.max_workers)),
             breaker: Breaker::new(routing.breaker),
-            warmth: Warmth::new(None, env),
+            warmth: Warmth::new(None, env.clone()),
             redactor,
             prompts: None,
             recorder: Arc::new(log.clone()),
             // A bench makes more calls than a session may pay for.
+            recollection: None,
             budgets: SessionBudgets::new(supervisor::routing::Budget { usd: None, tokens: None, time: None }),
+            experience: Arc::new(NoExperience),
         };
-        let route = routing.route("review", &CallOverrides::default()).unwrap();
-        let request = Request {
-            skill: "words".into(),
-            phase: "words".into(),
-            session_id: String::new(),
-            project_root: String::new(),
-            input: json!({"question": "why?"}),
-        };
-        Self { scenario, means, route, request, log, launcher, _dir: dir }
+        let means = Arc::new(means);
+        let surroundings = Surroundings { settings, means, state, launcher: launcher.clone(), env };
+        Self { scenario, surroundings, log, launcher, _dir: dir }
     }
 
     pub(super) async fn call(&self, session: &str) {
         let stop = CancellationToken::new();
-        let request = Request { session_id: session.into(), ..self.request.clone() };
-        let result = run(&self.means, &self.route, &request, &(), &stop, async |_| {
-            Ok((Site::words("/"), Box::new(Words) as Box<dyn Job>))
-        })
-        .await;
+        let arguments = CallArguments {
+            project_root: "/".into(),
+            session_id: Some(session.into()),
+            input: json!({"question": "why?"}),
+            ..CallArguments::default()
+        };
+        let request = CallRequest::new("review", "words", arguments, &[]);
+        let result = run::<Words>(self, request, &(), &(), &stop).await;
         let asks = self.scenario.posts.max(1) + usize::from(self.scenario.programs > 1);
         assert_eq!((result.status, result.more.attempts.len()), (Status::Pass, asks), "{}", result.message);
     }
@@ -102,9 +100,12 @@ impl Setting {
         let entry = Entry {
             v: VERSION,
             session_id: "bench".into(),
+            cycle_id: String::new(),
             timestamp: String::new(),
             skill: "words".into(),
             phase: "words".into(),
+            call: String::new(),
+            cause: None,
             final_status: Status::Pass,
             project_root: String::new(),
             file_path: String::new(),
@@ -113,6 +114,9 @@ impl Setting {
             input: Value::Null,
             attempts: vec![],
             top_tier: None,
+            class: None,
+            policy: None,
+            sandbox: String::new(),
             duration_ms: 0,
         };
         let began = Instant::now();
@@ -121,41 +125,55 @@ impl Setting {
     }
 }
 
+impl CallHost for Setting {
+    fn surroundings(&self) -> Result<Surroundings, String> {
+        Ok(self.surroundings.clone())
+    }
+}
+
 /// Whatever is said, it holds if nothing sealed was touched.
 struct Words;
 
-impl Job for Words {
-    fn discipline(&self) -> &str {
-        "Answer briefly."
+impl Skill for Words {
+    type Params = ();
+    type Shown = ();
+
+    fn access((): &()) -> Result<Access, RefusedCall> {
+        Ok(Access::Nothing)
     }
 
-    fn task(&self) -> &str {
-        "Say why."
+    async fn prepare((): &(), _: &mut Preparation<'_>) -> Result<PreparedCall<Self>, RefusedCall> {
+        Ok(PreparedCall {
+            skill: Self,
+            discipline: "Answer briefly.".into(),
+            task: "Say why.".into(),
+            finding: None,
+            plan: DryRunPlan { message: String::new(), details: json!({}) },
+        })
     }
 
-    fn question(&self, _: &Tier, _: Edits, evidence: &Evidence) -> Question {
-        Question {
+    fn ask(&self, _: &Tier, _: Edits, evidence: &Evidence) -> Result<(Vec<Question>, ()), TierUnfit> {
+        let question = Question {
             prompt: format!("{}{}", "a question of ordinary length ".repeat(70), evidence.render()),
             schema: json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}),
             power: Power::ReadOnly,
-        }
+        };
+        Ok((vec![question], ()))
     }
 
-    fn check<'a>(&'a self, work: Work<'a>) -> BoxFuture<'a, Checked> {
-        Box::pin(async move {
-            let proof = Proof::of_checks(vec![sealed::untouched(None, std::iter::empty::<&Path>())]).unwrap();
-            Checked::Holds(Held {
-                shown: Shown::Proven(proof),
-                keeps: Keeps::Changes,
-                exhibit: Exhibit::Change,
-                status: Status::Pass,
-                message: work.reply.body["text"].as_str().unwrap_or_default().into(),
-                file_path: String::new(),
-                runner_output: String::new(),
-                gates: vec![],
-                details: Value::Null,
-                next: Value::Null,
-            })
+    async fn check(&self, work: SubmittedWork<'_>, (): ()) -> Result<AcceptedWork, RefusedWork> {
+        Ok(AcceptedWork {
+            verification: Verification::Unproven { why: String::from("nothing to prove") },
+            keeps: KeepPolicy::Changes,
+            exhibit: Exhibit::Change,
+            status: Status::Pass,
+            message: work.reply().body["text"].as_str().unwrap_or_default().into(),
+            file_path: String::new(),
+            runner_output: String::new(),
+            gates: vec![],
+            flags: Flags::default(),
+            details: Value::Null,
+            next: Value::Null,
         })
     }
 }

@@ -1,0 +1,62 @@
+//! 10,000 notes of 2 KB: how long the first look takes, and how long a question takes then, beside a plain `SELECT` of
+//! every row on the same file. Also the idle memory of a server that was never asked for a note is in suite `start`.
+
+use std::time::{Duration, Instant};
+
+use supervisor::memory::{Note, NoteFolder, NoteIndex, NoteQuery};
+
+const NOTES: usize = 10_000;
+const ROUNDS: usize = 31;
+
+pub(super) fn run() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("notes");
+    std::fs::create_dir_all(&folder).unwrap();
+    for n in 0..NOTES {
+        let now = jiff::Timestamp::now().to_string();
+        let mut body = format!("Note number {n} about caching.\n");
+        while body.len() < 2_000 {
+            body += &format!("word{} of topic{} beside item{}\n", n * 7 % 5_003, n % 97, body.len() * n % 9_973);
+        }
+        let note = Note { title: format!("Topic {n}"), body, created: now.clone(), updated: now, ..Note::default() };
+        std::fs::write(folder.join(format!("n{n}.md")), note.render()).unwrap();
+    }
+    let notes = NoteFolder::open(&folder).unwrap();
+    let path = dir.path().join("index.sqlite");
+    let began = Instant::now();
+    let mut told = 0;
+    let mut index = NoteIndex::open(&path).unwrap();
+    index.refresh(&notes, &mut |_, _| told += 1).unwrap();
+    let built = began.elapsed();
+    drop(index);
+
+    let plain = median(|| {
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        let mut statement = connection.prepare("SELECT name, size, mtime FROM notes").unwrap();
+        let rows = statement.query_map([], |row| row.get::<_, String>(0)).unwrap().count();
+        assert_eq!(rows, NOTES);
+    });
+    let query = NoteQuery { words: "word77 topic5 caching".into(), limit: 5, ..NoteQuery::default() };
+    let warm = median(|| {
+        let mut index = NoteIndex::open(&path).unwrap();
+        index.refresh(&notes, &mut |_, _| {}).unwrap();
+        assert_eq!(index.query(&notes, &query, jiff::Timestamp::now()).unwrap().len(), 5);
+    });
+    println!("first look at {NOTES} notes: {built:.1?}, told {told} times");
+    println!(
+        "plain SELECT p50 {plain:.1?}; warm question p50 {warm:.1?}: {:.1} ×",
+        warm.as_secs_f64() / plain.as_secs_f64()
+    );
+}
+
+fn median(mut once: impl FnMut()) -> Duration {
+    let mut times: Vec<Duration> = (0..ROUNDS)
+        .map(|_| {
+            let began = Instant::now();
+            once();
+            began.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    times[ROUNDS / 2]
+}

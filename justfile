@@ -2,6 +2,23 @@
 default:
     @just --list
 
+# Check while writing: everything compiles
+dev:
+    cargo check --all-targets
+
+# The program as users build it
+build:
+    cargo build --release
+
+# The piped `tools/list` of the built program
+smoke: build
+    tests/smoke target/release/supervisor
+
+# Archive with checksum, completions and manual page, and the npm packages: `just dist`, or `just dist linux-arm64`
+dist platform="linux-x64": build
+    npm/dist target/release/supervisor {{platform}}
+    npm/pack target/release/supervisor {{platform}} target/dist
+
 # What CI runs, in that order: format, clippy with warnings denied, tests
 check:
     cargo fmt --check

@@ -6,6 +6,7 @@ mod table;
 
 use std::ffi::OsString;
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -34,8 +35,8 @@ impl House {
         fs::write(dir.path().join("outside/victim"), "kept").unwrap();
         fs::write(dir.path().join("home/.ssh/id"), "canary-in-a-file").unwrap();
         fs::write(dir.path().join("home/.profile"), "kept").unwrap();
-        let mut stranger = Command::new("sleep");
-        stranger.arg("600").env("SECRET_OF_STRANGER", "canary-in-an-environment").stdin(Stdio::null());
+        let mut stranger = Command::new("cat");
+        stranger.env("SECRET_OF_STRANGER", "canary-in-an-environment").stdin(Stdio::piped()).stdout(Stdio::piped());
         let rules = SandboxRules {
             mode,
             hide: vec![dir.path().join("home/.ssh")],
@@ -83,8 +84,11 @@ impl House {
         (spec, locks)
     }
 
+    /// Asked, not looked at: a process that was sent a kill may still be in the table, but it never answers again.
     pub(crate) fn stranger_is_alive(&mut self) -> bool {
-        self.stranger.try_wait().unwrap().is_none()
+        let asked = self.stranger.stdin.as_mut().expect("piped").write_all(b"?");
+        let mut answer = [0];
+        asked.is_ok() && self.stranger.stdout.as_mut().expect("piped").read_exact(&mut answer).is_ok()
     }
 
     fn text(&self, place: &str) -> String {

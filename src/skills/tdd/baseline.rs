@@ -166,20 +166,21 @@ impl Ground {
         Recheck { suite, bench, accepted: accepted.clone(), failing }
     }
 
-    /// What an outcome of the files as they are now would be remembered by.
-    pub(super) fn key_now(&self, site: &mut Site) -> Result<OutcomeKey, SiteError> {
+    /// What an outcome of the files as they are now would be remembered by. `None` if the tests wrote something that does
+    /// not stay with the change: the next run writes it again, and what a run writes is known only from running it.
+    pub(super) fn key_now(&self, site: &mut Site) -> Result<Option<OutcomeKey>, SiteError> {
         let mut files = self.digests_before.clone();
         let now = site.changes()?;
-        // What the tests wrote in place stays with the change, and is there when the project is looked at again.
-        let stays = site.is_in_place();
-        let written = now.by_products.into_iter().map(|b| b.path).filter(|_| stays);
-        for path in now.changes.into_iter().map(|c| c.path).chain(written) {
+        if !site.is_in_place() && !now.by_products.is_empty() {
+            return Ok(None);
+        }
+        for path in now.changes.into_iter().map(|c| c.path).chain(now.by_products.into_iter().map(|b| b.path)) {
             match fs::read(self.files.join(&path)) {
                 Ok(bytes) => drop(files.insert(path, *blake3::hash(&bytes).as_bytes())),
                 Err(_) => drop(files.remove(&path)),
             }
         }
-        Ok(files_key(&files, &self.suite, &self.bench.env))
+        Ok(Some(files_key(&files, &self.suite, &self.bench.env)))
     }
 
     /// Is this a manifest or lock file that the caller lets grow?

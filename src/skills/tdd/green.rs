@@ -167,7 +167,7 @@ impl Green {
         }
         let proof = self.proof(ground, gates, &run)?;
         gates.pass("tests", run.sentence());
-        if let Ok(key) = ground.key_now(work.site) {
+        if let Ok(Some(key)) = ground.key_now(work.site) {
             self.pending.put_outcome(key, &run);
         }
         product::check(ground, work, gates, &seen, &texts, &run).await?;

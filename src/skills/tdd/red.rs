@@ -89,7 +89,7 @@ impl Red {
         gates.pass("red", run.sentence());
         let certificate = falsified::certify(ground, work, gates, &seen, &test.path, &run).await?;
         self.note(ground, &seen, &texts);
-        if let Ok(key) = ground.key_now(work.site) {
+        if let Ok(Some(key)) = ground.key_now(work.site) {
             self.pending.put_outcome(key, &run);
         }
         let file = ground.root.join(&test.path).display().to_string();

@@ -42,7 +42,7 @@ pub use dependencies::{DependencyFile, ManifestChange, ManifestFormat, dependenc
 pub use detect::{DetectRequest, detect};
 pub use flags::{Flag, Flags};
 pub use lab::TestLab;
-pub use memo::{Memo, OutcomeKey};
+pub use memo::{KnownOutcome, Memo, OutcomeKey};
 pub use network::run_first;
 pub use outcome::{Outcome, State, TestName, TestRun, Tests, counted_once};
 pub use proof::{Check, Proof, Refusal};

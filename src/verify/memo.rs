@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use super::baseline::{Baseline, Origin};
@@ -32,10 +33,18 @@ impl OutcomeKey {
     }
 }
 
+/// An outcome, and the files that its run wrote and that were not there when the key was made, by the digest of
+/// their bytes; of a directory all zeros.
+#[derive(Debug, Clone)]
+pub struct KnownOutcome {
+    pub run: TestRun,
+    pub by_products: BTreeMap<PathBuf, [u8; 32]>,
+}
+
 /// A small memory of outcomes, oldest forgotten first.
 #[derive(Debug, Default)]
 pub struct Memo {
-    known: Mutex<VecDeque<(OutcomeKey, TestRun)>>,
+    known: Mutex<VecDeque<(OutcomeKey, KnownOutcome)>>,
 }
 
 /// Projects worked on in one process are few, and each run holds up to 64 KiB of output.
@@ -43,7 +52,8 @@ const KEPT: usize = 32;
 
 impl Memo {
     /// Keeps an outcome that is a fact about the files: one that speaks about the code, or that it does not build.
-    pub fn keep(&self, key: OutcomeKey, run: &TestRun) {
+    pub fn keep(&self, key: OutcomeKey, outcome: KnownOutcome) {
+        let run = &outcome.run;
         let is_fact =
             Baseline::of(run.clone(), Origin::Ran).is_ok() || matches!(run.outcome, Outcome::DidNotBuild { .. });
         if !is_fact {
@@ -51,19 +61,19 @@ impl Memo {
         }
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|(k, _)| *k != key);
-        known.push_back((key, run.clone()));
+        known.push_back((key, outcome));
         while known.len() > KEPT {
             known.pop_front();
         }
     }
 
     /// The outcome of such files, which says where it comes from.
-    pub fn known(&self, key: &OutcomeKey) -> Option<TestRun> {
+    pub fn known(&self, key: &OutcomeKey) -> Option<KnownOutcome> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let (_, run) = known.iter().find(|(k, _)| k == key)?;
-        let mut run = run.clone();
-        run.notes.push(String::from("not run again: known from a run of the same files, command and environment"));
-        Some(run)
+        let mut outcome = known.iter().find(|(k, _)| k == key)?.1.clone();
+        let note = "not run again: known from a run of the same files, command and environment";
+        outcome.run.notes.push(String::from(note));
+        Some(outcome)
     }
 }
 
@@ -72,6 +82,10 @@ mod tests {
     use super::super::baseline::tests::run;
     use super::super::detect::detect;
     use super::*;
+
+    fn outcome(run: TestRun) -> KnownOutcome {
+        KnownOutcome { run, by_products: BTreeMap::new() }
+    }
 
     #[test]
     fn another_file_command_or_environment_is_another_outcome() {
@@ -86,9 +100,9 @@ mod tests {
 
         let memo = Memo::default();
         assert!(memo.known(&key).is_none());
-        memo.keep(key.clone(), &run("+a"));
+        memo.keep(key.clone(), outcome(run("+a")));
         let known = memo.known(&key).expect("kept");
-        assert!(known.notes()[0].contains("not run again"));
+        assert!(known.run.notes()[0].contains("not run again"));
     }
 
     #[test]
@@ -99,10 +113,10 @@ mod tests {
         let key = |n: u8| OutcomeKey::new(&[n], &suite, &BTreeMap::new());
         let mut killed = run("+a");
         killed.outcome = Outcome::Killed { signal: 9 };
-        memo.keep(key(0), &killed);
+        memo.keep(key(0), outcome(killed));
         assert!(memo.known(&key(0)).is_none());
         for n in 1..=40 {
-            memo.keep(key(n), &run("+a"));
+            memo.keep(key(n), outcome(run("+a")));
         }
         assert!(memo.known(&key(1)).is_none() && memo.known(&key(40)).is_some());
     }

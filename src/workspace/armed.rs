@@ -201,6 +201,12 @@ impl Armed {
         Ok(found.iter().map(|d| as_path(&d.path).to_owned()).collect())
     }
 
+    /// The project's own tests are known to write these: by-product as soon as they are there.
+    pub fn expect_by_products<'a>(&mut self, paths: impl Iterator<Item = &'a PathBuf>) {
+        let names = paths.map(|path| path.as_os_str().as_encoded_bytes().to_vec());
+        self.state_mut().lease.by_products.extend(names);
+    }
+
     /// For whoever stands by while no program runs: what it holds keeps the project locked, and its ticket undoes what is
     /// open here. Nothing is exposed by it, since it runs nothing.
     pub fn stand_by(&self) -> io::Result<Guard> {

@@ -411,13 +411,13 @@ fn honest_words_are_taken_and_a_key_in_the_requirements_goes_nowhere() {
 }
 
 #[test]
-fn an_agent_that_writes_the_document_itself_is_undone() {
+fn without_walls_an_agent_that_writes_the_document_itself_is_undone() {
     let agent = tempfile::tempdir().unwrap();
     fs::write(agent.path().join("out"), run(&result(|r| r["structured_output"] = good()))).unwrap();
     let settings = |dir: &TempDir| {
         format!(
             "[backends.agent]\nkind = \"claude-cli\"\ntier = \"subagent\"\nprogram = \"{}\"\nmodels = [\"agent\"]\n\
-             [models.agent]\nid = \"claude-x\"\n",
+             [models.agent]\nid = \"claude-x\"\n[sandbox]\nmode = \"off\"\n",
             dir.path().join("claude").display()
         )
     };

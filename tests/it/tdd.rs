@@ -263,17 +263,20 @@ fn a_dry_run_shows_the_plan_and_asks_nobody() {
 
 #[test]
 fn a_cancel_in_the_middle_leaves_the_project_as_it_was() {
-    let mut bench = red_demo(&["small"]);
-    bench.line(&json!({"model": "small", "failure": "hang"}));
-    let before = bench.tree();
-    let arguments = json!({"project_root": bench.root(), "test_path": "tests/add.rs", "session_id": "stopped"});
-    bench.session().call(7, "tdd_green", arguments);
-    until("the question", || !bench.asked_of("small").is_empty());
-    assert_ne!(bench.tree(), before, "the lock file of the first run is there");
-    bench.session().cancel(7);
-    let log = bench.state.path().join("state/sessions/stopped.jsonl");
-    until("the entry", || std::fs::read_to_string(&log).is_ok_and(|text| text.contains("cancelled")));
-    assert_eq!(bench.tree(), before);
+    for in_place in [true, false] {
+        let strategy = if in_place { "[workspace]\nstrategy = \"in-place\"\n" } else { "" };
+        let mut bench = red_demo(&["small"]).settings(strategy);
+        bench.line(&json!({"model": "small", "failure": "hang"}));
+        let before = bench.tree();
+        let arguments = json!({"project_root": bench.root(), "test_path": "tests/add.rs", "session_id": "stopped"});
+        bench.session().call(7, "tdd_green", arguments);
+        until("the question", || !bench.asked_of("small").is_empty());
+        assert!(!in_place || bench.tree() != before, "the lock file of the first run is there");
+        bench.session().cancel(7);
+        let log = bench.state.path().join("state/sessions/stopped.jsonl");
+        until("the entry", || std::fs::read_to_string(&log).is_ok_and(|text| text.contains("cancelled")));
+        assert_eq!(bench.tree(), before);
+    }
 }
 
 #[test]

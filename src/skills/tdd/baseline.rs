@@ -17,7 +17,7 @@ use crate::languages::Language;
 use crate::skills::common::inside;
 use crate::verify::sealed::role;
 use crate::verify::{
-    self, Bench, DetectRequest, Origin, Outcome, OutcomeKey, Recheck, Suite, TestName, TestRun, dependency_file,
+    self, Bench, DetectRequest, KnownOutcome, Origin, Outcome, OutcomeKey, Recheck, Suite, TestName, TestRun, dependency_file,
 };
 use crate::words;
 
@@ -39,7 +39,7 @@ pub(super) struct Ground {
     pub(super) origin: Origin,
     pub(super) by_products: Vec<PathBuf>,
     /// By-products that are sealed, such as a lock file, with what the tests wrote into them.
-    pub(super) lock_files: BTreeMap<PathBuf, blake3::Hash>,
+    pub(super) lock_files: BTreeMap<PathBuf, [u8; 32]>,
     /// Not protected and there after the first run.
     pub(super) unprotected: BTreeSet<PathBuf>,
     /// When the first run was over.
@@ -95,31 +95,33 @@ impl Ground {
         // An accepted call knows what its own last run showed, of the files as it left them.
         let left = files_key(&digests_before, &suite, &bench.env);
         let known = memory.outcomes.known(&key).or_else(|| memory.outcomes.known(&left));
-        let (run, origin, by_products) = if let Some(known) = known {
+        let files = call.site.files_root();
+        let (run, origin, written) = if let Some(KnownOutcome { run, by_products }) = known {
             call.doing(format!("`{}` was run on the very same files before", suite.command()));
-            (known, Origin::Known, Vec::new())
+            call.site.armed().map_err(RefusedCall::error)?.expect_by_products(by_products.keys());
+            (run, Origin::Known, by_products)
         } else {
             call.doing(format!("running `{}` before anything is changed", suite.command()));
             let mut guarded = Bench { guard: call.site.guard().map_err(RefusedCall::error)?, ..bench.clone() };
             let run = verify::run_first(&suite, &mut guarded, call.stop).await;
             bench.walls.network = guarded.walls.network;
             drop(guarded);
-            let by_products = call.site.armed().and_then(|a| Ok(a.mark_by_products()?)).map_err(RefusedCall::error)?;
-            // What a run writes is known only from running it.
-            if by_products.is_empty() && bench.walls.network.is_none() {
-                memory.outcomes.keep(key, &run);
+            let marked = call.site.armed().and_then(|a| Ok(a.mark_by_products()?)).map_err(RefusedCall::error)?;
+            let by_products = with_digests(&files, marked);
+            // In place they stay, and the files of the next call are others.
+            let is_the_same_again = by_products.is_empty() || !call.site.is_in_place();
+            if is_the_same_again && bench.walls.network.is_none() {
+                let by_products = by_products.clone();
+                memory.outcomes.keep(key, KnownOutcome { run: run.clone(), by_products });
             }
             (run, Origin::Ran, by_products)
         };
         call.noted(format!("before: {} ({:.1} s)", run.sentence(), run.took().as_secs_f64()));
         says_something(&run)?;
         let ecosystem = suite.ecosystem();
-        let files = call.site.files_root();
-        let lock_files = by_products
-            .iter()
-            .filter(|path| role(ecosystem, path).is_sealed())
-            .filter_map(|path| Some((path.clone(), blake3::hash(&fs::read(files.join(path)).ok()?))))
-            .collect();
+        let lock_files =
+            written.iter().filter(|(path, _)| role(ecosystem, path).is_sealed()).map(|(p, h)| (p.clone(), *h)).collect();
+        let by_products = written.into_keys().collect();
         let since = SystemTime::now();
         let changes = call.site.changes().map_err(RefusedCall::error)?;
         let unprotected = changes.unprotected.into_iter().map(|u| u.path).collect();
@@ -166,21 +168,20 @@ impl Ground {
         Recheck { suite, bench, accepted: accepted.clone(), failing }
     }
 
-    /// What an outcome of the files as they are now would be remembered by. `None` if the tests wrote something that does
-    /// not stay with the change: the next run writes it again, and what a run writes is known only from running it.
-    pub(super) fn key_now(&self, site: &mut Site) -> Result<Option<OutcomeKey>, SiteError> {
-        let mut files = self.digests_before.clone();
+    /// What this outcome of the files as they are now is remembered by, and as. What the tests wrote in place stays with
+    /// the change, and is there when the project is looked at again; in a private view it does not, so it is remembered.
+    pub(super) fn to_remember(&self, site: &mut Site, run: &TestRun) -> Result<(OutcomeKey, KnownOutcome), SiteError> {
         let now = site.changes()?;
-        if !site.is_in_place() && !now.by_products.is_empty() {
-            return Ok(None);
-        }
-        for path in now.changes.into_iter().map(|c| c.path).chain(now.by_products.into_iter().map(|b| b.path)) {
-            match fs::read(self.files.join(&path)) {
-                Ok(bytes) => drop(files.insert(path, *blake3::hash(&bytes).as_bytes())),
-                Err(_) => drop(files.remove(&path)),
+        let mut files = self.digests_before.clone();
+        let mut by_products = with_digests(&self.files, now.by_products.into_iter().map(|b| b.path).collect());
+        let stays = if site.is_in_place() { std::mem::take(&mut by_products) } else { BTreeMap::new() };
+        for path in now.changes.into_iter().map(|c| c.path).chain(stays.into_keys()) {
+            match digest_of(&self.files.join(&path)) {
+                Some(digest) => drop(files.insert(path, digest)),
+                None => drop(files.remove(&path)),
             }
         }
-        Ok(Some(files_key(&files, &self.suite, &self.bench.env)))
+        Ok((files_key(&files, &self.suite, &self.bench.env), KnownOutcome { run: run.clone(), by_products }))
     }
 
     /// Is this a manifest or lock file that the caller lets grow?
@@ -203,6 +204,18 @@ impl Ground {
         let whole = self.root.join(path);
         whole.strip_prefix(self.suite.root()).map_or_else(|_| path.to_owned(), Path::to_owned)
     }
+}
+
+/// The digest of a file's bytes; `None` if it is no file that can be read.
+fn digest_of(path: &Path) -> Option<[u8; 32]> {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update_reader(fs::File::open(path).ok()?).ok()?;
+    Some(*hasher.finalize().as_bytes())
+}
+
+/// By-products are remembered with their digests; directories have none.
+fn with_digests(root: &Path, paths: Vec<PathBuf>) -> BTreeMap<PathBuf, [u8; 32]> {
+    paths.into_iter().map(|path| (path.clone(), digest_of(&root.join(path)).unwrap_or_default())).collect()
 }
 
 /// Runs that say nothing about the code end the call: no model can fix them.

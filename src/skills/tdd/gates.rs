@@ -237,7 +237,7 @@ fn foul(ground: &Ground, root: &Path, now: &ChangeSet, edits: Edits) -> Vec<Stri
     }
     for (path, was) in ground.lock_files.iter().filter(|(path, _)| !ground.may_grow(path)) {
         // Gone is what a restore between two tiers leaves; the tests write it again.
-        if content(root, path).is_some_and(|now| now != *was) {
+        if content(root, path).is_some_and(|now| now.as_bytes() != was) {
             foul.push(format!("{} (changed since the tests wrote it)", named(path)));
         }
     }

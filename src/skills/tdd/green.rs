@@ -167,8 +167,8 @@ impl Green {
         }
         let proof = self.proof(ground, gates, &run)?;
         gates.pass("tests", run.sentence());
-        if let Ok(Some(key)) = ground.key_now(work.site) {
-            self.pending.put_outcome(key, &run);
+        if let Ok((key, outcome)) = ground.to_remember(work.site, &run) {
+            self.pending.put_outcome(key, outcome);
         }
         product::check(ground, work, gates, &seen, &texts, &run).await?;
         let targets = if self.targets.is_empty() { self.test.named_in(ground, &run) } else { self.targets.clone() };

@@ -9,12 +9,12 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::languages::Language;
 use crate::verify::sealed::role;
-use crate::verify::{Baseline, Memo, OutcomeKey, Suite, TestRun};
+use crate::verify::{Baseline, KnownOutcome, Memo, OutcomeKey, Suite};
 
 /// Inventories by project and command.
 #[derive(Debug, Default)]
 pub struct Memory {
-    /// Outcomes of runs that wrote nothing, for calls that find the very same project again.
+    /// Outcomes of runs, for calls that find the very same project again.
     pub(super) outcomes: Memo,
     known: Mutex<HashMap<Key, Known>>,
     /// What a red was asked for, by the test file it wrote.
@@ -71,7 +71,7 @@ impl Memory {
 #[derive(Debug, Default)]
 pub(super) struct Pending {
     inventory: Mutex<Option<(Key, Known)>>,
-    outcome: Mutex<Option<(OutcomeKey, TestRun)>>,
+    outcome: Mutex<Option<(OutcomeKey, KnownOutcome)>>,
 }
 
 impl Pending {
@@ -81,13 +81,13 @@ impl Pending {
     }
 
     /// The last run of the call, and the files it was about.
-    pub(super) fn put_outcome(&self, key: OutcomeKey, run: &TestRun) {
-        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some((key, run.clone()));
+    pub(super) fn put_outcome(&self, key: OutcomeKey, outcome: KnownOutcome) {
+        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some((key, outcome));
     }
 
     pub(super) fn settle(&self, memory: &Memory) {
-        if let Some((key, run)) = self.outcome.lock().unwrap_or_else(PoisonError::into_inner).take() {
-            memory.outcomes.keep(key, &run);
+        if let Some((key, outcome)) = self.outcome.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            memory.outcomes.keep(key, outcome);
         }
         if let Some((key, one)) = self.inventory.lock().unwrap_or_else(PoisonError::into_inner).take() {
             memory.keep(key, one);

@@ -89,8 +89,8 @@ impl Red {
         gates.pass("red", run.sentence());
         let certificate = falsified::certify(ground, work, gates, &seen, &test.path, &run).await?;
         self.note(ground, &seen, &texts);
-        if let Ok(Some(key)) = ground.key_now(work.site) {
-            self.pending.put_outcome(key, &run);
+        if let Ok((key, outcome)) = ground.to_remember(work.site, &run) {
+            self.pending.put_outcome(key, outcome);
         }
         let file = ground.root.join(&test.path).display().to_string();
         let because = match run.outcome() {

@@ -119,8 +119,10 @@ impl Layer {
             let _ = self.remove_all();
             return;
         }
-        // The kernel's own directory is of no use without a view, and whoever removes the state could not read it.
-        let _ = remove(&self.dir, b"work");
+        // The kernel's own directory is of no use without a view, and it could not be removed with the state: its mode is 0.
+        if let Err(error) = remove(&self.dir, b"work") {
+            tracing::warn!("`{}` could not be removed: {error}", self.work().display());
+        }
         let all: Vec<Vec<u8>> = all.into_iter().collect();
         let written = std::fs::write(self.built_from_path(), all.join(&0));
         if written.and_then(|()| self.close()).is_err() {

@@ -218,7 +218,7 @@ fn java(root: &Path, triple: &str) {
     maven_project(root);
     // In Maven's own process, where exits and forged reports weigh more; the distribution's Surefire also waits ten
     // seconds for each process that has ended.
-    file(root, ".mvn/maven.config", "-DforkCount=0\n-s\n/etc/maven/settings-debian.xml\n");
+    file(root, ".mvn/maven.config", "-DforkCount=0\n-o\n-Dmaven.repo.local=/usr/share/maven-repo\n");
     file(
         root,
         "src/main/java/demo/Calc.java",

@@ -48,7 +48,7 @@ pub(crate) fn maven_project(root: &Path) {
          <argLine>-XX:TieredStopAtLevel=1 -XX:+UseSerialGC</argLine>\n  </properties>\n  <dependencies>\n    <dependency>\n      <groupId>junit</groupId>\n      <artifactId>junit</artifactId>\n      \
          <version>4.x</version>\n      <scope>test</scope>\n    </dependency>\n  </dependencies>\n</project>\n",
     );
-    file(root, ".mvn/maven.config", "-s\n/etc/maven/settings-debian.xml\n");
+    file(root, ".mvn/maven.config", "-o\n-Dmaven.repo.local=/usr/share/maven-repo\n");
     // Programs that live for a second need no good compiler.
     file(root, ".mvn/jvm.config", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC\n");
 }

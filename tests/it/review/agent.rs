@@ -4,6 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
+use supervisor::process::SandboxLevel;
 use tempfile::TempDir;
 
 use super::bench::{both, clean, good, shop};
@@ -27,13 +28,21 @@ impl Agent {
         Self { dir, program }
     }
 
+    /// Behind walls it writes to its own directory and nowhere else.
     fn bench(&self, tiers: &[&str]) -> Bench {
-        let more = format!(
+        shop(tiers).settings(&format!("{}[sandbox]\nwrite = [\"{}\"]\n", self.backend(), self.dir.path().display()))
+    }
+
+    fn bench_without_walls(&self, tiers: &[&str]) -> Bench {
+        shop(tiers).settings(&format!("{}[sandbox]\nmode = \"off\"\n", self.backend()))
+    }
+
+    fn backend(&self) -> String {
+        format!(
             "[backends.agent]\nkind = \"claude-cli\"\ntier = \"subagent\"\nprogram = \"{}\"\nmodels = [\"agent\"]\n\
              [models.agent]\nid = \"claude-x\"\n",
             self.program.display()
-        );
-        shop(tiers).settings(&more)
+        )
     }
 }
 
@@ -48,16 +57,34 @@ fn an_agent_reviews_with_reading_tools_alone() {
     assert!(arguments.contains("--tools Read,Glob,Grep --permission-mode default"), "{arguments}");
 }
 
-#[test]
-fn an_agent_that_touches_the_project_is_refused_and_the_next_is_not_blamed() {
-    for (touch, path) in [
-        ("echo fixed >> src/util.py", "src/util.py"),
-        ("echo x > notes.md", "notes.md"),
-        ("rm src/util.py", "src/util.py"),
-        ("chmod 600 src/shop.py", "src/shop.py"),
-    ] {
+const TOUCHES: [(&str, &str); 4] = [
+    ("echo fixed >> src/util.py", "src/util.py"),
+    ("echo x > notes.md", "notes.md"),
+    ("rm src/util.py", "src/util.py"),
+    ("chmod 600 src/shop.py", "src/shop.py"),
+];
+
+#[tokio::test]
+async fn behind_walls_an_agent_cannot_touch_the_project_it_reviews() {
+    if crate::walls::level().await != SandboxLevel::Namespaces {
+        return;
+    }
+    for (touch, _) in TOUCHES {
         let agent = Agent::does(&good(), &format!("{touch}; cat \"$here/out\""));
-        let mut bench = agent.bench(&["agent", "small"]).answers("small", &clean(&["src/shop.py", "src/util.py"]));
+        let mut bench = agent.bench(&["agent"]);
+        let before = bench.tree();
+        let review = bench.call("review", both());
+        assert_eq!(trail(&review), "agent accepted", "{touch}: {review:#}");
+        assert_eq!(gate(&review, "untouched")["pass"], true, "{touch}: {review:#}");
+        assert_eq!(bench.tree(), before, "{touch}");
+    }
+}
+
+#[test]
+fn without_walls_an_agent_that_touches_the_project_is_refused_and_the_next_is_not_blamed() {
+    for (touch, path) in TOUCHES {
+        let agent = Agent::does(&good(), &format!("{touch}; cat \"$here/out\""));
+        let mut bench = agent.bench_without_walls(&["agent", "small"]).answers("small", &clean(&["src/shop.py", "src/util.py"]));
         let review = bench.call("review", both());
         assert_eq!(trail(&review), "agent tampered | small accepted", "{touch}: {review:#}");
         let feedback = text(&review["attempts"][0], "feedback");
@@ -68,9 +95,9 @@ fn an_agent_that_touches_the_project_is_refused_and_the_next_is_not_blamed() {
 }
 
 #[test]
-fn an_agent_that_fails_after_touching_the_project_is_told_on() {
+fn without_walls_an_agent_that_fails_after_touching_the_project_is_told_on() {
     let agent = Agent::does(&good(), "echo x > left.txt; exit 1");
-    let mut bench = agent.bench(&["agent"]);
+    let mut bench = agent.bench_without_walls(&["agent"]);
     let review = bench.call("review", both());
     assert_eq!((&review["status"], trail(&review).as_str()), (&json!("error"), "agent infra"), "{review:#}");
     let feedback = text(&review["attempts"][0], "feedback");

@@ -153,7 +153,7 @@ pub(super) static JAVA: Cycle = Cycle {
             "pom.xml",
             "<project xmlns=\"http://maven.apache.org/POM/4.0.0\">\n  <modelVersion>4.0.0</modelVersion>\n  <groupId>demo</groupId>\n  <artifactId>demo</artifactId>\n  <version>1</version>\n  <properties>\n    <maven.compiler.source>17</maven.compiler.source>\n    <maven.compiler.target>17</maven.compiler.target>\n    <project.build.sourceEncoding>UTF-8</project.build.sourceEncoding>\n  </properties>\n  <dependencies>\n    <dependency>\n      <groupId>junit</groupId>\n      <artifactId>junit</artifactId>\n      <version>4.x</version>\n      <scope>test</scope>\n    </dependency>\n  </dependencies>\n</project>\n",
         ),
-        (".mvn/maven.config", "-DforkCount=0\n-s\n/etc/maven/settings-debian.xml\n"),
+        (".mvn/maven.config", "-DforkCount=0\n-o\n-Dmaven.repo.local=/usr/share/maven-repo\n"),
         (
             "src/main/java/demo/Calc.java",
             "package demo;\n\npublic class Calc {\n    public static int add(int a, int b) {\n        return a + b;\n    }\n}\n",

@@ -74,7 +74,11 @@ impl PrivateProject {
         let layer = Layer::kept(place.join("tests"), inner.layout.tree.path()).map_err(failed)?;
         let view = match View::mount(launcher, &layer.over(inner.layout.tree.path())) {
             Ok(view) => view,
-            Err(why) => return Err(NotPrivate::NoView(lease, why)),
+            Err(why) => {
+                // The kernel leaves a directory of mode 0 behind also when it refuses.
+                layer.remove();
+                return Err(NotPrivate::NoView(lease, why));
+            }
         };
         moved::renew(&view.path(), &layer.built_from());
         // Nothing that is open there has to be undone: the views of a killed call are gone with it.
@@ -132,7 +136,13 @@ impl PrivateProject {
         self.drop_worker();
         let place = self.armed.state().inner().project.join("worker");
         let layer = Layer::fresh(place)?;
-        let view = View::mount(&self.launcher, &layer.over(self.real.workspace.root())).map_err(io::Error::other)?;
+        let view = match View::mount(&self.launcher, &layer.over(self.real.workspace.root())) {
+            Ok(view) => view,
+            Err(why) => {
+                layer.remove();
+                return Err(io::Error::other(why));
+            }
+        };
         let guard = self.guard_in(self.armed.stand_by()?, view.holder());
         self.worker = Some(WorkerView { view, layer });
         Ok(guard)

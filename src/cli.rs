@@ -59,9 +59,9 @@ enum Command {
     Doctor(doctor::Arguments),
     /// Show the chain and limits in effect, and where each value comes from
     Explain(explain::Explain),
-    Call(call::Call),
+    Call(call::CallCommand),
     Verify(verify::Verify),
-    Check(check::Check),
+    Check(check::CheckCommand),
     Recover(recover::Recover),
     Stats(stats::StatsCommand),
     Completions(pages::Completions),

@@ -49,9 +49,9 @@ use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-pub use armed::{Armed, Restored};
-pub use changes::{ByProduct, Change, ChangeKind, ChangeSet, Thing, Unprotected};
-pub use edit::{Applied, Edit, EditError};
+pub use armed::{ArmedSnapshot, RestoreReport};
+pub use changes::{ByProduct, Change, ChangeKind, ChangeSet, Thing, UnprotectedPath};
+pub use edit::{AppliedEdits, Edit, EditError};
 pub use fault::Point;
 pub(crate) use fault::end_at;
 pub use folder::{ConfinedFolder, FolderEntry, FolderError, FolderLock};

@@ -144,7 +144,7 @@ impl Usage {
 
 /// What a backend is doing, for progress. Reads after a colon.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum AskStep {
     /// Too many agents are running already.
     Queued,
     Asked,
@@ -163,7 +163,7 @@ pub enum Step {
     Thinking,
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for AskStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Queued => f.write_str("waiting for a free worker"),

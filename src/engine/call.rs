@@ -26,7 +26,7 @@ use super::top_tier;
 use super::walk::{WalkContext, walk_chain};
 use crate::backend::Env;
 use crate::process::Launcher;
-use crate::routing::{CallOverrides, Loaded, Recall, Route, WorkspaceSettings};
+use crate::routing::{CallOverrides, LoadedRouting, Recall, Route, WorkspaceSettings};
 use crate::state::StateDir;
 use crate::workspace::{
     ArmError, Caps, EditError, Lease, LockError, Mode, OpenError, Scope, UndoRecord, UndoReport, Workspace,
@@ -108,7 +108,7 @@ impl CallRequest {
 /// What the process around a call gives it.
 #[derive(Debug, Clone)]
 pub struct Surroundings {
-    pub settings: Loaded,
+    pub settings: LoadedRouting,
     pub means: Arc<Means>,
     pub state: StateDir,
     pub launcher: Launcher,

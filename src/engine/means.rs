@@ -183,20 +183,20 @@ pub struct SessionBudgets {
 }
 
 impl SessionBudgets {
-    pub fn new(limits: routing::Budget) -> Self {
+    pub fn new(limits: routing::BudgetSettings) -> Self {
         Self { limits: limits.into(), sessions: Mutex::default() }
     }
 
     /// A call's own budget inside its session's.
-    pub fn call(&self, session: &str, limits: routing::Budget) -> Budget {
+    pub fn call(&self, session: &str, limits: routing::BudgetSettings) -> Budget {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let session = sessions.entry(session.to_owned()).or_insert_with(|| Budget::new(self.limits));
         session.part(limits.into())
     }
 }
 
-impl From<routing::Budget> for Amounts {
-    fn from(limits: routing::Budget) -> Self {
+impl From<routing::BudgetSettings> for Amounts {
+    fn from(limits: routing::BudgetSettings) -> Self {
         Self { usd: limits.usd, tokens: limits.tokens, time: limits.time }
     }
 }

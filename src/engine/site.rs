@@ -10,8 +10,8 @@ use crate::routing::ViewStrategy;
 use crate::verify::Recheck;
 use crate::words;
 use crate::workspace::{
-    Applied, ArmError, Armed, ChangeSet, CommitError, Drift, Edit, EditError, Glance, Lease, NotPrivate,
-    PrivateProject, RestoreError, Restored, Scope, Workspace,
+    AppliedEdits, ArmError, ArmedSnapshot, ChangeSet, CommitError, Drift, Edit, EditError, Glance, Lease, NotPrivate,
+    PrivateProject, RestoreError, RestoreReport, Scope, Workspace,
 };
 
 /// The place of one call. Whatever is not accepted is undone when it is dropped.
@@ -38,7 +38,7 @@ enum Ground {
     Held(Option<Lease>),
     /// The same, with a look at every name from before: what is touched meanwhile is seen, and stays.
     Watched(Box<(Lease, Glance)>),
-    Armed(Box<Armed>),
+    Armed(Box<ArmedSnapshot>),
     /// Nothing reaches the project before it is accepted.
     Private(Box<PrivateProject>),
     /// Between two states; seen only after a failed restore, when the project stays closed to further work.
@@ -149,7 +149,7 @@ impl Site {
     }
 
     /// The snapshot behind this site, where there is one.
-    pub fn armed(&mut self) -> Result<&mut Armed, SiteError> {
+    pub fn armed(&mut self) -> Result<&mut ArmedSnapshot, SiteError> {
         match &mut self.ground {
             Ground::Armed(armed) => Ok(armed),
             Ground::Private(private) => Ok(private.armed_mut()),
@@ -204,7 +204,7 @@ impl Site {
         &mut self,
         edits: &[Edit],
         may_touch: &dyn Fn(&Path) -> Result<(), String>,
-    ) -> Result<Applied, SiteError> {
+    ) -> Result<AppliedEdits, SiteError> {
         Ok(self.armed()?.apply(edits, may_touch)?)
     }
 
@@ -266,7 +266,7 @@ impl Site {
     }
 
     /// Brings everything in `scope` back and arms anew for the next tier.
-    pub async fn reject(&mut self, scope: Scope) -> Result<Restored, SiteError> {
+    pub async fn reject(&mut self, scope: Scope) -> Result<RestoreReport, SiteError> {
         let armed = match std::mem::replace(&mut self.ground, Ground::Lost) {
             Ground::Armed(armed) => armed,
             Ground::Private(private) => {
@@ -279,11 +279,11 @@ impl Site {
                 let workspace = watched.0.workspace().clone();
                 watched.1 = blocking(move || workspace.glance()).await?;
                 self.ground = Ground::Watched(watched);
-                return Ok(Restored::default());
+                return Ok(RestoreReport::default());
             }
             other => {
                 self.ground = other;
-                return Ok(Restored::default());
+                return Ok(RestoreReport::default());
             }
         };
         let scope = wider(scope, armed.scope());
@@ -403,7 +403,7 @@ impl Site {
     }
 
     /// The last word about a call that changes nothing: all is brought back and the project let go.
-    pub async fn leave(mut self, scope: Scope) -> Result<Restored, SiteError> {
+    pub async fn leave(mut self, scope: Scope) -> Result<RestoreReport, SiteError> {
         match std::mem::replace(&mut self.ground, Ground::Lost) {
             Ground::Armed(armed) => {
                 let scope = wider(scope, armed.scope());
@@ -414,9 +414,9 @@ impl Site {
             Ground::Private(private) => {
                 let lease = blocking(move || private.leave()).await;
                 self.let_go(lease).await;
-                Ok(Restored::default())
+                Ok(RestoreReport::default())
             }
-            Ground::Words | Ground::Held(_) | Ground::Watched(_) | Ground::Lost => Ok(Restored::default()),
+            Ground::Words | Ground::Held(_) | Ground::Watched(_) | Ground::Lost => Ok(RestoreReport::default()),
         }
     }
 

@@ -20,7 +20,7 @@ use super::work::{AcceptedWork, RefusedWork};
 use crate::backend::Edits;
 use crate::routing::{Route, Tier};
 use crate::words;
-use crate::workspace::{Restored, Scope};
+use crate::workspace::{RestoreReport, Scope};
 
 /// What every step of a walk works with.
 #[derive(Clone, Copy)]
@@ -102,7 +102,7 @@ pub(super) struct MetWork {
 }
 
 impl MetWork {
-    fn note(&mut self, restored: &Restored) {
+    fn note(&mut self, restored: &RestoreReport) {
         self.others.extend(restored.others.iter().map(|change| change.path.clone()));
         self.undone.extend(restored.overwritten.iter().cloned());
         self.kept_in.extend(restored.kept_in.clone());

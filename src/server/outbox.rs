@@ -153,18 +153,18 @@ impl Outbox {
 }
 
 /// Where the bytes go, and how one learns early that nobody will read them.
-pub trait Output: AsyncWrite + Unpin + Send + 'static {
+pub trait OutboxSink: AsyncWrite + Unpin + Send + 'static {
     /// Resolves when the reader is gone; may wait for ever where that cannot be known.
     fn closed(&mut self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }
 }
 
-impl Output for tokio::io::DuplexStream {}
-impl Output for tokio::io::Stdout {}
+impl OutboxSink for tokio::io::DuplexStream {}
+impl OutboxSink for tokio::io::Stdout {}
 
 /// Writes what is queued until the outbox is finished or the reader is gone.
-pub(super) async fn write_all(outbox: Arc<Outbox>, mut output: impl Output) {
+pub(super) async fn write_all(outbox: Arc<Outbox>, mut output: impl OutboxSink) {
     loop {
         let chunk = tokio::select! {
             chunk = outbox.next() => chunk,

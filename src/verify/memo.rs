@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ffi::OsString;
 use std::sync::{Mutex, PoisonError};
 
-use super::baseline::{Baseline, Origin};
+use super::baseline::{Baseline, BaselineOrigin};
 use super::outcome::{Outcome, TestRun};
 use super::suite::Suite;
 
@@ -44,8 +44,8 @@ const KEPT: usize = 32;
 impl Memo {
     /// Keeps an outcome that is a fact about the files: one that speaks about the code, or that it does not build.
     pub fn keep(&self, key: OutcomeKey, run: &TestRun) {
-        let is_fact =
-            Baseline::of(run.clone(), Origin::Ran).is_ok() || matches!(run.outcome, Outcome::DidNotBuild { .. });
+        let is_fact = Baseline::of(run.clone(), BaselineOrigin::Ran).is_ok()
+            || matches!(run.outcome, Outcome::DidNotBuild { .. });
         if !is_fact {
             return;
         }

@@ -3,7 +3,7 @@
 
 use tokio_util::sync::CancellationToken;
 
-use super::outcome::{Outcome, State, TestName, TestRun, Tests};
+use super::outcome::{Outcome, TestName, TestRun, TestState, Tests};
 use super::session::Bench;
 use super::suite::Suite;
 use crate::process::Guard;
@@ -42,14 +42,14 @@ fn compare(accepted: &TestRun, now: &TestRun, failing: &[TestName]) -> Result<()
     }
     let lost: Vec<String> = accepted
         .passed()
-        .filter(|name| now.state(name) != Some(&State::Passed))
+        .filter(|name| now.state(name) != Some(&TestState::Passed))
         .map(|name| format!("`{name}`"))
         .collect();
     if let Some(first) = lost.first() {
         let more = if lost.len() == 1 { String::new() } else { format!(" and {} more", lost.len() - 1) };
         return Err(format!("{first}{more} no longer passes: {}", words::plain(&now.sentence())));
     }
-    let passing = failing.iter().find(|name| !matches!(now.state(name), Some(State::Failed(_))));
+    let passing = failing.iter().find(|name| !matches!(now.state(name), Some(TestState::Failed(_))));
     passing.map_or(Ok(()), |name| Err(format!("`{name}` should fail and does not: {}", now.sentence())))
 }
 

@@ -23,7 +23,7 @@ pub struct Diff<'a> {
 }
 
 /// A stretch of lines that are not the same in both texts; numbers begin at 0.
-pub struct Change<'d, 'a> {
+pub struct LineChange<'d, 'a> {
     pub gone: &'d [&'a [u8]],
     /// Where `new` stands in the newer text, or would stand if it is empty.
     pub at: usize,
@@ -42,8 +42,8 @@ impl<'a> Diff<'a> {
     }
 
     /// From top to bottom.
-    pub fn changes(&self) -> impl Iterator<Item = Change<'_, 'a>> {
-        self.ops.iter().filter(|op| op.tag() != DiffTag::Equal).map(|op| Change {
+    pub fn changes(&self) -> impl Iterator<Item = LineChange<'_, 'a>> {
+        self.ops.iter().filter(|op| op.tag() != DiffTag::Equal).map(|op| LineChange {
             gone: &self.before[op.old_range()],
             at: op.new_range().start,
             new: &self.after[op.new_range()],

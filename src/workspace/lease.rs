@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::journal::{Journal, Who};
 use super::lock::{self, LockError, Mode};
 use super::snapshot::ArmError;
-use super::{Armed, RestoreError, Workspace, recover};
+use super::{ArmedSnapshot, RestoreError, Workspace, recover};
 use crate::process::{Guard, SandboxRecord, Tag, WalledProject};
 
 /// A locked project. Dropping it lets go, as soon as every command's parent has let go too.
@@ -113,10 +113,10 @@ impl Lease {
     }
 
     /// Takes a snapshot and puts it on disk. Only then may anything write to the project.
-    pub fn arm(self) -> Result<Armed, ArmError> {
+    pub fn arm(self) -> Result<ArmedSnapshot, ArmError> {
         if self.mode == Mode::Shared {
             return Err(ArmError::SharedLease);
         }
-        Armed::new(self)
+        ArmedSnapshot::new(self)
     }
 }

@@ -14,7 +14,7 @@ const SECOND: i64 = 1_000_000_000;
 
 /// New contents beside their target, not yet in place.
 #[derive(Debug)]
-pub(super) struct Staged {
+pub(super) struct StagedFile {
     dir: OwnedFd,
     temporary: Vec<u8>,
     name: Vec<u8>,
@@ -30,11 +30,11 @@ impl Root {
         mtime: i64,
         sync: bool,
         fill: impl FnOnce(&mut File) -> io::Result<()>,
-    ) -> io::Result<Staged> {
+    ) -> io::Result<StagedFile> {
         let (dir, name) = self.parent(path)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut file = File::from(rustix::fs::openat(&dir, &*temporary, flags, Mode::RUSR | Mode::WUSR)?);
-        let staged = Staged { dir, temporary, name: name.to_vec() };
+        let staged = StagedFile { dir, temporary, name: name.to_vec() };
         let written = fill(&mut file)
             .and_then(|()| Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(mode as _))?))
             .and_then(|()| Ok(rustix::fs::futimens(&file, &times(mtime))?))
@@ -48,10 +48,10 @@ impl Root {
         }
     }
 
-    pub(super) fn stage_link(&self, path: &[u8], temporary: Vec<u8>, target: &[u8]) -> io::Result<Staged> {
+    pub(super) fn stage_link(&self, path: &[u8], temporary: Vec<u8>, target: &[u8]) -> io::Result<StagedFile> {
         let (dir, name) = self.parent(path)?;
         rustix::fs::symlinkat(target, &dir, &*temporary)?;
-        Ok(Staged { dir, temporary, name: name.to_vec() })
+        Ok(StagedFile { dir, temporary, name: name.to_vec() })
     }
 
     /// Changes the mode of what has this name now; never of what a link points to.
@@ -156,7 +156,7 @@ impl Root {
     }
 }
 
-impl Staged {
+impl StagedFile {
     /// Puts the new contents in place of the old ones in one step.
     pub(super) fn commit(self) -> io::Result<()> {
         let done = rustix::fs::renameat(&self.dir, &*self.temporary, &self.dir, &*self.name);

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Case, Finding};
-use crate::prompts::{self, Origin, Prompt};
+use crate::prompts::{self, Prompt, PromptOrigin};
 use crate::words;
 
 /// Says nothing where nobody has a folder of prompts.
@@ -21,7 +21,7 @@ pub(super) async fn prompts(case: &Case) -> Vec<Finding> {
     let mut own = 0;
     for prompt in prompts::ALL {
         match prompt.load(Some(folder)) {
-            Ok(text) => own += usize::from(*text.origin() != Origin::BuiltIn),
+            Ok(text) => own += usize::from(*text.origin() != PromptOrigin::BuiltIn),
             Err(error) => found.push(Finding::warn(error.to_string(), "")),
         }
     }

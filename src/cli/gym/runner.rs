@@ -15,7 +15,7 @@ use super::window::measure_window;
 use super::{link_packages, task_directory};
 use crate::backend::digest::digest_of;
 use crate::backend::world::Look;
-use crate::cli::client::{Called, Client, whole_result};
+use crate::cli::client::{CallReply, Client, whole_result};
 use crate::cli::console::Console;
 use crate::engine::result::{CallResult, Status};
 use crate::engine::{Attempt, Cause};
@@ -240,7 +240,7 @@ impl GymRunner {
         }
         let began = Instant::now();
         let called = self.client.call(job.task.tool(), arguments, stop, &mut |line| console.now(line)).await?;
-        let Called::Answered(reply) = called else { return Ok(None) };
+        let CallReply::Answered(reply) = called else { return Ok(None) };
         let result: CallResult = serde_json::from_value(whole_result(reply)).context("reading the result")?;
         let seconds = began.elapsed().as_secs_f64();
         let accepted = result.status == Status::Pass;

@@ -2,7 +2,7 @@
 
 use super::keys::WatchKey;
 use crate::session::live::{self, LiveCall};
-use crate::session::{Outcome, SessionLog};
+use crate::session::{RecordedOutcome, SessionLog};
 use crate::state::StateDir;
 
 /// Calls that ended while somebody watched, and are still shown.
@@ -39,7 +39,7 @@ pub(super) enum WatchMode {
 pub(super) struct EndedCall {
     pub(super) call: LiveCall,
     /// As the log has it; `None`: there is no entry.
-    pub(super) outcome: Option<Outcome>,
+    pub(super) outcome: Option<RecordedOutcome>,
     pub(super) message: String,
 }
 

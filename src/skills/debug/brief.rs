@@ -29,19 +29,19 @@ const AROUND: usize = 20;
 
 /// Everything a question is made of, whichever the tier.
 #[derive(Debug)]
-pub(super) struct Brief {
+pub(super) struct DebugBrief {
     pub(super) discipline: String,
     /// What is to be done, as lines `key: value` and a sentence.
     pub(super) task: String,
     pub(super) error: String,
     /// What the server saw, in a sentence, and what the command printed.
     pub(super) seen: Option<(String, String)>,
-    pub(super) material: Material,
+    pub(super) material: DebugMaterial,
 }
 
 /// The files that matter, found once.
 #[derive(Debug)]
-pub(super) struct Material {
+pub(super) struct DebugMaterial {
     root: PathBuf,
     ecosystem: Option<&'static Language>,
     /// Where the error is most likely made; everything else is chosen around it.
@@ -54,7 +54,7 @@ pub(super) struct Material {
     pub(super) not_shown: Vec<String>,
 }
 
-impl Brief {
+impl DebugBrief {
     pub(super) fn question(&self, tier: &Tier, evidence: &Evidence) -> Question {
         let schema = schema();
         let window = tier.model.window().min(MOST);
@@ -99,7 +99,7 @@ impl Brief {
     }
 }
 
-impl Material {
+impl DebugMaterial {
     pub(super) fn find(
         root: &Path,
         ecosystem: Option<&'static Language>,

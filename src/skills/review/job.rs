@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::brief::Brief;
+use super::brief::ReviewBrief;
 use super::call::ReviewSubject;
-use super::material::Material;
+use super::material::ReviewMaterial;
 use super::params::ReviewParams;
-use super::report::Report;
+use super::report::ReviewReport;
 use crate::answers::review::{self, DroppedFinding, ScopePart, WeighedReview};
 use crate::backend::Edits;
 use crate::engine::Cause;
@@ -23,8 +23,8 @@ use crate::workspace::ChangeSet;
 
 /// A review, ready to be asked.
 pub(super) struct Review {
-    pub(super) brief: Brief,
-    pub(super) material: Material,
+    pub(super) brief: ReviewBrief,
+    pub(super) material: ReviewMaterial,
 }
 
 impl Skill for Review {
@@ -84,7 +84,7 @@ impl Review {
         let mut checks = std::mem::take(&mut judged.checks);
         checks.insert(0, untouched);
         let proof = Proof::of_checks(checks).map_err(|e| gates.refuse("proof", Cause::Rejected, e.to_string()))?;
-        Ok(Report { material: &self.material, judged, questions: parts.len(), by_others }.held(proof))
+        Ok(ReviewReport { material: &self.material, judged, questions: parts.len(), by_others }.held(proof))
     }
 }
 

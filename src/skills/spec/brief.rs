@@ -15,7 +15,7 @@ use crate::words;
 
 /// Everything a question is made of, whichever the tier.
 #[derive(Debug)]
-pub(super) struct Brief {
+pub(super) struct SpecBrief {
     pub(super) discipline: String,
     /// What is to be done, for the verifier.
     pub(super) task: String,
@@ -45,7 +45,7 @@ const TOLD: usize = 6 * 1024;
 /// A larger one is no description.
 const LARGEST: u64 = 1 << 20;
 
-impl Brief {
+impl SpecBrief {
     pub(super) fn question(&self, tier: &Tier, evidence: &Evidence) -> Question {
         let schema = schema();
         let window = tier.model.window().min(MOST);

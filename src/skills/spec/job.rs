@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::brief::Brief;
+use super::brief::SpecBrief;
 use super::params::SpecParams;
 use super::target::{Before, Target};
 use super::{call, details, render};
@@ -27,7 +27,7 @@ use crate::workspace::{Edit, EditError};
 
 /// A specification, ready to be asked for.
 pub(super) struct SpecSkill {
-    pub(super) brief: Brief,
+    pub(super) brief: SpecBrief,
     pub(super) root: PathBuf,
     /// The arguments that the next call shares with this one.
     pub(super) next: Value,

@@ -17,7 +17,7 @@ use crate::languages::Language;
 use crate::skills::common::inside;
 use crate::verify::sealed::role;
 use crate::verify::{
-    self, Bench, DetectRequest, Origin, Outcome, OutcomeKey, Recheck, Suite, TestName, TestRun, dependency_file,
+    self, BaselineOrigin, Bench, DetectRequest, Outcome, OutcomeKey, Recheck, Suite, TestName, TestRun, dependency_file,
 };
 use crate::words;
 
@@ -36,7 +36,7 @@ pub(super) struct Ground {
     /// The tests as they were before anybody touched anything.
     pub(super) run: TestRun,
     /// Whether they were run just now, or known from a run of the very same files.
-    pub(super) origin: Origin,
+    pub(super) origin: BaselineOrigin,
     pub(super) by_products: Vec<PathBuf>,
     /// By-products that are sealed, such as a lock file, with what the tests wrote into them.
     pub(super) lock_files: BTreeMap<PathBuf, blake3::Hash>,
@@ -97,7 +97,7 @@ impl Ground {
         let known = memory.outcomes.known(&key).or_else(|| memory.outcomes.known(&left));
         let (run, origin, by_products) = if let Some(known) = known {
             call.doing(format!("`{}` was run on the very same files before", suite.command()));
-            (known, Origin::Known, Vec::new())
+            (known, BaselineOrigin::Known, Vec::new())
         } else {
             call.doing(format!("running `{}` before anything is changed", suite.command()));
             let mut guarded = Bench { guard: call.site.guard().map_err(RefusedCall::error)?, ..bench.clone() };
@@ -109,7 +109,7 @@ impl Ground {
             if by_products.is_empty() && bench.walls.network.is_none() {
                 memory.outcomes.keep(key, &run);
             }
-            (run, Origin::Ran, by_products)
+            (run, BaselineOrigin::Ran, by_products)
         };
         call.noted(format!("before: {} ({:.1} s)", run.sentence(), run.took().as_secs_f64()));
         says_something(&run)?;

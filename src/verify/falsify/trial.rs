@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use futures_util::future::BoxFuture;
 
-use super::super::outcome::{Outcome, State, TestName, TestRun, Tests};
+use super::super::outcome::{Outcome, TestName, TestRun, TestState, Tests};
 use super::{FalsifiableTests, FalsifiedTest, FalsifiedText};
 use crate::words;
 
@@ -164,7 +164,7 @@ impl Trial<'_> {
         let text = self.tests.placebo(&mut self.dice);
         let run = self.run(text).await?;
         let mut names = self.tests.targets.iter().flat_map(|target| &target.names);
-        let failed = names.find(|name| !matches!(run.state(name), Some(State::Passed)));
+        let failed = names.find(|name| !matches!(run.state(name), Some(TestState::Passed)));
         match (run.tests(), failed) {
             (Tests::Unknown, _) if run.outcome().is_passed() => Ok(()),
             (Tests::Named(_), None) if run.outcome().speaks_about_the_code() => Ok(()),
@@ -269,7 +269,7 @@ impl Trial<'_> {
         }
         // A row that expects something else may have another name.
         let renamed = self.is_renamed(run);
-        let fails = |name: &TestName| matches!(run.state(name), Some(State::Failed(_)));
+        let fails = |name: &TestName| matches!(run.state(name), Some(TestState::Failed(_)));
         let has_failed = |test: &FalsifiedTest| {
             let outer = |name: &&TestName| !test.names.iter().any(|other| is_below(name, other));
             if test.in_every_row {

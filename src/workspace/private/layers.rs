@@ -16,7 +16,7 @@ use crate::process::ViewLayers;
 const MOST_REMEMBERED: usize = 2_000;
 
 #[derive(Debug)]
-pub(super) struct Layer {
+pub(super) struct WriteLayer {
     dir: PathBuf,
 }
 
@@ -51,7 +51,7 @@ impl UpperLayer {
     }
 }
 
-impl Layer {
+impl WriteLayer {
     /// An empty one.
     pub(super) fn fresh(dir: PathBuf) -> io::Result<Self> {
         let layer = Self { dir };

@@ -80,9 +80,9 @@ pub enum PromptOrigin {
 
 #[derive(Debug, thiserror::Error)]
 pub enum PromptError {
-    #[error("the prompt `{path}` cannot be used: {source}; mend it, or remove it to have the built-in one")]
+    #[error("the prompt `{path}` cannot be used: {source}; fix it, or remove it to use the built-in one")]
     Unreadable { path: PathBuf, source: io::Error },
-    #[error("the prompt `{path}` {what}; mend it, or remove it to have the built-in one")]
+    #[error("the prompt `{path}` {what}; fix it, or remove it to use the built-in one")]
     Broken { path: PathBuf, what: &'static str },
     #[error("{file}:{line}: `{{{{` opens no slot; write a slot as `{{{{task}}}}`")]
     Malformed { file: String, line: usize },

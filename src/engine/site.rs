@@ -64,7 +64,7 @@ pub enum SiteError {
         words::list(.paths.iter().map(|path| path.to_str().unwrap_or("a file")), 5)
     )]
     Moved { paths: Vec<PathBuf>, why: String, kept: String },
-    #[error("nobody can stand by the project while it is worked on: {0}")]
+    #[error("no process can guard the project while it is worked on: {0}")]
     Watch(#[from] StartError),
     #[error("the project cannot be compared with its snapshot: {0}")]
     Io(#[from] std::io::Error),

@@ -177,7 +177,7 @@ pub(super) async fn write_all(outbox: Arc<Outbox>, mut output: impl OutboxSink) 
         }
         .await;
         if let Err(error) = written {
-            tracing::debug!(%error, "nobody reads our output any more");
+            tracing::debug!(%error, "the client no longer reads our output");
             break;
         }
         outbox.lock().writing = 0;

@@ -85,7 +85,7 @@ pub enum EditError {
     NoMatch { path: String, nearest: Option<(usize, String)> },
     #[error("the text to look for is {} times in `{path}`, at lines {}; quote more of what surrounds it", .lines.len(), numbers(.lines))]
     Ambiguous { path: String, lines: Vec<usize> },
-    #[error("`{path}` was changed by somebody else just now; read it again")]
+    #[error("`{path}` was changed by another process just now; read it again")]
     Changed { path: String },
     #[error("`{path}` would have {size} bytes, more than `max_file_bytes` = {limit} under [workspace]")]
     TooLarge { path: String, size: u64, limit: u64 },

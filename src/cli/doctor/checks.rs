@@ -188,7 +188,7 @@ pub(super) async fn verifier(case: &Case) -> Vec<Finding> {
     let finding = |judge: &ChainWalkStep| match &judge.out {
         None => Finding::ok(format!("`{}` judges what local tiers make", judge.tier.name)),
         Some(out) => Finding::warn(
-            format!("`{}` is out, so nobody judges what local tiers make: {}", judge.tier.name, out.why),
+            format!("`{}` is out, so the work of local tiers is not judged: {}", judge.tier.name, out.why),
             format!("{}, or set `verifier` to \"none\": gates alone decide then", out.hint),
         ),
     };
@@ -248,7 +248,7 @@ pub(super) async fn tests(case: &Case) -> Vec<Finding> {
 /// The sum of it all: which skills can begin?
 pub(super) async fn chains(case: &Case) -> Vec<Finding> {
     let Some((_, walks)) = case.world().await else {
-        return vec![Finding::fail("no call can succeed before the routing is mended", "see the lines above")];
+        return vec![Finding::fail("no call can succeed before the routing is fixed", "see the lines above")];
     };
     let stuck: Vec<_> = walks.iter().filter(|walk| !walk.can_start()).map(|walk| walk.skill).collect();
     let whole = walks.iter().filter(|walk| walk.tiers.iter().all(|step| step.out.is_none())).count();

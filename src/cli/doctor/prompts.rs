@@ -52,7 +52,7 @@ fn stranger(folder: &Path, stray: &Path) -> Finding {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("prompts are {}", words::one_of(known())),
     };
-    Finding::warn(format!("nobody reads {}: no prompt has that name", stray.display()), hint)
+    Finding::warn(format!("{} is not used: no prompt has that name", stray.display()), hint)
 }
 
 fn file(prompt: &Prompt) -> String {

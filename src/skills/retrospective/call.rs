@@ -76,7 +76,7 @@ pub(super) async fn prepare(
     }
     let entries: BTreeSet<String> = material.telling.iter().map(LoggedCall::citation).collect();
     let message = format!(
-        "dry run: nobody was asked; {} of {} would be shown",
+        "dry run: no model was asked; {} of {} would be shown",
         words::count(material.telling.len(), "call"),
         all.len()
     );

@@ -74,7 +74,7 @@ impl Review {
         gates.pass(untouched.id(), untouched.detail());
         if !by_others.is_empty() {
             let names = words::list(by_others.iter().map(|path| path.to_string_lossy()), 10);
-            gates.pass("meanwhile", format!("changed by somebody else during the review: {names}"));
+            gates.pass("meanwhile", format!("changed by another process during the review: {names}"));
         }
         let replies: Vec<&Value> = work.replies.iter().map(|reply| &reply.body).collect();
         let mut judged = review::judge(&self.material.scope, parts, &self.brief.requirements, &replies);

@@ -106,7 +106,7 @@ impl SpecSkill {
             Err(SiteError::Edit(
                 error @ (EditError::Exists { .. } | EditError::Missing { .. } | EditError::Changed { .. }),
             )) => {
-                let why = format!("somebody else worked on {} during the call: {error}; call again", named(path));
+                let why = format!("another process changed {} during the call: {error}; call again", named(path));
                 return Err(gates.refuse("written", Cause::CannotVerify, why));
             }
             Err(error) => return Err(gates.broken(&error)),

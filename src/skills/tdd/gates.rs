@@ -115,7 +115,7 @@ pub(super) fn take(
         .collect();
     if !meddled.is_empty() {
         let why =
-            format!("somebody else changed {} during the call; call again when they are done", meddled.join(", "));
+            format!("another process changed {} during the call; call again when it is done", meddled.join(", "));
         return Err(gates.refuse("scope", Cause::CannotVerify, why));
     }
     let mut foul = foul(ground, &work.site.files_root(), &now, work.edits);

@@ -180,7 +180,7 @@ impl Red {
         for text in &texts {
             let is_source = role(ecosystem, &text.path) == FileRole::Source;
             if is_source && rust_regions(text.was()).is_some() && rust_regions(text.is()).is_none() {
-                let why = format!("{} can no longer be read as Rust: mend the syntax of the test", named(&text.path));
+                let why = format!("{} can no longer be read as Rust: fix the syntax of the test", named(&text.path));
                 return Err(gates.refuse("scope", Cause::Rejected, why));
             }
             if is_source && !same_code(text.was(), text.is()) {

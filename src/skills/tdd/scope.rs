@@ -20,8 +20,8 @@ use crate::workspace::{Change, ChangeKind, Thing};
 pub(super) fn code_only(ecosystem: Option<&'static Language>, path: &Path) -> Result<(), String> {
     match role(ecosystem, path) {
         FileRole::Source => Ok(()),
-        FileRole::Test => Err("tests are sealed; mend the code".into()),
-        FileRole::Snapshot | FileRole::Fixture => Err("what tests compare with is sealed; mend the code".into()),
+        FileRole::Test => Err("tests are read-only in this phase; fix the code instead".into()),
+        FileRole::Snapshot | FileRole::Fixture => Err("files that tests compare with are read-only in this phase; fix the code instead".into()),
         FileRole::RunnerConfig | FileRole::BuildConfig => Err("the configuration of runner and build is sealed".into()),
     }
 }
@@ -35,10 +35,10 @@ pub(super) fn code_beside<'a>(ground: &'a Ground, test: &'a Path) -> impl Fn(&Pa
         let needs = if dependency_file(path).is_some() { NEEDS_DEPENDENCY } else { "" };
         code_only(ground.ecosystem(), path).map_err(|why| format!("{why}{needs}"))?;
         if ground.starts(path) {
-            return Err("it is what the tests are started by; mend the code".into());
+            return Err("it starts the tests; fix the code instead".into());
         }
         if path == test && !in_file_tests(ground.ecosystem(), path) {
-            return Err("it is the test that must pass; mend the code".into());
+            return Err("it is the test that must pass; fix the code instead".into());
         }
         Ok(())
     }
@@ -83,7 +83,7 @@ pub(super) fn cause_of<'a>(touched: impl Iterator<Item = (&'a Path, String, Stri
 pub(super) fn tests_only(ground: &Ground, path: &Path) -> Result<(), String> {
     let ecosystem = ground.ecosystem();
     if ground.starts(path) {
-        return Err("it is what the tests are started by".into());
+        return Err("it starts the tests".into());
     }
     match role(ecosystem, path) {
         FileRole::Test | FileRole::Snapshot | FileRole::Fixture => Ok(()),

@@ -49,7 +49,7 @@ impl Skill for ReaderSkill {
             "skipped": gathered.skipped, "rejected": refusals(gathered),
         });
         let message = format!(
-            "dry run: nobody was asked; {} would be scored",
+            "dry run: no model was asked; {} would be scored",
             words::count(gathered.candidates.len(), "candidate")
         );
         Ok(PreparedCall {

@@ -214,7 +214,7 @@ fn judge(
     for (package, _) in
         events.packages.iter().filter(|(p, end)| **end == Some(GoTestEnd::Pass) && !witnessed.contains(p.as_str()))
     {
-        doubts.push(format!("nobody saw the tests of `{package}` run"));
+        doubts.push(format!("no report shows that the tests of `{package}` ran"));
     }
     let said = format!("{}{stderr}", events.build);
     let not_built = events.printed.contains("[build failed]") || events.printed.contains("[setup failed]");

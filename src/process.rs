@@ -101,7 +101,7 @@ impl Launcher {
         &self.shim
     }
 
-    /// This program as others can start it: `/proc/self/exe` would be whoever starts it.
+    /// This program as others can start it: `/proc/self/exe` would be the starting program.
     pub fn program(&self) -> std::path::PathBuf {
         if self.shim != std::path::Path::new("/proc/self/exe") {
             return self.shim.clone();
@@ -118,7 +118,7 @@ impl Launcher {
     /// Runs a program to its end, its limit or the stop token, whichever comes first; then nothing of it is left.
     ///
     /// Dropping the future ends the tree too, but does not wait for it: [`Launcher::settled`] does, and a guard's tree
-    /// lock is free only then. Whoever drops it keeps the charge of the project; the shim does not restore.
+    /// lock is free only then. The process that drops it keeps the charge of the project; the shim does not restore.
     pub async fn run(&self, spec: Spec, stop: &CancellationToken) -> FinishedProcess {
         let stop = stop.child_token();
         let _ends_with_us = stop.clone().drop_guard();
@@ -174,7 +174,7 @@ impl Launcher {
         let _ = tell.send(plain::run(spec, stop).await);
     }
 
-    /// Stations somebody by an armed project, who finishes what the ticket says should this server die or drop it.
+    /// Starts a process beside an armed project that finishes what the ticket says should this server die or drop it.
     #[cfg(target_os = "linux")]
     pub async fn watch(&self, guard: &Guard) -> Result<Watch, StartError> {
         Watch::start(&self.shim, guard, &self.tending).await
@@ -213,7 +213,7 @@ pub fn survive_file_size_limits() {
     }
 }
 
-/// Keeps what this process was started with to itself: a client may have left descriptors open that it told nobody about,
+/// Keeps what this process was started with to itself: a client may have left descriptors open that it did not mention,
 /// and no child shall hold them. Called first thing, before anything is started.
 pub fn keep_inherited_descriptors() {
     close_fds::set_fds_cloexec(3, &[]);
@@ -223,7 +223,7 @@ pub fn keep_inherited_descriptors() {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
     Exited(i32),
-    /// By a signal nobody here sent; also by our kill, if the shim was lost and nobody saw more.
+    /// By a signal not sent here; also by our kill, if the shim was lost and no more is known.
     Signalled(i32),
     TimedOut,
     Cancelled,

@@ -53,7 +53,7 @@ pub static ALL: &[Prompt] = &[
     prompt!("verifier_words"),
 ];
 
-/// Longer than any prompt a person writes: somebody pointed at the wrong file.
+/// Longer than any prompt a person writes: the setting points at the wrong file.
 const LONGEST: u64 = 256 * 1024;
 
 /// A prompt as it was compiled in.

@@ -240,7 +240,7 @@ fn said(panic: &(dyn Any + Send)) -> &str {
 /// What a tool method may ask for besides its [`Parameters`].
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// Cancelled by the client, by a signal or because nobody reads our output any more.
+    /// Cancelled by the client, by a signal or because our output is no longer read.
     pub stop: CancellationToken,
     pub progress: Progress,
 }

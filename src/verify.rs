@@ -2,8 +2,8 @@
 //! Knows runners, their reports and how they can be deceived. Does not know who wrote the code, nor why.
 //!
 //! [`detect`] finds the [`Suite`] of a project, [`Suite::run`] answers with a [`TestRun`]. Standard output is never
-//! evidence, since the code under test can write there too: results come from a report at a path nobody could know
-//! beforehand, and must agree with the exit code.
+//! evidence, since the code under test can write there too: results come from a report at a path that code could not
+//! know beforehand, and must agree with the exit code.
 
 pub mod awareness;
 mod baseline;

@@ -117,7 +117,7 @@ impl Usage {
     /// Nothing was used, for certain: the question did not reach a model.
     pub const NOTHING: Self = Self { tokens_in: Some(0), tokens_out: Some(0), cost_usd: Some(0.0) };
 
-    /// Without figures that cannot be: what no model takes in and nobody pays counts as unknown.
+    /// Without figures that cannot be: what no model takes in and no user pays counts as unknown.
     #[must_use]
     pub fn plausible(self) -> Self {
         const MOST_TOKENS: u64 = 1_000_000_000;

@@ -43,7 +43,7 @@ struct State {
 struct ShutGate {
     until: Instant,
     why: String,
-    /// Somebody is finding out.
+    /// A probe is under way.
     probe: Option<u64>,
 }
 
@@ -121,7 +121,7 @@ impl Pass {
         match why.blame() {
             FailureBlame::Endpoint => self.shut(all.states.entry(endpoint.clone()).or_default(), why, now),
             FailureBlame::Model => {
-                // Whoever answers for a model is there.
+                // An endpoint that answers for a model is there.
                 all.states.remove(endpoint);
                 let state = all.states.entry(model.clone()).or_default();
                 let malformed = matches!(why, AskError::Malformed { .. });
@@ -130,7 +130,7 @@ impl Pass {
                     self.shut(state, why, now);
                 }
             }
-            // It says nothing about either, so whoever was probing has not found out: `drop` gives the leave back.
+            // It says nothing about either, so the probe has no result: `drop` gives the leave back.
             FailureBlame::Nobody => {}
         }
     }

@@ -120,7 +120,7 @@ pub enum FailureBlame {
     Endpoint,
     /// This model alone; its neighbours may be fine.
     Model,
-    /// The same question fails again and another one may not, or only a person can mend it.
+    /// The same question fails again and another one may not, or only a person can fix it.
     Nobody,
 }
 
@@ -168,7 +168,7 @@ impl AskError {
         }
     }
 
-    /// What the breaker holds it against. Settings are nobody's fault there: mended, they should work at once.
+    /// What the breaker holds it against. Settings are not counted there: once fixed, they should work at once.
     pub fn blame(&self) -> FailureBlame {
         match self {
             Self::ServerFailed { blame, .. } => *blame,

@@ -150,7 +150,7 @@ fn built(url: &Url, connections: Connections) -> Result<&'static Client, Unreach
     if let Some(client) = slot.get() {
         return Ok(client);
     }
-    // An error means that somebody installed a provider already, which is as good.
+    // An error means that a provider is installed already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = Client::builder()
         .user_agent(concat!("supervisor/", env!("CARGO_PKG_VERSION")))

@@ -1,4 +1,4 @@
-//! Is the agent program there, which version is it, and is somebody logged in? It is asked itself, and asks no model.
+//! Is the agent program there, which version is it, and is a user logged in? It is asked itself, and asks no model.
 //! Knows `claude --version` and `claude auth status`. Does not know how work is given to it.
 
 use std::ffi::{OsStr, OsString};

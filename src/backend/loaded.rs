@@ -121,7 +121,7 @@ pub async fn deployments(backend: &BackendSettings, env: &Env, limit: Duration) 
     Ok(entries.iter().take(MOST).filter_map(one).collect())
 }
 
-/// Is the model with this name at the gateway loaded and ready? `None` if nobody can tell.
+/// Is the model with this name at the gateway loaded and ready? `None` if unknown.
 pub fn is_warm(loaded: &[LoadedModel], behind: &[Deployment], warm_url: &str, name: &str) -> Option<bool> {
     let behind = behind.iter().find(|d| d.name == name);
     let id = behind.map_or(name, |d| d.id.as_str());

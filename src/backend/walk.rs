@@ -16,7 +16,7 @@ pub struct ChainWalk {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChainWalkStep {
     pub tier: Tier,
-    /// In memory now; `None` if nobody can tell.
+    /// In memory now; `None` if unknown.
     pub warm: Option<bool>,
     /// Why it cannot be walked.
     pub out: Option<TierOutage>,

@@ -144,7 +144,7 @@ impl World {
         facts_of(tier.backend.kind).outage(self, tier)
     }
 
-    /// Is the model in memory? `None` if nobody can tell.
+    /// Is the model in memory? `None` if unknown.
     pub fn is_warm(&self, tier: &Tier) -> Option<bool> {
         let Some(Ok(loaded)) = &self.loaded else { return None };
         let gateway = self.gateways.get(&tier.backend.name)?;
@@ -205,7 +205,7 @@ pub fn agent_hint(backend: &str, trouble: &NotUsable) -> String {
     }
 }
 
-/// What helps when nobody is logged in.
+/// What helps when no user is logged in.
 pub fn login_hint(backend: &str) -> String {
     format!("run `claude auth login`, or add ANTHROPIC_API_KEY to `backends.{backend}.env_pass`")
 }

@@ -97,7 +97,7 @@ impl CallCommand {
     async fn in_session(&self, app: App, given: GivenArguments) -> anyhow::Result<FinalOutput> {
         let mut signals = Signals::new()?;
         if let Ok(loaded) = app.settings() {
-            // Whoever called sees them, so they need neither a time nor a place.
+            // The caller sees them, so they need neither a time nor a place.
             loaded.warnings.iter().for_each(|warning| drop(writeln!(io::stderr(), "warning: {warning}")));
         }
         let mut client = Client::start(app).await?;
@@ -174,7 +174,7 @@ impl CallCommand {
         let (mut out, mut err) = (String::new(), String::new());
         match (self.output, answer.status) {
             (Output::Json, _) => out = pretty(result),
-            // An error is no answer: whoever reads stdout should not take it for one.
+            // An error is no answer: a reader of stdout should not take it for one.
             (Output::Text, Status::Error) => err = CallReport::of(&answer, Paint::on(&io::stderr())).to_string(),
             (Output::Text, Status::Pass | Status::Fail) => {
                 out = CallReport::of(&answer, Paint::on(&io::stdout())).to_string();

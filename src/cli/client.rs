@@ -121,7 +121,7 @@ impl Client {
     pub(super) async fn finish(self) {
         let Self { server, to_server, from_server, session, .. } = self;
         drop(to_server);
-        // Read to its end, so that the server is not told nobody listens.
+        // Read to its end, so that the server does not see a closed pipe.
         let mut rest = from_server;
         while let Ok(Some(_)) = rest.next_line().await {}
         let _ = session.await;

@@ -120,7 +120,7 @@ impl Case {
         self.look.env.redactor(backends.filter_map(|backend| backend.api_key_env.as_deref()))
     }
 
-    /// The world, looked at once by whoever comes first; `None` if the routing does not say where to look.
+    /// The world, looked at once by the first check that needs it; `None` if the routing does not say where to look.
     async fn world(&self) -> Option<&(World, Vec<ChainWalk>)> {
         let routing = &self.settings.as_ref().ok()?.routing;
         let look = async {
@@ -162,7 +162,7 @@ enum Level {
     Ok,
     /// Something is out, and other things work.
     Warn,
-    /// Nothing works before this is mended.
+    /// Nothing works before this is fixed.
     Fail,
 }
 

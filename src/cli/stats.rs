@@ -105,7 +105,7 @@ fn advised<'a>(stats: &'a Stats, loaded: Option<&LoadedRouting>) -> Vec<AdviceWi
     stats.advice.iter().map(|advice| AdviceWithRemedy { advice, remedy: remedy(advice) }).collect()
 }
 
-/// A skill that nobody has called yet is not a mistake; one that does not exist is.
+/// A skill that has not been called yet is not a mistake; one that does not exist is.
 fn known(skill: &str) -> anyhow::Result<()> {
     if Routing::known_skills().any(|known| is_of(known, skill)) {
         return Ok(());

@@ -77,7 +77,7 @@ impl TierAsker<'_> {
             .breaker
             .admit(endpoint, &tier.model.id, Instant::now())
             .map_err(|skip| RefusedWork::new(Cause::Skipped, skip.to_string()))?;
-        // A key of ours that stands in a file or in somebody's words goes no further.
+        // A key of ours that stands in a file or in a text from outside goes no further.
         let known = |text: &str| means.redactor.redact_known(text).into_owned();
         let mut ask = Ask::new(known(self.discipline), known(&question.prompt), question.schema, site.root());
         ask.power = question.power;

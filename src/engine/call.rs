@@ -255,7 +255,7 @@ impl Listener for ToWatcher<'_> {
 /// How often a wish from outside is looked for.
 const WISHES: Duration = Duration::from_millis(500);
 
-/// Cancels the call when somebody who watches it asks for that. Never ends: it is dropped with the work.
+/// Cancels the call when an observer asks for that. Never ends: it is dropped with the work.
 async fn stop_on_wish(live: &dyn LiveRecord, stop: &CancellationToken) -> Infallible {
     while !live.is_stop_wanted() {
         tokio::time::sleep(WISHES).await;

@@ -1,5 +1,5 @@
 //! What calls share: the backends, who is not worth asking now, what sessions may still spend, what is secret.
-//! Made once by whoever starts the engine.
+//! Made once by the code that starts the engine.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ pub trait Recorder: Send + Sync {
     /// Can an entry of this session be kept? Asked before a call begins.
     fn ready(&self, session: &str) -> Result<(), String>;
 
-    /// Shows the call to whoever watches from outside, until the answer is dropped.
+    /// Shows the call to observers outside, until the answer is dropped.
     fn show_live(&self, call: &LiveHeader) -> Box<dyn LiveRecord> {
         let _ = call;
         Box::new(())
@@ -86,11 +86,11 @@ pub struct LiveHeader {
 
 /// A call that can be watched. What cannot be shown stops nothing.
 pub trait LiveRecord: Listener {
-    /// Did somebody who watches ask for its end?
+    /// Did an observer ask for its end?
     fn is_stop_wanted(&self) -> bool;
 }
 
-/// Nobody can watch.
+/// Cannot be watched.
 impl LiveRecord for () {
     fn is_stop_wanted(&self) -> bool {
         false

@@ -18,7 +18,7 @@ use crate::workspace::{
 #[derive(Debug)]
 pub struct Site {
     root: PathBuf,
-    // Before the watch: on a drop we undo first, and whoever stands by finds nothing left to do.
+    // Before the watch: on a drop we undo first, and the guard finds nothing left to do.
     ground: Ground,
     /// Stands by while no program runs, so that a dead server is put right also then.
     watch: Option<Watch>,
@@ -81,7 +81,7 @@ impl Site {
         Self::on(lease.workspace().root().to_owned(), Ground::Held(Some(lease)), None)
     }
 
-    /// The same, and whoever touches the project meanwhile is found out: [`Self::review`] tells what is different.
+    /// The same, and changes made to the project meanwhile are found: [`Self::review`] tells what is different.
     pub async fn watching(lease: Lease) -> Result<Self, SiteError> {
         let workspace = lease.workspace().clone();
         let root = workspace.root().to_owned();
@@ -89,7 +89,7 @@ impl Site {
         Ok(Self::on(root, Ground::Watched(Box::new((lease, glance))), None))
     }
 
-    /// For work that edits. Should this server die, whoever the launcher stations here brings the project back.
+    /// For work that edits. Should this server die, the guard that the launcher starts brings the project back.
     pub async fn arm(lease: Lease, launcher: &Launcher) -> Result<Self, SiteError> {
         let root = lease.workspace().root().to_owned();
         let armed = blocking(move || lease.arm()).await?;
@@ -301,7 +301,7 @@ impl Site {
         self.recheck = Some(Box::new(recheck));
     }
 
-    /// Remembers the project as it is judged now. In a private view nobody else can write.
+    /// Remembers the project as it is judged now. In a private view no other process can write.
     pub async fn note_judged(&mut self) -> Result<(), SiteError> {
         self.judged = self.fingerprint().await?;
         Ok(())

@@ -73,7 +73,7 @@ pub(super) enum WalkEnding {
         work: Box<RefusedWork>,
         model: String,
     },
-    /// Nothing was accepted, and there is nobody left to ask or no leave to go on.
+    /// Nothing was accepted, and there is no tier left to ask or no leave to go on.
     Exhausted(WalkEnd),
     Cancelled,
     /// The project could not be brought back; nothing more may happen to it.

@@ -8,7 +8,7 @@ use tree_sitter::Node;
 
 use super::SyntaxTree;
 
-/// More in one file is generated, and an outline of it helps nobody.
+/// More in one file is generated, and an outline of it is of no help.
 const MOST: usize = 5_000;
 /// Lines above a definition that may belong to it.
 const MOST_LEADING: usize = 40;

@@ -1,6 +1,6 @@
 //! Names that turned out to mean one project. A full clone knows its first commit and its remote; a shallow one knows
-//! only the remote, and a clone of a clone only the commit. Whoever knows both writes it down, so that all of them find
-//! the same notes.
+//! only the remote, and a clone of a clone only the commit. A caller that knows both writes it down, so that all of
+//! them find the same notes.
 
 use super::identity::ProjectIdentity;
 use super::notes::{NoteError, NoteFolder};

@@ -85,7 +85,7 @@ pub(super) async fn drain(
     mut lines: Option<Splitter>,
 ) {
     let Some(mut from) = from else { return };
-    // Most programs say little; whoever fills this once is read in pieces as large as a pipe holds.
+    // Most programs say little; a program that fills this once is read in pieces as large as a pipe holds.
     let mut buffer = vec![0; FIRST];
     while let Ok(n @ 1..) = from.read(&mut buffer).await {
         into.push(&buffer[..n]);

@@ -20,7 +20,7 @@ pub fn tests(
     keep(inherited, |name| names(env_pass, name) || !(is_secret(name) || names(key_vars, name)))
 }
 
-/// Does a variable of this name hold something that nobody should read?
+/// Does a variable of this name hold something that should not be read?
 pub fn names_a_key(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     KEY_ENDINGS

@@ -139,7 +139,7 @@ fn enter_namespaces(walls: &Walls) -> Result<(), Obstacle> {
     enter_user_namespace(wanted)
 }
 
-/// A user namespace in which this user is the same as outside, and everybody else is nobody.
+/// A user namespace in which this user is the same as outside, and all others map to `nobody`.
 pub(super) fn enter_user_namespace(besides: CloneFlags) -> Result<(), Obstacle> {
     let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     nix::sched::unshare(besides | CloneFlags::CLONE_NEWUSER)

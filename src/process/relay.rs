@@ -1,5 +1,5 @@
 //! Runs one program in the foreground of a small helper process, its output in a file if so wished.
-//! Blocking on purpose: whoever uses it does nothing else.
+//! Blocking on purpose: its process does nothing else.
 
 use std::ffi::OsString;
 use std::fs::File;

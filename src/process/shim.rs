@@ -1,5 +1,5 @@
 //! The shim: this program again, as the parent of one command. It outlives the server when that is killed, so there is
-//! always somebody to end the tree and to finish what the server could not.
+//! always a process to end the tree and to finish what the server could not.
 //! Knows one order and its own descendants. Does not know what a project is: the restore is handed to it.
 //!
 //! One thread, no runtime, and nothing it could leak: the command gets three descriptors and the order's environment.
@@ -28,7 +28,7 @@ use super::sweep::{self, SweepReport};
 /// The hidden sub-command.
 pub const COMMAND: &str = "shim";
 
-/// Between interrupt and kill when the server is gone: somebody may be waiting for the project.
+/// Between interrupt and kill when the server is gone: a caller may be waiting for the project.
 const ORPHANED_GRACE: Duration = Duration::from_millis(300);
 /// How long the sweep may take before what is left is reported as left.
 const PATIENCE: Duration = Duration::from_secs(10);

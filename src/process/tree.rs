@@ -24,8 +24,8 @@ use super::{
     CapturedOutput, Containment, End, FinishedProcess, Spec, StartError, Stdin, capture, resolve, sweep_tagged,
 };
 
-/// After the tree has ended, for what is still in the pipes. They close by themselves, unless somebody outside the tree
-/// was given one.
+/// After the tree has ended, for what is still in the pipes. They close by themselves, unless a process outside the
+/// tree was given one.
 const DRAIN: Duration = Duration::from_secs(2);
 /// What a shim may take beyond the grace to end a tree, before it is taken for lost.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -163,14 +163,14 @@ impl StartedProcess {
                     (_, _, ChildStatus::Signalled(signal)) => End::Signalled(signal),
                 }
             }
-            // Nobody saw how it ended; it is certain only that it was killed in the end.
+            // How it ended was not seen; it is certain only that it was killed in the end.
             Some(ShimReport::Started { .. }) | None => asked.unwrap_or(End::Signalled(9)),
         };
         (end, Some(child))
     }
 }
 
-/// Until the shim reports; on the way it is asked to end the tree when time is up or somebody says stop.
+/// Until the shim reports; on the way it is asked to end the tree when time is up or the call is cancelled.
 /// No report: the shim is gone or does not answer.
 async fn watch(
     control: &Control,

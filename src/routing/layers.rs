@@ -56,7 +56,8 @@ impl Layers {
     }
 }
 
-/// What a call sets: the argument, the key of its skill, and the value. One model is a chain of one, which nobody judges.
+/// What a call sets: the argument, the key of its skill, and the value. One model is a chain of one, which no verifier
+/// judges.
 fn settings_of(call: &CallOverrides) -> Vec<(&'static str, &'static str, Value)> {
     let mut settings = Vec::new();
     if let Some(model) = &call.model {

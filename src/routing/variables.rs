@@ -173,7 +173,7 @@ fn known(named: &KnownNames) -> Vec<String> {
 
 fn parse(kind: Kind, text: &str) -> Result<Value, Fault> {
     let text = text.trim();
-    // What is no number is not repeated: nobody knows what it is.
+    // What is no number is not repeated: it could be anything.
     let wrong = || Fault::OutOfBounds { expected: check::expected(kind), found: None };
     let value = match kind {
         Kind::Variables | Kind::Models | Kind::Patterns | Kind::Texts => Value::from(list(text)),

@@ -33,7 +33,7 @@ const FRESH: Duration = Duration::from_secs(10);
 pub struct App {
     sources: Sources,
     look: Look,
-    /// The platform's, unless somebody named another.
+    /// The platform's, unless another was named.
     state: Option<StateDir>,
     seen: Mutex<Option<SeenWorld>>,
     /// What calls share as long as the settings stay the same.
@@ -159,7 +159,7 @@ impl App {
             });
             tokio::task::spawn_blocking(move || match workspace::recover(&state) {
                 Ok(found) => found.iter().for_each(|one| match one.outcome {
-                    // Another server's call at work is the ordinary case; whoever wants the same project is told.
+                    // Another server's call at work is the ordinary case; a caller that wants the same project is told.
                     RecoveryOutcome::Busy => tracing::debug!("{one}"),
                     RecoveryOutcome::Restored(_) | RecoveryOutcome::Failed(_) => {
                         tracing::warn!("after a killed call: {one}");

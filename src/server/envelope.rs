@@ -20,7 +20,7 @@ pub(super) enum Incoming {
     Request(Box<ClientJsonRpcMessage>),
     Notification(Box<ClientJsonRpcMessage>),
     Refused(Vec<TransportRefusal>),
-    /// Nothing to do and nobody to tell: an empty line, a stray response, a broken notification.
+    /// Nothing to do and nothing to report: an empty line, a stray response, a broken notification.
     Nothing,
 }
 

@@ -46,7 +46,7 @@ impl State {
 }
 
 impl Outbox {
-    /// A request was read: from now on somebody waits for its reply.
+    /// A request was read: from now on its reply is awaited.
     pub(super) fn open(&self, id: RequestId) {
         self.lock().open.insert(id);
     }
@@ -76,7 +76,7 @@ impl Outbox {
         self.queued.notify_one();
     }
 
-    /// Queues progress of an open request if the reader keeps up; else it is lost, and nobody waits for it.
+    /// Queues progress of an open request if the reader keeps up; else it is lost, and nothing waits for it.
     pub(super) fn progress(&self, id: &RequestId, message: &impl Serialize) {
         let mut state = self.lock();
         if state.open.contains(id) && state.unwritten() < DROP_PROGRESS_AT {
@@ -152,7 +152,7 @@ impl Outbox {
     }
 }
 
-/// Where the bytes go, and how one learns early that nobody will read them.
+/// Where the bytes go, and how one learns early that they will not be read.
 pub trait OutboxSink: AsyncWrite + Unpin + Send + 'static {
     /// Resolves when the reader is gone; may wait for ever where that cannot be known.
     fn closed(&mut self) -> impl Future<Output = ()> + Send {

@@ -28,7 +28,7 @@ struct Line {
 }
 
 impl Progress {
-    /// For calls nobody watches.
+    /// For calls that are not watched.
     pub fn silent() -> Self {
         Self::default()
     }

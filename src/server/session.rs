@@ -1,5 +1,5 @@
 //! One client from its first byte to the end of its work. At the end of input everything that was asked is answered;
-//! on a stop, or when nobody reads any more, everything is cancelled. Calls are awaited last.
+//! on a stop, or when the client stops reading, everything is cancelled. Calls are awaited last.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::transport::LineTransport;
 /// How long cancelled calls may clean up after a stop: the client kills 400 ms after its interrupt.
 const AFTER_A_STOP: Duration = Duration::from_millis(300);
 
-/// And when nobody is in a hurry. What takes longer is finished by what guards the project.
+/// And when there is no hurry. What takes longer is finished by what guards the project.
 const AFTER_THE_END: Duration = Duration::from_secs(5);
 
 /// Why a session is over.
@@ -24,7 +24,7 @@ const AFTER_THE_END: Duration = Duration::from_secs(5);
 pub enum SessionEnd {
     /// The client closed our input; all it asked is answered.
     Input,
-    /// Nobody reads our output any more.
+    /// Our output is no longer read.
     Output,
     /// We were told to stop.
     Stopped,

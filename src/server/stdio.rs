@@ -49,7 +49,7 @@ enum Kind {
 }
 
 impl Channel {
-    /// `O_NONBLOCK` belongs to the open file and so to everybody who shares it, such as the shell that started us.
+    /// `O_NONBLOCK` belongs to the open file and so to every process that shares it, such as the shell that started us.
     /// A pipe is therefore opened anew; a socket cannot be, but takes the wish with each call.
     fn open(fd: BorrowedFd<'_>, mode: OFlags, interest: Interest) -> Option<Self> {
         let (own, kind) = match FileType::from_raw_mode(rustix::fs::fstat(fd).ok()?.st_mode) {

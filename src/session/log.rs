@@ -1,4 +1,4 @@
-//! Writes one line per call. Blocking, for microseconds and one sync of the disk; whoever calls decides on which thread.
+//! Writes one line per call. Blocking, for microseconds and one sync of the disk; the caller decides on which thread.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -184,7 +184,7 @@ impl SessionLog {
         }
     }
 
-    /// Runs `action`, once more if somebody has removed the directory since it was made.
+    /// Runs `action`, once more if another process has removed the directory since it was made.
     fn in_directory<T>(&self, action: impl Fn() -> Result<T, FileError>) -> Result<T, LogError> {
         match action() {
             Err(FileError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {

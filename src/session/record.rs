@@ -22,7 +22,7 @@ pub enum RecordedOutcome {
     Fail,
     Error,
     Skipped,
-    /// A word nobody here knows; empty if there was none.
+    /// An unknown word; empty if there was none.
     Other(String),
 }
 

@@ -121,7 +121,7 @@ struct Endpoint {
     why: Option<&'static str>,
 }
 
-/// What is in memory now, or why nobody can tell.
+/// What is in memory now, or why that is unknown.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum LoadedModels {

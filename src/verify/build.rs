@@ -61,7 +61,7 @@ impl BuildError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BuildBlame {
-    /// Every error is about a name this file uses and nobody has written yet.
+    /// Every error is about a name this file uses and that is not written yet.
     MissingNames,
     /// Errors lie in this file, and some of them are of another kind.
     InFile,

@@ -31,7 +31,7 @@ pub struct Check {
     detail: String,
 }
 
-/// Why there is no proof; each is feedback for whoever tries next.
+/// Why there is no proof; each is feedback for the next attempt.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("{0}")]
@@ -168,7 +168,7 @@ impl Proof {
         }
     }
 
-    /// The tests do not build, for the one reason that makes a fair red: `test_file` names what nobody has written yet.
+    /// The tests do not build, for the one reason that makes a fair red: `test_file` names what is not written yet.
     pub fn of_unwritten(after: &TestRun, test_file: &Path, source: &str) -> Result<Self, Refusal> {
         match &after.outcome {
             Outcome::DidNotBuild { errors } if blame(errors, test_file, source) == BuildBlame::MissingNames => {

@@ -1,4 +1,4 @@
-//! A red that nobody expected is run again: if the second run says something else, the tests are flaky, not red or green.
+//! An unexpected red is run again: if the second run says something else, the tests are flaky, not red or green.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ impl SettledRun {
     }
 }
 
-/// Runs the suite; a failure outside the baseline that nobody `expects` is run again.
+/// Runs the suite; a failure outside the baseline that is not among `expects` is run again.
 pub async fn run_settled(
     suite: &Suite,
     bench: &Bench,

@@ -1,5 +1,5 @@
 //! Stands between a build tool and the test programs it starts: lists the tests a program has before it runs,
-//! keeps its output and its own report apart from everybody else's, and notes how it ended.
+//! keeps its output and its own report apart from all others, and notes how it ended.
 //!
 //! Without it, results of several programs share one stream which each of them can write what it likes into.
 

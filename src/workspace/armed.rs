@@ -23,7 +23,8 @@ use super::store::Snapshot;
 use super::{Inner, lock};
 use crate::process::{Guard, Tag, sweep_tagged};
 
-/// A snapshot is on disk. Closed exactly once: by [`ArmedSnapshot::accept`], by [`ArmedSnapshot::restore`], or, if dropped, by an undo.
+/// A snapshot is on disk. Closed exactly once: by [`ArmedSnapshot::accept`], by [`ArmedSnapshot::restore`], or, if
+/// dropped, by an undo.
 #[derive(Debug)]
 pub struct ArmedSnapshot(Option<ArmedState>);
 
@@ -50,9 +51,9 @@ pub struct RestoreReport {
     pub paths: Vec<PathBuf>,
     /// Where rejected work is kept for a week, if there was any.
     pub kept_in: Option<PathBuf>,
-    /// Somebody else's edits: left as they are.
+    /// Edits by other processes: left as they are.
     pub others: Vec<Change>,
-    /// Edits that somebody made on top of ours: undone with them, and kept aside.
+    /// Edits that another process made on top of ours: undone with them, and kept aside.
     pub overwritten: Vec<PathBuf>,
 }
 
@@ -172,7 +173,7 @@ impl ArmedSnapshot {
         Ok(())
     }
 
-    /// Over everything that differs from the snapshot now, with its contents: equal as long as nobody writes.
+    /// Over everything that differs from the snapshot now, with its contents: equal as long as nothing is written.
     pub fn fingerprint(&self) -> io::Result<[u8; 32]> {
         let state = self.state();
         let tree = &state.inner().layout.tree;
@@ -203,7 +204,7 @@ impl ArmedSnapshot {
         Ok(found.iter().map(|d| as_path(&d.path).to_owned()).collect())
     }
 
-    /// For whoever stands by while no program runs: what it holds keeps the project locked, and its ticket undoes what is
+    /// For the guard while no program runs: what it holds keeps the project locked, and its ticket undoes what is
     /// open here. Nothing is exposed by it, since it runs nothing.
     pub fn stand_by(&self) -> io::Result<Guard> {
         let state = self.state();
@@ -256,7 +257,7 @@ impl ArmedSnapshot {
     }
 }
 
-/// Whoever forgets to decide, or panics, has rejected.
+/// Dropped without a decision, also by a panic, it is a rejection.
 impl Drop for ArmedSnapshot {
     fn drop(&mut self) {
         if let Some(mut state) = self.0.take() {
@@ -339,7 +340,7 @@ impl ArmedState {
         Ok(report(&outcome, &aside, overwritten))
     }
 
-    /// Files that are not as we wrote them: somebody edited them after us.
+    /// Files that are not as we wrote them: they were edited after us.
     fn overwritten(&self) -> Vec<PathBuf> {
         let tree = &self.inner().layout.tree;
         let touched = |path: &[u8], ours: &Option<Meta>| match (tree.meta(path), ours) {

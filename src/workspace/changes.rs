@@ -46,7 +46,7 @@ pub enum ChangeKind {
     },
     /// A file became a link, a directory or the like, or the other way round.
     TypeChanged,
-    /// Can no longer be read, so nobody knows.
+    /// Can no longer be read, so this is unknown.
     Unreadable,
     /// The repository itself: `HEAD`, a ref, the index, the configuration, a hook.
     Git,

@@ -30,7 +30,7 @@ pub(super) enum DifferenceKind {
     /// Only the permissions.
     Mode,
     Type,
-    /// Cannot be looked into any more, so nobody knows.
+    /// Can no longer be read, so this is unknown.
     Unreadable,
 }
 
@@ -205,7 +205,7 @@ pub(super) fn is_index(entry: &ManifestEntry) -> bool {
     entry.area == Area::Git && entry.path == b"index"
 }
 
-/// The index differs if its entries do; a refreshed cache of file times is nobody's edit.
+/// The index differs if its entries do; a refreshed cache of file times is not an edit.
 fn index_difference(layout: &Layout, snapshot: &Snapshot) -> io::Result<Option<Difference>> {
     let manifest = &snapshot.manifest;
     if layout.repository.is_none() || layout.view.is_some() {

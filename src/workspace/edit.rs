@@ -318,7 +318,7 @@ impl ArmedState {
         Ok(())
     }
 
-    /// What is neither from the snapshot nor from us was written by somebody meanwhile, and would be lost.
+    /// What is neither from the snapshot nor from us was written by another process meanwhile, and would be lost.
     fn keep_if_foreign(&self, path: &[u8], bytes: &[u8]) -> io::Result<()> {
         let armed = self.snapshot.manifest.find(Area::Tree, path).is_some_and(|e| blake3::hash(bytes) == e.hash);
         let ours = self.edited.get(path).is_some_and(|e| *e == self.inner().layout.tree.meta(path).ok().flatten());

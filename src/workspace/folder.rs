@@ -121,7 +121,7 @@ impl ConfinedFolder {
         self.root.make_dirs(dir.as_bytes(), 0o755).map(drop).map_err(|e| self.error(dir, e))
     }
 
-    /// Replaces a file as a whole: whoever reads it meanwhile sees the old or the new contents.
+    /// Replaces a file as a whole: a concurrent reader sees the old or the new contents.
     pub fn write(&self, path: &str, contents: &[u8]) -> Result<(), FolderError> {
         let (dir, name) = split(path.as_bytes());
         self.make_dirs(&String::from_utf8_lossy(dir))?;

@@ -74,8 +74,8 @@ fn git_dir(top: &Path) -> io::Result<Option<PathBuf>> {
 }
 
 /// Does this file steer what git runs later? Hooks and configuration come back when a worker has touched them. Where the
-/// repository stands (refs, `HEAD`, the index, the stash) is never moved back: nobody can tell a worker's commit from the
-/// user's, and a commit that stays can be undone by anybody.
+/// repository stands (refs, `HEAD`, the index, the stash) is never moved back: a worker's commit cannot be told from
+/// the user's, and a commit that stays can be undone by anybody.
 pub(super) fn steers(path: &[u8]) -> bool {
     let mut parts = path.split(|byte| *byte == b'/').rev();
     let name = parts.next().unwrap_or_default();

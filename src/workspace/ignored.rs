@@ -16,7 +16,7 @@ struct BuildDirectory {
 }
 
 enum Sign {
-    /// Nobody writes into a directory of this name by hand.
+    /// No directory of this name is written by hand.
     Name,
     /// A file beside it.
     Beside(&'static [&'static str]),

@@ -58,8 +58,8 @@ pub(super) struct ArmedAs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// The paths that were edited through [`super::ArmedSnapshot::apply`], and by-products. Whatever else differs is somebody
-    /// else's edit: it is kept and reported.
+    /// The paths that were edited through [`super::ArmedSnapshot::apply`], and by-products. Whatever else
+    /// differs is an edit by another process: it is kept and reported.
     Applied,
     /// All that differs: an agent had the run of the project.
     Everything,
@@ -73,11 +73,11 @@ pub enum Who {
     Call,
     /// The parent of a command, after the server had died.
     Shim,
-    /// A later start, or somebody by hand.
+    /// A later start, or a user by hand.
     Recovery,
 }
 
-/// An armed snapshot that nobody has closed.
+/// An armed snapshot that was never closed.
 #[derive(Debug, Clone)]
 pub(super) struct Open {
     pub armed: ArmedAs,
@@ -88,7 +88,7 @@ pub(super) struct Open {
 }
 
 impl Open {
-    /// What has to be undone if nobody is left to say: with programs about, everything could be theirs.
+    /// What has to be undone if no process is left to say: with programs about, everything could be theirs.
     pub(super) fn scope(&self) -> Scope {
         match self.rolling_back {
             Some(scope) => scope,

@@ -50,7 +50,7 @@ impl Layout {
         self.repository.as_ref().map_or(self.tree.path(), |r| &r.top)
     }
 
-    /// A directory of the project itself that stands for it: whoever holds a lock on it works here.
+    /// A directory of the project itself that stands for it: the process that holds a lock on it works here.
     pub(super) fn lock_place(&self) -> &Path {
         self.repository.as_ref().map_or(self.tree.path(), |r| &r.git)
     }

@@ -54,7 +54,7 @@ pub(super) async fn lock(
                 record: SandboxRecord::default(),
             });
         }
-        // Somebody was killed here, with everybody who could have put it right.
+        // A call was killed here, with every process that could have put it right.
         drop(lock);
         let left = until.saturating_duration_since(Instant::now());
         let lock = lock::acquire(project, Mode::Exclusive, lock::RECOVERING, left, stop).await?;

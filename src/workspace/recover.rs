@@ -1,5 +1,5 @@
-//! Puts right what a killed call left behind: every armed snapshot that nobody closed. Doing it twice does no harm, and a
-//! crash in the midst of it is just another one to recover from.
+//! Puts right what a killed call left behind: every armed snapshot that was not closed. Doing it twice does no harm,
+//! and a crash in the midst of it is just another one to recover from.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub struct Recovery {
 #[derive(Debug)]
 pub enum RecoveryOutcome {
     Restored(RestoreReport),
-    /// Somebody is at work there, or is putting it right.
+    /// A process is at work there, or is putting it right.
     Busy,
     Failed(RestoreError),
 }
@@ -128,7 +128,7 @@ pub(super) fn finish(project: &Path, root: Option<&Path>, who: Who) -> Result<Op
         times: &BTreeMap::new(),
         reserve: &reserve,
     };
-    // Whatever came after everybody was dead is somebody else's work, however much later this is.
+    // Whatever came after all processes were dead is the work of others, however much later this is.
     let ended = if who == Who::Recovery { Pulse::ended(project) } else { None };
     let is_later = |d: &Difference| ended.zip(d.now).is_some_and(|(ended, now)| now.ctime > ended);
     let ours = |d: &Difference| match scope {

@@ -85,7 +85,7 @@ impl Restore<'_> {
             self.bring_back_repository();
         }
         let ours = |d: &Difference| ours(d) && (d.area == Area::Tree || (in_place && steers(&d.path)));
-        // Directories that we made and in which somebody else has put something since.
+        // Directories that we made and in which another process has put something since.
         let mut shared = BTreeSet::new();
         for _ in 0..ROUNDS {
             let mut found = self.compare()?;
@@ -240,7 +240,7 @@ impl Undo<'_> {
         Ok(())
     }
 
-    /// Somebody else may have removed the directory above, or put something else in its place.
+    /// Another process may have removed the directory above, or put something else in its place.
     fn make_room(&mut self, root: &Root, area: Area, dir: &[u8], aside: &mut Aside) -> io::Result<()> {
         if dir.is_empty() {
             return Ok(());
@@ -333,7 +333,7 @@ impl Undo<'_> {
             Err(e) if is_absent(&e) => {
                 let path = layout.area_path(area).ok_or(e)?;
                 if std::fs::symlink_metadata(path).is_ok() {
-                    // A file or a link took its place. It is nobody's work; its name goes, its target stays.
+                    // A file or a link took its place. It is not work to keep; its name goes, its target stays.
                     std::fs::remove_file(path)?;
                 }
                 // Without a store, however empty, git does not take it for a repository.

@@ -1,4 +1,4 @@
-//! Takes an accepted change back later, as long as nobody has touched what it wrote. The change is written down while
+//! Takes an accepted change back later, as long as what it wrote is untouched. The change is written down while
 //! the snapshot it came from still stands; taking it back is an edit like any other, with a journal of its own.
 
 use std::collections::BTreeMap;

@@ -77,7 +77,7 @@ impl TreeWalk<'_> {
                 all.unreadable.extend(part.unreadable);
             }
         });
-        // The root itself: somebody may have taken our rights to it away.
+        // The root itself: our rights to it may have been taken away.
         if let Ok(stat) = rustix::fs::fstat(self.root.fd()) {
             all.found.push(ProtectedName { path: Vec::new(), meta: Meta::from(&stat), ignored: false });
         }

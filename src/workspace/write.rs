@@ -1,4 +1,4 @@
-//! Writes beneath a root: staged beside the target and renamed over it, so that nobody ever sees half a file.
+//! Writes beneath a root: staged beside the target and renamed over it, so that half a file is never visible.
 //! Knows modes and times. Does not know why something is written.
 
 use std::fs::File;
@@ -178,7 +178,7 @@ pub(super) fn fresh_time(previous: Option<i64>) -> i64 {
 }
 
 /// The time of a file that we restore: later, in whole seconds, than anything written up to now. The rejected contents
-/// may have been compiled under any earlier time, also one that nobody sees any more.
+/// may have been compiled under any earlier time, also one that is no longer visible.
 pub(super) fn restored_time(previous: Option<i64>) -> i64 {
     let next = next_second(super::now());
     previous.map_or(next, |p| next.max(next_second(p)))

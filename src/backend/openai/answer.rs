@@ -1,4 +1,5 @@
-//! What a 200 means. It may hold no choice, no text, somebody else's text, half a text, or an answer to half a prompt.
+//! What a 200 means. It may hold no choice, no text, the text of another model, half a text, or an answer to half a
+//! prompt.
 
 use serde_json::Value;
 
@@ -20,7 +21,7 @@ pub(super) fn read(at: &Endpoint, got: &ReceivedAnswer, ask: &Ask, tier: &Tier, 
     }
     let is_stream = got.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
     if is_stream || got.body.trim_ascii_start().starts_with(b"data:") {
-        // Whoever streams although it was told not to may have left out the end.
+        // A server that streams although it was told not to may have left out the end.
         return Err(Failure::unknown(malformed("it is a stream of events, which was not asked for".into())));
     }
     let Ok(body) = serde_json::from_slice::<Value>(&got.body) else {

@@ -39,7 +39,7 @@ impl InterruptedCall {
         }
     }
 
-    /// Nobody waited for its end.
+    /// Its end was not awaited.
     pub(super) fn twice(&self) -> String {
         String::from(
             "interrupted twice: not waiting any longer; what guards the project brings it back\n\
@@ -106,7 +106,7 @@ mod tests {
         let call = InterruptedCall::possible("tdd_green", &json!({"project_root": "/p"}));
         assert_eq!(call.entry(&log), None, "others came before");
 
-        // Meanwhile somebody else works elsewhere, or otherwise.
+        // Meanwhile another call works elsewhere, or otherwise.
         for (skill, root) in [("tdd_green", "/q"), ("tdd_red", "/p"), ("tdd_green", "/p")] {
             let name = SessionId::generate().expect("random bytes");
             log.append(&entry(name.as_str(), skill, root, Status::Error)).expect("written");

@@ -24,7 +24,7 @@ pub(super) struct Live {
     ticker: Option<JoinHandle<()>>,
 }
 
-/// Shared with the thread that keeps the time, and with whoever wants to write past it.
+/// Shared with the thread that keeps the time, and with code that writes past it.
 pub(super) struct LiveLine {
     state: Mutex<State>,
     woken: Condvar,

@@ -158,7 +158,7 @@ impl Stage {
         loop {
             match fs::remove_dir_all(self.dir.path()) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-                // A call that nobody waited for may still be writing its last file.
+                // A call that was not awaited may still be writing its last file.
                 Err(_) if tries < 50 => tokio::time::sleep(Duration::from_millis(20)).await,
                 done => return done,
             }

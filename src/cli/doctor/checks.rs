@@ -299,7 +299,7 @@ fn steps(walks: &[ChainWalk]) -> impl Iterator<Item = &ChainWalkStep> {
     walks.iter().flat_map(|walk| walk.tiers.iter().chain(&walk.verifier))
 }
 
-/// Something is not there: a warning with what it takes away, unless nobody would use it.
+/// Something is not there: a warning with what it takes away, unless nothing would use it.
 fn missed(walks: &[ChainWalk], mine: impl Fn(&ChainWalkStep) -> bool, found: &str, hint: String) -> Finding {
     if steps(walks).any(&mine) {
         Finding::warn(format!("{found}{}", so_out(walks, mine)), hint)

@@ -6,7 +6,7 @@ use super::{Case, Finding};
 use crate::prompts::{self, Prompt, PromptOrigin};
 use crate::words;
 
-/// Says nothing where nobody has a folder of prompts.
+/// Says nothing where there is no folder of prompts.
 pub(super) async fn prompts(case: &Case) -> Vec<Finding> {
     let Some(folder) = case.settings.as_ref().ok().and_then(|loaded| loaded.routing.prompts_dir.as_deref()) else {
         return vec![];

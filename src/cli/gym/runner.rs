@@ -221,7 +221,7 @@ impl GymRunner {
         let mut arguments = json!({"project_root": root, "test_path": job.task.test_path, "session_id": "gym"});
         let name = self.name_for(number, job)?;
         if self.judged.is_some() {
-            // A model that is named in a call is judged by nobody, so the chain has to say it.
+            // A model that is named in a call is not judged, so the chain has to name it.
             self.restart_with_chain(&name).await?;
         } else {
             arguments["model"] = json!(name);
@@ -328,7 +328,7 @@ impl GymRunner {
     }
 }
 
-/// One local tier whose answers are written down beforehand; nobody judges.
+/// One local tier whose answers are written down beforehand; no verifier judges.
 fn self_settings(script: &std::path::Path) -> anyhow::Result<String> {
     let general = "default_chain = [\"self/none\"]\nverifier = \"none\"\nattempts_per_tier = 1\n";
     Ok(format!("{general}{}", self_backend(script)?))

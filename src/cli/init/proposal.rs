@@ -1,5 +1,5 @@
 //! From what was found to settings with a chain that can be walked now, each part with a sentence about it.
-//! Knows TOML as it is written. Asks nobody.
+//! Knows TOML as it is written. Asks no server.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -16,7 +16,7 @@ use crate::engine::exchange::TextId;
 use crate::session::stats::{Admission, CallTally, Calls, ModelStats, ModelTally, UnreadEntries, nearest_rank};
 use crate::session::{CallRecord, Filter, LogError, SessionLog};
 
-/// Bytes of whole entries in one page. Browsers open it at once, and it can still be sent to somebody.
+/// Bytes of whole entries in one page. Browsers open it at once, and it can still be sent by mail.
 const DETAILS: usize = 32 << 20;
 /// Flaky tests that are counted one by one.
 const FLAKY: usize = 2_000;

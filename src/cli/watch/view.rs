@@ -5,7 +5,7 @@ use crate::session::live::{self, LiveCall};
 use crate::session::{RecordedOutcome, SessionLog};
 use crate::state::StateDir;
 
-/// Calls that ended while somebody watched, and are still shown.
+/// Calls that ended while they were watched, and are still shown.
 const ENDED_SHOWN: usize = 50;
 
 #[derive(Debug, Default)]

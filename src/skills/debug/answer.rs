@@ -30,7 +30,7 @@ pub(super) struct WrittenFiles {
 }
 
 impl WrittenFiles {
-    /// Adds what differs now, when nobody but our own commands can have written it.
+    /// Adds what differs now, when only our own commands can have written it.
     pub(super) fn add(&mut self, now: &ChangeSet) {
         self.taken_back.extend(now.changes.iter().map(|change| change.path.clone()));
         self.taken_back.extend(now.by_products.iter().map(|by_product| by_product.path.clone()));
@@ -175,7 +175,7 @@ impl DebugAnswer<'_> {
         }})
     }
 
-    /// The answer in words, for whoever judges it.
+    /// The answer in words, for the verifier.
     fn told(&self) -> String {
         let mut out = String::new();
         for (n, h) in self.found.iter().enumerate() {
@@ -271,7 +271,7 @@ fn headline(h: &Hypothesis) -> String {
     shown(if h.title.is_empty() { &h.mechanism } else { &h.title }, 160)
 }
 
-/// Somebody's words: no escapes, and no more than this.
+/// Text from outside: no escapes, and no more than this.
 fn shown(text: &str, max: usize) -> String {
     words::cut_end(&words::plain(text), max).into_owned()
 }

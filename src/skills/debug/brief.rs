@@ -20,7 +20,7 @@ use crate::skills::tdd::pack::{self, PackRequest};
 use crate::verify::Repro;
 use crate::words;
 
-/// More than this of a project helps nobody, however large the window.
+/// More than this of a project is of no help, however large the window.
 const MOST: usize = 96 * 1024;
 /// Bytes of files in no known language that are held for the questions.
 const KEPT: usize = 4 << 20;

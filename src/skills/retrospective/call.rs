@@ -99,7 +99,7 @@ pub(super) async fn prepare(
     Ok(PreparedCall { skill, discipline, task, finding: None, plan })
 }
 
-/// A good answer for which nobody need be asked.
+/// A good answer for which no model need be asked.
 fn nothing(message: String, stats: &serde_json::Value) -> RefusedCall {
     let details = json!({"stats": stats, "learnings": [], "written": []});
     RefusedCall { status: Status::Pass, message, runner_output: String::new(), details }

@@ -11,7 +11,7 @@ use crate::prompts::{Nonce, fence};
 use crate::routing::Tier;
 use crate::words;
 
-/// More than this in one question helps nobody, however large the window.
+/// More than this in one question is of no help, however large the window.
 const MOST: usize = 128 * 1024;
 /// A model asked more often than this for one review would be asked all day.
 pub(super) const PARTS: usize = 16;

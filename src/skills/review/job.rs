@@ -61,7 +61,7 @@ impl Review {
         let paths = |changed: &ChangeSet| changed.changes.iter().map(|change| change.path.clone()).collect();
         let (by_worker, by_others): (Vec<PathBuf>, Vec<PathBuf>) = match work.edits {
             Edits::InPlace => (paths(work.changed), Vec::new()),
-            // Who has no tools has touched nothing: it was somebody else, and is said.
+            // A model without tools has touched nothing: another process did it, and the result says so.
             Edits::AsData => {
                 let (changed, _) = work.site.review(0).await.map_err(|error| gates.broken(&error))?;
                 (Vec::new(), paths(&changed))

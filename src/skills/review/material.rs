@@ -14,7 +14,7 @@ use crate::answers::scan::scan;
 use crate::redact::Redactor;
 use crate::words::diff::Diff;
 
-/// A file longer than this is no file that somebody reads.
+/// A file longer than this is not read by people.
 pub(super) const FILE: u64 = 512 * 1024;
 /// All files of one review.
 pub(super) const TOTAL: u64 = 1024 * 1024;

@@ -26,7 +26,7 @@ pub(super) struct SpecBrief {
     pub(super) project: Vec<(String, String)>,
 }
 
-/// More than this helps nobody, however large the window.
+/// More than this is of no help, however large the window.
 const MOST: usize = 96 * 1024;
 /// Where a project says what it is, and how much of each is read.
 const TELLING: &[&str] = &[

@@ -201,7 +201,7 @@ impl SpecSkill {
     }
 }
 
-/// The requirements that no criterion answers, so that nobody thinks that all of them will be built.
+/// The requirements that no criterion answers, so that the reader does not expect all of them to be built.
 fn unanswered(spec: &Specification) -> String {
     let without = |is: fn(&RequirementRoute) -> bool| {
         let routes = spec.requirement_map.iter().filter(|route| route.criteria.is_empty() && is(route));

@@ -44,7 +44,7 @@ pub(super) struct EditableFiles<'a> {
     pub(super) rule: &'static str,
 }
 
-/// More than this of a project helps nobody, however large the window.
+/// More than this of a project is of no help, however large the window.
 const MOST: usize = 96 * 1024;
 /// Room for marks and headings that are added last, and for the names of the files that may be edited.
 const MARKS: usize = 600;

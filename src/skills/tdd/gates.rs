@@ -114,13 +114,12 @@ pub(super) fn take(
         .map(|c| named(&c.path))
         .collect();
     if !meddled.is_empty() {
-        let why =
-            format!("another process changed {} during the call; call again when it is done", meddled.join(", "));
+        let why = format!("another process changed {} during the call; call again when it is done", meddled.join(", "));
         return Err(gates.refuse("scope", Cause::CannotVerify, why));
     }
     let mut foul = foul(ground, &work.site.files_root(), &now, work.edits);
     if !foul.is_empty() {
-        // Whoever hides a change behind another is told of both.
+        // A change hidden behind another is reported with it.
         let sealed = |c: &&Change| c.thing == Thing::File && c.kind != ChangeKind::Git && sealed(&c.path).is_err();
         foul.extend(now.changes.iter().filter(sealed).map(|c| format!("{} (sealed)", named(&c.path))));
         let why = format!("this may not be touched here: {}", foul.join(", "));
@@ -243,7 +242,7 @@ fn foul(ground: &Ground, root: &Path, now: &ChangeSet, edits: Edits) -> Vec<Stri
     }
     if edits == Edits::InPlace {
         for new in now.unprotected.iter().filter(|u| !ground.unprotected.contains(&u.path)) {
-            // Removed below: whoever runs the tests first makes it.
+            // Removed below: the first test run makes it.
             if !caches::is_compiled(root, &new.path)
                 && role(ground.ecosystem(), &new.path.join("x")) == FileRole::BuildConfig
             {
@@ -260,7 +259,7 @@ fn foul(ground: &Ground, root: &Path, now: &ChangeSet, edits: Edits) -> Vec<Stri
     foul
 }
 
-/// Runs the whole suite; a failure that nobody `expects` and that the baseline does not have is run again.
+/// Runs the whole suite; a failure that is not among `expects` and that the baseline does not have is run again.
 pub(super) async fn run(
     ground: &Ground,
     work: &mut SubmittedWork<'_>,

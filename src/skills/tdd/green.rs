@@ -26,7 +26,7 @@ pub(super) struct Green {
     test: TestFile,
     /// What is red; empty if it does not build yet, or if the command names no tests.
     targets: Vec<TestName>,
-    /// What was true before; `None` if nobody knows.
+    /// What was true before; `None` if unknown.
     before: Option<Baseline>,
     /// The call that usually follows, but for what it is about.
     next: Value,
@@ -53,7 +53,7 @@ impl TestFile {
 }
 
 impl Green {
-    /// Is there a red here that code can mend?
+    /// Is there a red here that code can fix?
     pub(super) fn of(
         ground: &Ground,
         test: TestFile,

@@ -360,7 +360,7 @@ fn test_file<'a>(ecosystem: Option<&'static Language>, texts: &'a [Text]) -> Opt
     texts.iter().filter(holds).max_by_key(|t| additions::lines(t.was(), t.is()).added.len())
 }
 
-/// A Rust file whose tests alone differ. White space between items is nobody's behaviour.
+/// A Rust file whose tests alone differ. White space between items is not behaviour.
 fn same_code(before: &str, after: &str) -> bool {
     let rest = |source: &str| {
         let regions = rust_regions(source)?;

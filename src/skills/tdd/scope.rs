@@ -21,7 +21,9 @@ pub(super) fn code_only(ecosystem: Option<&'static Language>, path: &Path) -> Re
     match role(ecosystem, path) {
         FileRole::Source => Ok(()),
         FileRole::Test => Err("tests are read-only in this phase; fix the code instead".into()),
-        FileRole::Snapshot | FileRole::Fixture => Err("files that tests compare with are read-only in this phase; fix the code instead".into()),
+        FileRole::Snapshot | FileRole::Fixture => {
+            Err("files that tests compare with are read-only in this phase; fix the code instead".into())
+        }
         FileRole::RunnerConfig | FileRole::BuildConfig => Err("the configuration of runner and build is sealed".into()),
     }
 }
@@ -44,7 +46,7 @@ pub(super) fn code_beside<'a>(ground: &'a Ground, test: &'a Path) -> impl Fn(&Pa
     }
 }
 
-/// A test file that nobody had before this call. It comes along with much good code, and nothing hangs on it.
+/// A test file that did not exist before this call. It comes along with much good code, and nothing depends on it.
 pub(super) fn is_new_test(ground: &Ground, path: &Path) -> bool {
     !ground.had(path) && role(ground.ecosystem(), path) == FileRole::Test && !is_new_module_of_tests(ground, path)
 }

@@ -44,7 +44,7 @@ pub(super) async fn run(app: &App, asked: &TrainerParams, call: &Call) -> CallRe
         return CallResult { message, verified: false, more, ..reader };
     }
     let kept = KeptCandidates { candidates, scores, names, folder, told };
-    // Both are calls of one session, also where nobody named one.
+    // Both are calls of one session, also where none was named.
     let write =
         CallRequest::without_project("trainer", "trainer-write", arguments(asked, Some(&reader.more.session_id)));
     let mut writer = engine::call::run::<WriterSkill>(app, write, &kept, &call.progress, &call.stop).await;

@@ -53,7 +53,7 @@ fn find(runner: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundSuite> 
     Some(FoundSuite::of(SuiteStep::new(argv, place.dir), "CMakeLists.txt").with_strength(strength))
 }
 
-/// A directory of another name in which somebody has built the project already.
+/// A directory of another name in which the project has been built already.
 fn configured(dir: &Path) -> Option<String> {
     let is_cache = |name: &str| dir.join(name).join("CMakeCache.txt").is_file();
     if is_cache(BUILD) {
@@ -75,7 +75,7 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
     .boxed()
 }
 
-/// Configures where nobody has, and builds. `None` if the tests can be run.
+/// Configures where that was not done, and builds. `None` if the tests can be run.
 async fn build(step: &SuiteStep, session: &Session<'_>) -> Option<Judgement> {
     let at = step.argv.iter().position(|word| word == "--test-dir");
     let dir = at.and_then(|at| step.argv.get(at + 1))?;

@@ -1,8 +1,8 @@
 //! `go test`: events from `-json`, checked against what a witness saw of each test program.
 //!
 //! The events are made from what the program prints, so a program could print them itself. The witness asks it for its
-//! list of tests first, and for a heap profile which is written only after the last test: whoever leaves early, with
-//! whatever words, is noticed.
+//! list of tests first, and for a heap profile which is written only after the last test: a program that leaves early,
+//! with whatever words, is noticed.
 
 mod events;
 
@@ -147,7 +147,7 @@ async fn resume(step: &SuiteStep, session: &Session<'_>, tests: &mut BTreeMap<Te
         argv.extend(rest.iter().cloned());
         let file = format!("{EVENTS}-{round}");
         let finished = session.run_into(&file, &argv, &[]).await;
-        // Whoever ends without a word has shown nothing.
+        // A program that ends without a report has shown nothing.
         let is_whole = witness::read(&dir).iter().all(|program| program.code != Some(0) || program.log.is_some());
         if session.cut_short(&finished, "go").is_some() || !is_whole {
             break;

@@ -68,7 +68,7 @@ fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
     if code == 0 && all.contains("There are no tests to run") {
         return Some(Outcome::NoTests);
     }
-    // Without Hex nothing is fetched, and that is asked for where nobody answers.
+    // Without Hex nothing is fetched, and that is asked for where no user can answer.
     if let Some(line) =
         all.lines().find(|l| l.contains("Could not find Hex") || l.contains("Could not find an SCM for dependency"))
     {

@@ -1,5 +1,5 @@
-//! Writes accepted work into the project, by the same code and journal as edits that came as data. A file that somebody
-//! else has changed since the snapshot is not overwritten: the work is refused by name and kept aside.
+//! Writes accepted work into the project, by the same code and journal as edits that came as data. A file that
+//! another process has changed since the snapshot is not overwritten: the work is refused by name and kept aside.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -57,7 +57,7 @@ pub struct PendingCommit {
 }
 
 impl PendingCommit {
-    /// For somebody who stands by: should this process die in the middle, what was written is taken back.
+    /// For the guard: should this process die in the middle, what was written is taken back.
     pub fn stand_by(&self) -> io::Result<Guard> {
         self.target.stand_by()
     }
@@ -120,7 +120,7 @@ impl PrivateProject {
     }
 }
 
-/// Nobody has changed this name since the work began, or it is already as the work wants it.
+/// This name has not changed since the work began, or it is already as the work wants it.
 fn is_free(target: &ArmedSnapshot, path: &[u8], wanted: &WantedState) -> bool {
     let state = target.state();
     let Some(now) = state.snapshot.manifest.find(Area::Tree, path) else {
@@ -154,7 +154,7 @@ pub(super) fn write(target: &mut ArmedSnapshot, wanted: &BTreeMap<Vec<u8>, Wante
     }
     state.carry_out(&plan)?;
     for (path, _) in wanted.iter().rev().filter(|(_, wanted)| wanted.is_dir && wanted.is_gone) {
-        // Only an empty one goes: somebody may have put something there.
+        // Only an empty one is removed: another process may have put something there.
         let tree = state.inner().layout.tree.clone();
         if tree.meta(path)?.is_some_and(|meta| meta.node == Node::Dir) {
             tree.remove_if_empty(path)?;

@@ -64,7 +64,7 @@ impl WriteLayer {
     pub(super) fn kept(dir: PathBuf, root: &Path) -> io::Result<Self> {
         let layer = Self { dir };
         if layer.open_mark().exists() {
-            // The last call was killed or dropped: nobody knows what was built from what.
+            // The last call was killed or dropped: it is unknown what was built from what.
             layer.remove_all()?;
         } else {
             layer.tidy(root, &mut std::iter::empty());
@@ -94,7 +94,7 @@ impl WriteLayer {
     }
 
     /// Throws away all but build directories that the project itself does not have. These were built from files that may
-    /// have been younger than the project's own are: whoever uses them again must see `written` as younger still.
+    /// have been younger than the project's own are: a build that uses them again must see `written` as younger still.
     pub(super) fn tidy(&self, root: &Path, written: &mut dyn Iterator<Item = &[u8]>) {
         let Ok(upper) = Root::open(&self.upper()) else { return };
         let mut is_kept = false;
@@ -119,7 +119,8 @@ impl WriteLayer {
             let _ = self.remove_all();
             return;
         }
-        // The kernel's own directory is of no use without a view, and whoever removes the state could not read it.
+        // The kernel's own directory is of no use without a view, and a process that removes the state could not read
+        // it.
         let _ = remove(&self.dir, b"work");
         let all: Vec<Vec<u8>> = all.into_iter().collect();
         let written = std::fs::write(self.built_from_path(), all.join(&0));
@@ -170,7 +171,7 @@ impl WriteLayer {
     }
 }
 
-/// The kernel leaves directories there that nobody may read.
+/// The kernel leaves unreadable directories there.
 fn remove(above: &Path, name: &[u8]) -> io::Result<()> {
     match Root::open(above) {
         Ok(above) => remove_all(&above, name),

@@ -26,7 +26,7 @@ pub(super) enum WantedName {
         /// The line that names it.
         at: usize,
     },
-    /// Nobody defines it yet; it is expected in one of these.
+    /// Not defined yet; it is expected in one of these.
     Missing { home: Vec<Id> },
 }
 

@@ -178,7 +178,7 @@ fn messages(output: &str) -> BTreeMap<String, String> {
     found
 }
 
-/// Where the panic was is on the first line; the frames below it help nobody who reads a summary.
+/// Where the panic was is on the first line; the frames below it are of no help in a summary.
 fn without_backtrace(lines: &[&str]) -> String {
     let end = lines.iter().position(|l| *l == "stack backtrace:").unwrap_or(lines.len());
     let note = "note: run with `RUST_BACKTRACE=1`";

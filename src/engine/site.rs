@@ -34,9 +34,8 @@ pub struct Site {
 enum Ground {
     /// Nothing may change, so nothing needs to come back.
     Words,
-    /// Held for a call that only reads; the lease is let go with the site.
-    Held(Option<Lease>),
-    /// The same, with a look at every name from before: what is touched meanwhile is seen, and stays.
+    /// Held for a call that only reads, with a look at every name from before: what is touched meanwhile is seen, and
+    /// stays.
     Watched(Box<(Lease, Glance)>),
     Armed(Box<ArmedSnapshot>),
     /// Nothing reaches the project before it is accepted.
@@ -76,12 +75,7 @@ impl Site {
         Self::on(root.into(), Ground::Words, None)
     }
 
-    /// For answers in words about a project that must not change meanwhile.
-    pub fn reading(lease: Lease) -> Self {
-        Self::on(lease.workspace().root().to_owned(), Ground::Held(Some(lease)), None)
-    }
-
-    /// The same, and changes made to the project meanwhile are found: [`Self::review`] tells what is different.
+    /// For answers in words about a project: changes made to it meanwhile are found, and [`Self::review`] tells them.
     pub async fn watching(lease: Lease) -> Result<Self, SiteError> {
         let workspace = lease.workspace().clone();
         let root = workspace.root().to_owned();
@@ -134,7 +128,6 @@ impl Site {
     /// The project behind this site; none for answers in words about no project.
     pub fn workspace(&self) -> Option<Workspace> {
         match &self.ground {
-            Ground::Held(lease) => lease.as_ref().map(|lease| lease.workspace().clone()),
             Ground::Watched(watched) => Some(watched.0.workspace().clone()),
             Ground::Armed(_) | Ground::Private(_) | Ground::Words | Ground::Lost => None,
         }
@@ -153,7 +146,7 @@ impl Site {
         match &mut self.ground {
             Ground::Armed(armed) => Ok(armed),
             Ground::Private(private) => Ok(private.armed_mut()),
-            Ground::Words | Ground::Held(_) | Ground::Watched(_) | Ground::Lost => Err(SiteError::NotArmed),
+            Ground::Words | Ground::Watched(_) | Ground::Lost => Err(SiteError::NotArmed),
         }
     }
 
@@ -165,9 +158,8 @@ impl Site {
                 format!("{}; files: in place ({})", armed.lease().sandbox().sentence(), self.in_place_because)
             }
             Ground::Private(private) => format!("{}; files: private view", private.lease().sandbox().sentence()),
-            Ground::Held(Some(lease)) => lease.sandbox().sentence(),
             Ground::Watched(watched) => watched.0.sandbox().sentence(),
-            Ground::Held(None) | Ground::Words | Ground::Lost => String::new(),
+            Ground::Words | Ground::Lost => String::new(),
         }
     }
 
@@ -186,9 +178,8 @@ impl Site {
         match &mut self.ground {
             Ground::Armed(armed) => Ok(Some(armed.guard()?)),
             Ground::Private(private) => Ok(Some(private.guard()?)),
-            Ground::Held(Some(lease)) => Ok(Some(lease.guard()?)),
             Ground::Watched(watched) => Ok(Some(watched.0.guard()?)),
-            Ground::Held(None) | Ground::Words | Ground::Lost => Ok(None),
+            Ground::Words | Ground::Lost => Ok(None),
         }
     }
 
@@ -216,17 +207,7 @@ impl Site {
                 Ok(private.armed().changes()?)
             }
             Ground::Watched(watched) => Ok(watched.1.until(&watched.0.workspace().glance()?)),
-            Ground::Words | Ground::Held(_) | Ground::Lost => Ok(ChangeSet::default()),
-        }
-    }
-
-    /// The change so far as a unified diff of at most `max` bytes; empty where nothing can change.
-    pub fn diff(&mut self, max: usize) -> Result<String, SiteError> {
-        match &self.ground {
-            Ground::Armed(armed) => Ok(armed.diff(max)?),
-            Ground::Private(private) => Ok(private.armed().diff(max)?),
-            // What stood there before is not known.
-            Ground::Words | Ground::Held(_) | Ground::Watched(_) | Ground::Lost => Ok(String::new()),
+            Ground::Words | Ground::Lost => Ok(ChangeSet::default()),
         }
     }
 
@@ -397,7 +378,7 @@ impl Site {
                 let lease = blocking(move || pending.write()).await?;
                 self.let_go(lease).await;
             }
-            Ground::Words | Ground::Held(_) | Ground::Watched(_) | Ground::Lost => {}
+            Ground::Words | Ground::Watched(_) | Ground::Lost => {}
         }
         Ok(())
     }
@@ -416,7 +397,7 @@ impl Site {
                 self.let_go(lease).await;
                 Ok(RestoreReport::default())
             }
-            Ground::Words | Ground::Held(_) | Ground::Watched(_) | Ground::Lost => Ok(RestoreReport::default()),
+            Ground::Words | Ground::Watched(_) | Ground::Lost => Ok(RestoreReport::default()),
         }
     }
 

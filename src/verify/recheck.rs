@@ -20,10 +20,6 @@ pub struct Recheck {
 }
 
 impl Recheck {
-    pub fn command(&self) -> String {
-        self.suite.command()
-    }
-
     /// The error says what no longer holds.
     pub async fn run(&self, guard: Option<Guard>, stop: &CancellationToken) -> Result<TestRun, String> {
         let bench = Bench { guard, ..self.bench.clone() };

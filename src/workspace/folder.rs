@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 
 use super::root::{Node, Root, is_absent, split};
 
@@ -164,17 +164,6 @@ impl ConfinedFolder {
             Ok(rustix::fs::renameat(&from_dir, from_name, &to_dir, to_name)?)
         });
         renamed.map_err(|e| self.error(from, e))
-    }
-
-    pub fn remove_file(&self, path: &str) -> Result<(), FolderError> {
-        let removed = self.root.parent(path.as_bytes()).and_then(|(dir, name)| {
-            rustix::fs::unlinkat(&dir, name, AtFlags::empty())?;
-            Ok(())
-        });
-        match removed {
-            Err(e) if !is_absent(&e) => Err(self.error(path, e)),
-            _ => Ok(()),
-        }
     }
 
     /// Waits for the lock whose file is `path`, which is made where it is missing.

@@ -5,9 +5,9 @@
 mod ask;
 pub mod breaker;
 mod claude_cli;
-pub mod cost;
-pub mod digest;
-pub mod discover;
+pub(crate) mod cost;
+pub(crate) mod digest;
+pub(crate) mod discover;
 mod env;
 mod error;
 mod extract;
@@ -20,7 +20,7 @@ mod openai;
 pub mod probe;
 pub mod replay;
 mod said;
-pub mod walk;
+pub(crate) mod walk;
 pub mod warm;
 pub mod world;
 

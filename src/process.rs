@@ -14,12 +14,12 @@ mod scratch;
 mod spec;
 mod tag;
 
-pub mod environment;
+pub(crate) mod environment;
 
 #[cfg(target_os = "linux")]
 mod control;
 #[cfg(target_os = "linux")]
-pub mod inner;
+pub(crate) mod inner;
 #[cfg(target_os = "linux")]
 mod protocol;
 #[cfg(target_os = "linux")]

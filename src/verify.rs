@@ -5,13 +5,13 @@
 //! evidence, since the code under test can write there too: results come from a report at a path that code could not
 //! know beforehand, and must agree with the exit code.
 
-pub mod awareness;
+pub(crate) mod awareness;
 mod baseline;
 mod build;
 mod command;
 mod dependencies;
 mod detect;
-pub mod falsify;
+pub(crate) mod falsify;
 mod flags;
 #[cfg(test)]
 mod garbage;
@@ -25,7 +25,7 @@ mod recheck;
 mod regions;
 mod report;
 mod repro;
-pub mod runners;
+pub(crate) mod runners;
 mod scripts;
 pub mod sealed;
 mod session;
@@ -34,7 +34,7 @@ mod signature;
 mod step;
 mod steps;
 mod suite;
-pub mod witness;
+pub(crate) mod witness;
 
 pub use baseline::{Baseline, BaselineOrigin, Comparison, compare};
 pub use build::{BuildBlame, BuildError, blame};

@@ -12,7 +12,7 @@ const CAP: usize = 4 << 20;
 
 /// The digest as the server tells it: Ollama by name, llama.cpp by the file it has loaded. `None` where the server does
 /// not tell.
-pub async fn digest_of(tier: &Tier, env: &Env) -> Option<String> {
+pub(crate) async fn digest_of(tier: &Tier, env: &Env) -> Option<String> {
     if tier.backend.kind != BackendKind::Openai {
         return None;
     }

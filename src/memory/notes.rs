@@ -6,7 +6,7 @@ use super::note::Note;
 use crate::workspace::{ConfinedFolder, FolderEntry, FolderError};
 
 /// A longer text is a document; a note cites it.
-pub const LARGEST: u64 = 1 << 20;
+pub(crate) const LARGEST: u64 = 1 << 20;
 const LOCK: &str = ".lock";
 const TRASH: &str = ".trash";
 const DEEPEST: usize = 6;

@@ -68,7 +68,7 @@ fn read_one(entry: &Path) -> Option<SeenProgram> {
 }
 
 /// The hidden sub-command: `witness <how> <where> <program> [arguments]`. Answers the program's exit code.
-pub fn main(arguments: &[OsString]) -> i32 {
+pub(crate) fn main(arguments: &[OsString]) -> i32 {
     let [how, place, program @ ..] = arguments else { return 126 };
     let place = Path::new(place);
     match how.to_str() {

@@ -13,7 +13,7 @@ use crate::words;
 const RETRIES: usize = 2;
 
 /// Where the falsified files are run.
-pub trait FalsificationStage: Send {
+pub(crate) trait FalsificationStage: Send {
     /// Runs the targets with this text in the place of their file, by the same name, command and environment as ever.
     /// An error says why that could not be done.
     fn run(&mut self, text: String) -> BoxFuture<'_, Result<TestRun, String>>;
@@ -21,7 +21,7 @@ pub trait FalsificationStage: Send {
 
 /// What the trial showed, and how it went.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Falsification {
+pub(crate) struct Falsification {
     pub verdict: FalsificationVerdict,
     /// The dice of this trial, so that it can be repeated.
     pub seed: u64,
@@ -34,7 +34,7 @@ pub struct Falsification {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FalsificationVerdict {
+pub(crate) enum FalsificationVerdict {
     /// Every target failed when it was made wrong.
     Falsified,
     /// A target passed although it was wrong.
@@ -61,7 +61,7 @@ impl TestFileState {
 }
 
 /// Makes the targets wrong and runs them. `plain` is the run in which they passed.
-pub async fn falsify(
+pub(crate) async fn falsify(
     tests: &FalsifiableTests,
     plain: &TestRun,
     seed: u64,

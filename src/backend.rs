@@ -5,9 +5,9 @@
 mod ask;
 pub mod breaker;
 mod claude_cli;
-pub mod cost;
-pub mod digest;
-pub mod discover;
+pub(crate) mod cost;
+pub(crate) mod digest;
+pub(crate) mod discover;
 mod env;
 mod error;
 mod extract;
@@ -20,7 +20,7 @@ mod openai;
 pub mod probe;
 pub mod replay;
 mod said;
-pub mod walk;
+pub(crate) mod walk;
 pub mod warm;
 pub mod world;
 
@@ -34,9 +34,9 @@ use tokio_util::sync::CancellationToken;
 use crate::process::Launcher;
 use crate::routing::{BackendKind, Tier};
 
-pub use ask::{Ask, Edits, Power, Reply, Shell, Step, Usage};
+pub use ask::{Ask, AskStep, Edits, Power, Reply, Shell, Usage};
 pub use env::Env;
-pub use error::{AskError, Blame, Cause, Failure};
+pub use error::{AskError, Failure, FailureBlame, FailureCause};
 pub use extract::{NoObject, object};
 pub use http::Unreachable;
 pub(crate) use ingest::post_to_service;
@@ -60,7 +60,7 @@ pub fn facts_of(kind: BackendKind) -> &'static dyn BackendFacts {
 }
 
 /// What came of one ask. Boxed, because a failure also says what was spent.
-pub type Answered = Result<Reply, Box<Failure>>;
+pub type AskResult = Result<Reply, Box<Failure>>;
 
 /// One way to ask models.
 pub trait Backend: Send + Sync {
@@ -74,13 +74,13 @@ pub trait Backend: Send + Sync {
         ask: &'a Ask,
         tier: &'a Tier,
         stop: &'a CancellationToken,
-        progress: &'a (dyn Fn(Step) + Send + Sync),
-    ) -> BoxFuture<'a, Answered>;
+        progress: &'a (dyn Fn(AskStep) + Send + Sync),
+    ) -> BoxFuture<'a, AskResult>;
 }
 
 /// What all backends of one server share.
 #[derive(Clone, Debug)]
-pub struct Shared {
+pub struct SharedResources {
     pub launcher: Launcher,
     /// Where keys are looked up and agents' environments are chosen from.
     pub env: Env,
@@ -88,7 +88,7 @@ pub struct Shared {
     pub workers: Arc<Semaphore>,
 }
 
-impl Shared {
+impl SharedResources {
     pub fn new(launcher: Launcher, env: Env, max_workers: u32) -> Self {
         Self { launcher, env, workers: Arc::new(Semaphore::new(max_workers.max(1) as usize)) }
     }
@@ -96,12 +96,12 @@ impl Shared {
 
 /// The backends of one server, each connected when it is first needed.
 pub struct Backends {
-    shared: Shared,
+    shared: SharedResources,
     connected: Mutex<HashMap<String, Arc<dyn Backend>>>,
 }
 
 impl Backends {
-    pub fn new(shared: Shared) -> Self {
+    pub fn new(shared: SharedResources) -> Self {
         Self { shared, connected: Mutex::default() }
     }
 

@@ -59,9 +59,9 @@ enum Command {
     Doctor(doctor::Arguments),
     /// Show the chain and limits in effect, and where each value comes from
     Explain(explain::Explain),
-    Call(call::Call),
+    Call(call::CallCommand),
     Verify(verify::Verify),
-    Check(check::Check),
+    Check(check::CheckCommand),
     Recover(recover::Recover),
     Stats(stats::StatsCommand),
     Completions(pages::Completions),
@@ -162,7 +162,7 @@ fn sentence(error: &anyhow::Error) -> String {
     })
 }
 
-/// Writes what a command has to say. Whoever reads may stop reading (`| head`); the exit code still tells.
+/// Writes what a command has to say. The reader may stop reading (`| head`); the exit code still tells.
 fn print(out: &mut dyn Write, text: &str) -> anyhow::Result<()> {
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

@@ -27,7 +27,7 @@ pub use definitions::{Definition, DefinitionKind};
 pub use elixir::ELIXIR;
 pub use files::{CompiledDir, NamePatterns, ProjectFiles, RunnerModules, TestPlace, join, parent, underscored};
 pub use go::GO;
-pub use imports::{Import, Imported};
+pub use imports::{Import, ImportedNames};
 pub use java::JAVA;
 pub use javascript::JAVASCRIPT;
 pub use python::PYTHON;

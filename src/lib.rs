@@ -47,11 +47,12 @@
 //!
 //! `docs/architecture.md` walks one call through the files.
 //!
-//! Invariants, each kept by a test in `tests/it/map.rs` which reads the sources:
+//! Invariants, each kept by a test in `tests/it/map.rs` or `tests/it/names.rs` which reads the sources:
 //! - dependencies point down the map only;
 //! - `rmcp` is known to `server` and `skills` alone, `figment` to `routing`, `reqwest` to `backend`,
 //!   `tokio::process` and `std::process::Command` to `process`;
-//! - a [`verify::Proof`] is made in `verify` alone.
+//! - a [`verify::Proof`] is made in `verify` alone;
+//! - the name of a type is a noun, and stands once unless the type is private to its file.
 
 pub mod answers;
 pub mod backend;

@@ -2,12 +2,12 @@
 //! read, edit and keep under version control; the index over them is disposable.
 //! Each note says which project it is about and what proves it. Knows files and words; asks no model.
 
-pub mod aliases;
-pub mod identity;
-pub mod index;
-pub mod note;
-pub mod notes;
-pub mod staleness;
+pub(crate) mod aliases;
+pub(crate) mod identity;
+pub(crate) mod index;
+pub(crate) mod note;
+pub(crate) mod notes;
+pub(crate) mod staleness;
 
 pub use identity::ProjectIdentity;
 pub use index::{NoteHit, NoteIndex, NoteQuery, Ranking};

@@ -14,12 +14,12 @@ mod scratch;
 mod spec;
 mod tag;
 
-pub mod environment;
+pub(crate) mod environment;
 
 #[cfg(target_os = "linux")]
 mod control;
 #[cfg(target_os = "linux")]
-pub mod inner;
+pub(crate) mod inner;
 #[cfg(target_os = "linux")]
 mod protocol;
 #[cfg(target_os = "linux")]
@@ -51,10 +51,10 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-pub use capture::{Captured, Limits};
+pub use capture::{CaptureLimits, CapturedOutput};
 pub use guard::Guard;
 pub use lines::{LONGEST_LINE, LineSink, Lines, lines};
-pub use relay::{Output, relay};
+pub use relay::{RelayOutput, relay};
 pub use resolve::which;
 pub use sandbox::{
     ChildKind, Confinement, LayeredDir, NetworkReach, NetworkRule, SandboxLevel, SandboxMode, SandboxRecord,
@@ -101,7 +101,7 @@ impl Launcher {
         &self.shim
     }
 
-    /// This program as others can start it: `/proc/self/exe` would be whoever starts it.
+    /// This program as others can start it: `/proc/self/exe` would be the starting program.
     pub fn program(&self) -> std::path::PathBuf {
         if self.shim != std::path::Path::new("/proc/self/exe") {
             return self.shim.clone();
@@ -118,8 +118,8 @@ impl Launcher {
     /// Runs a program to its end, its limit or the stop token, whichever comes first; then nothing of it is left.
     ///
     /// Dropping the future ends the tree too, but does not wait for it: [`Launcher::settled`] does, and a guard's tree
-    /// lock is free only then. Whoever drops it keeps the charge of the project; the shim does not restore.
-    pub async fn run(&self, spec: Spec, stop: &CancellationToken) -> Finished {
+    /// lock is free only then. The process that drops it keeps the charge of the project; the shim does not restore.
+    pub async fn run(&self, spec: Spec, stop: &CancellationToken) -> FinishedProcess {
         let stop = stop.child_token();
         let _ends_with_us = stop.clone().drop_guard();
         let began = std::time::Instant::now();
@@ -127,11 +127,11 @@ impl Launcher {
         // A task of its own, because the tree must be ended also for a caller who no longer waits.
         self.tending.spawn(self.clone().tend(spec, stop, tell));
         // Not told: the runtime is going down, and the shims finish alone.
-        told.await.unwrap_or_else(|_| Finished::cancelled(began.elapsed()))
+        told.await.unwrap_or_else(|_| FinishedProcess::cancelled(began.elapsed()))
     }
 
     #[cfg(target_os = "linux")]
-    async fn tend(self, mut spec: Spec, stop: CancellationToken, tell: oneshot::Sender<Finished>) {
+    async fn tend(self, mut spec: Spec, stop: CancellationToken, tell: oneshot::Sender<FinishedProcess>) {
         // Private to this program, and gone with it.
         let tmp = match spec.confine {
             Some(_) => Scratch::short("t-"),
@@ -151,7 +151,7 @@ impl Launcher {
         let noted = noted.zip(spec.guard.as_ref().and_then(|guard| guard.project.as_ref()).map(|p| p.record.clone()));
         let (finished, child) = match walls {
             Ok(walls) => tree::run(&self.shim, spec, walls, stop).await,
-            Err(error) => (Finished::not_started(error), None),
+            Err(error) => (FinishedProcess::not_started(error), None),
         };
         if let Some((kind, record)) = noted
             && !matches!(finished.end, End::CouldNotStart(_))
@@ -170,11 +170,11 @@ impl Launcher {
     }
 
     #[cfg(not(target_os = "linux"))]
-    async fn tend(self, spec: Spec, stop: CancellationToken, tell: oneshot::Sender<Finished>) {
+    async fn tend(self, spec: Spec, stop: CancellationToken, tell: oneshot::Sender<FinishedProcess>) {
         let _ = tell.send(plain::run(spec, stop).await);
     }
 
-    /// Stations somebody by an armed project, who finishes what the ticket says should this server die or drop it.
+    /// Starts a process beside an armed project that finishes what the ticket says should this server die or drop it.
     #[cfg(target_os = "linux")]
     pub async fn watch(&self, guard: &Guard) -> Result<Watch, StartError> {
         Watch::start(&self.shim, guard, &self.tending).await
@@ -213,7 +213,7 @@ pub fn survive_file_size_limits() {
     }
 }
 
-/// Keeps what this process was started with to itself: a client may have left descriptors open that it told nobody about,
+/// Keeps what this process was started with to itself: a client may have left descriptors open that it did not mention,
 /// and no child shall hold them. Called first thing, before anything is started.
 pub fn keep_inherited_descriptors() {
     close_fds::set_fds_cloexec(3, &[]);
@@ -223,7 +223,7 @@ pub fn keep_inherited_descriptors() {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
     Exited(i32),
-    /// By a signal nobody here sent; also by our kill, if the shim was lost and nobody saw more.
+    /// By a signal not sent here; also by our kill, if the shim was lost and no more is known.
     Signalled(i32),
     TimedOut,
     Cancelled,
@@ -250,10 +250,10 @@ pub enum StartError {
 
 /// Everything seen of one run.
 #[derive(Debug)]
-pub struct Finished {
+pub struct FinishedProcess {
     pub end: End,
-    pub stdout: Captured,
-    pub stderr: Captured,
+    pub stdout: CapturedOutput,
+    pub stderr: CapturedOutput,
     pub took: Duration,
     /// Processes that were still there when the leader had ended, and were ended by us.
     pub leaked: usize,
@@ -265,9 +265,9 @@ pub struct Finished {
     pub sandbox: SandboxReport,
 }
 
-impl Finished {
+impl FinishedProcess {
     fn cancelled(took: Duration) -> Self {
-        let (stdout, stderr) = (Captured::default(), Captured::default());
+        let (stdout, stderr) = (CapturedOutput::default(), CapturedOutput::default());
         let (containment, sandbox) = (Containment::HERE, SandboxReport::off());
         Self { end: End::Cancelled, stdout, stderr, took, leaked: 0, left: 0, containment, sandbox }
     }

@@ -53,7 +53,7 @@ pub static ALL: &[Prompt] = &[
     prompt!("verifier_words"),
 ];
 
-/// Longer than any prompt a person writes: somebody pointed at the wrong file.
+/// Longer than any prompt a person writes: the setting points at the wrong file.
 const LONGEST: u64 = 256 * 1024;
 
 /// A prompt as it was compiled in.
@@ -68,21 +68,21 @@ pub struct Prompt {
 pub struct Template {
     name: &'static str,
     text: Cow<'static, str>,
-    origin: Origin,
+    origin: PromptOrigin,
 }
 
 /// Whose text it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum PromptOrigin {
     BuiltIn,
     File(PathBuf),
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum PromptError {
-    #[error("the prompt `{path}` cannot be used: {source}; mend it, or remove it to have the built-in one")]
+    #[error("the prompt `{path}` cannot be used: {source}; fix it, or remove it to use the built-in one")]
     Unreadable { path: PathBuf, source: io::Error },
-    #[error("the prompt `{path}` {what}; mend it, or remove it to have the built-in one")]
+    #[error("the prompt `{path}` {what}; fix it, or remove it to use the built-in one")]
     Broken { path: PathBuf, what: &'static str },
     #[error("{file}:{line}: `{{{{` opens no slot; write a slot as `{{{{task}}}}`")]
     Malformed { file: String, line: usize },
@@ -103,12 +103,12 @@ impl Prompt {
 
     /// The text to use: the user's if there is one, which must have exactly the slots of the built-in one.
     pub fn load(&self, folder: Option<&Path>) -> Result<Template, PromptError> {
-        let built_in = Template { name: self.name, text: Cow::Borrowed(self.text), origin: Origin::BuiltIn };
+        let built_in = Template { name: self.name, text: Cow::Borrowed(self.text), origin: PromptOrigin::BuiltIn };
         let Some(path) = folder.map(|folder| folder.join(format!("{}.md", self.name))) else {
             return Ok(built_in);
         };
         let Some(text) = read(&path)? else { return Ok(built_in) };
-        let own = Template { name: self.name, text: Cow::Owned(text), origin: Origin::File(path) };
+        let own = Template { name: self.name, text: Cow::Owned(text), origin: PromptOrigin::File(path) };
         own.must_have(&built_in.slots()?.into_iter().collect())?;
         Ok(own)
     }
@@ -116,7 +116,7 @@ impl Prompt {
 
 impl Template {
     /// For the log: which text was used.
-    pub fn origin(&self) -> &Origin {
+    pub fn origin(&self) -> &PromptOrigin {
         &self.origin
     }
 
@@ -193,13 +193,13 @@ impl Template {
 
     fn file(&self) -> String {
         match &self.origin {
-            Origin::BuiltIn => format!("prompts/{}.md", self.name),
-            Origin::File(path) => path.display().to_string(),
+            PromptOrigin::BuiltIn => format!("prompts/{}.md", self.name),
+            PromptOrigin::File(path) => path.display().to_string(),
         }
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for PromptOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BuiltIn => f.write_str("built-in"),

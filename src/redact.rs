@@ -56,7 +56,7 @@ impl Redactor {
         patterns::name(text)
     }
 
-    /// Only what is known by value. For text that somebody works with, where a guess at a shape could do harm.
+    /// Only what is known by value. For text that is worked with, where a guess at a shape could do harm.
     pub fn redact_known<'a>(&self, text: &'a str) -> Cow<'a, str> {
         self.values.redact(text)
     }

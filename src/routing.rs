@@ -17,6 +17,6 @@ mod variables;
 
 pub use error::{Fault, Origin, Problem, RoutingError, SettingsLayer, Warning};
 pub use layers::Layers;
-pub use load::{Loaded, Sources, load};
+pub use load::{LoadedRouting, Sources, load};
 pub use resolve::{Choices, SettingDecision, TierDecisions};
 pub use types::*;

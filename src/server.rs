@@ -34,11 +34,11 @@ use tokio_util::task::TaskTracker;
 
 pub use app::App;
 pub use lines::MAX_LINE;
-pub use outbox::Output;
+pub use outbox::OutboxSink;
 pub use parameters::{Parameters, parse};
 pub use progress::{MAX_PROGRESS, Progress};
 pub use reply::{MAX_ERROR, MAX_RESULT};
-pub use session::{Ended, serve};
+pub use session::{SessionEnd, serve};
 pub use stdio::stdio;
 
 use crate::engine::result::CallResult;
@@ -240,7 +240,7 @@ fn said(panic: &(dyn Any + Send)) -> &str {
 /// What a tool method may ask for besides its [`Parameters`].
 #[derive(Debug, Clone)]
 pub struct Call {
-    /// Cancelled by the client, by a signal or because nobody reads our output any more.
+    /// Cancelled by the client, by a signal or because our output is no longer read.
     pub stop: CancellationToken,
     pub progress: Progress,
 }

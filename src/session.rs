@@ -15,12 +15,12 @@ pub mod record;
 pub mod since;
 pub mod stats;
 
-pub use bound::Cut;
+pub use bound::CutField;
 pub use exchange::{ExchangeBounds, ExchangeStore};
 pub use file::FileError;
 pub use id::{InvalidSessionId, SessionId};
-pub use log::{LogError, SessionLog, Written};
+pub use log::{LogError, SessionLog, WrittenEntry};
 pub use open::{RunningCall, recover_open_calls, running_calls};
-pub use read::{Damage, Fault, History, Reader};
-pub use record::{Outcome, Record};
+pub use read::{Damage, History, LogFault, LogReader};
+pub use record::{CallRecord, RecordedOutcome};
 pub use stats::{Filter, Stats};

@@ -2,16 +2,16 @@
 //! Knows runners, their reports and how they can be deceived. Does not know who wrote the code, nor why.
 //!
 //! [`detect`] finds the [`Suite`] of a project, [`Suite::run`] answers with a [`TestRun`]. Standard output is never
-//! evidence, since the code under test can write there too: results come from a report at a path nobody could know
-//! beforehand, and must agree with the exit code.
+//! evidence, since the code under test can write there too: results come from a report at a path that code could not
+//! know beforehand, and must agree with the exit code.
 
-pub mod awareness;
+pub(crate) mod awareness;
 mod baseline;
 mod build;
 mod command;
 mod dependencies;
 mod detect;
-pub mod falsify;
+pub(crate) mod falsify;
 mod flags;
 #[cfg(test)]
 mod garbage;
@@ -25,7 +25,7 @@ mod recheck;
 mod regions;
 mod report;
 mod repro;
-pub mod runners;
+pub(crate) mod runners;
 mod scripts;
 pub mod sealed;
 mod session;
@@ -34,23 +34,23 @@ mod signature;
 mod step;
 mod steps;
 mod suite;
-pub mod witness;
+pub(crate) mod witness;
 
-pub use baseline::{Baseline, Comparison, Origin, compare};
-pub use build::{Blame, BuildError, blame};
+pub use baseline::{Baseline, BaselineOrigin, Comparison, compare};
+pub use build::{BuildBlame, BuildError, blame};
 pub use dependencies::{DependencyFile, ManifestChange, ManifestFormat, dependency_file};
 pub use detect::{DetectRequest, detect};
 pub use flags::{Flag, Flags};
 pub use lab::TestLab;
 pub use memo::{KnownOutcome, Memo, OutcomeKey};
 pub use network::run_first;
-pub use outcome::{Outcome, State, TestName, TestRun, Tests, counted_once};
+pub use outcome::{Outcome, TestName, TestRun, TestState, Tests, counted_once};
 pub use proof::{Check, Proof, Refusal};
 pub use recheck::Recheck;
 pub use regions::{Regions, SameTests, rust_regions, same_tests};
-pub use repro::{NoCommand, Repro, ReproCommand, Showed};
+pub use repro::{NoCommand, Repro, ReproCommand, ReproOutcome};
 pub use session::{Bench, TestWalls};
-pub use settle::{Settled, run_settled};
+pub use settle::{SettledRun, run_settled};
 pub use signature::Signature;
 pub use step::CheckResult;
 pub use suite::{Alternative, DetectError, Suite};

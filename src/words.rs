@@ -1,9 +1,9 @@
 //! Small words: cutting text with the cut marked, suggestions for a misspelt name, escapes for untrusted bytes, and
 //! what differs between two texts, and which words stand in one. Knows nothing about what the words are for.
 
-pub mod diff;
-pub mod front_matter;
-pub mod lexicon;
+pub(crate) mod diff;
+pub(crate) mod front_matter;
+pub(crate) mod lexicon;
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

@@ -5,10 +5,10 @@
 //! ```text
 //! Workspace ── lock ─▶ Lease ── arm ─▶ Armed ── accept ──▶ Lease
 //!                                        │ ╰─── restore ─▶ Lease      (then armed again for the next tier)
-//!                                        ╰ dropped or killed: restored by whoever comes next
+//!                                        ╰ dropped or killed: restored by the next process
 //! ```
 //!
-//! How a snapshot is kept is nobody else's business: a content-addressed pack and a manifest today.
+//! How a snapshot is kept is private to this module: a content-addressed pack and a manifest today.
 
 mod armed;
 mod aside;
@@ -49,9 +49,9 @@ use rustix::fs::Access;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-pub use armed::{Armed, Restored};
-pub use changes::{ByProduct, Change, ChangeKind, ChangeSet, Thing, Unprotected};
-pub use edit::{Applied, Edit, EditError};
+pub use armed::{ArmedSnapshot, RestoreReport};
+pub use changes::{ByProduct, Change, ChangeKind, ChangeSet, Thing, UnprotectedPath};
+pub use edit::{AppliedEdits, Edit, EditError};
 pub use fault::Point;
 pub(crate) use fault::end_at;
 pub use folder::{ConfinedFolder, FolderEntry, FolderError, FolderLock};
@@ -140,7 +140,7 @@ struct Inner {
 }
 
 impl Workspace {
-    /// Opens a project to work in, after refusing every root that nobody can have meant.
+    /// Opens a project to work in, after refusing every root that cannot have been meant.
     pub fn open(root: &Path, caps: Caps, state: &StateDir) -> Result<Self, OpenError> {
         let checked = checked(root)?;
         if !allowed(&checked, Access::WRITE_OK) {
@@ -149,7 +149,7 @@ impl Workspace {
         Self::at(checked, caps, state)
     }
 
-    /// Opens a project for what only reads: it may belong to somebody else.
+    /// Opens a project for what only reads: it may belong to another user.
     pub fn open_to_read(root: &Path, caps: Caps, state: &StateDir) -> Result<Self, OpenError> {
         Self::at(checked(root)?, caps, state)
     }
@@ -179,7 +179,7 @@ impl Workspace {
         self.0.layout.tree.path()
     }
 
-    /// Takes the project for a call, waiting at most `wait`. `what` is shown to whoever finds it busy meanwhile.
+    /// Takes the project for a call, waiting at most `wait`. `what` is shown to callers that find it busy meanwhile.
     /// If an earlier call was killed, what it did is undone first.
     pub async fn lock(
         &self,
@@ -245,7 +245,7 @@ fn temporary(id: &str, rest: &str) -> String {
     format!(".supervisor-{id}-{rest}")
 }
 
-/// Sixteen hexadecimal digits that nobody can guess: the keys of the standard hasher come from the system.
+/// Sixteen hexadecimal digits that cannot be guessed: the keys of the standard hasher come from the system.
 fn random_name() -> String {
     use std::hash::{BuildHasher, Hasher};
     static COUNT: AtomicU64 = AtomicU64::new(0);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use supervisor::backend::breaker::Breaker;
 use supervisor::backend::warm::Warmth;
-use supervisor::backend::{Backends, Edits, Env, Power, Shared};
+use supervisor::backend::{Backends, Edits, Env, Power, SharedResources};
 use supervisor::engine::Status;
 use supervisor::engine::call::{CallArguments, CallHost, CallRequest, Surroundings, run};
 use supervisor::engine::entry::{Entry, VERSION};
@@ -60,7 +60,7 @@ impl Setting {
         let log = SessionLog::open(&state).unwrap().redacting(Arc::clone(&redactor));
         let launcher = launcher();
         let means = Means {
-            backends: Backends::new(Shared::new(launcher.clone(), env.clone(), routing.max_workers)),
+            backends: Backends::new(SharedResources::new(launcher.clone(), env.clone(), routing.max_workers)),
             breaker: Breaker::new(routing.breaker),
             warmth: Warmth::new(None, env.clone()),
             redactor,
@@ -68,7 +68,7 @@ impl Setting {
             recorder: Arc::new(log.clone()),
             // A bench makes more calls than a session may pay for.
             recollection: None,
-            budgets: SessionBudgets::new(supervisor::routing::Budget { usd: None, tokens: None, time: None }),
+            budgets: SessionBudgets::new(supervisor::routing::BudgetSettings { usd: None, tokens: None, time: None }),
             experience: Arc::new(NoExperience),
         };
         let means = Arc::new(means);

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::words;
 
-/// What names somebody or something, gathered from the calls that a text is about.
+/// What names a person or a thing, gathered from the calls that a text is about.
 #[derive(Debug, Clone, Default)]
 pub struct PrivateNames {
     /// Directories of projects, absolute; the longest first.
@@ -54,7 +54,7 @@ impl PrivateNames {
         parts.into_iter().for_each(|part| self.add_word(part));
     }
 
-    /// A user, a machine, a project. The superuser and the machine at hand are everybody's.
+    /// A user, a machine, a project. The superuser and the machine at hand are shared by all.
     pub fn add_word(&mut self, word: &str) {
         let word = word.trim().to_lowercase();
         if word.len() >= SHORTEST && !["root", "localhost", "workspace", "project"].contains(&word.as_str()) {

@@ -117,7 +117,7 @@ impl Usage {
     /// Nothing was used, for certain: the question did not reach a model.
     pub const NOTHING: Self = Self { tokens_in: Some(0), tokens_out: Some(0), cost_usd: Some(0.0) };
 
-    /// Without figures that cannot be: what no model takes in and nobody pays counts as unknown.
+    /// Without figures that cannot be: what no model takes in and no user pays counts as unknown.
     #[must_use]
     pub fn plausible(self) -> Self {
         const MOST_TOKENS: u64 = 1_000_000_000;
@@ -144,7 +144,7 @@ impl Usage {
 
 /// What a backend is doing, for progress. Reads after a colon.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum AskStep {
     /// Too many agents are running already.
     Queued,
     Asked,
@@ -163,7 +163,7 @@ pub enum Step {
     Thinking,
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for AskStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Queued => f.write_str("waiting for a free worker"),

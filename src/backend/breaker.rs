@@ -7,8 +7,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use super::{AskError, Blame};
-use crate::routing::Breaker as Settings;
+use super::{AskError, FailureBlame};
+use crate::routing::BreakerSettings as Settings;
 
 /// All gates of one server. Cheap to clone; clones share them.
 #[derive(Clone)]
@@ -36,14 +36,14 @@ enum Gate {
 struct State {
     failures: u32,
     malformed: u32,
-    shut: Option<Shut>,
+    shut: Option<ShutGate>,
 }
 
 #[derive(Debug)]
-struct Shut {
+struct ShutGate {
     until: Instant,
     why: String,
-    /// Somebody is finding out.
+    /// A probe is under way.
     probe: Option<u64>,
 }
 
@@ -119,9 +119,9 @@ impl Pass {
         let [endpoint, model] = &self.gates;
         let mut all = self.breaker.lock();
         match why.blame() {
-            Blame::Endpoint => self.shut(all.states.entry(endpoint.clone()).or_default(), why, now),
-            Blame::Model => {
-                // Whoever answers for a model is there.
+            FailureBlame::Endpoint => self.shut(all.states.entry(endpoint.clone()).or_default(), why, now),
+            FailureBlame::Model => {
+                // An endpoint that answers for a model is there.
                 all.states.remove(endpoint);
                 let state = all.states.entry(model.clone()).or_default();
                 let malformed = matches!(why, AskError::Malformed { .. });
@@ -130,8 +130,8 @@ impl Pass {
                     self.shut(state, why, now);
                 }
             }
-            // It says nothing about either, so whoever was probing has not found out: `drop` gives the leave back.
-            Blame::Nobody => {}
+            // It says nothing about either, so the probe has no result: `drop` gives the leave back.
+            FailureBlame::Nobody => {}
         }
     }
 
@@ -145,7 +145,7 @@ impl Pass {
         let before = state.shut.as_ref();
         let until = before.map_or(now + wait, |shut| shut.until.max(now + wait));
         let probe = before.and_then(|shut| shut.probe).filter(|probe| !self.probes.contains(&Some(*probe)));
-        state.shut = Some(Shut { until, why: why.to_string(), probe });
+        state.shut = Some(ShutGate { until, why: why.to_string(), probe });
     }
 }
 

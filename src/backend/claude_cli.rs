@@ -13,36 +13,42 @@ use secrecy::{ExposeSecret as _, SecretString};
 use tokio_util::sync::CancellationToken;
 
 use super::cost::{CostBound, CostForecast, UNKNOWN_USD};
-use super::installed::{self, Installed, Login};
-use super::probe::{CLOUD_URL, CLOUD_URL_VAR, Endpoint, Role};
+use super::installed::{self, InstalledAgent, Login};
+use super::probe::{AddressRole, CLOUD_URL, CLOUD_URL_VAR, Endpoint};
 use super::world::{BackendSight, Look, TierOutage, World, agent_hint, login_hint};
-use super::{Answered, Ask, AskError, Backend, BackendFacts, BackendPlace, Edits, Env, Failure, Power, Shared, Step};
-use crate::process::{self, End, Finished};
+use super::{
+    Ask, AskError, AskResult, AskStep, Backend, BackendFacts, BackendPlace, Edits, Env, Failure, Power, SharedResources,
+};
+use crate::process::{self, End, FinishedProcess};
 use crate::redact::Redactor;
 use crate::routing::{self, Tier};
 
-use stream::Seen;
+use stream::SeenStream;
 
 /// The kind `claude-cli`.
 pub(super) struct ClaudeCliKind;
 
 impl BackendFacts for ClaudeCliKind {
-    fn connect(&self, backend: &routing::Backend, shared: &Shared) -> Result<Arc<dyn Backend>, AskError> {
+    fn connect(
+        &self,
+        backend: &routing::BackendSettings,
+        shared: &SharedResources,
+    ) -> Result<Arc<dyn Backend>, AskError> {
         Ok(Arc::new(ClaudeCli { settings: backend.clone(), shared: shared.clone() }))
     }
 
-    fn role(&self) -> Option<Role> {
-        Some(Role::Cloud)
+    fn role(&self) -> Option<AddressRole> {
+        Some(AddressRole::Cloud)
     }
 
-    fn endpoint(&self, backend: &routing::Backend, env: &Env) -> Option<Endpoint> {
+    fn endpoint(&self, backend: &routing::BackendSettings, env: &Env) -> Option<Endpoint> {
         let address = backend.base_url.clone().or_else(|| env.get(CLOUD_URL_VAR));
-        Some(Endpoint::new("anthropic", Role::Cloud, Some(address.unwrap_or_else(|| CLOUD_URL.into())), "/"))
+        Some(Endpoint::new("anthropic", AddressRole::Cloud, Some(address.unwrap_or_else(|| CLOUD_URL.into())), "/"))
     }
 
     fn look<'a>(
         &'a self,
-        backend: &'a routing::Backend,
+        backend: &'a routing::BackendSettings,
         look: &'a Look,
         _: bool,
         stop: &'a CancellationToken,
@@ -57,11 +63,11 @@ impl BackendFacts for ClaudeCliKind {
         let name = &tier.backend.name;
         match world.agents.get(name)? {
             Err(trouble) => Some(TierOutage { why: trouble.to_string(), hint: agent_hint(name, trouble) }),
-            Ok(Installed { program, login: Login::Out, .. }) => {
+            Ok(InstalledAgent { program, login: Login::Out, .. }) => {
                 Some(TierOutage { why: format!("`{}` is not logged in", program.display()), hint: login_hint(name) })
             }
-            Ok(Installed { login, .. }) if login.is_first_party() => {
-                world.unreachable(Role::Cloud, "anthropic", &format!("${CLOUD_URL_VAR}"))
+            Ok(InstalledAgent { login, .. }) if login.is_first_party() => {
+                world.unreachable(AddressRole::Cloud, "anthropic", &format!("${CLOUD_URL_VAR}"))
             }
             Ok(_) => None,
         }
@@ -76,19 +82,19 @@ impl BackendFacts for ClaudeCliKind {
         CostForecast { worst: CostBound::default(), likely }
     }
 
-    fn place(&self, backend: &routing::Backend) -> BackendPlace {
+    fn place(&self, backend: &routing::BackendSettings) -> BackendPlace {
         BackendPlace { verb: "runs", key: "program", value: backend.program.clone() }
     }
 }
 
 /// What the program is given as its environment, in every run.
-pub(super) fn environment(settings: &routing::Backend, env: &Env) -> process::environment::Environment {
+pub(super) fn environment(settings: &routing::BackendSettings, env: &Env) -> process::environment::Environment {
     call::environment(settings, &Worker::of(settings, env), env)
 }
 
 struct ClaudeCli {
-    settings: routing::Backend,
-    shared: Shared,
+    settings: routing::BackendSettings,
+    shared: SharedResources,
 }
 
 /// Who ran, for messages, and what must not be in them.
@@ -109,7 +115,7 @@ struct Key {
 }
 
 impl Worker {
-    fn of(settings: &routing::Backend, env: &Env) -> Self {
+    fn of(settings: &routing::BackendSettings, env: &Env) -> Self {
         let key =
             settings.api_key_env.as_ref().and_then(|var| Some(Key { var: var.clone(), secret: env.secret(var)? }));
         Self {
@@ -132,8 +138,8 @@ impl Backend for ClaudeCli {
         ask: &'a Ask,
         tier: &'a Tier,
         stop: &'a CancellationToken,
-        progress: &'a (dyn Fn(Step) + Send + Sync),
-    ) -> BoxFuture<'a, Answered> {
+        progress: &'a (dyn Fn(AskStep) + Send + Sync),
+    ) -> BoxFuture<'a, AskResult> {
         self.work(ask, tier, stop, progress).boxed()
     }
 }
@@ -144,8 +150,8 @@ impl ClaudeCli {
         ask: &Ask,
         tier: &Tier,
         stop: &CancellationToken,
-        progress: &(dyn Fn(Step) + Send + Sync),
-    ) -> Answered {
+        progress: &(dyn Fn(AskStep) + Send + Sync),
+    ) -> AskResult {
         let worker = Worker::of(&self.settings, &self.shared.env);
         let (mut spec, mut notes) =
             call::spec(ask, tier, &self.settings, &worker, &self.shared.env).map_err(Failure::free)?;
@@ -155,7 +161,7 @@ impl ClaudeCli {
         let _permit = match self.shared.workers.try_acquire() {
             Ok(permit) => permit,
             Err(_) => {
-                progress(Step::Queued);
+                progress(AskStep::Queued);
                 let free = self.shared.workers.acquire();
                 tokio::select! {
                     biased;
@@ -171,7 +177,7 @@ impl ClaudeCli {
             return Err(Failure::free(AskError::Cancelled));
         }
         spec.limit = ask.limit.saturating_sub(began.elapsed());
-        progress(Step::Asked);
+        progress(AskStep::Asked);
         let (finished, seen) = self.watch(spec, stop, progress).await;
         if finished.leaked > 0 {
             notes.push(format!("processes left behind by the worker and ended: {}", finished.leaked));
@@ -186,11 +192,11 @@ impl ClaudeCli {
         &self,
         mut spec: process::Spec,
         stop: &CancellationToken,
-        progress: &(dyn Fn(Step) + Send + Sync),
-    ) -> (Finished, Seen) {
+        progress: &(dyn Fn(AskStep) + Send + Sync),
+    ) -> (FinishedProcess, SeenStream) {
         let (sink, mut lines) = process::lines();
         spec.on_line = Some(sink);
-        let mut seen = Seen::default();
+        let mut seen = SeenStream::default();
         let read = async {
             while let Some(line) = lines.next().await {
                 if let Some(step) = seen.line(&line) {

@@ -4,9 +4,9 @@ use super::Ask;
 use crate::routing::{TOKEN_BYTES, Tier, TierKind};
 
 /// USD that an ask is charged if neither its cost nor a price of its model is known.
-pub const UNKNOWN_USD: f64 = 0.25;
+pub(crate) const UNKNOWN_USD: f64 = 0.25;
 /// Tokens that an answer of unknown length is charged.
-pub const UNKNOWN_TOKENS: u64 = 4_000;
+pub(crate) const UNKNOWN_TOKENS: u64 = 4_000;
 
 /// Money and tokens; `None` is unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

@@ -10,8 +10,9 @@ use crate::routing::{BackendKind, Tier};
 const LIMIT: Duration = Duration::from_secs(3);
 const CAP: usize = 4 << 20;
 
-/// The digest as the server tells it: Ollama by name, llama.cpp by the file it has loaded. `None` where nobody tells.
-pub async fn digest_of(tier: &Tier, env: &Env) -> Option<String> {
+/// The digest as the server tells it: Ollama by name, llama.cpp by the file it has loaded. `None` where the server does
+/// not tell.
+pub(crate) async fn digest_of(tier: &Tier, env: &Env) -> Option<String> {
     if tier.backend.kind != BackendKind::Openai {
         return None;
     }

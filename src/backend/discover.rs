@@ -15,12 +15,12 @@ use super::Env;
 use super::http;
 use super::loaded::{self, LookError};
 
-pub use servers::canary;
+pub(crate) use servers::canary;
 
 /// Addresses to look at instead of the usual ones, with commas between them; `none`: nowhere.
-pub const LOOK_AT_VAR: &str = "SUPERVISOR_LOOK_AT";
+pub(crate) const LOOK_AT_VAR: &str = "SUPERVISOR_LOOK_AT";
 /// The key of LiteLLM, as the built-in settings name it.
-pub const GATEWAY_KEY_VAR: &str = "LITELLM_API_KEY";
+pub(crate) const GATEWAY_KEY_VAR: &str = "LITELLM_API_KEY";
 
 /// For one answer of a server that is there.
 const LIMIT: Duration = Duration::from_secs(3);
@@ -29,7 +29,7 @@ const KNOCK: Duration = Duration::from_millis(1500);
 
 /// What kind of server it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ServerKind {
+pub(crate) enum ServerKind {
     Ollama,
     LlamaSwap,
     LlamaCpp,
@@ -42,7 +42,7 @@ pub enum ServerKind {
 
 impl ServerKind {
     /// The name a backend is given for it.
-    pub fn slug(self) -> &'static str {
+    pub(crate) fn slug(self) -> &'static str {
         match self {
             Self::Ollama => "ollama",
             Self::LlamaSwap => "llama-swap",
@@ -71,7 +71,7 @@ impl fmt::Display for ServerKind {
 
 /// A server that answered.
 #[derive(Debug, Clone, PartialEq)]
-pub struct FoundServer {
+pub(crate) struct FoundServer {
     /// Fit to be shown and to be written into settings.
     pub address: String,
     pub kind: ServerKind,
@@ -81,7 +81,7 @@ pub struct FoundServer {
 
 /// A model that a server offers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FoundModel {
+pub(crate) struct FoundModel {
     /// As the server calls it.
     pub id: String,
     pub loaded: bool,
@@ -90,18 +90,18 @@ pub struct FoundModel {
 
 /// How many tokens a model is really given, and who says so.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FoundWindow {
+pub(crate) struct FoundWindow {
     pub tokens: u32,
     pub told_by: &'static str,
 }
 
 /// Where to look.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LookPlaces(Vec<String>);
+pub(crate) struct LookPlaces(Vec<String>);
 
 impl LookPlaces {
     /// The usual ports, and what the environment names.
-    pub fn usual(env: &Env) -> Self {
+    pub(crate) fn usual(env: &Env) -> Self {
         if let Some(named) = env.get(LOOK_AT_VAR) {
             let named = named.split(',').map(str::trim).filter(|word| !word.is_empty() && *word != "none");
             return Self::at(named.map(str::to_owned));
@@ -115,7 +115,7 @@ impl LookPlaces {
     }
 
     /// These addresses and no others; one that is named twice is looked at once.
-    pub fn at(addresses: impl IntoIterator<Item = String>) -> Self {
+    pub(crate) fn at(addresses: impl IntoIterator<Item = String>) -> Self {
         let mut places: Vec<String> = Vec::new();
         for address in addresses {
             let address = if address.contains("://") { address } else { format!("http://{address}") };
@@ -131,7 +131,7 @@ impl LookPlaces {
 }
 
 /// Looks everywhere at once.
-pub async fn look(places: &LookPlaces, env: &Env) -> Vec<FoundServer> {
+pub(crate) async fn look(places: &LookPlaces, env: &Env) -> Vec<FoundServer> {
     let found = join_all(places.0.iter().map(|address| look_at(address, env))).await;
     found.into_iter().flatten().collect()
 }

@@ -26,7 +26,7 @@ pub enum AskError {
         status: u16,
         said: String,
         /// A gateway that answers for a dead model is itself alive.
-        blame: Blame,
+        blame: FailureBlame,
     },
     #[error("`{model}` is still being loaded")]
     Loading { model: String, retry_after: Option<Duration> },
@@ -89,7 +89,7 @@ pub enum AskError {
 
 /// What kind of failure it is. The names are those of the session log; the engine has more of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Cause {
+pub enum FailureCause {
     Infra,
     Quota,
     Incapable,
@@ -99,7 +99,7 @@ pub enum Cause {
     Cancelled,
 }
 
-impl Cause {
+impl FailureCause {
     pub fn name(self) -> &'static str {
         match self {
             Self::Infra => "infra",
@@ -115,12 +115,12 @@ impl Cause {
 
 /// What a failure counts against.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Blame {
+pub enum FailureBlame {
     /// Everything behind this address or login.
     Endpoint,
     /// This model alone; its neighbours may be fine.
     Model,
-    /// The same question fails again and another one may not, or only a person can mend it.
+    /// The same question fails again and another one may not, or only a person can fix it.
     Nobody,
 }
 
@@ -135,7 +135,7 @@ impl AskError {
     /// Stands for the address where only the program knows it.
     pub(super) const ITS_API: &str = "its API";
 
-    pub fn cause(&self) -> Cause {
+    pub fn cause(&self) -> FailureCause {
         match self {
             Self::Unreachable { .. }
             | Self::TimedOut { .. }
@@ -145,14 +145,14 @@ impl AskError {
             | Self::Malformed { .. }
             | Self::Crashed { .. }
             | Self::NotAsked { .. }
-            | Self::NoWorker { .. } => Cause::Infra,
-            Self::RateLimited { .. } | Self::NoCredit { .. } | Self::Crowded { .. } => Cause::Quota,
+            | Self::NoWorker { .. } => FailureCause::Infra,
+            Self::RateLimited { .. } | Self::NoCredit { .. } | Self::Crowded { .. } => FailureCause::Quota,
             Self::ContextTooLong { .. }
             | Self::PromptCut { .. }
             | Self::AnswerCut { .. }
             | Self::Unsupported { .. }
-            | Self::TurnsUsedUp { .. } => Cause::Incapable,
-            Self::Declined { .. } => Cause::Refused,
+            | Self::TurnsUsedUp { .. } => FailureCause::Incapable,
+            Self::Declined { .. } => FailureCause::Refused,
             Self::NoKey { .. }
             | Self::KeyRefused { .. }
             | Self::UpstreamKeyRefused { .. }
@@ -162,25 +162,25 @@ impl AskError {
             | Self::NoProgram { .. }
             | Self::NotLoggedIn { .. }
             | Self::CallRefused { .. }
-            | Self::Misconfigured { .. } => Cause::Setup,
-            Self::BudgetUsedUp { .. } => Cause::Budget,
-            Self::Cancelled => Cause::Cancelled,
+            | Self::Misconfigured { .. } => FailureCause::Setup,
+            Self::BudgetUsedUp { .. } => FailureCause::Budget,
+            Self::Cancelled => FailureCause::Cancelled,
         }
     }
 
-    /// What the breaker holds it against. Settings are nobody's fault there: mended, they should work at once.
-    pub fn blame(&self) -> Blame {
+    /// What the breaker holds it against. Settings are not counted there: once fixed, they should work at once.
+    pub fn blame(&self) -> FailureBlame {
         match self {
             Self::ServerFailed { blame, .. } => *blame,
-            Self::Unreachable { .. } | Self::RateLimited { .. } | Self::NoCredit { .. } => Blame::Endpoint,
+            Self::Unreachable { .. } | Self::RateLimited { .. } | Self::NoCredit { .. } => FailureBlame::Endpoint,
             // A run that crashed with one model says nothing about the next: Opus is asked after Sonnet failed.
             Self::TimedOut { .. }
             | Self::GaveUpEarly { .. }
             | Self::Crashed { .. }
             | Self::Loading { .. }
             | Self::Malformed { .. }
-            | Self::Crowded { .. } => Blame::Model,
-            _ => Blame::Nobody,
+            | Self::Crowded { .. } => FailureBlame::Model,
+            _ => FailureBlame::Nobody,
         }
     }
 

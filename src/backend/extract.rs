@@ -34,7 +34,7 @@ pub fn object(text: &str, required: &[&str]) -> Result<Map<String, Value>, NoObj
         return Err(NoObject::Empty);
     }
     let fits = |object: &Map<String, Value>| required.iter().all(|key| object.contains_key(*key));
-    let Found { mut objects, thoughts, unfinished, empty } = scan(text);
+    let FoundObjects { mut objects, thoughts, unfinished, empty } = scan(text);
     if let Some(at) = objects.iter().rposition(fits) {
         return Ok(objects.swap_remove(at));
     }
@@ -60,7 +60,7 @@ pub(crate) fn required(schema: &Value) -> Vec<&str> {
 }
 
 #[derive(Default)]
-struct Found {
+struct FoundObjects {
     /// Only the last few: what came long before is neither answer nor needed.
     objects: Vec<Map<String, Value>>,
     thoughts: bool,
@@ -73,8 +73,8 @@ const THINK: &str = "<think>";
 const END_THINK: &str = "</think>";
 
 /// One pass, linear in the text: a failed parse is never repeated from inside what it has read.
-fn scan(text: &str) -> Found {
-    let mut found = Found::default();
+fn scan(text: &str) -> FoundObjects {
+    let mut found = FoundObjects::default();
     let mut at = 0;
     while let Some(step) = text[at..].find(['{', '<']) {
         at += step;
@@ -87,7 +87,7 @@ fn scan(text: &str) -> Found {
             }
         } else if rest.starts_with(END_THINK) {
             // The template opened the thoughts in the prompt, so all that came before was one.
-            found = Found { thoughts: true, ..Found::default() };
+            found = FoundObjects { thoughts: true, ..FoundObjects::default() };
             at += END_THINK.len();
         } else if rest.starts_with('<') {
             at += 1;
@@ -99,7 +99,7 @@ fn scan(text: &str) -> Found {
 }
 
 /// Reads an object at the start of `rest`, if there is one; says how far to go on.
-fn after_object(rest: &str, found: &mut Found) -> usize {
+fn after_object(rest: &str, found: &mut FoundObjects) -> usize {
     let mut parser = serde_json::Deserializer::from_str(rest).into_iter::<Map<String, Value>>();
     let (read, unfinished) = match parser.next() {
         Some(Ok(object)) => {

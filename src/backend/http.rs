@@ -64,7 +64,7 @@ impl Unreachable {
 
 /// A whole answer, or as much of it as was allowed.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct HttpAnswer {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
     /// The body was longer than the cap, so only its beginning is here.
@@ -88,7 +88,7 @@ pub(crate) async fn get(
     key: Option<&SecretString>,
     limit: Duration,
     cap: usize,
-) -> Result<Answer, Unreachable> {
+) -> Result<HttpAnswer, Unreachable> {
     let mut request = client(url)?.get(url.clone());
     if let Some(key) = key {
         request = request.header(AUTHORIZATION, bearer(key)?);
@@ -103,7 +103,7 @@ pub(crate) async fn post(
     body: &serde_json::Value,
     limit: Duration,
     cap: usize,
-) -> Result<Answer, Unreachable> {
+) -> Result<HttpAnswer, Unreachable> {
     let mut request = client(url)?.post(url.clone()).json(body);
     if let Some(key) = key {
         request = request.header(AUTHORIZATION, bearer(key)?);
@@ -111,12 +111,12 @@ pub(crate) async fn post(
     whole(request, limit, cap).await
 }
 
-async fn whole(request: reqwest::RequestBuilder, limit: Duration, cap: usize) -> Result<Answer, Unreachable> {
+async fn whole(request: reqwest::RequestBuilder, limit: Duration, cap: usize) -> Result<HttpAnswer, Unreachable> {
     let whole = async {
         let response = request.send().await.map_err(|e| why(&e, limit))?;
         let status = response.status().as_u16();
         let (body, cut) = read(response, cap).await.map_err(|e| why(&e, limit))?;
-        Ok(Answer { status, body, cut })
+        Ok(HttpAnswer { status, body, cut })
     };
     tokio::time::timeout(limit, whole).await.unwrap_or(Err(Unreachable::TimedOut(limit)))
 }
@@ -150,7 +150,7 @@ fn built(url: &Url, connections: Connections) -> Result<&'static Client, Unreach
     if let Some(client) = slot.get() {
         return Ok(client);
     }
-    // An error means that somebody installed a provider already, which is as good.
+    // An error means that a provider is installed already, which is as good.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let mut builder = Client::builder()
         .user_agent(concat!("supervisor/", env!("CARGO_PKG_VERSION")))

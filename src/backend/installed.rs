@@ -1,4 +1,4 @@
-//! Is the agent program there, which version is it, and is somebody logged in? It is asked itself, and asks no model.
+//! Is the agent program there, which version is it, and is a user logged in? It is asked itself, and asks no model.
 //! Knows `claude --version` and `claude auth status`. Does not know how work is given to it.
 
 use std::ffi::{OsStr, OsString};
@@ -10,9 +10,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::said::said;
 use super::{Env, claude_cli};
-use crate::process::{End, Finished, Launcher, Spec, StartError, which};
+use crate::process::{End, FinishedProcess, Launcher, Spec, StartError, which};
 use crate::redact::Redactor;
-use crate::routing::Backend;
+use crate::routing::BackendSettings;
 use crate::words;
 
 /// How long the program may think about itself.
@@ -20,7 +20,7 @@ pub const LIMIT: Duration = Duration::from_secs(10);
 
 /// An agent program that answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Installed {
+pub struct InstalledAgent {
     pub program: PathBuf,
     pub version: String,
     pub login: Login,
@@ -67,12 +67,12 @@ pub enum NotUsable {
 
 /// Asks the program of a `claude-cli` backend about itself.
 pub async fn ask(
-    backend: &Backend,
+    backend: &BackendSettings,
     env: &Env,
     launcher: &Launcher,
     limit: Duration,
     stop: &CancellationToken,
-) -> Result<Installed, NotUsable> {
+) -> Result<InstalledAgent, NotUsable> {
     let name = backend.program.as_deref().unwrap_or("claude");
     // The server is started in the project's directory, which has no say in which program is run; one's own home,
     // where people install `claude`, is not a project.
@@ -95,10 +95,10 @@ pub async fn ask(
     let (version, status) = tokio::join!(run(&["--version"]), run(&["auth", "status"]));
     let version = read_version(&program.display().to_string(), &version, limit)?;
     let login = read_login(&program.display().to_string(), &status.end, &status.stdout.text(), limit)?;
-    Ok(Installed { program, version, login })
+    Ok(InstalledAgent { program, version, login })
 }
 
-fn read_version(program: &str, seen: &Finished, limit: Duration) -> Result<String, NotUsable> {
+fn read_version(program: &str, seen: &FinishedProcess, limit: Duration) -> Result<String, NotUsable> {
     let broken = |why: String| NotUsable::Broken { program: program.to_owned(), why };
     match &seen.end {
         End::Exited(0) => Ok(first_line(&seen.stdout.text())),

@@ -7,26 +7,30 @@ use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
 use super::cost::CostForecast;
-use super::probe::{Endpoint, Role};
+use super::probe::{AddressRole, Endpoint};
 use super::world::{BackendSight, Look, TierOutage, World};
-use super::{Ask, AskError, Backend, Env, Shared};
+use super::{Ask, AskError, Backend, Env, SharedResources};
 use crate::routing::{self, Tier};
 
 /// One kind of backend.
 pub trait BackendFacts: Sync {
     /// Makes a backend from its settings. Opens no connection and starts no program.
-    fn connect(&self, backend: &routing::Backend, shared: &Shared) -> Result<Arc<dyn Backend>, AskError>;
+    fn connect(
+        &self,
+        backend: &routing::BackendSettings,
+        shared: &SharedResources,
+    ) -> Result<Arc<dyn Backend>, AskError>;
 
     /// What its address is for; `None`: it has none.
-    fn role(&self) -> Option<Role>;
+    fn role(&self) -> Option<AddressRole>;
 
     /// The address to knock at; `None`: there is none.
-    fn endpoint(&self, backend: &routing::Backend, env: &Env) -> Option<Endpoint>;
+    fn endpoint(&self, backend: &routing::BackendSettings, env: &Env) -> Option<Endpoint>;
 
     /// What it says about itself. `is_there`: its address answered.
     fn look<'a>(
         &'a self,
-        backend: &'a routing::Backend,
+        backend: &'a routing::BackendSettings,
         look: &'a Look,
         is_there: bool,
         stop: &'a CancellationToken,
@@ -41,7 +45,7 @@ pub trait BackendFacts: Sync {
     }
 
     /// Where it is reached, for `explain` and `doctor`.
-    fn place(&self, backend: &routing::Backend) -> BackendPlace;
+    fn place(&self, backend: &routing::BackendSettings) -> BackendPlace;
 }
 
 /// `asks http://localhost:4000`, and the key that says so.

@@ -11,7 +11,7 @@ use super::Env;
 use super::http::{self, Unreachable};
 use super::said::said;
 use crate::redact::Redactor;
-use crate::routing::{Backend, Warm, WarmKind};
+use crate::routing::{BackendSettings, Warm, WarmKind};
 use crate::words;
 
 /// Larger answers are not lists of models.
@@ -49,7 +49,7 @@ impl LookError {
 
 /// A model that a server holds in memory, or is about to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Loaded {
+pub struct LoadedModel {
     pub id: String,
     /// `ready`, or what else the server calls it.
     pub state: String,
@@ -57,7 +57,7 @@ pub struct Loaded {
     pub context: Option<u64>,
 }
 
-impl Loaded {
+impl LoadedModel {
     pub fn is_ready(&self) -> bool {
         self.state == "ready"
     }
@@ -78,7 +78,7 @@ pub struct Deployment {
 }
 
 /// What is loaded now. Asking loads nothing.
-pub async fn loaded(warm: &Warm, limit: Duration) -> Result<Vec<Loaded>, LookError> {
+pub async fn loaded(warm: &Warm, limit: Duration) -> Result<Vec<LoadedModel>, LookError> {
     let (path, list) = match warm.kind {
         WarmKind::LlamaSwap => ("/running", "running"),
         WarmKind::Ollama => ("/api/ps", "models"),
@@ -92,13 +92,13 @@ pub async fn loaded(warm: &Warm, limit: Duration) -> Result<Vec<Loaded>, LookErr
             WarmKind::LlamaSwap => text(entry, "state").unwrap_or_else(|| "unknown".into()),
             WarmKind::Ollama => "ready".into(),
         };
-        Some(Loaded { id, state, context: entry.get("context_length").and_then(Value::as_u64) })
+        Some(LoadedModel { id, state, context: entry.get("context_length").and_then(Value::as_u64) })
     };
     Ok(entries.iter().take(MOST).filter_map(one).collect())
 }
 
 /// The names that a gateway offers.
-pub async fn offered(backend: &Backend, env: &Env, limit: Duration) -> Result<Vec<String>, LookError> {
+pub async fn offered(backend: &BackendSettings, env: &Env, limit: Duration) -> Result<Vec<String>, LookError> {
     let path = "/v1/models";
     let answer = ask_backend(backend, env, path, limit).await?;
     let entries = list(&answer).ok_or(LookError::NoModels { path: path.into() })?;
@@ -106,7 +106,7 @@ pub async fn offered(backend: &Backend, env: &Env, limit: Duration) -> Result<Ve
 }
 
 /// What stands behind each name. Only LiteLLM knows; elsewhere a name is the model's own.
-pub async fn deployments(backend: &Backend, env: &Env, limit: Duration) -> Result<Vec<Deployment>, LookError> {
+pub async fn deployments(backend: &BackendSettings, env: &Env, limit: Duration) -> Result<Vec<Deployment>, LookError> {
     let path = "/model/info";
     let answer = ask_backend(backend, env, path, limit).await?;
     let entries = list(&answer).ok_or(LookError::NoModels { path: path.into() })?;
@@ -121,8 +121,8 @@ pub async fn deployments(backend: &Backend, env: &Env, limit: Duration) -> Resul
     Ok(entries.iter().take(MOST).filter_map(one).collect())
 }
 
-/// Is the model with this name at the gateway loaded and ready? `None` if nobody can tell.
-pub fn is_warm(loaded: &[Loaded], behind: &[Deployment], warm_url: &str, name: &str) -> Option<bool> {
+/// Is the model with this name at the gateway loaded and ready? `None` if unknown.
+pub fn is_warm(loaded: &[LoadedModel], behind: &[Deployment], warm_url: &str, name: &str) -> Option<bool> {
     let behind = behind.iter().find(|d| d.name == name);
     let id = behind.map_or(name, |d| d.id.as_str());
     if loaded.iter().any(|model| model.is(id)) {
@@ -138,7 +138,7 @@ pub fn offers(offered: &[String], name: &str) -> bool {
     offered.iter().any(|o| o == name || o.strip_suffix('*').is_some_and(|stem| name.starts_with(stem)))
 }
 
-async fn ask_backend(backend: &Backend, env: &Env, path: &str, limit: Duration) -> Result<Value, LookError> {
+async fn ask_backend(backend: &BackendSettings, env: &Env, path: &str, limit: Duration) -> Result<Value, LookError> {
     let base = backend.base_url.as_deref().filter(|b| !b.trim().is_empty()).ok_or(Unreachable::NotConfigured)?;
     let var = backend.api_key_env.as_deref();
     ask(base, path, var, var.and_then(|v| env.secret(v)), limit).await

@@ -17,9 +17,11 @@ use tokio_util::sync::CancellationToken;
 
 use super::http::{self, Unreachable, Url};
 use super::loaded;
-use super::probe::{self, Role};
+use super::probe::{self, AddressRole};
 use super::world::{BackendSight, Gateway, Look, TierOutage, World, key_hint};
-use super::{Answered, Ask, AskError, Backend, BackendFacts, BackendPlace, Edits, Env, Failure, Shared, Step};
+use super::{
+    Ask, AskError, AskResult, AskStep, Backend, BackendFacts, BackendPlace, Edits, Env, Failure, SharedResources,
+};
 use crate::redact::Redactor;
 use crate::routing::{self, Tier};
 
@@ -32,22 +34,26 @@ const BODY_CAP: usize = super::extract::MAX_BYTES;
 pub(super) struct OpenaiKind;
 
 impl BackendFacts for OpenaiKind {
-    fn connect(&self, backend: &routing::Backend, shared: &Shared) -> Result<Arc<dyn Backend>, AskError> {
+    fn connect(
+        &self,
+        backend: &routing::BackendSettings,
+        shared: &SharedResources,
+    ) -> Result<Arc<dyn Backend>, AskError> {
         connect(backend, shared)
     }
 
-    fn role(&self) -> Option<Role> {
-        Some(Role::Gateway)
+    fn role(&self) -> Option<AddressRole> {
+        Some(AddressRole::Gateway)
     }
 
-    fn endpoint(&self, backend: &routing::Backend, _: &Env) -> Option<probe::Endpoint> {
+    fn endpoint(&self, backend: &routing::BackendSettings, _: &Env) -> Option<probe::Endpoint> {
         // LiteLLM's plain `/health` would send a real question to every model it knows.
-        Some(probe::Endpoint::new(&backend.name, Role::Gateway, backend.base_url.clone(), "/health/liveliness"))
+        Some(probe::Endpoint::new(&backend.name, AddressRole::Gateway, backend.base_url.clone(), "/health/liveliness"))
     }
 
     fn look<'a>(
         &'a self,
-        backend: &'a routing::Backend,
+        backend: &'a routing::BackendSettings,
         look: &'a Look,
         is_there: bool,
         _: &'a CancellationToken,
@@ -67,7 +73,7 @@ impl BackendFacts for OpenaiKind {
 
     fn outage(&self, world: &World, tier: &Tier) -> Option<TierOutage> {
         let name = &tier.backend.name;
-        if let Some(out) = world.unreachable(Role::Gateway, name, &format!("`backends.{name}.base_url`")) {
+        if let Some(out) = world.unreachable(AddressRole::Gateway, name, &format!("`backends.{name}.base_url`")) {
             return Some(out);
         }
         match &world.gateways.get(name)?.offered {
@@ -84,12 +90,12 @@ impl BackendFacts for OpenaiKind {
         }
     }
 
-    fn place(&self, backend: &routing::Backend) -> BackendPlace {
+    fn place(&self, backend: &routing::BackendSettings) -> BackendPlace {
         BackendPlace { verb: "asks", key: "base_url", value: backend.base_url.clone() }
     }
 }
 
-fn connect(backend: &routing::Backend, shared: &Shared) -> Result<Arc<dyn Backend>, AskError> {
+fn connect(backend: &routing::BackendSettings, shared: &SharedResources) -> Result<Arc<dyn Backend>, AskError> {
     let base = backend.base_url.as_deref().unwrap_or_default();
     let url = http::below(base, "/v1/chat/completions").map_err(|why| AskError::Misconfigured {
         setting: format!("backends.{}.base_url", backend.name),
@@ -129,7 +135,7 @@ struct Endpoint {
 }
 
 /// An HTTP answer, read to its end or to the cap.
-struct Got {
+struct ReceivedAnswer {
     status: u16,
     headers: HeaderMap,
     body: Vec<u8>,
@@ -138,7 +144,7 @@ struct Got {
     took: Duration,
 }
 
-impl Got {
+impl ReceivedAnswer {
     fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok().map(str::trim)
     }
@@ -159,8 +165,8 @@ impl Backend for OpenAi {
         ask: &'a Ask,
         tier: &'a Tier,
         stop: &'a CancellationToken,
-        progress: &'a (dyn Fn(Step) + Send + Sync),
-    ) -> BoxFuture<'a, Answered> {
+        progress: &'a (dyn Fn(AskStep) + Send + Sync),
+    ) -> BoxFuture<'a, AskResult> {
         async move {
             if stop.is_cancelled() {
                 return Err(Failure::free(AskError::Cancelled));
@@ -181,17 +187,17 @@ impl Backend for OpenAi {
 }
 
 impl OpenAi {
-    async fn converse(&self, ask: &Ask, tier: &Tier, progress: &(dyn Fn(Step) + Send + Sync)) -> Answered {
+    async fn converse(&self, ask: &Ask, tier: &Tier, progress: &(dyn Fn(AskStep) + Send + Sync)) -> AskResult {
         let known = self.forms.lock().unwrap_or_else(PoisonError::into_inner).get(&tier.model.id).copied();
         let first = known.unwrap_or_default();
         let (body, sent) = request::body(ask, &tier.model, first);
-        progress(Step::Asked);
+        progress(AskStep::Asked);
         let got = self.post(&body, ask.limit).await?;
         let Some(plainer) = request::plainer(&got, first) else {
             return self.read(&got, ask, tier, sent);
         };
         let (body, sent) = request::body(ask, &tier.model, plainer);
-        progress(Step::AskedPlainly);
+        progress(AskStep::AskedPlainly);
         let got = self.post(&body, ask.limit).await?;
         if got.status == 200 {
             self.forms.lock().unwrap_or_else(PoisonError::into_inner).insert(tier.model.id.clone(), plainer);
@@ -199,7 +205,7 @@ impl OpenAi {
         self.read(&got, ask, tier, sent)
     }
 
-    fn read(&self, got: &Got, ask: &Ask, tier: &Tier, sent: usize) -> Answered {
+    fn read(&self, got: &ReceivedAnswer, ask: &Ask, tier: &Tier, sent: usize) -> AskResult {
         if got.status == 200 {
             answer::read(&self.endpoint, got, ask, tier, sent)
         } else {
@@ -207,7 +213,7 @@ impl OpenAi {
         }
     }
 
-    async fn post(&self, body: &serde_json::Value, limit: Duration) -> Result<Got, Box<Failure>> {
+    async fn post(&self, body: &serde_json::Value, limit: Duration) -> Result<ReceivedAnswer, Box<Failure>> {
         let unreachable = |why: &Unreachable| AskError::Unreachable {
             backend: self.endpoint.backend.clone(),
             address: self.endpoint.address.clone(),
@@ -238,7 +244,7 @@ impl OpenAi {
         let (body, cut) = http::read(response, BODY_CAP)
             .await
             .map_err(|error| Failure::unknown(unreachable(&http::why(&error, limit))))?;
-        Ok(Got { status, headers, body, cut, took: began.elapsed() })
+        Ok(ReceivedAnswer { status, headers, body, cut, took: began.elapsed() })
     }
 }
 
@@ -248,7 +254,7 @@ fn gateway_limit(limit: Duration) -> Duration {
 
 /// The parts that the tests of the files below are made with.
 #[cfg(test)]
-fn got(status: u16, headers: &[(&str, &str)], body: &str) -> Got {
+fn got(status: u16, headers: &[(&str, &str)], body: &str) -> ReceivedAnswer {
     let headers = headers
         .iter()
         .map(|(name, value)| {
@@ -256,5 +262,5 @@ fn got(status: u16, headers: &[(&str, &str)], body: &str) -> Got {
             (name, value.parse().expect("a header's value"))
         })
         .collect();
-    Got { status, headers, body: body.as_bytes().to_vec(), cut: false, took: Duration::ZERO }
+    ReceivedAnswer { status, headers, body: body.as_bytes().to_vec(), cut: false, took: Duration::ZERO }
 }

@@ -16,7 +16,7 @@ pub(super) const CLOUD_URL: &str = "https://api.anthropic.com";
 
 /// What an address is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum AddressRole {
     /// The models of Anthropic.
     Cloud,
     /// An OpenAI-compatible server; the name is the backend's.
@@ -29,7 +29,7 @@ pub enum Role {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
     pub name: String,
-    pub role: Role,
+    pub role: AddressRole,
     /// As configured, so perhaps with credentials: never shown.
     address: Option<String>,
     path: &'static str,
@@ -37,23 +37,23 @@ pub struct Endpoint {
 
 /// What one address said.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Probed {
+pub struct ProbedAddress {
     pub name: String,
-    pub role: Role,
+    pub role: AddressRole,
     /// Fit to be shown. `None` if there is no address, or one that cannot be read.
     pub url: Option<String>,
     /// How long the answer took, or why there was none.
     pub answer: Result<Duration, Unreachable>,
 }
 
-impl Probed {
+impl ProbedAddress {
     pub fn is_reachable(&self) -> bool {
         self.answer.is_ok()
     }
 }
 
 impl Endpoint {
-    pub(super) fn new(name: &str, role: Role, address: Option<String>, path: &'static str) -> Self {
+    pub(super) fn new(name: &str, role: AddressRole, address: Option<String>, path: &'static str) -> Self {
         Self { name: name.to_owned(), role, address, path }
     }
 }
@@ -67,27 +67,27 @@ pub fn endpoints(routing: &Routing, env: &Env) -> Vec<Endpoint> {
         }
     }
     // How far the world reaches is asked also where no backend leads to the cloud.
-    if !all.iter().any(|known| known.role == Role::Cloud) {
+    if !all.iter().any(|known| known.role == AddressRole::Cloud) {
         let address = env.get(CLOUD_URL_VAR).unwrap_or_else(|| CLOUD_URL.into());
-        all.push(Endpoint::new("anthropic", Role::Cloud, Some(address), "/"));
+        all.push(Endpoint::new("anthropic", AddressRole::Cloud, Some(address), "/"));
     }
-    all.sort_by_key(|endpoint| endpoint.role != Role::Cloud);
+    all.sort_by_key(|endpoint| endpoint.role != AddressRole::Cloud);
     if let Some(warm) = &routing.warm {
         let (name, path) = match warm.kind {
             WarmKind::LlamaSwap => ("llama-swap", "/health"),
             WarmKind::Ollama => ("ollama", "/api/version"),
         };
-        all.push(Endpoint::new(name, Role::Warm, Some(warm.url.clone()), path));
+        all.push(Endpoint::new(name, AddressRole::Warm, Some(warm.url.clone()), path));
     }
     all
 }
 
 /// Asks all addresses at once.
-pub async fn probe(endpoints: Vec<Endpoint>, limit: Duration) -> Vec<Probed> {
+pub async fn probe(endpoints: Vec<Endpoint>, limit: Duration) -> Vec<ProbedAddress> {
     join_all(endpoints.into_iter().map(|endpoint| one(endpoint, limit))).await
 }
 
-async fn one(endpoint: Endpoint, limit: Duration) -> Probed {
+async fn one(endpoint: Endpoint, limit: Duration) -> ProbedAddress {
     let address = endpoint.address.as_deref().filter(|a| !a.trim().is_empty());
     let answer = match address {
         None => Err(Unreachable::NotConfigured),
@@ -97,5 +97,5 @@ async fn one(endpoint: Endpoint, limit: Duration) -> Probed {
         },
     };
     let url = address.and_then(http::shown);
-    Probed { name: endpoint.name, role: endpoint.role, url, answer }
+    ProbedAddress { name: endpoint.name, role: endpoint.role, url, answer }
 }

@@ -15,11 +15,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::probe::{Endpoint, Role};
+use super::probe::{AddressRole, Endpoint};
 use super::world::{BackendSight, Look, TierOutage, World};
 use super::{
-    Answered, Ask, AskError, Backend, BackendFacts, BackendPlace, Blame, Edits, Env, Failure, Reply, Shared, Step,
-    Usage, extract::required, object,
+    Ask, AskError, AskResult, AskStep, Backend, BackendFacts, BackendPlace, Edits, Env, Failure, FailureBlame, Reply,
+    SharedResources, Usage, extract::required, object,
 };
 use crate::redact::Redactor;
 use crate::routing::{self, Model, Tier};
@@ -27,7 +27,7 @@ use crate::routing::{self, Model, Tier};
 /// One recorded answer.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Line {
+pub struct ReplayLine {
     /// The model's name in the chain.
     pub model: String,
     /// The object that is answered.
@@ -62,7 +62,7 @@ struct Replay {
 pub(super) struct ReplayKind;
 
 impl BackendFacts for ReplayKind {
-    fn connect(&self, backend: &routing::Backend, _: &Shared) -> Result<Arc<dyn Backend>, AskError> {
+    fn connect(&self, backend: &routing::BackendSettings, _: &SharedResources) -> Result<Arc<dyn Backend>, AskError> {
         let Some(file) = backend.file.as_deref() else {
             return Err(AskError::Misconfigured {
                 setting: format!("backends.{}.file", backend.name),
@@ -72,17 +72,17 @@ impl BackendFacts for ReplayKind {
         Ok(Arc::new(Replay { name: backend.name.clone(), file: file.into(), given: Mutex::default() }))
     }
 
-    fn role(&self) -> Option<Role> {
+    fn role(&self) -> Option<AddressRole> {
         None
     }
 
-    fn endpoint(&self, _: &routing::Backend, _: &Env) -> Option<Endpoint> {
+    fn endpoint(&self, _: &routing::BackendSettings, _: &Env) -> Option<Endpoint> {
         None
     }
 
     fn look<'a>(
         &'a self,
-        _: &'a routing::Backend,
+        _: &'a routing::BackendSettings,
         _: &'a Look,
         _: bool,
         _: &'a CancellationToken,
@@ -106,7 +106,7 @@ impl BackendFacts for ReplayKind {
         })
     }
 
-    fn place(&self, backend: &routing::Backend) -> BackendPlace {
+    fn place(&self, backend: &routing::BackendSettings) -> BackendPlace {
         BackendPlace { verb: "replays", key: "file", value: backend.file.clone() }
     }
 }
@@ -121,10 +121,10 @@ impl Backend for Replay {
         ask: &'a Ask,
         tier: &'a Tier,
         stop: &'a CancellationToken,
-        progress: &'a (dyn Fn(Step) + Send + Sync),
-    ) -> BoxFuture<'a, Answered> {
+        progress: &'a (dyn Fn(AskStep) + Send + Sync),
+    ) -> BoxFuture<'a, AskResult> {
         Box::pin(async move {
-            progress(Step::Asked);
+            progress(AskStep::Asked);
             self.note(ask, tier).map_err(Failure::free)?;
             let line = self.next(tier).map_err(Failure::free)?;
             line.give(&self.name, tier, ask, stop).await
@@ -138,14 +138,14 @@ impl Replay {
     }
 
     /// The next line of this model. Read anew each time: the file may be written while the server runs.
-    fn next(&self, tier: &Tier) -> Result<Line, AskError> {
+    fn next(&self, tier: &Tier) -> Result<ReplayLine, AskError> {
         let text = fs::read_to_string(&self.file)
             .map_err(|e| self.wrong(format!("`{}` cannot be read: {e}", self.file.display())))?;
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         let n = given.entry(tier.name.to_string()).or_default();
         let mut seen = 0;
         for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-            let line: Line = serde_json::from_str(line)
+            let line: ReplayLine = serde_json::from_str(line)
                 .map_err(|e| self.wrong(format!("line {} of `{}`: {e}", number + 1, self.file.display())))?;
             if line.model == tier.name.0 {
                 if seen == *n {
@@ -167,13 +167,13 @@ impl Replay {
     }
 }
 
-impl Line {
+impl ReplayLine {
     fn priced(&self, model: &Model) -> Option<f64> {
         let price = |tokens: Option<u64>, per_million: Option<f64>| Some(tokens? as f64 * per_million? / 1e6);
         Some(price(self.tokens_in, model.price_in)? + price(self.tokens_out, model.price_out)?)
     }
 
-    async fn give(self, backend: &str, tier: &Tier, ask: &Ask, stop: &CancellationToken) -> Answered {
+    async fn give(self, backend: &str, tier: &Tier, ask: &Ask, stop: &CancellationToken) -> AskResult {
         let cost_usd = self.cost_usd.or_else(|| self.priced(&tier.model));
         let usage = Usage { tokens_in: self.tokens_in, tokens_out: self.tokens_out, cost_usd };
         let model = tier.name.to_string();
@@ -189,7 +189,9 @@ impl Line {
         if let Some(failure) = self.failure {
             let said = String::from("recorded");
             return fail(match failure.as_str() {
-                "infra" => AskError::ServerFailed { backend: backend.into(), status: 500, said, blame: Blame::Nobody },
+                "infra" => {
+                    AskError::ServerFailed { backend: backend.into(), status: 500, said, blame: FailureBlame::Nobody }
+                }
                 "quota" => AskError::RateLimited { backend: backend.into(), said, retry_after: None },
                 "incapable" => AskError::ContextTooLong { model, said },
                 "refused" => AskError::Declined { model, said },
@@ -234,17 +236,18 @@ impl Recording {
         Self { inner, file: file.into(), redactor }
     }
 
-    fn keep(&self, tier: &Tier, answered: &Answered) {
+    fn keep(&self, tier: &Tier, answered: &AskResult) {
         let (usage, mut line) = match answered {
             Ok(Reply { usage, body: Value::String(text), .. }) => {
-                (*usage, Line { text: Some(text.clone()), ..Line::default() })
+                (*usage, ReplayLine { text: Some(text.clone()), ..ReplayLine::default() })
             }
-            Ok(reply) => (reply.usage, Line { answer: Some(reply.body.clone()), ..Line::default() }),
-            Err(failure) => {
-                (failure.usage, Line { failure: Some(failure.why.cause().name().into()), ..Line::default() })
-            }
+            Ok(reply) => (reply.usage, ReplayLine { answer: Some(reply.body.clone()), ..ReplayLine::default() }),
+            Err(failure) => (
+                failure.usage,
+                ReplayLine { failure: Some(failure.why.cause().name().into()), ..ReplayLine::default() },
+            ),
         };
-        line = Line {
+        line = ReplayLine {
             model: tier.name.to_string(),
             tokens_in: usage.tokens_in,
             tokens_out: usage.tokens_out,
@@ -269,8 +272,8 @@ impl Backend for Recording {
         ask: &'a Ask,
         tier: &'a Tier,
         stop: &'a CancellationToken,
-        progress: &'a (dyn Fn(Step) + Send + Sync),
-    ) -> BoxFuture<'a, Answered> {
+        progress: &'a (dyn Fn(AskStep) + Send + Sync),
+    ) -> BoxFuture<'a, AskResult> {
         Box::pin(async move {
             let answered = self.inner.ask(ask, tier, stop, progress).await;
             self.keep(tier, &answered);

@@ -5,25 +5,25 @@ use crate::routing::{CallOverrides, Routing, Tier};
 
 /// A skill and its tiers, cheapest first.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Walk {
+pub struct ChainWalk {
     pub skill: &'static str,
-    pub tiers: Vec<Step>,
+    pub tiers: Vec<ChainWalkStep>,
     /// Who judges what a local tier made; `None`: gates alone decide.
-    pub verifier: Option<Step>,
+    pub verifier: Option<ChainWalkStep>,
 }
 
 /// One tier, as things are.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Step {
+pub struct ChainWalkStep {
     pub tier: Tier,
-    /// In memory now; `None` if nobody can tell.
+    /// In memory now; `None` if unknown.
     pub warm: Option<bool>,
     /// Why it cannot be walked.
     pub out: Option<TierOutage>,
 }
 
-impl Walk {
-    pub fn usable(&self) -> impl Iterator<Item = &Step> {
+impl ChainWalk {
+    pub fn usable(&self) -> impl Iterator<Item = &ChainWalkStep> {
         self.tiers.iter().filter(|step| step.out.is_none())
     }
 
@@ -34,17 +34,17 @@ impl Walk {
 
 impl World {
     /// Every skill that can be called, with its chain. One that walks exactly as its family does is not listed beside it.
-    pub fn walks(&self, routing: &Routing) -> Vec<Walk> {
-        let mut walks: Vec<Walk> = Vec::new();
+    pub fn walks(&self, routing: &Routing) -> Vec<ChainWalk> {
+        let mut walks: Vec<ChainWalk> = Vec::new();
         for skill in Routing::callable_skills() {
             // A skill that is known has a route: the routing was checked as a whole when it was loaded.
             let Ok(route) = routing.route(skill, &CallOverrides::default()) else { continue };
-            let walk = Walk {
+            let walk = ChainWalk {
                 skill,
                 tiers: route.chain.tiers().map(|tier| self.step(tier)).collect(),
                 verifier: route.verifier.as_ref().map(|tier| self.step(tier)),
             };
-            let alike = |family: &Walk| {
+            let alike = |family: &ChainWalk| {
                 let member = skill.strip_prefix(family.skill).is_some_and(|rest| rest.starts_with('_'));
                 member && family.tiers == walk.tiers && family.verifier == walk.verifier
             };
@@ -55,7 +55,7 @@ impl World {
         walks
     }
 
-    fn step(&self, tier: &Tier) -> Step {
-        Step { tier: tier.clone(), warm: self.is_warm(tier), out: self.out(tier) }
+    fn step(&self, tier: &Tier) -> ChainWalkStep {
+        ChainWalkStep { tier: tier.clone(), warm: self.is_warm(tier), out: self.out(tier) }
     }
 }

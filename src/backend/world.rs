@@ -8,12 +8,12 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio_util::sync::CancellationToken;
 
-use super::installed::{self, Installed, NotUsable};
-use super::loaded::{self, Deployment, Loaded, LookError};
-use super::probe::{self, Probed, Role};
+use super::installed::{self, InstalledAgent, NotUsable};
+use super::loaded::{self, Deployment, LoadedModel, LookError};
+use super::probe::{self, AddressRole, ProbedAddress};
 use super::{Env, Unreachable, facts_of};
 use crate::process::Launcher;
-use crate::routing::{Backend, Routing, Tier};
+use crate::routing::{BackendSettings, Routing, Tier};
 
 /// How to look: with which environment, and how patiently.
 #[derive(Debug, Clone)]
@@ -36,13 +36,13 @@ impl Look {
 /// What was seen.
 #[derive(Debug, Clone)]
 pub struct World {
-    pub endpoints: Vec<Probed>,
+    pub endpoints: Vec<ProbedAddress>,
     /// By backend, for those that answered.
     pub gateways: BTreeMap<String, Gateway>,
     /// By backend.
-    pub agents: BTreeMap<String, Result<Installed, NotUsable>>,
+    pub agents: BTreeMap<String, Result<InstalledAgent, NotUsable>>,
     /// `None` if no server is configured that would know, or none answered.
-    pub loaded: Option<Result<Vec<Loaded>, LookError>>,
+    pub loaded: Option<Result<Vec<LoadedModel>, LookError>>,
 }
 
 /// What a gateway says about its models.
@@ -59,7 +59,7 @@ pub enum BackendSight {
     /// It has nothing to say, or was not there.
     Nothing,
     Gateway(Gateway),
-    Agent(Result<Installed, NotUsable>),
+    Agent(Result<InstalledAgent, NotUsable>),
 }
 
 /// Why a tier cannot be walked now, and what helps.
@@ -93,8 +93,8 @@ impl World {
         let endpoints = probe::probe(probe::endpoints(routing, &look.env), routing.limits.probe);
         // A program is asked at once; a server's lists only where its address answered.
         let (early, late): (Vec<_>, Vec<_>) =
-            routing.backends.values().partition(|backend| facts_of(backend.kind).role() != Some(Role::Gateway));
-        let see = |backend: &'_ Backend, is_there: bool| {
+            routing.backends.values().partition(|backend| facts_of(backend.kind).role() != Some(AddressRole::Gateway));
+        let see = |backend: &'_ BackendSettings, is_there: bool| {
             let backend = backend.clone();
             async move {
                 let sight = facts_of(backend.kind).look(&backend, look, is_there, stop).await;
@@ -105,8 +105,8 @@ impl World {
             let endpoints = endpoints.await;
             let answers =
                 |role, name: &str| endpoints.iter().any(|p| p.role == role && p.is_reachable() && p.name == name);
-            let lists = join_all(late.iter().map(|backend| see(backend, answers(Role::Gateway, &backend.name))));
-            let is_warm_there = endpoints.iter().any(|p| p.role == Role::Warm && p.is_reachable());
+            let lists = join_all(late.iter().map(|backend| see(backend, answers(AddressRole::Gateway, &backend.name))));
+            let is_warm_there = endpoints.iter().any(|p| p.role == AddressRole::Warm && p.is_reachable());
             let warm = routing.warm.as_ref().filter(|_| is_warm_there);
             let loaded = async {
                 match warm {
@@ -131,7 +131,7 @@ impl World {
     }
 
     pub fn connectivity(&self) -> Connectivity {
-        let any = |cloud| self.endpoints.iter().any(|p| (p.role == Role::Cloud) == cloud && p.is_reachable());
+        let any = |cloud| self.endpoints.iter().any(|p| (p.role == AddressRole::Cloud) == cloud && p.is_reachable());
         match (any(true), any(false)) {
             (true, _) => Connectivity::Cloud,
             (false, true) => Connectivity::LocalNetwork,
@@ -144,11 +144,11 @@ impl World {
         facts_of(tier.backend.kind).outage(self, tier)
     }
 
-    /// Is the model in memory? `None` if nobody can tell.
+    /// Is the model in memory? `None` if unknown.
     pub fn is_warm(&self, tier: &Tier) -> Option<bool> {
         let Some(Ok(loaded)) = &self.loaded else { return None };
         let gateway = self.gateways.get(&tier.backend.name)?;
-        let warm = self.endpoints.iter().find(|p| p.role == Role::Warm)?.url.as_deref()?;
+        let warm = self.endpoints.iter().find(|p| p.role == AddressRole::Warm)?.url.as_deref()?;
         loaded::is_warm(loaded, &gateway.deployments, warm, &tier.model.id)
     }
 
@@ -160,7 +160,7 @@ impl World {
     }
 
     /// Why an address does not answer, and what helps.
-    pub(super) fn unreachable(&self, role: Role, name: &str, setting: &str) -> Option<TierOutage> {
+    pub(super) fn unreachable(&self, role: AddressRole, name: &str, setting: &str) -> Option<TierOutage> {
         let probed = self.endpoints.iter().find(|p| p.role == role && p.name == name)?;
         let why = probed.answer.as_ref().err()?;
         let at = probed.url.as_ref().map(|url| format!(" at {url}")).unwrap_or_default();
@@ -169,14 +169,16 @@ impl World {
 }
 
 /// What helps when an address does not answer.
-pub fn reach_hint(role: Role, why: &Unreachable, setting: &str) -> String {
+pub fn reach_hint(role: AddressRole, why: &Unreachable, setting: &str) -> String {
     match (why, role) {
         (Unreachable::NotConfigured, _) => format!("set {setting}"),
         (Unreachable::BadUrl, _) => format!("correct {setting}; it begins with http:// or https://"),
         (Unreachable::Tls(_), _) => format!("correct {setting}, or name your certificates in $SSL_CERT_FILE"),
-        (_, Role::Cloud) => format!("check the network, the proxy in $HTTPS_PROXY, and {setting}"),
-        (Unreachable::Dns, Role::Gateway | Role::Warm) => format!("correct {setting}, or check the network"),
-        (_, Role::Gateway | Role::Warm) => format!("start it, or correct {setting}"),
+        (_, AddressRole::Cloud) => format!("check the network, the proxy in $HTTPS_PROXY, and {setting}"),
+        (Unreachable::Dns, AddressRole::Gateway | AddressRole::Warm) => {
+            format!("correct {setting}, or check the network")
+        }
+        (_, AddressRole::Gateway | AddressRole::Warm) => format!("start it, or correct {setting}"),
     }
 }
 
@@ -203,7 +205,7 @@ pub fn agent_hint(backend: &str, trouble: &NotUsable) -> String {
     }
 }
 
-/// What helps when nobody is logged in.
+/// What helps when no user is logged in.
 pub fn login_hint(backend: &str) -> String {
     format!("run `claude auth login`, or add ANTHROPIC_API_KEY to `backends.{backend}.env_pass`")
 }

@@ -16,10 +16,10 @@ use clap::{Args, ValueEnum};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use self::arguments::Given;
-use self::interrupted::Interrupted;
-use self::report::Report;
-use super::client::{Called, Client, whole_result};
+use self::arguments::GivenArguments;
+use self::interrupted::InterruptedCall;
+use self::report::CallReport;
+use super::client::{CallReply, Client, whole_result};
 use super::console::{Console, Paint};
 use super::print;
 use super::signals::Signals;
@@ -35,7 +35,7 @@ use crate::server::App;
 /// Exit code 0 if the status is pass, 1 if it is fail, 2 if it is error or the arguments are wrong, 130 if interrupted.
 /// Ctrl-C cancels the call and waits until the project is as it was; a second one leaves that to its guard.
 #[derive(Debug, Args)]
-pub(super) struct Call {
+pub(super) struct CallCommand {
     /// The tool to call
     tool: Option<String>,
     /// One argument; repeat a name to make a list, or write the list as JSON
@@ -56,7 +56,7 @@ enum Output {
 }
 
 /// What goes to stdout and stderr at the end, and the exit code.
-struct Said {
+struct FinalOutput {
     out: String,
     err: String,
     code: u8,
@@ -73,7 +73,7 @@ enum Then {
 
 const INTERRUPTED: u8 = 130;
 
-impl Call {
+impl CallCommand {
     pub(super) fn run(
         self,
         config: Option<PathBuf>,
@@ -81,7 +81,7 @@ impl Call {
         err: &mut dyn Write,
     ) -> anyhow::Result<ExitCode> {
         // Read before anything starts: a typing error should cost nothing.
-        let given = Given::read(&self.args, self.json.as_deref())?;
+        let given = GivenArguments::read(&self.args, self.json.as_deref())?;
         let app = App::of_process(config);
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let said = runtime.block_on(self.in_session(app, given));
@@ -94,16 +94,16 @@ impl Call {
         Ok(ExitCode::from(said.code))
     }
 
-    async fn in_session(&self, app: App, given: Given) -> anyhow::Result<Said> {
+    async fn in_session(&self, app: App, given: GivenArguments) -> anyhow::Result<FinalOutput> {
         let mut signals = Signals::new()?;
         if let Ok(loaded) = app.settings() {
-            // Whoever called sees them, so they need neither a time nor a place.
+            // The caller sees them, so they need neither a time nor a place.
             loaded.warnings.iter().for_each(|warning| drop(writeln!(io::stderr(), "warning: {warning}")));
         }
         let mut client = Client::start(app).await?;
         let said = self.with(&mut client, given, &mut signals).await;
         // Also after a mistake: a server that is torn away in the middle of a reply complains on stderr.
-        if !matches!(&said, Ok(Said { then: Then::Leave, .. })) {
+        if !matches!(&said, Ok(FinalOutput { then: Then::Leave, .. })) {
             tokio::select! {
                 () = client.finish() => {}
                 () = signals.next_of_a_person() => {}
@@ -112,7 +112,12 @@ impl Call {
         said
     }
 
-    async fn with(&self, client: &mut Client, given: Given, signals: &mut Signals) -> anyhow::Result<Said> {
+    async fn with(
+        &self,
+        client: &mut Client,
+        given: GivenArguments,
+        signals: &mut Signals,
+    ) -> anyhow::Result<FinalOutput> {
         let tools = client.tools().await?;
         let Some(tool) = &self.tool else {
             given.none_without_a_tool()?;
@@ -120,7 +125,7 @@ impl Call {
                 Output::Text => report::list(&tools),
                 Output::Json => pretty(&Value::from(tools)),
             };
-            return Ok(Said { out, err: String::new(), code: 0, then: Then::Finish });
+            return Ok(FinalOutput { out, err: String::new(), code: 0, then: Then::Finish });
         };
         let schema = tools.iter().find(|known| known["name"] == *tool).map(|known| &known["inputSchema"]);
         // Without a schema the tool is unknown, which the server says better.
@@ -135,9 +140,9 @@ impl Call {
         tool: &str,
         arguments: Value,
         signals: &mut Signals,
-    ) -> anyhow::Result<Said> {
+    ) -> anyhow::Result<FinalOutput> {
         let screen = Screen::new(tool);
-        let interrupted = Interrupted::possible(tool, &arguments);
+        let interrupted = InterruptedCall::possible(tool, &arguments);
         let stop = CancellationToken::new();
         let mut hear = |line: &str| screen.hear(line);
         let call = client.call(tool, arguments, &stop, &mut hear);
@@ -149,17 +154,17 @@ impl Call {
                 screen.says("interrupted; the call is cancelled and the project brought back");
                 tokio::select! {
                     called = &mut call => called,
-                    () = signals.next_of_a_person() => return Ok(Said::interrupted(interrupted.twice(), Then::Leave)),
+                    () = signals.next_of_a_person() => return Ok(FinalOutput::interrupted(interrupted.twice(), Then::Leave)),
                 }
             }
         };
         Ok(match called? {
-            Called::Answered(result) => self.answered(&result)?,
-            Called::Cancelled => Said::interrupted(interrupted.came_to(), Then::Finish),
+            CallReply::Answered(result) => self.answered(&result)?,
+            CallReply::Cancelled => FinalOutput::interrupted(interrupted.came_to(), Then::Finish),
         })
     }
 
-    fn answered(&self, result: &Value) -> anyhow::Result<Said> {
+    fn answered(&self, result: &Value) -> anyhow::Result<FinalOutput> {
         let answer: CallResult = serde_json::from_value(whole_result(result.clone())).context("reading the result")?;
         let code = match answer.status {
             Status::Pass => 0,
@@ -169,17 +174,17 @@ impl Call {
         let (mut out, mut err) = (String::new(), String::new());
         match (self.output, answer.status) {
             (Output::Json, _) => out = pretty(result),
-            // An error is no answer: whoever reads stdout should not take it for one.
-            (Output::Text, Status::Error) => err = Report::of(&answer, Paint::on(&io::stderr())).to_string(),
+            // An error is no answer: a reader of stdout should not take it for one.
+            (Output::Text, Status::Error) => err = CallReport::of(&answer, Paint::on(&io::stderr())).to_string(),
             (Output::Text, Status::Pass | Status::Fail) => {
-                out = Report::of(&answer, Paint::on(&io::stdout())).to_string();
+                out = CallReport::of(&answer, Paint::on(&io::stdout())).to_string();
             }
         }
-        Ok(Said { out, err, code, then: Then::Finish })
+        Ok(FinalOutput { out, err, code, then: Then::Finish })
     }
 }
 
-impl Said {
+impl FinalOutput {
     fn interrupted(words: String, then: Then) -> Self {
         Self { out: String::new(), err: words, code: INTERRUPTED, then }
     }

@@ -27,7 +27,7 @@ const LARGEST: u64 = 1 << 20;
 /// Exit code 0 for pass and warn, 1 for block, 2 if it cannot be told. The commands in the definition are run: you named
 /// the file.
 #[derive(Debug, Args)]
-pub(super) struct Check {
+pub(super) struct CheckCommand {
     /// A definition in TOML or front matter, or the name of a built-in one: CHECKPOINT-001
     #[arg(value_name = "DEFINITION")]
     definition: String,
@@ -48,7 +48,7 @@ pub(super) struct Check {
     json: bool,
 }
 
-impl Check {
+impl CheckCommand {
     pub(super) fn run(self, config: Option<PathBuf>, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
         let definition = self.definition()?;
         let folder = std::path::absolute(&self.session).context("finding the folder")?;

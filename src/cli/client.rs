@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStrea
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::server::{self, App, Ended, Server};
+use crate::server::{self, App, Server, SessionEnd};
 
 /// The revision of the protocol that is spoken here.
 const PROTOCOL: &str = "2025-11-25";
@@ -19,14 +19,14 @@ pub(super) struct Client {
     server: Server,
     to_server: DuplexStream,
     from_server: Lines<BufReader<DuplexStream>>,
-    session: JoinHandle<Ended>,
+    session: JoinHandle<SessionEnd>,
     asked: u64,
     _ends_with_us: DropGuard,
 }
 
 /// What came of a call.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Called {
+pub(super) enum CallReply {
     /// The structured result, whatever its status.
     Answered(Value),
     /// Stopped by us, and nothing of it runs any more: the project is as it was before the call.
@@ -81,9 +81,9 @@ impl Client {
         arguments: Value,
         stop: &CancellationToken,
         hear: &mut (dyn FnMut(&str) + Send),
-    ) -> Result<Called, ClientError> {
+    ) -> Result<CallReply, ClientError> {
         if stop.is_cancelled() {
-            return Ok(Called::Cancelled);
+            return Ok(CallReply::Cancelled);
         }
         let id = self.asked + 1;
         let params = json!({"name": tool, "arguments": arguments, "_meta": {"progressToken": id}});
@@ -112,7 +112,7 @@ impl Client {
                 return structured(answer(message)?);
             }
             if message["id"] == self.asked {
-                return Ok(Called::Cancelled);
+                return Ok(CallReply::Cancelled);
             }
         }
     }
@@ -121,7 +121,7 @@ impl Client {
     pub(super) async fn finish(self) {
         let Self { server, to_server, from_server, session, .. } = self;
         drop(to_server);
-        // Read to its end, so that the server is not told nobody listens.
+        // Read to its end, so that the server does not see a closed pipe.
         let mut rest = from_server;
         while let Ok(Some(_)) = rest.next_line().await {}
         let _ = session.await;
@@ -165,10 +165,10 @@ fn answer(mut message: Value) -> Result<Value, ClientError> {
     }
 }
 
-fn structured(mut result: Value) -> Result<Called, ClientError> {
+fn structured(mut result: Value) -> Result<CallReply, ClientError> {
     match result["structuredContent"].take() {
         Value::Null => Err(ClientError::Nonsense(result.to_string())),
-        content => Ok(Called::Answered(content)),
+        content => Ok(CallReply::Answered(content)),
     }
 }
 
@@ -188,7 +188,7 @@ mod tests {
         let stop = CancellationToken::new();
         stop.cancel();
         let called = client.call("no such tool", json!({}), &stop, &mut |_| {}).await.expect("nothing was asked");
-        assert_eq!(called, Called::Cancelled);
+        assert_eq!(called, CallReply::Cancelled);
         client.finish().await;
     }
 }

@@ -10,12 +10,12 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use self::live::{Line, Live};
+use self::live::{Live, LiveLine};
 pub(super) use self::paint::Paint;
 use crate::words;
 
 /// The live line that log lines must step around; one at a time, as there is one terminal.
-static LIVE: Mutex<Option<Arc<Line>>> = Mutex::new(None);
+static LIVE: Mutex<Option<Arc<LiveLine>>> = Mutex::new(None);
 
 /// Where a run is shown. Nothing that goes wrong with the screen stops the run.
 pub(super) struct Console {
@@ -120,7 +120,7 @@ fn one_line(text: &str) -> String {
     words::plain(text.trim()).replace(['\n', '\t'], " ")
 }
 
-fn stepping_around(line: Option<&Arc<Line>>) {
+fn stepping_around(line: Option<&Arc<LiveLine>>) {
     *LIVE.lock().unwrap_or_else(PoisonError::into_inner) = line.cloned();
 }
 

@@ -15,7 +15,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::client::{Called, Client, whole_result};
+use super::client::{CallReply, Client, whole_result};
 use super::console::Console;
 use super::signals::Signals;
 use ledger::Ledger;
@@ -45,7 +45,7 @@ const SPEC: &str = "9 is IX: a smaller numeral before a larger one is subtracted
 /// Who must have been told what went wrong before.
 const LAST: &str = "scripted/large";
 
-enum Played {
+enum DemoEnd {
     ToTheEnd,
     Interrupted,
 }
@@ -66,13 +66,13 @@ impl Demo {
         // A second Ctrl-C may have left a call behind; the shims finish it.
         runtime.shutdown_background();
         Ok(match shown? {
-            Played::ToTheEnd => ExitCode::SUCCESS,
-            Played::Interrupted => ExitCode::from(130),
+            DemoEnd::ToTheEnd => ExitCode::SUCCESS,
+            DemoEnd::Interrupted => ExitCode::from(130),
         })
     }
 }
 
-async fn show() -> anyhow::Result<Played> {
+async fn show() -> anyhow::Result<DemoEnd> {
     // Before anything is made: a signal that comes early must not leave it behind.
     let mut signals = Signals::new()?;
     let stop = CancellationToken::new();
@@ -95,11 +95,11 @@ async fn show() -> anyhow::Result<Played> {
     };
     screen.rest();
     let kept = match &played {
-        Some(Ok(Played::ToTheEnd)) => Some((Ledger::of(&stage.log())?, stage.keep_log()?)),
+        Some(Ok(DemoEnd::ToTheEnd)) => Some((Ledger::of(&stage.log())?, stage.keep_log()?)),
         _ => None,
     };
     let struck = stage.strike().await;
-    let played = played.unwrap_or(Ok(Played::Interrupted))?;
+    let played = played.unwrap_or(Ok(DemoEnd::Interrupted))?;
     struck.context("removing the temporary project")?;
     match kept {
         Some((ledger, kept)) => screen.end(&ledger, &kept, began.elapsed()),
@@ -109,11 +109,11 @@ async fn show() -> anyhow::Result<Played> {
 }
 
 /// The three calls, one after the other, each with what the one before says comes next.
-async fn play(stage: &Stage, screen: &mut Screen, stop: &CancellationToken) -> anyhow::Result<Played> {
+async fn play(stage: &Stage, screen: &mut Screen, stop: &CancellationToken) -> anyhow::Result<DemoEnd> {
     let mut client = Client::start(stage.app()).await?;
     let played = acts(&mut client, stage, screen, stop).await;
     client.finish().await;
-    if stop.is_cancelled() { Ok(Played::Interrupted) } else { played }
+    if stop.is_cancelled() { Ok(DemoEnd::Interrupted) } else { played }
 }
 
 async fn acts(
@@ -121,7 +121,7 @@ async fn acts(
     stage: &Stage,
     screen: &mut Screen,
     stop: &CancellationToken,
-) -> anyhow::Result<Played> {
+) -> anyhow::Result<DemoEnd> {
     let mut arguments = json!({
         "project_root": stage.project(),
         "spec": SPEC,
@@ -136,8 +136,8 @@ async fn acts(
         }
         let called = client.call(act.tool, arguments, stop, &mut |line| screen.hear(line)).await?;
         let mut result = match called {
-            Called::Answered(reply) => whole_result(reply),
-            Called::Cancelled => return Ok(Played::Interrupted),
+            CallReply::Answered(reply) => whole_result(reply),
+            CallReply::Cancelled => return Ok(DemoEnd::Interrupted),
         };
         if result["status"] != "pass" {
             let message = result["message"].as_str().unwrap_or("no message");
@@ -147,7 +147,7 @@ async fn acts(
         screen.close(&result, told_of_others(stage, &result).as_deref());
         arguments = result["next"]["arguments"].take();
     }
-    Ok(Played::ToTheEnd)
+    Ok(DemoEnd::ToTheEnd)
 }
 
 /// What the last model was told about the others, read from the question it really got.

@@ -18,7 +18,7 @@ use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use crate::backend::Env;
-use crate::backend::walk::Walk;
+use crate::backend::walk::ChainWalk;
 use crate::backend::world::{Look, World};
 use crate::process::Launcher;
 use crate::redact::Redactor;
@@ -81,7 +81,7 @@ pub fn run(arguments: &Arguments, config: Option<PathBuf>, out: &mut dyn Write) 
 }
 
 /// Runs every check at once.
-pub async fn examine(case: &Case) -> Report {
+pub async fn examine(case: &Case) -> DoctorReport {
     let found = join_all(CHECKS.iter().map(|(_, check)| check(case))).await;
     let redactor = &case.redactor();
     let checks: Vec<Line> = CHECKS
@@ -96,17 +96,17 @@ pub async fn examine(case: &Case) -> Report {
         Ok(_) if checks.iter().any(|line| line.finding.level == Level::Fail) => 1,
         Ok(_) => 0,
     };
-    Report { exit_code, checks }
+    DoctorReport { exit_code, checks }
 }
 
 /// What is examined.
 pub struct Case {
-    settings: Result<routing::Loaded, RoutingError>,
+    settings: Result<routing::LoadedRouting, RoutingError>,
     look: Look,
     state: Result<StateDir, StateError>,
     /// Where the person stands.
     project: PathBuf,
-    world: OnceCell<(World, Vec<Walk>)>,
+    world: OnceCell<(World, Vec<ChainWalk>)>,
 }
 
 impl Case {
@@ -120,8 +120,8 @@ impl Case {
         self.look.env.redactor(backends.filter_map(|backend| backend.api_key_env.as_deref()))
     }
 
-    /// The world, looked at once by whoever comes first; `None` if the routing does not say where to look.
-    async fn world(&self) -> Option<&(World, Vec<Walk>)> {
+    /// The world, looked at once by the first check that needs it; `None` if the routing does not say where to look.
+    async fn world(&self) -> Option<&(World, Vec<ChainWalk>)> {
         let routing = &self.settings.as_ref().ok()?.routing;
         let look = async {
             let world = World::look(routing, &self.look, &CancellationToken::new()).await;
@@ -134,7 +134,7 @@ impl Case {
 
 /// What came out of all checks.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct DoctorReport {
     /// 0: a call can succeed; 1: none can, as when no chain has a tier that can be walked; 2: the routing is broken.
     pub exit_code: u8,
     checks: Vec<Line>,
@@ -162,7 +162,7 @@ enum Level {
     Ok,
     /// Something is out, and other things work.
     Warn,
-    /// Nothing works before this is mended.
+    /// Nothing works before this is fixed.
     Fail,
 }
 
@@ -188,7 +188,7 @@ impl Finding {
     }
 }
 
-impl Report {
+impl DoctorReport {
     pub fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
         let mut lines = self.checks.iter().peekable();
         while let Some(Line { check, finding }) = lines.next() {

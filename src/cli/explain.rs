@@ -53,7 +53,7 @@ impl Explain {
                 }
             }
         }
-        let mut report = report::Report::new(&loaded, &skills, self.skill.is_none());
+        let mut report = report::ExplainReport::new(&loaded, &skills, self.skill.is_none());
         if let Ok(state) = StateDir::locate() {
             measured::fill(&mut report, &skills, &loaded.routing, &PassportBook::of(&state));
         }

@@ -82,7 +82,7 @@ fn stop(config: Option<PathBuf>, project: PathBuf, input: &HookInput) -> anyhow:
         return Ok(None);
     }
     let place = BaselinePlace::of(&project, &input.session_id)?;
-    // Without a baseline nobody knows what was red before.
+    // Without a baseline it is unknown what was red before.
     let Some(baseline) = place.load() else { return Ok(None) };
     if baseline.manifest == place.manifest()? {
         return Ok(None);

@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backend::Env;
 use crate::backend::discover::{self, FoundServer, LookPlaces};
-use crate::backend::installed::{self, Installed, Login, NotUsable};
+use crate::backend::installed::{self, InstalledAgent, Login, NotUsable};
 use crate::process::{End, Launcher, Spec};
 use crate::routing::{self, Sources};
 use crate::words;
@@ -200,10 +200,10 @@ const CREDENTIALS: &[&str] =
     &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_BASE_URL"];
 
 /// What there is of `claude`, and the variables it needs to be logged in.
-async fn look_for_claude(env: &Env, launcher: &Launcher) -> (Result<Installed, NotUsable>, Vec<String>) {
+async fn look_for_claude(env: &Env, launcher: &Launcher) -> (Result<InstalledAgent, NotUsable>, Vec<String>) {
     let by_login = ask_claude(env, launcher, Vec::new()).await;
     let set: Vec<String> = CREDENTIALS.iter().filter(|name| env.get(name).is_some()).map(|&name| name.into()).collect();
-    if !matches!(by_login, Ok(Installed { login: Login::Out, .. })) || set.is_empty() {
+    if !matches!(by_login, Ok(InstalledAgent { login: Login::Out, .. })) || set.is_empty() {
         return (by_login, Vec::new());
     }
     match ask_claude(env, launcher, set.clone()).await {
@@ -212,7 +212,7 @@ async fn look_for_claude(env: &Env, launcher: &Launcher) -> (Result<Installed, N
     }
 }
 
-async fn ask_claude(env: &Env, launcher: &Launcher, env_pass: Vec<String>) -> Result<Installed, NotUsable> {
+async fn ask_claude(env: &Env, launcher: &Launcher, env_pass: Vec<String>) -> Result<InstalledAgent, NotUsable> {
     let built_in = routing::load(&Sources::default()).map(|loaded| loaded.routing);
     let Some(mut backend) = built_in.ok().and_then(|mut routing| routing.backends.remove("claude")) else {
         return Err(NotUsable::NotFound("claude".into()));
@@ -252,14 +252,14 @@ fn tell_servers(servers: &[FoundServer], dialog: &mut Dialog<'_>) -> anyhow::Res
     Ok(())
 }
 
-fn tell_claude(claude: &Result<Installed, NotUsable>, dialog: &mut Dialog<'_>) -> anyhow::Result<ClaudeState> {
+fn tell_claude(claude: &Result<InstalledAgent, NotUsable>, dialog: &mut Dialog<'_>) -> anyhow::Result<ClaudeState> {
     Ok(match claude {
-        Ok(Installed { version, login: Login::Out, .. }) => {
+        Ok(InstalledAgent { version, login: Login::Out, .. }) => {
             dialog
                 .say(&format!("claude {version}: not logged in; run `claude auth login` and this again to use it"))?;
             ClaudeState::LoggedOut
         }
-        Ok(Installed { version, .. }) => {
+        Ok(InstalledAgent { version, .. }) => {
             dialog.say(&format!("claude {version}: ready"))?;
             ClaudeState::Ready
         }

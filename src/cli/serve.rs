@@ -54,7 +54,7 @@ pub fn serve(make: impl FnOnce() -> Server) -> anyhow::Result<ExitCode> {
         }
         Ok(ExitCode::from(128 + number))
     });
-    // A thread may still wait for a line from a terminal; nobody needs it any more.
+    // A thread may still wait for a line from a terminal; it is no longer needed.
     runtime.shutdown_background();
     code
 }

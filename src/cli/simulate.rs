@@ -53,7 +53,7 @@ pub(super) struct SimulateCommand {
 }
 
 /// One world and what each policy came to in it.
-struct Simulated {
+struct WorldSimulation {
     name: String,
     notes: Vec<String>,
     policies: Vec<PolicySummary>,
@@ -95,7 +95,7 @@ impl SimulateCommand {
                 recorded_from_gym(tiers, outcomes)?
             };
             let notes = vec![format!("{} recorded tasks, drawn with replacement", world.tasks())];
-            simulated.push(Simulated { name, notes, policies: run(&world) });
+            simulated.push(WorldSimulation { name, notes, policies: run(&world) });
         } else {
             for scenario in published_scenarios() {
                 for (world, how) in [
@@ -103,7 +103,7 @@ impl SimulateCommand {
                     (&scenario.nested, "the stronger can do all that the weaker can"),
                 ] {
                     let name = format!("{}; {how}", scenario.name);
-                    simulated.push(Simulated { name, notes: scenario.sources.clone(), policies: run(world) });
+                    simulated.push(WorldSimulation { name, notes: scenario.sources.clone(), policies: run(world) });
                 }
             }
         }
@@ -112,14 +112,14 @@ impl SimulateCommand {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn as_json(&self, minute_usd: f64, simulated: &[Simulated]) -> serde_json::Result<String> {
+    fn as_json(&self, minute_usd: f64, simulated: &[WorldSimulation]) -> serde_json::Result<String> {
         let worlds: Vec<_> =
             simulated.iter().map(|s| json!({"name": s.name, "notes": s.notes, "policies": s.policies})).collect();
         let report = json!({"v": 1, "calls": self.calls, "seeds": self.seeds, "seed": self.seed, "minute_usd": minute_usd, "worlds": worlds});
         Ok(serde_json::to_string_pretty(&report)? + "\n")
     }
 
-    fn as_text(&self, minute_usd: f64, simulated: &[Simulated]) -> String {
+    fn as_text(&self, minute_usd: f64, simulated: &[WorldSimulation]) -> String {
         let mut text = format!(
             "{} calls, {} seeds from {}, a minute at ${minute_usd}; figures per call, ± half of the 95 % interval\n",
             self.calls, self.seeds, self.seed

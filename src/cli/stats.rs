@@ -14,7 +14,7 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::json;
 
-use crate::routing::{Loaded, Routing, Sources, load};
+use crate::routing::{LoadedRouting, Routing, Sources, load};
 use crate::session::since::Since;
 use crate::session::stats::{Advice, is_of};
 use crate::session::{Filter, SessionId, SessionLog, Stats};
@@ -47,7 +47,7 @@ pub(super) struct StatsCommand {
 
 /// Advice and what to do about it.
 #[derive(Debug, Serialize)]
-struct Advised<'a> {
+struct AdviceWithRemedy<'a> {
     #[serde(flatten)]
     advice: &'a Advice,
     #[serde(flatten)]
@@ -87,7 +87,7 @@ impl StatsCommand {
 }
 
 /// The figures as the log gives them, what was asked for before them, and beside each advice its remedy.
-fn json(stats: &Stats, filter: &Filter, advised: &[Advised<'_>]) -> serde_json::Result<String> {
+fn json(stats: &Stats, filter: &Filter, advised: &[AdviceWithRemedy<'_>]) -> serde_json::Result<String> {
     let figures: serde_json::Map<String, serde_json::Value> = serde_json::from_value(serde_json::to_value(stats)?)?;
     let since = filter.since.map(|since| since.to_string());
     let mut report = json!({
@@ -100,12 +100,12 @@ fn json(stats: &Stats, filter: &Filter, advised: &[Advised<'_>]) -> serde_json::
     Ok(serde_json::to_string_pretty(&report)? + "\n")
 }
 
-fn advised<'a>(stats: &'a Stats, loaded: Option<&Loaded>) -> Vec<Advised<'a>> {
+fn advised<'a>(stats: &'a Stats, loaded: Option<&LoadedRouting>) -> Vec<AdviceWithRemedy<'a>> {
     let remedy = |advice: &Advice| Remedy::of(loaded, &advice.skill, &advice.model);
-    stats.advice.iter().map(|advice| Advised { advice, remedy: remedy(advice) }).collect()
+    stats.advice.iter().map(|advice| AdviceWithRemedy { advice, remedy: remedy(advice) }).collect()
 }
 
-/// A skill that nobody has called yet is not a mistake; one that does not exist is.
+/// A skill that has not been called yet is not a mistake; one that does not exist is.
 fn known(skill: &str) -> anyhow::Result<()> {
     if Routing::known_skills().any(|known| is_of(known, skill)) {
         return Ok(());

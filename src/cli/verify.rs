@@ -150,7 +150,7 @@ impl Verify {
             walls: TestWalls::default(),
         };
         let stop = CancellationToken::new();
-        // Tests may take minutes, and somebody at a terminal wants to see that they run. Goes with this function.
+        // Tests may take minutes, and a user at a terminal wants to see that they run. Goes with this function.
         let mut console = Console::stderr();
         if console.is_live() {
             console.begin(&format!("running `{}`", suite.command()));

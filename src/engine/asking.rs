@@ -15,7 +15,7 @@ use super::site::{Site, blocking};
 use super::skill::Question;
 use super::walk::WalkContext;
 use super::work::{RefusalReach, RefusedWork};
-use crate::backend::{Ask, AskError, Backend, Blame, Edits, Reply, Step, Usage};
+use crate::backend::{Ask, AskError, AskStep, Backend, Edits, FailureBlame, Reply, Usage};
 use crate::routing::Tier;
 
 /// One tier at its place in the chain.
@@ -77,7 +77,7 @@ impl TierAsker<'_> {
             .breaker
             .admit(endpoint, &tier.model.id, Instant::now())
             .map_err(|skip| RefusedWork::new(Cause::Skipped, skip.to_string()))?;
-        // A key of ours that stands in a file or in somebody's words goes no further.
+        // A key of ours that stands in a file or in a text from outside goes no further.
         let known = |text: &str| means.redactor.redact_known(text).into_owned();
         let mut ask = Ask::new(known(self.discipline), known(&question.prompt), question.schema, site.root());
         ask.power = question.power;
@@ -95,7 +95,7 @@ impl TierAsker<'_> {
         }
         teller.tell(Event::Asking { at: self.at.clone() });
         let began = Instant::now();
-        let progress = |step: Step| {
+        let progress = |step: AskStep| {
             teller.tell(Event::Working { at: self.at.clone(), what: step.to_string() });
         };
         let answered = backend.ask(&ask, tier, stop, &progress).await;
@@ -162,14 +162,14 @@ fn answer_text(reply: &Reply, edits: Edits) -> String {
 /// A question without an answer, as the walk sees it.
 pub(super) fn unanswered(error: &AskError) -> RefusedWork {
     let cause = Cause::from(error.cause());
-    let is_dry = cause == Cause::Quota && error.blame() == Blame::Endpoint;
+    let is_dry = cause == Cause::Quota && error.blame() == FailureBlame::Endpoint;
     let reach = if is_dry { RefusalReach::Backend } else { RefusalReach::Answer };
     RefusedWork { reach, ..RefusedWork::new(cause, error.message()) }
 }
 
-impl From<crate::backend::Cause> for Cause {
-    fn from(cause: crate::backend::Cause) -> Self {
-        use crate::backend::Cause as Asked;
+impl From<crate::backend::FailureCause> for Cause {
+    fn from(cause: crate::backend::FailureCause) -> Self {
+        use crate::backend::FailureCause as Asked;
         match cause {
             Asked::Infra => Self::Infra,
             Asked::Quota => Self::Quota,

@@ -47,14 +47,14 @@ pub fn worst_case(ask: &Ask, tier: &Tier) -> SpendForecast {
 #[derive(Debug, Clone)]
 pub struct Budget {
     limits: Amounts,
-    spent: Arc<Mutex<Spent>>,
+    spent: Arc<Mutex<SpentAmounts>>,
     /// What this one is a part of.
     parent: Option<Box<Budget>>,
 }
 
 /// Used and set aside.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Spent {
+struct SpentAmounts {
     usd: f64,
     tokens: u64,
     time: Duration,
@@ -62,7 +62,7 @@ struct Spent {
 
 /// Which limit stands in the way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Exceeded {
+pub enum ExceededLimit {
     #[error(
         "the budget in USD is used up; raise `budget_usd` of the call, or `budgets.call_usd` and `budgets.session_usd`"
     )]
@@ -85,11 +85,11 @@ impl Budget {
 
     /// Sets the worst case of one ask aside. Where it is unknown, or time is short, all that is left is granted: the
     /// ask must be held to [`Reservation::granted`]. Refused if nothing is left, or less than is known to be needed.
-    pub fn reserve(&self, foreseen: impl Into<SpendForecast>) -> Result<Reservation, Exceeded> {
+    pub fn reserve(&self, foreseen: impl Into<SpendForecast>) -> Result<Reservation, ExceededLimit> {
         let SpendForecast { worst, likely } = foreseen.into();
         let chain: Vec<&Self> = std::iter::successors(Some(self), |budget| budget.parent.as_deref()).collect();
         // Always from the innermost to the outermost, so two calls cannot wait for each other.
-        let mut locked: Vec<MutexGuard<'_, Spent>> = chain.iter().map(|budget| budget.lock()).collect();
+        let mut locked: Vec<MutexGuard<'_, SpentAmounts>> = chain.iter().map(|budget| budget.lock()).collect();
         let mut left = Amounts::default();
         for (budget, spent) in chain.iter().zip(&locked) {
             left = tightest(left, budget.limits.less(spent));
@@ -108,7 +108,7 @@ impl Budget {
         self.parent.as_ref().map_or(own, |parent| tightest(own, parent.left()))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Spent> {
+    fn lock(&self) -> MutexGuard<'_, SpentAmounts> {
         self.spent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -177,7 +177,7 @@ impl Drop for Reservation {
 
 impl Amounts {
     /// What is left of these limits.
-    fn less(&self, spent: &Spent) -> Self {
+    fn less(&self, spent: &SpentAmounts) -> Self {
         Self {
             usd: self.usd.map(|limit| (limit - spent.usd).max(0.0)),
             tokens: self.tokens.map(|limit| limit.saturating_sub(spent.tokens)),
@@ -186,7 +186,7 @@ impl Amounts {
     }
 }
 
-impl Spent {
+impl SpentAmounts {
     fn add(&mut self, amounts: Amounts) {
         self.usd += amounts.usd.unwrap_or_default();
         self.tokens = self.tokens.saturating_add(amounts.tokens.unwrap_or_default());
@@ -212,22 +212,22 @@ fn tightest(a: Amounts, b: Amounts) -> Amounts {
 /// Rounding must not refuse a budget its last part.
 const CENT_OF_A_CENT: f64 = 1e-4;
 
-fn grant(left: Amounts, worst: Amounts) -> Result<Amounts, Exceeded> {
+fn grant(left: Amounts, worst: Amounts) -> Result<Amounts, ExceededLimit> {
     let usd = match (left.usd, worst.usd) {
         // What costs nothing is possible also when nothing is left.
         (_, Some(0.0)) => Some(0.0),
-        (Some(left), _) if left < CENT_OF_A_CENT => return Err(Exceeded::Usd),
-        (Some(left), Some(worst)) if worst > left + 1e-9 => return Err(Exceeded::Usd),
+        (Some(left), _) if left < CENT_OF_A_CENT => return Err(ExceededLimit::Usd),
+        (Some(left), Some(worst)) if worst > left + 1e-9 => return Err(ExceededLimit::Usd),
         (left, worst) => worst.or(left),
     };
     let tokens = match (left.tokens, worst.tokens) {
-        (Some(0), _) => return Err(Exceeded::Tokens),
-        (Some(left), Some(worst)) if worst > left => return Err(Exceeded::Tokens),
+        (Some(0), _) => return Err(ExceededLimit::Tokens),
+        (Some(left), Some(worst)) if worst > left => return Err(ExceededLimit::Tokens),
         (left, worst) => worst.or(left),
     };
     // Time is different: an ask can be held to whatever is left.
     let time = match (left.time, worst.time) {
-        (Some(Duration::ZERO), _) => return Err(Exceeded::Time),
+        (Some(Duration::ZERO), _) => return Err(ExceededLimit::Time),
         (left, worst) => left.into_iter().chain(worst).min(),
     };
     Ok(Amounts { usd, tokens, time })
@@ -236,7 +236,7 @@ fn grant(left: Amounts, worst: Amounts) -> Result<Amounts, Exceeded> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::routing::{Backend, BackendKind, EditFormat, Model, ModelName, TierKind};
+    use crate::routing::{BackendKind, BackendSettings, EditFormat, Model, ModelName, TierKind};
     use proptest::prelude::*;
 
     fn usd(usd: f64) -> Amounts {
@@ -253,7 +253,7 @@ mod tests {
     fn the_worst_case_is_known_for_one_answer_and_unknown_for_an_agent() {
         let mut tier = Tier {
             name: ModelName("m".into()),
-            backend: Backend::named("b", BackendKind::Openai, TierKind::Local),
+            backend: BackendSettings::named("b", BackendKind::Openai, TierKind::Local),
             model: Model::named("m", 8192),
             limit: Duration::from_secs(9),
             limit_by: "limits.local_s".into(),
@@ -302,10 +302,10 @@ mod tests {
         assert!((budget.left().usd.expect("a limit") - 0.9).abs() < 1e-9);
         budget.reserve(usd(0.5)).expect("enough").settle(&cost(None), NO_TIME);
         assert!((budget.left().usd.expect("a limit") - 0.4).abs() < 1e-9);
-        assert_eq!(budget.reserve(usd(0.5)).expect_err("too little"), Exceeded::Usd);
+        assert_eq!(budget.reserve(usd(0.5)).expect_err("too little"), ExceededLimit::Usd);
         budget.reserve(usd(0.4)).expect("exactly enough").release();
         drop(budget.reserve(usd(0.4)).expect("still there"));
-        assert_eq!(budget.reserve(usd(0.1)).expect_err("dropped is used"), Exceeded::Usd);
+        assert_eq!(budget.reserve(usd(0.1)).expect_err("dropped is used"), ExceededLimit::Usd);
     }
 
     #[test]
@@ -324,7 +324,7 @@ mod tests {
         let session = Budget::new(usd(1.0));
         let (a, b) = (session.part(usd(0.8)), session.part(usd(0.8)));
         a.reserve(usd(0.7)).expect("enough").settle(&cost(Some(0.7)), NO_TIME);
-        assert_eq!(b.reserve(usd(0.5)).expect_err("the session has 0.3 left"), Exceeded::Usd);
+        assert_eq!(b.reserve(usd(0.5)).expect_err("the session has 0.3 left"), ExceededLimit::Usd);
         assert!(b.reserve(usd(0.3)).is_ok());
     }
 
@@ -337,7 +337,7 @@ mod tests {
         let second = budget.reserve(Amounts { time: s(70), ..Amounts::default() }).expect("time");
         assert_eq!(second.granted().time, s(40));
         second.settle(&Usage::default(), Duration::from_secs(41));
-        assert_eq!(budget.reserve(Amounts::default()).expect_err("no time"), Exceeded::Time);
+        assert_eq!(budget.reserve(Amounts::default()).expect_err("no time"), ExceededLimit::Time);
     }
 
     #[test]

@@ -26,7 +26,7 @@ use super::top_tier;
 use super::walk::{WalkContext, walk_chain};
 use crate::backend::Env;
 use crate::process::Launcher;
-use crate::routing::{CallOverrides, Loaded, Recall, Route, WorkspaceSettings};
+use crate::routing::{CallOverrides, LoadedRouting, Recall, Route, WorkspaceSettings};
 use crate::state::StateDir;
 use crate::workspace::{
     ArmError, Caps, EditError, Lease, LockError, Mode, OpenError, Scope, UndoRecord, UndoReport, Workspace,
@@ -108,7 +108,7 @@ impl CallRequest {
 /// What the process around a call gives it.
 #[derive(Debug, Clone)]
 pub struct Surroundings {
-    pub settings: Loaded,
+    pub settings: LoadedRouting,
     pub means: Arc<Means>,
     pub state: StateDir,
     pub launcher: Launcher,
@@ -255,7 +255,7 @@ impl Listener for ToWatcher<'_> {
 /// How often a wish from outside is looked for.
 const WISHES: Duration = Duration::from_millis(500);
 
-/// Cancels the call when somebody who watches it asks for that. Never ends: it is dropped with the work.
+/// Cancels the call when an observer asks for that. Never ends: it is dropped with the work.
 async fn stop_on_wish(live: &dyn LiveRecord, stop: &CancellationToken) -> Infallible {
     while !live.is_stop_wanted() {
         tokio::time::sleep(WISHES).await;

@@ -65,7 +65,7 @@ pub(super) async fn conclude(
         }),
         // The answer is in words, or a no: what the worker did to get there goes.
         WalkEnding::Accepted { edits: Edits::InPlace, .. } => site.leave(Scope::Everything).await.map(drop),
-        // Each refused attempt was undone in its own scope already; what differs since is somebody else's.
+        // Each refused attempt was undone in its own scope already; what differs since was changed by another process.
         _ => site.leave(Scope::Applied).await.map(drop),
     };
     result.more.meanwhile = met.others.iter().map(|path| path.display().to_string()).collect();

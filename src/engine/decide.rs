@@ -1,5 +1,5 @@
 //! What follows an attempt: a pure function of what was planned and what happened, so that every rule of the walk is a
-//! row of a table. Asks nobody and touches nothing.
+//! row of a table. Asks no model and touches nothing.
 
 use super::Cause;
 use super::work::RefusalReach;

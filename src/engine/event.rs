@@ -105,13 +105,13 @@ pub struct ChainPlace {
     pub model: String,
 }
 
-/// Somebody who wants to hear the story.
+/// A listener to the events of a call.
 pub trait Listener: Send + Sync {
     /// Must not block.
     fn hear(&self, line: &StoryLine);
 }
 
-/// Nobody listens.
+/// No listener.
 impl Listener for () {
     fn hear(&self, _: &StoryLine) {}
 }
@@ -154,7 +154,7 @@ impl<'a> Teller<'a> {
         Self { redactor: Some(redactor), ..self }
     }
 
-    /// Tells the same to somebody else, heartbeats aside.
+    /// Tells the same to another listener, heartbeats aside.
     #[must_use]
     pub fn watched(self, watcher: &'a dyn Listener) -> Self {
         Self { watcher: Some(watcher), ..self }

@@ -118,10 +118,6 @@ impl Evidence {
         self.trail.is_empty() && self.follow_ups.is_empty()
     }
 
-    pub fn refusals(&self) -> &[PriorRefusal] {
-        &self.trail
-    }
-
     /// What this tier was already asked in this attempt, oldest first.
     pub fn follow_ups(&self) -> &[FollowUp] {
         &self.follow_ups

@@ -121,7 +121,7 @@ pub(super) async fn judge(
 fn verdict(body: Value) -> (VerifierJudgement, Vec<FlagAnswer>) {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Said {
+    struct JudgeReply {
         accept: bool,
         #[serde(default)]
         feedback: String,
@@ -131,16 +131,16 @@ fn verdict(body: Value) -> (VerifierJudgement, Vec<FlagAnswer>) {
     if !body.is_object() {
         return (VerifierJudgement::Unclear(String::from("its answer is no object")), Vec::new());
     }
-    let mut said = serde_json::from_value::<Said>(body);
+    let mut said = serde_json::from_value::<JudgeReply>(body);
     // An entry that cannot be read leaves its flag unanswered.
     let given = said.as_mut().map(|said| std::mem::take(&mut said.flags)).unwrap_or_default();
     let flags = given.into_iter().filter_map(|flag| serde_json::from_value(flag).ok()).collect();
     let judgement = match said {
-        Ok(Said { accept: true, .. }) => VerifierJudgement::Accepted,
-        Ok(Said { accept: false, feedback, .. }) if feedback.trim().is_empty() => {
+        Ok(JudgeReply { accept: true, .. }) => VerifierJudgement::Accepted,
+        Ok(JudgeReply { accept: false, feedback, .. }) if feedback.trim().is_empty() => {
             VerifierJudgement::Refused(String::from("the verifier refused it and gave no reason"))
         }
-        Ok(Said { accept: false, feedback, .. }) => {
+        Ok(JudgeReply { accept: false, feedback, .. }) => {
             VerifierJudgement::Refused(words::cut_end(feedback.trim(), 1000).into_owned())
         }
         Err(error) => VerifierJudgement::Unclear(format!("its answer is no verdict: {error}")),

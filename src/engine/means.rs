@@ -1,5 +1,5 @@
 //! What calls share: the backends, who is not worth asking now, what sessions may still spend, what is secret.
-//! Made once by whoever starts the engine.
+//! Made once by the code that starts the engine.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ pub trait Recorder: Send + Sync {
     /// Can an entry of this session be kept? Asked before a call begins.
     fn ready(&self, session: &str) -> Result<(), String>;
 
-    /// Shows the call to whoever watches from outside, until the answer is dropped.
+    /// Shows the call to observers outside, until the answer is dropped.
     fn show_live(&self, call: &LiveHeader) -> Box<dyn LiveRecord> {
         let _ = call;
         Box::new(())
@@ -86,11 +86,11 @@ pub struct LiveHeader {
 
 /// A call that can be watched. What cannot be shown stops nothing.
 pub trait LiveRecord: Listener {
-    /// Did somebody who watches ask for its end?
+    /// Did an observer ask for its end?
     fn is_stop_wanted(&self) -> bool;
 }
 
-/// Nobody can watch.
+/// Cannot be watched.
 impl LiveRecord for () {
     fn is_stop_wanted(&self) -> bool {
         false
@@ -183,20 +183,20 @@ pub struct SessionBudgets {
 }
 
 impl SessionBudgets {
-    pub fn new(limits: routing::Budget) -> Self {
+    pub fn new(limits: routing::BudgetSettings) -> Self {
         Self { limits: limits.into(), sessions: Mutex::default() }
     }
 
     /// A call's own budget inside its session's.
-    pub fn call(&self, session: &str, limits: routing::Budget) -> Budget {
+    pub fn call(&self, session: &str, limits: routing::BudgetSettings) -> Budget {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let session = sessions.entry(session.to_owned()).or_insert_with(|| Budget::new(self.limits));
         session.part(limits.into())
     }
 }
 
-impl From<routing::Budget> for Amounts {
-    fn from(limits: routing::Budget) -> Self {
+impl From<routing::BudgetSettings> for Amounts {
+    fn from(limits: routing::BudgetSettings) -> Self {
         Self { usd: limits.usd, tokens: limits.tokens, time: limits.time }
     }
 }

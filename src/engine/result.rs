@@ -57,10 +57,10 @@ pub struct More {
     /// Which walls stood around the programs of this call.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub sandbox: String,
-    /// What somebody else changed during the call; it was left as it is.
+    /// What another process changed during the call; it was left as it is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub meanwhile: Vec<String>,
-    /// What somebody else changed on top of a refused attempt: it was undone with it, and is kept.
+    /// What another process changed on top of a refused attempt: it was undone with it, and is kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undone: Vec<String>,
     /// Where the files of refused attempts are kept, for a week.

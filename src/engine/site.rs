@@ -10,15 +10,15 @@ use crate::routing::ViewStrategy;
 use crate::verify::Recheck;
 use crate::words;
 use crate::workspace::{
-    Applied, ArmError, Armed, ChangeSet, CommitError, Drift, Edit, EditError, Glance, Lease, NotPrivate,
-    PrivateProject, RestoreError, Restored, Scope, Workspace,
+    AppliedEdits, ArmError, ArmedSnapshot, ChangeSet, CommitError, Drift, Edit, EditError, Glance, Lease, NotPrivate,
+    PrivateProject, RestoreError, RestoreReport, Scope, Workspace,
 };
 
 /// The place of one call. Whatever is not accepted is undone when it is dropped.
 #[derive(Debug)]
 pub struct Site {
     root: PathBuf,
-    // Before the watch: on a drop we undo first, and whoever stands by finds nothing left to do.
+    // Before the watch: on a drop we undo first, and the guard finds nothing left to do.
     ground: Ground,
     /// Stands by while no program runs, so that a dead server is put right also then.
     watch: Option<Watch>,
@@ -34,11 +34,10 @@ pub struct Site {
 enum Ground {
     /// Nothing may change, so nothing needs to come back.
     Words,
-    /// Held for a call that only reads; the lease is let go with the site.
-    Held(Option<Lease>),
-    /// The same, with a look at every name from before: what is touched meanwhile is seen, and stays.
+    /// Held for a call that only reads, with a look at every name from before: what is touched meanwhile is seen, and
+    /// stays.
     Watched(Box<(Lease, Glance)>),
-    Armed(Box<Armed>),
+    Armed(Box<ArmedSnapshot>),
     /// Nothing reaches the project before it is accepted.
     Private(Box<PrivateProject>),
     /// Between two states; seen only after a failed restore, when the project stays closed to further work.
@@ -64,7 +63,7 @@ pub enum SiteError {
         words::list(.paths.iter().map(|path| path.to_str().unwrap_or("a file")), 5)
     )]
     Moved { paths: Vec<PathBuf>, why: String, kept: String },
-    #[error("nobody can stand by the project while it is worked on: {0}")]
+    #[error("no process can guard the project while it is worked on: {0}")]
     Watch(#[from] StartError),
     #[error("the project cannot be compared with its snapshot: {0}")]
     Io(#[from] std::io::Error),
@@ -76,12 +75,7 @@ impl Site {
         Self::on(root.into(), Ground::Words, None)
     }
 
-    /// For answers in words about a project that must not change meanwhile.
-    pub fn reading(lease: Lease) -> Self {
-        Self::on(lease.workspace().root().to_owned(), Ground::Held(Some(lease)), None)
-    }
-
-    /// The same, and whoever touches the project meanwhile is found out: [`Self::review`] tells what is different.
+    /// For answers in words about a project: changes made to it meanwhile are found, and [`Self::review`] tells them.
     pub async fn watching(lease: Lease) -> Result<Self, SiteError> {
         let workspace = lease.workspace().clone();
         let root = workspace.root().to_owned();
@@ -89,7 +83,7 @@ impl Site {
         Ok(Self::on(root, Ground::Watched(Box::new((lease, glance))), None))
     }
 
-    /// For work that edits. Should this server die, whoever the launcher stations here brings the project back.
+    /// For work that edits. Should this server die, the guard that the launcher starts brings the project back.
     pub async fn arm(lease: Lease, launcher: &Launcher) -> Result<Self, SiteError> {
         let root = lease.workspace().root().to_owned();
         let armed = blocking(move || lease.arm()).await?;
@@ -134,7 +128,6 @@ impl Site {
     /// The project behind this site; none for answers in words about no project.
     pub fn workspace(&self) -> Option<Workspace> {
         match &self.ground {
-            Ground::Held(lease) => lease.as_ref().map(|lease| lease.workspace().clone()),
             Ground::Watched(watched) => Some(watched.0.workspace().clone()),
             Ground::Armed(_) | Ground::Private(_) | Ground::Words | Ground::Lost => None,
         }
@@ -149,11 +142,11 @@ impl Site {
     }
 
     /// The snapshot behind this site, where there is one.
-    pub fn armed(&mut self) -> Result<&mut Armed, SiteError> {
+    pub fn armed(&mut self) -> Result<&mut ArmedSnapshot, SiteError> {
         match &mut self.ground {
             Ground::Armed(armed) => Ok(armed),
             Ground::Private(private) => Ok(private.armed_mut()),
-            Ground::Words | Ground::Held(_) | Ground::Watched(_) | Ground::Lost => Err(SiteError::NotArmed),
+            Ground::Words | Ground::Watched(_) | Ground::Lost => Err(SiteError::NotArmed),
         }
     }
 
@@ -165,9 +158,8 @@ impl Site {
                 format!("{}; files: in place ({})", armed.lease().sandbox().sentence(), self.in_place_because)
             }
             Ground::Private(private) => format!("{}; files: private view", private.lease().sandbox().sentence()),
-            Ground::Held(Some(lease)) => lease.sandbox().sentence(),
             Ground::Watched(watched) => watched.0.sandbox().sentence(),
-            Ground::Held(None) | Ground::Words | Ground::Lost => String::new(),
+            Ground::Words | Ground::Lost => String::new(),
         }
     }
 
@@ -186,9 +178,8 @@ impl Site {
         match &mut self.ground {
             Ground::Armed(armed) => Ok(Some(armed.guard()?)),
             Ground::Private(private) => Ok(Some(private.guard()?)),
-            Ground::Held(Some(lease)) => Ok(Some(lease.guard()?)),
             Ground::Watched(watched) => Ok(Some(watched.0.guard()?)),
-            Ground::Held(None) | Ground::Words | Ground::Lost => Ok(None),
+            Ground::Words | Ground::Lost => Ok(None),
         }
     }
 
@@ -204,7 +195,7 @@ impl Site {
         &mut self,
         edits: &[Edit],
         may_touch: &dyn Fn(&Path) -> Result<(), String>,
-    ) -> Result<Applied, SiteError> {
+    ) -> Result<AppliedEdits, SiteError> {
         Ok(self.armed()?.apply(edits, may_touch)?)
     }
 
@@ -216,17 +207,7 @@ impl Site {
                 Ok(private.armed().changes()?)
             }
             Ground::Watched(watched) => Ok(watched.1.until(&watched.0.workspace().glance()?)),
-            Ground::Words | Ground::Held(_) | Ground::Lost => Ok(ChangeSet::default()),
-        }
-    }
-
-    /// The change so far as a unified diff of at most `max` bytes; empty where nothing can change.
-    pub fn diff(&mut self, max: usize) -> Result<String, SiteError> {
-        match &self.ground {
-            Ground::Armed(armed) => Ok(armed.diff(max)?),
-            Ground::Private(private) => Ok(private.armed().diff(max)?),
-            // What stood there before is not known.
-            Ground::Words | Ground::Held(_) | Ground::Watched(_) | Ground::Lost => Ok(String::new()),
+            Ground::Words | Ground::Lost => Ok(ChangeSet::default()),
         }
     }
 
@@ -266,7 +247,7 @@ impl Site {
     }
 
     /// Brings everything in `scope` back and arms anew for the next tier.
-    pub async fn reject(&mut self, scope: Scope) -> Result<Restored, SiteError> {
+    pub async fn reject(&mut self, scope: Scope) -> Result<RestoreReport, SiteError> {
         let armed = match std::mem::replace(&mut self.ground, Ground::Lost) {
             Ground::Armed(armed) => armed,
             Ground::Private(private) => {
@@ -279,11 +260,11 @@ impl Site {
                 let workspace = watched.0.workspace().clone();
                 watched.1 = blocking(move || workspace.glance()).await?;
                 self.ground = Ground::Watched(watched);
-                return Ok(Restored::default());
+                return Ok(RestoreReport::default());
             }
             other => {
                 self.ground = other;
-                return Ok(Restored::default());
+                return Ok(RestoreReport::default());
             }
         };
         let scope = wider(scope, armed.scope());
@@ -301,7 +282,7 @@ impl Site {
         self.recheck = Some(Box::new(recheck));
     }
 
-    /// Remembers the project as it is judged now. In a private view nobody else can write.
+    /// Remembers the project as it is judged now. In a private view no other process can write.
     pub async fn note_judged(&mut self) -> Result<(), SiteError> {
         self.judged = self.fingerprint().await?;
         Ok(())
@@ -397,13 +378,13 @@ impl Site {
                 let lease = blocking(move || pending.write()).await?;
                 self.let_go(lease).await;
             }
-            Ground::Words | Ground::Held(_) | Ground::Watched(_) | Ground::Lost => {}
+            Ground::Words | Ground::Watched(_) | Ground::Lost => {}
         }
         Ok(())
     }
 
     /// The last word about a call that changes nothing: all is brought back and the project let go.
-    pub async fn leave(mut self, scope: Scope) -> Result<Restored, SiteError> {
+    pub async fn leave(mut self, scope: Scope) -> Result<RestoreReport, SiteError> {
         match std::mem::replace(&mut self.ground, Ground::Lost) {
             Ground::Armed(armed) => {
                 let scope = wider(scope, armed.scope());
@@ -414,9 +395,9 @@ impl Site {
             Ground::Private(private) => {
                 let lease = blocking(move || private.leave()).await;
                 self.let_go(lease).await;
-                Ok(Restored::default())
+                Ok(RestoreReport::default())
             }
-            Ground::Words | Ground::Held(_) | Ground::Watched(_) | Ground::Lost => Ok(Restored::default()),
+            Ground::Words | Ground::Watched(_) | Ground::Lost => Ok(RestoreReport::default()),
         }
     }
 

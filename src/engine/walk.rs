@@ -20,7 +20,7 @@ use super::work::{AcceptedWork, RefusedWork};
 use crate::backend::Edits;
 use crate::routing::{Route, Tier};
 use crate::words;
-use crate::workspace::{Restored, Scope};
+use crate::workspace::{RestoreReport, Scope};
 
 /// What every step of a walk works with.
 #[derive(Clone, Copy)]
@@ -73,7 +73,7 @@ pub(super) enum WalkEnding {
         work: Box<RefusedWork>,
         model: String,
     },
-    /// Nothing was accepted, and there is nobody left to ask or no leave to go on.
+    /// Nothing was accepted, and there is no tier left to ask or no leave to go on.
     Exhausted(WalkEnd),
     Cancelled,
     /// The project could not be brought back; nothing more may happen to it.
@@ -102,7 +102,7 @@ pub(super) struct MetWork {
 }
 
 impl MetWork {
-    fn note(&mut self, restored: &Restored) {
+    fn note(&mut self, restored: &RestoreReport) {
         self.others.extend(restored.others.iter().map(|change| change.path.clone()));
         self.undone.extend(restored.overwritten.iter().cloned());
         self.kept_in.extend(restored.kept_in.clone());

@@ -205,7 +205,7 @@ impl PassportBook {
 /// Which passport of a model is meant.
 #[derive(Debug, Clone, Copy)]
 pub enum DigestChoice<'a> {
-    /// That of daily use, where nobody asks the server which weights it has.
+    /// That of daily use, where the server is not asked which weights it has.
     Newest,
     This(Option<&'a str>),
 }

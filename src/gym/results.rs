@@ -167,10 +167,6 @@ impl ResultsFile {
     pub fn clear(&mut self) -> Result<(), ResultsError> {
         self.file.set_len(0).map_err(|source| ResultsError::Io { path: self.path.clone(), source })
     }
-
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
 }
 
 /// Every outcome that can be read; lines that cannot are passed over. A file that is missing has none.

@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde::Serialize;
 
-use super::{Import, Imported, Language, SyntaxTree};
+use super::{Import, ImportedNames, Language, SyntaxTree};
 
 /// The rule that something found breaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -185,8 +185,8 @@ fn begins_with_name(full: &str, name: &str) -> bool {
 fn full_name(name: &str, imports: &[Import]) -> (String, bool) {
     let (first, rest) = name.split_once('.').map_or((name, None), |(first, rest)| (first, Some(rest)));
     let bound = imports.iter().find(|import| match &import.what {
-        Imported::Named { bound, .. } | Imported::Whole { bound } => bound == first,
-        Imported::All => false,
+        ImportedNames::Named { bound, .. } | ImportedNames::Whole { bound } => bound == first,
+        ImportedNames::All => false,
     });
     let first = bound.map_or_else(|| first.to_owned(), |import| normal(&import.full_name(".")));
     (rest.map_or_else(|| first.clone(), |rest| format!("{first}.{rest}")), bound.is_some())

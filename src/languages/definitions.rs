@@ -8,7 +8,7 @@ use tree_sitter::Node;
 
 use super::SyntaxTree;
 
-/// More in one file is generated, and an outline of it helps nobody.
+/// More in one file is generated, and an outline of it is of no help.
 const MOST: usize = 5_000;
 /// Lines above a definition that may belong to it.
 const MOST_LEADING: usize = 40;
@@ -60,7 +60,7 @@ impl DefinitionKind {
     }
 }
 
-struct Found<'s> {
+struct FoundDefinition<'s> {
     name: &'s str,
     kind: DefinitionKind,
     bytes: Range<usize>,
@@ -74,7 +74,7 @@ impl SyntaxTree<'_> {
     pub fn definitions(&self) -> Vec<Definition> {
         // Several patterns may fit one name: with and without `export`, a decorator, a declaration around it. The widest
         // is the definition.
-        let mut found: BTreeMap<(usize, &str), Found<'_>> = BTreeMap::new();
+        let mut found: BTreeMap<(usize, &str), FoundDefinition<'_>> = BTreeMap::new();
         self.for_each_match(
             |q| &q.definitions,
             |captures, setting| {
@@ -89,11 +89,11 @@ impl SyntaxTree<'_> {
                 let key = (named.unwrap_or(whole).start_byte(), name);
                 if found.get(&key).is_none_or(|known| known.bytes.len() < bytes.len()) && found.len() < MOST {
                     let lines = self.first_line(whole)..last_line(whole) + 1;
-                    found.insert(key, Found { name, kind, bytes, lines, at, owner });
+                    found.insert(key, FoundDefinition { name, kind, bytes, lines, at, owner });
                 }
             },
         );
-        let mut found: Vec<Found<'_>> = found.into_values().collect();
+        let mut found: Vec<FoundDefinition<'_>> = found.into_values().collect();
         found.sort_by_key(|f| (f.bytes.start, usize::MAX - f.bytes.end));
         nested(&found)
     }
@@ -123,9 +123,9 @@ fn last_line(node: Node<'_>) -> usize {
     if end.column == 0 && end.row > node.start_position().row { end.row - 1 } else { end.row }
 }
 
-fn nested(found: &[Found<'_>]) -> Vec<Definition> {
+fn nested(found: &[FoundDefinition<'_>]) -> Vec<Definition> {
     let mut all: Vec<Definition> = Vec::new();
-    let mut open: Vec<&Found<'_>> = Vec::new();
+    let mut open: Vec<&FoundDefinition<'_>> = Vec::new();
     for one in found {
         while open.last().is_some_and(|around| around.bytes.end <= one.bytes.start) {
             open.pop();

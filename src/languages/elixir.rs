@@ -7,7 +7,8 @@ use super::cheats::{CheatRules, texts};
 use super::files::underscored;
 use super::imports::by_query;
 use super::{
-    CompiledDir, Dialect, Import, Imported, Language, NamePatterns, ProjectFiles, RunnerModules, SyntaxTree, queries,
+    CompiledDir, Dialect, Import, ImportedNames, Language, NamePatterns, ProjectFiles, RunnerModules, SyntaxTree,
+    queries,
 };
 
 pub static ELIXIR: Language = Language {
@@ -95,10 +96,10 @@ static DIALECT: Dialect = Dialect {
 fn imports(tree: &SyntaxTree<'_>) -> Vec<Import> {
     let mut found: Vec<Import> = Vec::new();
     for mut import in by_query(tree, |module| module.rsplit('.').next().unwrap_or(module)) {
-        if !matches!(import.what, Imported::Whole { .. }) {
+        if !matches!(import.what, ImportedNames::Whole { .. }) {
             import.module = expanded(&import.module, &found);
         }
-        if let Imported::Named { name, .. } = &mut import.what {
+        if let ImportedNames::Named { name, .. } = &mut import.what {
             *name = name.trim_start_matches(':').to_owned();
         }
         found.push(import);
@@ -109,7 +110,7 @@ fn imports(tree: &SyntaxTree<'_>) -> Vec<Import> {
 /// The full name of a module that is written by its alias.
 fn expanded(name: &str, aliases: &[Import]) -> String {
     let (first, rest) = name.split_once('.').map_or((name, None), |(f, r)| (f, Some(r)));
-    let alias = aliases.iter().find(|i| matches!(&i.what, Imported::Whole { bound } if bound == first));
+    let alias = aliases.iter().find(|i| matches!(&i.what, ImportedNames::Whole { bound } if bound == first));
     match (alias, rest) {
         (Some(import), Some(rest)) => format!("{}.{rest}", import.module),
         (Some(import), None) => import.module.clone(),

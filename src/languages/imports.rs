@@ -11,11 +11,11 @@ pub(super) const MOST: usize = 2_000;
 pub struct Import {
     /// As it is written: `crate::a`, `..pkg.mod`, `../src/x`, `example.com/m/pkg`, `My.Mod`; empty for the file itself.
     pub module: String,
-    pub what: Imported,
+    pub what: ImportedNames,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Imported {
+pub enum ImportedNames {
     /// One name, and what it is called here.
     Named { name: String, bound: String },
     /// The module itself; its members are reached through `bound`.
@@ -26,22 +26,25 @@ pub enum Imported {
 
 impl Import {
     pub(super) fn named(module: &str, name: &str, bound: &str) -> Self {
-        Self { module: module.to_owned(), what: Imported::Named { name: name.to_owned(), bound: bound.to_owned() } }
+        Self {
+            module: module.to_owned(),
+            what: ImportedNames::Named { name: name.to_owned(), bound: bound.to_owned() },
+        }
     }
 
     pub(super) fn whole(module: &str, bound: &str) -> Self {
-        Self { module: module.to_owned(), what: Imported::Whole { bound: bound.to_owned() } }
+        Self { module: module.to_owned(), what: ImportedNames::Whole { bound: bound.to_owned() } }
     }
 
     pub(super) fn all(module: &str) -> Self {
-        Self { module: module.to_owned(), what: Imported::All }
+        Self { module: module.to_owned(), what: ImportedNames::All }
     }
 
     /// What is imported, by its full name: `std::process::exit`.
     pub fn full_name(&self, separator: &str) -> String {
         match &self.what {
-            Imported::Named { name, .. } => format!("{}{separator}{name}", self.module),
-            Imported::Whole { .. } | Imported::All => self.module.clone(),
+            ImportedNames::Named { name, .. } => format!("{}{separator}{name}", self.module),
+            ImportedNames::Whole { .. } | ImportedNames::All => self.module.clone(),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! JavaScript and TypeScript: one language for most questions, three grammars. Modules are paths, and whoever has one
+//! JavaScript and TypeScript: one language for most questions, three grammars. Modules are paths, and code that has one
 //! can change it.
 
 use std::sync::LazyLock;

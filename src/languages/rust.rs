@@ -144,7 +144,7 @@ fn modules_of<'a>(parts: &[&'a str]) -> Vec<&'a str> {
     modules
 }
 
-/// Groups in groups; nobody's code goes deeper.
+/// Groups in groups; no real code goes deeper.
 const DEEPEST: usize = 16;
 
 fn imports(tree: &SyntaxTree<'_>) -> Vec<Import> {

@@ -1,6 +1,6 @@
 //! Names that turned out to mean one project. A full clone knows its first commit and its remote; a shallow one knows
-//! only the remote, and a clone of a clone only the commit. Whoever knows both writes it down, so that all of them find
-//! the same notes.
+//! only the remote, and a clone of a clone only the commit. A caller that knows both writes it down, so that all of
+//! them find the same notes.
 
 use super::identity::ProjectIdentity;
 use super::notes::{NoteError, NoteFolder};
@@ -11,7 +11,7 @@ const FILE: &str = ".projects";
 const LARGEST: u64 = 1 << 20;
 
 /// This project under every name that is known for it, its own first. A new link between two names is written down.
-pub fn known_names(notes: &NoteFolder, project: &ProjectIdentity) -> Result<Vec<ProjectIdentity>, NoteError> {
+pub(crate) fn known_names(notes: &NoteFolder, project: &ProjectIdentity) -> Result<Vec<ProjectIdentity>, NoteError> {
     let text = notes.read_hidden(FILE, LARGEST)?.unwrap_or_default();
     let links: Vec<ProjectIdentity> = text.lines().map(ProjectIdentity::parse).collect();
     if project.root_commit.is_some() && project.remote.is_some() && !links.contains(project) {

@@ -34,16 +34,6 @@ impl ProjectIdentity {
         }
     }
 
-    /// What both know together, for a note that is met under another name.
-    #[must_use]
-    pub fn merged(&self, other: &Self) -> Self {
-        Self {
-            root_commit: self.root_commit.clone().or_else(|| other.root_commit.clone()),
-            remote: self.remote.clone().or_else(|| other.remote.clone()),
-            path: None,
-        }
-    }
-
     /// As it stands in the front matter: `commit:… remote:…` or `path:…`.
     pub fn parse(text: &str) -> Self {
         if let Some(path) = text.trim().strip_prefix("path:") {

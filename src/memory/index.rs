@@ -245,11 +245,6 @@ impl NoteIndex {
         }
         Ok(None)
     }
-
-    pub fn count(&self) -> rusqlite::Result<usize> {
-        let count: i64 = self.connection.query_row("SELECT count(*) FROM notes", [], |row| row.get(0))?;
-        Ok(usize::try_from(count).unwrap_or(0))
-    }
 }
 
 /// Notes the new size and time of a text that is in the index already.

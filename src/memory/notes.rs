@@ -6,7 +6,7 @@ use super::note::Note;
 use crate::workspace::{ConfinedFolder, FolderEntry, FolderError};
 
 /// A longer text is a document; a note cites it.
-pub const LARGEST: u64 = 1 << 20;
+pub(crate) const LARGEST: u64 = 1 << 20;
 const LOCK: &str = ".lock";
 const TRASH: &str = ".trash";
 const DEEPEST: usize = 6;
@@ -83,7 +83,7 @@ impl NoteFolder {
                 continue;
             }
             let path = if dir.is_empty() { name.clone() } else { format!("{dir}/{name}") };
-            // A link is not followed; somebody else's files are not notes.
+            // A link is not followed; files from elsewhere are not notes.
             let Ok(Some(entry)) = self.folder.entry(&path) else { continue };
             if entry.is_dir && depth < DEEPEST {
                 self.walk(&path, depth + 1, notes)?;

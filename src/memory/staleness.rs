@@ -8,7 +8,7 @@ use crate::workspace::ConfinedFolder;
 const LARGEST: u64 = 64 << 20;
 
 /// Why a note may no longer hold; `None` if all that it cites is as it was.
-pub fn staleness_of(note: &Note, project_root: &Path) -> Option<String> {
+pub(crate) fn staleness_of(note: &Note, project_root: &Path) -> Option<String> {
     if note.files.is_empty() {
         return None;
     }
@@ -21,7 +21,7 @@ pub fn staleness_of(note: &Note, project_root: &Path) -> Option<String> {
 }
 
 /// The contents of the cited files, as they are now; the error names the one that cannot be read.
-pub fn hash_files(project_root: &Path, files: &[String]) -> Result<Vec<(String, String)>, String> {
+pub(crate) fn hash_files(project_root: &Path, files: &[String]) -> Result<Vec<(String, String)>, String> {
     let folder = ConfinedFolder::open(project_root).map_err(|e| e.to_string())?;
     let one = |path: &String| {
         let relative = Path::new(path).strip_prefix(project_root).map_or(path.clone(), |p| p.display().to_string());

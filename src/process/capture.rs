@@ -13,14 +13,14 @@ const WHOLE_PIPE: usize = 64 * 1024;
 
 /// How much of a stream is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct CaptureLimits {
     /// From its start, in bytes.
     pub head: usize,
     /// From its end, in bytes.
     pub tail: usize,
 }
 
-impl Default for Limits {
+impl Default for CaptureLimits {
     fn default() -> Self {
         Self { head: 64 * 1024, tail: 192 * 1024 }
     }
@@ -28,20 +28,20 @@ impl Default for Limits {
 
 /// What a program wrote to one stream, as far as it was kept.
 #[derive(Debug, Clone, Default)]
-pub struct Captured {
-    limits: Limits,
+pub struct CapturedOutput {
+    limits: CaptureLimits,
     head: Vec<u8>,
     tail: VecDeque<u8>,
     total: u64,
 }
 
-impl Captured {
-    pub fn within(limits: Limits) -> Self {
+impl CapturedOutput {
+    pub fn within(limits: CaptureLimits) -> Self {
         Self { limits, ..Self::default() }
     }
 
     pub fn push(&mut self, bytes: &[u8]) {
-        let Limits { head, tail } = self.limits;
+        let CaptureLimits { head, tail } = self.limits;
         self.total += bytes.len() as u64;
         let into_head = bytes.len().min(head - self.head.len());
         self.head.extend_from_slice(&bytes[..into_head]);
@@ -79,9 +79,13 @@ impl Captured {
 }
 
 /// Reads a stream to its end. Dropped before that, what was read so far is kept.
-pub(super) async fn drain(from: Option<impl AsyncRead + Unpin>, into: &mut Captured, mut lines: Option<Splitter>) {
+pub(super) async fn drain(
+    from: Option<impl AsyncRead + Unpin>,
+    into: &mut CapturedOutput,
+    mut lines: Option<Splitter>,
+) {
     let Some(mut from) = from else { return };
-    // Most programs say little; whoever fills this once is read in pieces as large as a pipe holds.
+    // Most programs say little; a program that fills this once is read in pieces as large as a pipe holds.
     let mut buffer = vec![0; FIRST];
     while let Ok(n @ 1..) = from.read(&mut buffer).await {
         into.push(&buffer[..n]);
@@ -103,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_flood_keeps_its_first_and_last_words_and_counts_the_rest() {
-        let mut seen = Captured::default();
+        let mut seen = CapturedOutput::default();
         seen.push(b"first");
         for _ in 0..100 {
             seen.push(&[b'x'; 10_000]);
@@ -112,24 +116,28 @@ mod tests {
         assert_eq!(seen.total(), 1_000_009);
         let text = seen.text();
         assert!(text.starts_with("first") && text.ends_with("last") && text.contains("bytes cut"));
-        let Limits { head, tail } = Limits::default();
+        let CaptureLimits { head, tail } = CaptureLimits::default();
         assert!(text.len() < head + tail + 100);
     }
 
     #[test]
     fn any_cutting_into_pieces_keeps_the_same_bytes() {
         let all: Vec<u8> = (0..=255).cycle().take(1000).collect();
-        for limits in [Limits { head: 0, tail: 10 }, Limits { head: 10, tail: 0 }, Limits { head: 300, tail: 300 }] {
-            let mut whole = Captured::within(limits);
+        for limits in [
+            CaptureLimits { head: 0, tail: 10 },
+            CaptureLimits { head: 10, tail: 0 },
+            CaptureLimits { head: 300, tail: 300 },
+        ] {
+            let mut whole = CapturedOutput::within(limits);
             whole.push(&all);
             for size in [1, 7, 299, 300, 301, 999] {
-                let mut pieces = Captured::within(limits);
+                let mut pieces = CapturedOutput::within(limits);
                 all.chunks(size).for_each(|piece| pieces.push(piece));
                 assert_eq!(pieces.bytes(), whole.bytes(), "{limits:?} in pieces of {size}");
             }
             assert!(whole.is_cut());
         }
-        let mut fits = Captured::within(Limits { head: 500, tail: 500 });
+        let mut fits = CapturedOutput::within(CaptureLimits { head: 500, tail: 500 });
         fits.push(&all);
         assert!(!fits.is_cut());
         assert_eq!(fits.bytes(), all);

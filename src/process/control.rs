@@ -12,7 +12,7 @@ use tokio::io::Interest;
 use tokio::net::UnixDatagram;
 use tokio::process::{Child, Command};
 
-use super::protocol::{self, Descriptor, Order, Report, Request};
+use super::protocol::{self, Descriptor, Order, Request, ShimReport};
 use super::{Guard, environment, shim};
 
 /// A started shim. Dropped without [`Control::dismiss`], it takes the server for dead and finishes alone.
@@ -48,9 +48,9 @@ impl Control {
     }
 
     /// What the shim says next; `None` when it is gone.
-    pub(super) async fn report(&self) -> Option<Report> {
+    pub(super) async fn report(&self) -> Option<ShimReport> {
         let received = self.socket.async_io(Interest::READABLE, || protocol::receive(&self.socket)).await;
-        Report::parse(&received.ok()?.0)
+        ShimReport::parse(&received.ok()?.0)
     }
 
     /// Sends the shim away and waits until it has let go of its locks.

@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-pub type Environment = BTreeMap<OsString, OsString>;
+pub(crate) type Environment = BTreeMap<OsString, OsString>;
 
 /// For agent CLIs: only what is named here, and what the backend asks for by name.
-pub fn agent(inherited: impl IntoIterator<Item = (OsString, OsString)>, extra_allow: &[String]) -> Environment {
+pub(crate) fn agent(inherited: impl IntoIterator<Item = (OsString, OsString)>, extra_allow: &[String]) -> Environment {
     keep(inherited, |name| is_allowed(name) || names(extra_allow, name))
 }
 
 /// For test commands: what the user has, without keys. `key_vars` are the variables our own keys come from;
 /// `env_pass` re-admits by name.
-pub fn tests(
+pub(crate) fn tests(
     inherited: impl IntoIterator<Item = (OsString, OsString)>,
     key_vars: &[String],
     env_pass: &[String],
@@ -20,8 +20,8 @@ pub fn tests(
     keep(inherited, |name| names(env_pass, name) || !(is_secret(name) || names(key_vars, name)))
 }
 
-/// Does a variable of this name hold something that nobody should read?
-pub fn names_a_key(name: &str) -> bool {
+/// Does a variable of this name hold something that should not be read?
+pub(crate) fn names_a_key(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     KEY_ENDINGS
         .iter()

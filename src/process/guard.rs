@@ -9,8 +9,8 @@ use super::{Tag, WalledProject};
 /// The locks a tree keeps, and what is to be finished should the server die. Cheap to clone.
 ///
 /// Both are `flock`s on open files. Never unlock the project's explicitly: that would take it from the shims too.
-/// Whoever needs the project at rest (a restore) takes the tree lock exclusively *through an open of its own*; it is granted
-/// when the last tree has ended, and as long as it is held no new one starts.
+/// A process that needs the project at rest (a restore) takes the tree lock exclusively *through an open of its own*;
+/// it is granted when the last tree has ended, and as long as it is held no new one starts.
 #[derive(Debug, Clone)]
 pub struct Guard {
     /// Locked by the server; each shim keeps the same lock until it leaves.

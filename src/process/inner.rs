@@ -26,7 +26,7 @@ use super::shim::ShimError;
 pub(super) use mounts::mount_points;
 
 /// The hidden sub-command.
-pub const COMMAND: &str = "inner";
+pub(crate) const COMMAND: &str = "inner";
 
 /// What the inner process says before it ends. If it becomes the command it says nothing: the channel closes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,7 +57,7 @@ impl Obstacle {
 }
 
 /// Puts up the walls of one order and becomes its command. Returns only if that failed, which the shim has been told.
-pub fn run() -> Result<(), ShimError> {
+pub(crate) fn run() -> Result<(), ShimError> {
     let stdin = rustix::stdio::stdin();
     if rustix::net::sockopt::socket_type(stdin) != Ok(SocketType::SEQPACKET) {
         return Err(ShimError::NotForPeople);
@@ -139,7 +139,7 @@ fn enter_namespaces(walls: &Walls) -> Result<(), Obstacle> {
     enter_user_namespace(wanted)
 }
 
-/// A user namespace in which this user is the same as outside, and everybody else is nobody.
+/// A user namespace in which this user is the same as outside, and all others map to `nobody`.
 pub(super) fn enter_user_namespace(besides: CloneFlags) -> Result<(), Obstacle> {
     let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
     nix::sched::unshare(besides | CloneFlags::CLONE_NEWUSER)

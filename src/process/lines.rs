@@ -1,4 +1,4 @@
-//! Lines of a program's output as they appear, for whoever wants to watch. Watching never slows the program down:
+//! Lines of a program's output as they appear, for an observer. Watching never slows the program down:
 //! what a slow reader has not taken yet is bounded in bytes, and what does not fit is counted as missed.
 
 use std::sync::Arc;
@@ -59,7 +59,7 @@ impl LineSink {
             return;
         }
         self.count.waiting.fetch_add(line.len(), Ordering::Relaxed);
-        // Nobody listens any more: that is their right.
+        // There is no listener any more, which is no error.
         let _ = self.send.send(line);
     }
 

@@ -1,6 +1,6 @@
-//! Where there is no shim nobody can stand by an armed project: the next start puts it right.
+//! Where there is no shim no process can guard an armed project: the next start puts it right.
 
-/// Somebody who would finish what is open. Here, nobody.
+/// A process that would finish what is open. Here, there is none.
 #[derive(Debug)]
 pub struct Watch;
 

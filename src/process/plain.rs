@@ -12,27 +12,27 @@ use tokio_util::sync::CancellationToken;
 
 use super::lines::Splitter;
 use super::tag::{TAG_VARIABLE, Tag};
-use super::{Captured, Containment, End, Finished, Spec, StartError, Stdin, capture, resolve};
+use super::{CapturedOutput, Containment, End, FinishedProcess, Spec, StartError, Stdin, capture, resolve};
 
 /// After the leader has ended: a process that left the group may hold the pipes for ever.
 const DRAIN: std::time::Duration = std::time::Duration::from_secs(2);
 
-pub(super) async fn run(spec: Spec, stop: CancellationToken) -> Finished {
+pub(super) async fn run(spec: Spec, stop: CancellationToken) -> FinishedProcess {
     let began = Instant::now();
-    let (mut stdout, mut stderr) = (Captured::within(spec.capture), Captured::within(spec.capture));
+    let (mut stdout, mut stderr) = (CapturedOutput::within(spec.capture), CapturedOutput::within(spec.capture));
     let end = match tend(spec, &stop, &mut stdout, &mut stderr).await {
         Ok(end) => end,
         Err(e) => End::CouldNotStart(e),
     };
     let (took, containment, sandbox) = (began.elapsed(), Containment::Group, super::SandboxReport::off());
-    Finished { end, stdout, stderr, took, leaked: 0, left: 0, containment, sandbox }
+    FinishedProcess { end, stdout, stderr, took, leaked: 0, left: 0, containment, sandbox }
 }
 
 async fn tend(
     spec: Spec,
     stop: &CancellationToken,
-    stdout: &mut Captured,
-    stderr: &mut Captured,
+    stdout: &mut CapturedOutput,
+    stderr: &mut CapturedOutput,
 ) -> Result<End, StartError> {
     let other = |e: std::io::Error| StartError::Other { program: spec.program(), why: e.to_string() };
     let Some(argv0) = spec.argv.first() else {

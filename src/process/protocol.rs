@@ -67,7 +67,7 @@ pub(super) enum Request {
 
 /// From the shim.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Report {
+pub(super) enum ShimReport {
     /// The command runs, inside these walls.
     Started { walls: SandboxReport },
     /// The walls that were demanded cannot be put up, so nothing was started.
@@ -75,11 +75,11 @@ pub(super) enum Report {
     /// The operating system refused the program.
     Refused { errno: i32 },
     /// The leader has ended and nothing of its tree is left, but for `left`.
-    Done { status: Status, because: Because, leaked: u32, left: u32 },
+    Done { status: ChildStatus, because: Because, leaked: u32, left: u32 },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Status {
+pub(super) enum ChildStatus {
     Exited(i32),
     Signalled(i32),
 }
@@ -177,7 +177,7 @@ impl Request {
     }
 }
 
-impl Report {
+impl ShimReport {
     pub(super) fn packet(self) -> Vec<u8> {
         encode(&self)
     }
@@ -288,15 +288,15 @@ mod tests {
     #[test]
     fn reports_survive_the_way() {
         for report in [
-            Report::Refused { errno: 7 },
-            Report::Done { status: Status::Exited(-3), because: Because::ItWasDone, leaked: 3, left: 0 },
-            Report::Done { status: Status::Signalled(9), because: Because::WeAsked, leaked: 0, left: 2 },
+            ShimReport::Refused { errno: 7 },
+            ShimReport::Done { status: ChildStatus::Exited(-3), because: Because::ItWasDone, leaked: 3, left: 0 },
+            ShimReport::Done { status: ChildStatus::Signalled(9), because: Because::WeAsked, leaked: 0, left: 2 },
         ] {
-            assert_eq!(Report::parse(&report.clone().packet()), Some(report));
+            assert_eq!(ShimReport::parse(&report.clone().packet()), Some(report));
         }
-        assert_eq!(Report::parse(b""), None);
-        let longer = [Report::Refused { errno: 7 }.packet(), vec![0]].concat();
-        assert_eq!(Report::parse(&longer), None, "more than one message");
+        assert_eq!(ShimReport::parse(b""), None);
+        let longer = [ShimReport::Refused { errno: 7 }.packet(), vec![0]].concat();
+        assert_eq!(ShimReport::parse(&longer), None, "more than one message");
         for request in [Request::End, Request::Bye] {
             assert_eq!(Request::parse(&request.packet()), Some(request));
         }

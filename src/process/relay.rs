@@ -1,5 +1,5 @@
 //! Runs one program in the foreground of a small helper process, its output in a file if so wished.
-//! Blocking on purpose: whoever uses it does nothing else.
+//! Blocking on purpose: its process does nothing else.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -17,13 +17,13 @@ const DRAIN: Duration = Duration::from_secs(1);
 
 /// Where the program's output goes.
 #[derive(Debug)]
-pub enum Output {
+pub enum RelayOutput {
     Inherited,
     Into(File),
 }
 
 /// Runs `argv` to its end and answers its exit code, 128 + n for a signal, 127 if there is no such program.
-pub fn relay(argv: &[OsString], output: Output) -> i32 {
+pub fn relay(argv: &[OsString], output: RelayOutput) -> i32 {
     match run(argv, output) {
         Ok(code) => code,
         Err(error) => {
@@ -33,11 +33,11 @@ pub fn relay(argv: &[OsString], output: Output) -> i32 {
     }
 }
 
-fn run(argv: &[OsString], output: Output) -> io::Result<i32> {
+fn run(argv: &[OsString], output: RelayOutput) -> io::Result<i32> {
     let (program, arguments) = argv.split_first().ok_or(io::ErrorKind::InvalidInput)?;
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null());
-    let Output::Into(mut file) = output else {
+    let RelayOutput::Into(mut file) = output else {
         return Ok(code(command.status()?));
     };
     let mut child = command.stdout(Stdio::piped()).spawn()?;

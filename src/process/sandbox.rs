@@ -187,7 +187,7 @@ pub struct SandboxReport {
 }
 
 impl SandboxReport {
-    /// For a child that nobody wanted walls for.
+    /// For a child that needs no walls.
     pub fn off() -> Self {
         Self { level: SandboxLevel::None, network: NetworkReach::Host, why: String::from("switched off") }
     }
@@ -266,7 +266,7 @@ pub(super) fn build_walls(
     let project = spec.guard.as_ref().and_then(|guard| guard.project.clone());
     let root = project.as_ref().map_or(spec.cwd.as_path(), |project| &project.root);
     let mut writable = vec![tmp.to_owned()];
-    // The whole file system is nobody's project: programs without one are started there.
+    // The whole file system is not a project: programs without one are started there.
     if confine.kind != ChildKind::Reader && root.parent().is_some() {
         writable.push(root.to_owned());
     }

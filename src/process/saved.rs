@@ -27,8 +27,8 @@ impl SavedFiles {
         Self { files: layer.saved.iter().map(remember).collect() }
     }
 
-    /// Writes what is new. A file that somebody else has changed meanwhile is newer than ours, and stays; so does one for
-    /// which the program left no JSON object.
+    /// Writes what is new. A file that another process has changed meanwhile is newer than ours, and stays; so does one
+    /// for which the program left no JSON object.
     pub(super) fn save(&self) {
         for (layer, real, before) in &self.files {
             let Ok(new) = read(layer) else { continue };
@@ -53,7 +53,7 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// In one step: nobody sees half a login.
+/// In one step: half a login is never visible.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.with_extension(format!("supervisor-{}", std::process::id()));
     let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;

@@ -10,7 +10,7 @@ use std::sync::Once;
 use tempfile::TempDir;
 
 const PREFIX: &str = "supervisor-";
-/// Locked by whoever made the directory.
+/// Locked by the process that made the directory.
 const ALIVE: &str = ".alive";
 
 /// Removed when dropped.
@@ -21,7 +21,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// In the system's temporary directory, under a name that nobody can guess.
+    /// In the system's temporary directory, under a name that cannot be guessed.
     pub fn new(name: &str) -> io::Result<Self> {
         Self::below(&std::env::temp_dir(), name)
     }
@@ -59,7 +59,7 @@ impl Scratch {
         self.dir.path()
     }
 
-    /// Removes one that a kernel has put directories into which nobody may read.
+    /// Removes one that a kernel has put unreadable directories into.
     #[cfg(target_os = "linux")]
     pub(super) fn remove(self) {
         let work = self.dir.path().join("work/work");
@@ -80,7 +80,7 @@ fn sweep(place: &Path) {
         if !entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
             continue;
         }
-        // Of the link, if it is one: in a directory for everybody a name can lead anywhere.
+        // Of the link, if it is one: in a directory that is open to all a name can lead anywhere.
         let is_ours = entry.metadata().is_ok_and(|m| m.is_dir() && m.uid() == own && m.mode() & 0o077 == 0);
         if is_ours && is_abandoned(&entry.path()) {
             let _ = fs::remove_dir_all(entry.path());

@@ -1,5 +1,5 @@
 //! The shim: this program again, as the parent of one command. It outlives the server when that is killed, so there is
-//! always somebody to end the tree and to finish what the server could not.
+//! always a process to end the tree and to finish what the server could not.
 //! Knows one order and its own descendants. Does not know what a project is: the restore is handed to it.
 //!
 //! One thread, no runtime, and nothing it could leak: the command gets three descriptors and the order's environment.
@@ -20,15 +20,15 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitStatus, kill_process_group, p
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use super::inner::{self, InnerReport};
-use super::protocol::{self, Because, Command, Descriptor, Order, Report, Request, Status};
+use super::protocol::{self, Because, ChildStatus, Command, Descriptor, Order, Request, ShimReport};
 use super::sandbox::{NetworkReach, SandboxLevel, SandboxMode, SandboxReport, Walls};
 use super::saved::SavedFiles;
-use super::sweep::{self, Swept};
+use super::sweep::{self, SweepReport};
 
 /// The hidden sub-command.
 pub const COMMAND: &str = "shim";
 
-/// Between interrupt and kill when the server is gone: somebody may be waiting for the project.
+/// Between interrupt and kill when the server is gone: a caller may be waiting for the project.
 const ORPHANED_GRACE: Duration = Duration::from_millis(300);
 /// How long the sweep may take before what is left is reported as left.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -46,7 +46,7 @@ pub enum ShimError {
 pub fn run(on_orphaned: impl FnOnce(&Path)) -> Result<(), ShimError> {
     let control = take_charge()?;
     let Some((order, descriptors)) = Order::receive(&control)? else { return Ok(()) };
-    let mut held = Held::default();
+    let mut held = HeldDescriptors::default();
     for (which, fd) in order.descriptors.iter().zip(descriptors) {
         match which {
             Descriptor::Stdin => held.stdin = Some(fd),
@@ -77,7 +77,7 @@ pub fn run(on_orphaned: impl FnOnce(&Path)) -> Result<(), ShimError> {
 }
 
 #[derive(Default)]
-struct Held {
+struct HeldDescriptors {
     stdin: Option<OwnedFd>,
     _project_lock: Option<OwnedFd>,
     tree_lock: Option<OwnedFd>,
@@ -133,15 +133,15 @@ fn tend(control: &OwnedFd, command: Command, stdin: Option<OwnedFd>) -> Parting 
     let _ = forget_output();
     let leader = match leader {
         Ok((leader, walls)) => {
-            report(control, Report::Started { walls });
+            report(control, ShimReport::Started { walls });
             leader
         }
         Err(NotStarted::Refused(e)) => {
-            report(control, Report::Refused { errno: e.raw_os_error().unwrap_or(0) });
+            report(control, ShimReport::Refused { errno: e.raw_os_error().unwrap_or(0) });
             return wait_for_parting(control);
         }
         Err(NotStarted::NoWalls(why)) => {
-            report(control, Report::NoWalls { why });
+            report(control, ShimReport::NoWalls { why });
             return wait_for_parting(control);
         }
     };
@@ -149,14 +149,16 @@ fn tend(control: &OwnedFd, command: Command, stdin: Option<OwnedFd>) -> Parting 
         Ok(watched) => watched,
         Err(e) => {
             sweep::end_all(leader, PATIENCE);
-            report(control, Report::Refused { errno: e.raw_os_error() });
+            report(control, ShimReport::Refused { errno: e.raw_os_error() });
             return wait_for_parting(control);
         }
     };
     let (because, deserted) = match wait_for_leader(Some(control), &watched, None) {
-        Waited::LeaderEnded => (Because::ItWasDone, false),
-        Waited::Heard(request) => (Because::WeAsked, interrupt(control, leader, &watched, grace, request.is_none())),
-        Waited::TimeUp => unreachable!("no time was set"),
+        WaitOutcome::LeaderEnded => (Because::ItWasDone, false),
+        WaitOutcome::Heard(request) => {
+            (Because::WeAsked, interrupt(control, leader, &watched, grace, request.is_none()))
+        }
+        WaitOutcome::TimeUp => unreachable!("no time was set"),
     };
     let swept = sweep::end_all(leader, PATIENCE);
     if let Some(saved) = saved {
@@ -269,7 +271,7 @@ fn spawn_inner(command: Command, stdin: Option<&OwnedFd>) -> io::Result<Result<P
     }
 }
 
-enum Waited {
+enum WaitOutcome {
     LeaderEnded,
     /// `None`: the server is gone.
     Heard(Option<Request>),
@@ -278,7 +280,7 @@ enum Waited {
 
 /// Until the leader has ended, the server says something, or the time is up. The leader's end is looked at first:
 /// a request that comes too late does not change what happened.
-fn wait_for_leader(control: Option<&OwnedFd>, leader: &OwnedFd, until: Option<Instant>) -> Waited {
+fn wait_for_leader(control: Option<&OwnedFd>, leader: &OwnedFd, until: Option<Instant>) -> WaitOutcome {
     loop {
         let left = until.map(|at| at.saturating_duration_since(Instant::now()));
         let (heard, ended) = match control {
@@ -289,9 +291,9 @@ fn wait_for_leader(control: Option<&OwnedFd>, leader: &OwnedFd, until: Option<In
             None => (false, ready([leader.as_fd()], left)[0]),
         };
         match (ended, control) {
-            (true, _) => return Waited::LeaderEnded,
-            (false, Some(control)) if heard => return Waited::Heard(hear(control)),
-            _ if left.is_some_and(|left| left.is_zero()) => return Waited::TimeUp,
+            (true, _) => return WaitOutcome::LeaderEnded,
+            (false, Some(control)) if heard => return WaitOutcome::Heard(hear(control)),
+            _ if left.is_some_and(|left| left.is_zero()) => return WaitOutcome::TimeUp,
             _ => {}
         }
     }
@@ -312,10 +314,10 @@ fn interrupt(control: &OwnedFd, leader: Pid, watched: &OwnedFd, grace: Duration,
             // Once deserted, nothing more will be said, and a closed channel is always ready.
             let heard_from = (!deserted).then_some(control);
             match wait_for_leader(heard_from, watched, began.checked_add(grace)) {
-                Waited::LeaderEnded => return deserted,
-                Waited::Heard(Some(_)) => {}
-                Waited::Heard(None) => deserted = true,
-                Waited::TimeUp => break,
+                WaitOutcome::LeaderEnded => return deserted,
+                WaitOutcome::Heard(Some(_)) => {}
+                WaitOutcome::Heard(None) => deserted = true,
+                WaitOutcome::TimeUp => break,
             }
         }
     }
@@ -338,25 +340,25 @@ fn hear(control: &OwnedFd) -> Option<Request> {
     Request::parse(&packet)
 }
 
-fn report(control: &OwnedFd, report: Report) {
+fn report(control: &OwnedFd, report: ShimReport) {
     // A server that is gone cannot be told; the channel's end says so too.
     let _ = protocol::send(control, &report.packet(), &[]);
 }
 
-fn done(swept: Swept, because: Because) -> Report {
+fn done(swept: SweepReport, because: Because) -> ShimReport {
     let status = match swept.leader {
         Some(status) => told(status),
-        None => Status::Signalled(Signal::KILL.as_raw()),
+        None => ChildStatus::Signalled(Signal::KILL.as_raw()),
     };
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     let leaked = if because == Because::ItWasDone { count(swept.ended) } else { 0 };
-    Report::Done { status, because, leaked, left: count(swept.left) }
+    ShimReport::Done { status, because, leaked, left: count(swept.left) }
 }
 
-fn told(status: WaitStatus) -> Status {
+fn told(status: WaitStatus) -> ChildStatus {
     match (status.exit_status(), status.terminating_signal()) {
-        (Some(code), _) => Status::Exited(code),
-        (None, signal) => Status::Signalled(signal.unwrap_or(Signal::KILL.as_raw())),
+        (Some(code), _) => ChildStatus::Exited(code),
+        (None, signal) => ChildStatus::Signalled(signal.unwrap_or(Signal::KILL.as_raw())),
     }
 }
 

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{Confinement, Guard, Limits, LineSink};
+use super::{CaptureLimits, Confinement, Guard, LineSink};
 
 /// What the program reads.
 #[derive(Debug, Clone, Default)]
@@ -27,7 +27,7 @@ pub struct Spec {
     /// Between the interrupt and the kill, for a program that does not heed the interrupt.
     pub grace: Duration,
     /// How much of each stream is kept.
-    pub capture: Limits,
+    pub capture: CaptureLimits,
     /// Gets the lines of stdout as they appear.
     pub on_line: Option<LineSink>,
     /// Set when the program works in an armed project.
@@ -46,7 +46,7 @@ impl Spec {
             stdin: Stdin::Null,
             limit: Duration::from_secs(600),
             grace: Duration::from_secs(2),
-            capture: Limits::default(),
+            capture: CaptureLimits::default(),
             on_line: None,
             guard: None,
             confine: None,

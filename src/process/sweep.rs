@@ -14,7 +14,7 @@ use rustix::process::{
 
 /// What the end of a tree looked like.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Swept {
+pub(super) struct SweepReport {
     /// How the leader ended; `None` if it could not be ended in time.
     pub(super) leader: Option<WaitStatus>,
     /// Processes beside the leader that were still alive.
@@ -25,7 +25,7 @@ pub(super) struct Swept {
 
 /// Kills the leader's group and every descendant until the kernel says there is none, or patience ends.
 /// The leader must not have been reaped: only so long can its number not mean another group.
-pub(super) fn end_all(leader: Pid, patience: Duration) -> Swept {
+pub(super) fn end_all(leader: Pid, patience: Duration) -> SweepReport {
     let deadline = Instant::now() + patience;
     let mut ended: HashSet<Pid> = descendants().into_iter().collect();
     let _ = kill_process_group(leader, Signal::KILL);
@@ -52,9 +52,9 @@ pub(super) fn end_all(leader: Pid, patience: Duration) -> Swept {
     }
 }
 
-fn swept(leader: Option<WaitStatus>, mut ended: HashSet<Pid>, leader_pid: Pid, left: usize) -> Swept {
+fn swept(leader: Option<WaitStatus>, mut ended: HashSet<Pid>, leader_pid: Pid, left: usize) -> SweepReport {
     ended.remove(&leader_pid);
-    Swept { leader, ended: ended.len().saturating_sub(left), left }
+    SweepReport { leader, ended: ended.len().saturating_sub(left), left }
 }
 
 /// `__WALL`: children made by `clone` without a signal are children too.

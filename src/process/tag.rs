@@ -12,7 +12,7 @@ pub const TAG_VARIABLE: &str = "SUPERVISOR_TREE";
 pub struct Tag(String);
 
 impl Tag {
-    /// One that nobody can guess.
+    /// One that cannot be guessed.
     pub fn random() -> Self {
         let mut bytes = [0_u8; 16];
         let mut filled = 0;
@@ -48,7 +48,7 @@ impl fmt::Display for Tag {
 }
 
 /// Kills every process that carries the tag, and what is below it, until none is found any more or `PATIENCE` ends.
-/// Returns how many were hit. For recovery, when nobody else tends those trees; it blocks for some milliseconds.
+/// Returns how many were hit. For recovery, when no other process tends those trees; it blocks for some milliseconds.
 #[cfg(target_os = "linux")]
 pub fn sweep_tagged(tag: &Tag) -> usize {
     use super::sweep;
@@ -83,7 +83,8 @@ pub fn sweep_tagged(_tag: &Tag) -> usize {
     0
 }
 
-/// The descriptor is opened before the environment is read: if the number changes hands in between, the kill hits nobody.
+/// The descriptor is opened before the environment is read: if the number changes hands in between, the kill hits no
+/// process.
 #[cfg(target_os = "linux")]
 fn marked(mark: &[u8]) -> Vec<(rustix::process::Pid, std::os::fd::OwnedFd)> {
     use super::sweep;

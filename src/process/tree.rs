@@ -17,13 +17,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::control::{Control, Pledge, Share};
 use super::lines::Splitter;
-use super::protocol::{self, Because, Order, Report, Request, Status};
+use super::protocol::{self, Because, ChildStatus, Order, Request, ShimReport};
 use super::sandbox::{SandboxReport, Walls};
 use super::tag::{TAG_VARIABLE, Tag};
-use super::{Captured, Containment, End, Finished, Spec, StartError, Stdin, capture, resolve, sweep_tagged};
+use super::{
+    CapturedOutput, Containment, End, FinishedProcess, Spec, StartError, Stdin, capture, resolve, sweep_tagged,
+};
 
-/// After the tree has ended, for what is still in the pipes. They close by themselves, unless somebody outside the tree
-/// was given one.
+/// After the tree has ended, for what is still in the pipes. They close by themselves, unless a process outside the
+/// tree was given one.
 const DRAIN: Duration = Duration::from_secs(2);
 /// What a shim may take beyond the grace to end a tree, before it is taken for lost.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -35,14 +37,14 @@ pub(super) async fn run(
     spec: Spec,
     walls: Option<Walls>,
     stop: CancellationToken,
-) -> (Finished, Option<Child>) {
+) -> (FinishedProcess, Option<Child>) {
     let began = Instant::now();
-    let mut seen = Seen::new(&spec);
-    let (end, child) = match Started::new(shim, &spec, walls).await {
+    let mut seen = SeenProcess::new(&spec);
+    let (end, child) = match StartedProcess::new(shim, &spec, walls).await {
         Ok((started, child)) => started.finish(child, spec, stop, began, &mut seen).await,
         Err(e) => (End::CouldNotStart(e), None),
     };
-    let finished = Finished {
+    let finished = FinishedProcess {
         end,
         stdout: seen.stdout,
         stderr: seen.stderr,
@@ -55,28 +57,28 @@ pub(super) async fn run(
     (finished, child)
 }
 
-struct Seen {
-    stdout: Captured,
-    stderr: Captured,
+struct SeenProcess {
+    stdout: CapturedOutput,
+    stderr: CapturedOutput,
     leaked: usize,
     left: usize,
     sandbox: SandboxReport,
 }
 
-impl Seen {
+impl SeenProcess {
     fn new(spec: &Spec) -> Self {
-        let (stdout, stderr) = (Captured::within(spec.capture), Captured::within(spec.capture));
+        let (stdout, stderr) = (CapturedOutput::within(spec.capture), CapturedOutput::within(spec.capture));
         Self { stdout, stderr, leaked: 0, left: 0, sandbox: SandboxReport::off() }
     }
 }
 
-struct Started {
+struct StartedProcess {
     control: Control,
     stdin: Option<OwnedFd>,
     tag: Tag,
 }
 
-impl Started {
+impl StartedProcess {
     async fn new(shim: &Path, spec: &Spec, walls: Option<Walls>) -> Result<(Self, Child), StartError> {
         let other = |why: std::io::Error| StartError::Other { program: spec.program(), why: why.to_string() };
         let tag = spec.guard.as_ref().map_or_else(Tag::random, |guard| guard.tag.clone());
@@ -114,7 +116,7 @@ impl Started {
         spec: Spec,
         stop: CancellationToken,
         began: Instant,
-        seen: &mut Seen,
+        seen: &mut SeenProcess,
     ) -> (End, Option<Child>) {
         let program = spec.program();
         let lines = spec.on_line.map(Splitter::new);
@@ -151,24 +153,24 @@ impl Started {
             self.control.dismiss().await;
         }
         let end = match report {
-            Some(Report::Refused { errno }) => End::CouldNotStart(refused(program, errno)),
-            Some(Report::NoWalls { why }) => End::CouldNotStart(StartError::NoWalls { program, why }),
-            Some(Report::Done { status, because, leaked, left }) => {
+            Some(ShimReport::Refused { errno }) => End::CouldNotStart(refused(program, errno)),
+            Some(ShimReport::NoWalls { why }) => End::CouldNotStart(StartError::NoWalls { program, why }),
+            Some(ShimReport::Done { status, because, leaked, left }) => {
                 (seen.leaked, seen.left) = (leaked as usize, left as usize);
                 match (because, asked, status) {
                     (Because::WeAsked, Some(end), _) => end,
-                    (_, _, Status::Exited(code)) => End::Exited(code),
-                    (_, _, Status::Signalled(signal)) => End::Signalled(signal),
+                    (_, _, ChildStatus::Exited(code)) => End::Exited(code),
+                    (_, _, ChildStatus::Signalled(signal)) => End::Signalled(signal),
                 }
             }
-            // Nobody saw how it ended; it is certain only that it was killed in the end.
-            Some(Report::Started { .. }) | None => asked.unwrap_or(End::Signalled(9)),
+            // How it ended was not seen; it is certain only that it was killed in the end.
+            Some(ShimReport::Started { .. }) | None => asked.unwrap_or(End::Signalled(9)),
         };
         (end, Some(child))
     }
 }
 
-/// Until the shim reports; on the way it is asked to end the tree when time is up or somebody says stop.
+/// Until the shim reports; on the way it is asked to end the tree when time is up or the call is cancelled.
 /// No report: the shim is gone or does not answer.
 async fn watch(
     control: &Control,
@@ -176,11 +178,11 @@ async fn watch(
     grace: Duration,
     stop: &CancellationToken,
     sandbox: &mut SandboxReport,
-) -> (Option<Report>, Option<End>) {
+) -> (Option<ShimReport>, Option<End>) {
     let mut report = pin!(async {
         loop {
             match control.report().await {
-                Some(Report::Started { walls }) => *sandbox = walls,
+                Some(ShimReport::Started { walls }) => *sandbox = walls,
                 other => return other,
             }
         }

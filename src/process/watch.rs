@@ -10,7 +10,7 @@ use super::control::{Control, Pledge, Share};
 use super::protocol::Order;
 use super::{Guard, StartError};
 
-/// Somebody who finishes what is open when the server dies, or drops this.
+/// A process that finishes what is open when the server dies, or drops this.
 ///
 /// Dropped without [`Watch::dismiss`], it waits until the trees of the project have ended and then does what the ticket
 /// says, just as after a death. So a panicking or abandoned call leaves nothing open either.

@@ -4,8 +4,8 @@ use std::fmt;
 
 use crate::words;
 
-/// A mark nobody can know beforehand. Make one per prompt: the model that sees it may write it into its answer, and
-/// that answer may be quoted in the next.
+/// A mark that cannot be known beforehand. Make one per prompt: the model that sees it may write it into its answer,
+/// and that answer may be quoted in the next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nonce(String);
 
@@ -27,7 +27,7 @@ impl fmt::Display for Nonce {
 
 /// The text as data. `label` says what it is; it may hold a file's name, so it is not trusted either.
 pub fn fence(nonce: &Nonce, label: &str, text: &str) -> String {
-    // Whoever knows the nonce after all still cannot write it.
+    // A text that knows the nonce after all still cannot write it.
     let clean = |text: &str| text.replace(nonce.as_str(), "[mark removed]");
     let label = words::plain(label).replace(['\n', '\t', '"', '<', '>', '\u{2028}', '\u{2029}'], " ");
     let label = clean(&words::cut_end(label.trim(), 200));

@@ -25,7 +25,7 @@ fn slots_are_filled_and_values_are_data() {
 fn the_users_file_wins_and_the_origin_says_so() {
     let folder = folder(b"{{task}} for {{name}}");
     let own = GREETING.load(Some(folder.path())).expect("sound");
-    assert_eq!(own.origin(), &Origin::File(folder.path().join("greeting.md")));
+    assert_eq!(own.origin(), &PromptOrigin::File(folder.path().join("greeting.md")));
     assert_eq!(own.fill(&[("name", "n"), ("task", "t")]).expect("filled"), "t for n");
     let empty = tempfile::tempdir().expect("temp dir");
     for none in [None, Some(empty.path()), Some(Path::new("/nowhere/at/all"))] {
@@ -76,7 +76,7 @@ fn every_prompt_shipped_is_sound() {
                 continue;
             }
             let text = read(&path).expect("readable").expect("there");
-            let template = Template { name: "shipped", text: text.into(), origin: Origin::File(path) };
+            let template = Template { name: "shipped", text: text.into(), origin: PromptOrigin::File(path) };
             template.slots().unwrap_or_else(|error| panic!("{error}"));
             found += 1;
         }

@@ -1,4 +1,4 @@
-//! A text whose lines keep their numbers: for whoever cites it afterwards.
+//! A text whose lines keep their numbers, so that it can be cited afterwards.
 
 use std::borrow::Cow;
 

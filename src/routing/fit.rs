@@ -10,12 +10,12 @@ use super::types::*;
 use crate::words;
 
 /// Problems on the way, each with the origin of its key.
-pub(crate) struct Found<'a> {
+pub(crate) struct FitProblems<'a> {
     origins: &'a BTreeMap<String, Origin>,
     pub(crate) problems: Vec<Problem>,
 }
 
-impl<'a> Found<'a> {
+impl<'a> FitProblems<'a> {
     pub(crate) fn new(origins: &'a BTreeMap<String, Origin>) -> Self {
         Self { origins, problems: Vec::new() }
     }
@@ -47,7 +47,7 @@ impl<'a> Found<'a> {
     }
 
     /// A pattern of a backend that the user wrote is taken from the built-in ones: what a user sets wins.
-    pub(crate) fn yield_to_the_user(&self, backends: &mut BTreeMap<String, Backend>) {
+    pub(crate) fn yield_to_the_user(&self, backends: &mut BTreeMap<String, BackendSettings>) {
         let built_in =
             |name: &str| self.origins.get(&keys::shown(&["backends", name, "models"])) == Some(&Origin::BuiltIn);
         let users: Vec<String> =
@@ -58,7 +58,7 @@ impl<'a> Found<'a> {
     }
 
     /// Two backends with one pattern leave no way to tell which is meant.
-    pub(crate) fn check_patterns(&mut self, backends: &BTreeMap<String, Backend>) {
+    pub(crate) fn check_patterns(&mut self, backends: &BTreeMap<String, BackendSettings>) {
         let mut owner: BTreeMap<&str, &str> = BTreeMap::new();
         for backend in backends.values() {
             for pattern in &backend.models {

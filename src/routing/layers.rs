@@ -48,7 +48,7 @@ impl Layers {
         for (argument, key, value) in settings_of(call) {
             let table = Dict::from([(skill.to_owned(), Value::from(Dict::from([(key.to_owned(), value)])))]);
             let values = Dict::from([("skills".to_owned(), Value::from(table))]);
-            figment = figment.merge(Layer::new(CALL, Some(Source::Custom(argument.to_owned())), values));
+            figment = figment.merge(RoutingLayer::new(CALL, Some(Source::Custom(argument.to_owned())), values));
         }
         let (origins, _) = provenance(&figment, &self.lines);
         let skills: BTreeMap<String, RawSkill> = figment.extract_inner("skills").map_err(|e| unfit(&e, &origins))?;
@@ -56,7 +56,8 @@ impl Layers {
     }
 }
 
-/// What a call sets: the argument, the key of its skill, and the value. One model is a chain of one, which nobody judges.
+/// What a call sets: the argument, the key of its skill, and the value. One model is a chain of one, which no verifier
+/// judges.
 fn settings_of(call: &CallOverrides) -> Vec<(&'static str, &'static str, Value)> {
     let mut settings = Vec::new();
     if let Some(model) = &call.model {
@@ -86,19 +87,19 @@ impl PartialEq for Layers {
 }
 
 /// One layer, named by its source, so that figment keeps the source with each value.
-pub(super) struct Layer {
+pub(super) struct RoutingLayer {
     metadata: Metadata,
     values: Dict,
 }
 
-impl Layer {
+impl RoutingLayer {
     pub(super) fn new(name: &'static str, source: Option<Source>, values: Dict) -> Self {
         let metadata = Metadata::named(name);
         Self { metadata: source.into_iter().fold(metadata, Metadata::source), values }
     }
 }
 
-impl Provider for Layer {
+impl Provider for RoutingLayer {
     fn metadata(&self) -> Metadata {
         self.metadata.clone()
     }

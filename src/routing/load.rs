@@ -13,9 +13,9 @@ use super::check;
 use super::error::{Fault, Origin, Problem, RoutingError, Warning};
 use super::file::{self, Document};
 use super::keys::{self, FILE_VAR};
-use super::layers::{Layer, Layers};
+use super::layers::{Layers, RoutingLayer};
 use super::types::Routing;
-use super::variables::{self, Named, Setting};
+use super::variables::{self, KnownNames, Setting};
 
 /// Where settings may come from, beside what is built in. The default is nothing else.
 #[derive(Debug, Clone, Default)]
@@ -59,7 +59,7 @@ impl Sources {
 
 /// The settings, where each came from, and what looked odd.
 #[derive(Debug, Clone)]
-pub struct Loaded {
+pub struct LoadedRouting {
     pub routing: Routing,
     /// The value of every key that is set, as it was written. There is no secret among them.
     pub values: BTreeMap<String, serde_json::Value>,
@@ -68,7 +68,7 @@ pub struct Loaded {
     pub file: Option<PathBuf>,
 }
 
-impl Loaded {
+impl LoadedRouting {
     /// Where the value of a key came from, as written in TOML: `limits.local_s`, `models."ollama/x".context`; `None` when
     /// the key is not set.
     pub fn origin(&self, key: &str) -> Option<&Origin> {
@@ -77,16 +77,16 @@ impl Loaded {
 }
 
 /// Reads all layers and checks them as one. Reports every problem it finds, not only the first.
-pub fn load(sources: &Sources) -> Result<Loaded, RoutingError> {
+pub fn load(sources: &Sources) -> Result<LoadedRouting, RoutingError> {
     // Neither its lines nor its faults are needed: a test sees to it that there are none.
     let built_in = file::values(BUILT_IN).expect("the built-in models.toml is TOML; a test reads it");
     let (user, file) = read_user_file(sources)?;
 
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
-    let mut figment = Figment::new().merge(Layer::new("built-in", None, built_in));
+    let mut figment = Figment::new().merge(RoutingLayer::new("built-in", None, built_in));
     if let Some(path) = &file {
         problems.extend(misfits(&user, |line| Origin::File(path.clone(), line)));
-        figment = figment.merge(Layer::new("file", Some(Source::File(path.clone())), user.values));
+        figment = figment.merge(RoutingLayer::new("file", Some(Source::File(path.clone())), user.values));
     }
     for read in [variables::general, variables::models] {
         let read = read(&sources.env, &|| named(&figment));
@@ -104,7 +104,7 @@ pub fn load(sources: &Sources) -> Result<Loaded, RoutingError> {
     let own_prompts = sources.config_dir.as_ref().map(|dir| dir.join("supervisor").join("prompts"));
     routing.prompts_dir = routing.prompts_dir.or_else(|| own_prompts.filter(|dir| dir.is_dir()));
     warnings.extend(routing.never_reached());
-    Ok(Loaded { routing, values, warnings, file })
+    Ok(LoadedRouting { routing, values, warnings, file })
 }
 
 /// Every default, and the text a user may copy.
@@ -169,13 +169,13 @@ fn merge_settings(mut figment: Figment, settings: Vec<Setting>, warnings: &mut V
             continue;
         }
         let layer = setting.layer();
-        figment = figment.merge(Layer::new("variable", Some(Source::Custom(setting.variable)), layer));
+        figment = figment.merge(RoutingLayer::new("variable", Some(Source::Custom(setting.variable)), layer));
     }
     figment
 }
 
 /// Backends and models that have been named so far, in tables, chains and patterns.
-fn named(figment: &Figment) -> Named {
+fn named(figment: &Figment) -> KnownNames {
     // Once: figment copies everything for each look inside.
     let all = figment.find_value("").ok().and_then(Value::into_dict).unwrap_or_default();
     let table = |name: &str| all.get(name).and_then(Value::as_dict).cloned().unwrap_or_default();
@@ -195,7 +195,7 @@ fn named(figment: &Figment) -> Named {
         models.extend(all.get(key).into_iter().flat_map(texts));
     }
     models.remove("none");
-    Named { backends: backends.into_keys().collect(), models }
+    KnownNames { backends: backends.into_keys().collect(), models }
 }
 
 #[cfg(test)]

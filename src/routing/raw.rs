@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::error::{Fault, Origin, Problem};
-use super::fit::Found;
+use super::fit::FitProblems;
 use super::kinds;
 use super::layers::Layers;
 use super::types::*;
@@ -160,7 +160,7 @@ enum RecallWord {
 impl Raw {
     /// The settings in types that cannot be wrong, or everything that does not fit together.
     pub(crate) fn check(self, origins: BTreeMap<String, Origin>, layers: Layers) -> Result<Routing, Vec<Problem>> {
-        let mut found = Found::new(&origins);
+        let mut found = FitProblems::new(&origins);
         let mut backends = BTreeMap::new();
         for (name, raw) in self.backends {
             if let Some(backend) = raw.check(&name, &mut found) {
@@ -206,7 +206,7 @@ impl Raw {
         if !problems.is_empty() {
             return Err(problems);
         }
-        let mut found = Found::new(&routing.origins);
+        let mut found = FitProblems::new(&routing.origins);
         found.check_names(&routing);
         let problems = found.problems;
         if problems.is_empty() { Ok(routing) } else { Err(problems) }
@@ -214,7 +214,7 @@ impl Raw {
 }
 
 impl RawBackend {
-    fn check(self, name: &str, found: &mut Found<'_>) -> Option<Backend> {
+    fn check(self, name: &str, found: &mut FitProblems<'_>) -> Option<BackendSettings> {
         let table = ["backends", name];
         let mut missing = |key: &str, hint: &str| found.add(&[&table[..], &[key]].concat(), Fault::Missing, Some(hint));
         if self.models.is_empty() {
@@ -239,7 +239,7 @@ impl RawBackend {
             missing(needed, hint);
         }
         found.not_for(kind, name);
-        Some(Backend {
+        Some(BackendSettings {
             name: name.to_owned(),
             kind,
             tier: self.tier?,
@@ -294,7 +294,7 @@ fn cap(seconds_or_usd: f64) -> Option<f64> {
     (seconds_or_usd > 0.0).then_some(seconds_or_usd)
 }
 
-impl From<RawLimits> for Limits {
+impl From<RawLimits> for TimeLimits {
     fn from(raw: RawLimits) -> Self {
         Self {
             local: seconds(raw.local_s),
@@ -309,7 +309,7 @@ impl From<RawLimits> for Limits {
 
 impl From<RawBudgets> for Budgets {
     fn from(raw: RawBudgets) -> Self {
-        let budget = |usd, tokens: u64, s| Budget {
+        let budget = |usd, tokens: u64, s| BudgetSettings {
             usd: cap(usd),
             tokens: (tokens > 0).then_some(tokens),
             time: cap(s).map(seconds),
@@ -321,7 +321,7 @@ impl From<RawBudgets> for Budgets {
     }
 }
 
-impl From<RawBreaker> for Breaker {
+impl From<RawBreaker> for BreakerSettings {
     fn from(raw: RawBreaker) -> Self {
         let cooldown = seconds(raw.cooldown_s);
         Self { failures: raw.failures, cooldown, max_cooldown: seconds(raw.max_cooldown_s).max(cooldown) }

@@ -109,9 +109,9 @@ impl Routing {
             pinned,
             verifier,
             max_attempts: max_attempts.value,
-            limits: Limits { tests: tests.value, ..self.limits.clone() },
+            limits: TimeLimits { tests: tests.value, ..self.limits.clone() },
             budget_usd: budget_usd.value,
-            budget: Budget { usd: budget_usd.value, ..self.budgets.call },
+            budget: BudgetSettings { usd: budget_usd.value, ..self.budgets.call },
             recall: self.by_skill(tables, "recall", |s| s.recall).into_iter().next().map_or(Recall::Off, |r| r.value),
         };
         Ok(Choices {
@@ -127,7 +127,7 @@ impl Routing {
     }
 
     /// The backend that serves a model: the one its settings name, else the one with the longest matching pattern.
-    pub fn backend_for(&self, model: &str) -> Option<&Backend> {
+    pub fn backend_for(&self, model: &str) -> Option<&BackendSettings> {
         if let Some(named) = self.models.get(&ModelName(model.to_owned())).and_then(|m| m.backend.as_ref()) {
             return self.backends.get(named);
         }
@@ -135,7 +135,7 @@ impl Routing {
             Some(prefix) => model.starts_with(prefix).then_some((prefix.len(), 0)),
             None => (pattern == model).then_some((pattern.len(), 1)),
         };
-        let best = |backend: &Backend| backend.models.iter().filter_map(fit).max();
+        let best = |backend: &BackendSettings| backend.models.iter().filter_map(fit).max();
         self.backends.values().filter_map(|b| best(b).map(|fit| (fit, b))).max_by_key(|(fit, _)| *fit).map(|(_, b)| b)
     }
 
@@ -268,15 +268,15 @@ impl Routing {
     }
 }
 
-impl Backend {
-    /// A key of this backend as written in TOML, for [`super::Loaded::origin`].
+impl BackendSettings {
+    /// A key of this backend as written in TOML, for [`super::LoadedRouting::origin`].
     pub fn key(&self, name: &str) -> String {
         keys::shown(&["backends", &self.name, name])
     }
 }
 
 impl Tier {
-    /// A key of this tier's model as written in TOML, for [`super::Loaded::origin`].
+    /// A key of this tier's model as written in TOML, for [`super::LoadedRouting::origin`].
     pub fn key(&self, name: &str) -> String {
         keys::shown(&["models", &self.name.0, name])
     }

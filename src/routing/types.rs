@@ -42,7 +42,7 @@ pub enum BackendKind {
 
 /// One way to reach models.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Backend {
+pub struct BackendSettings {
     pub name: String,
     pub kind: BackendKind,
     pub tier: TierKind,
@@ -106,7 +106,7 @@ pub enum EditFormat {
 /// The house's reckoning: bytes of one token.
 pub const TOKEN_BYTES: usize = 3;
 
-impl Backend {
+impl BackendSettings {
     /// A backend of which nothing is known but its name, kind and rank.
     pub fn named(name: impl Into<String>, kind: BackendKind, tier: TierKind) -> Self {
         Self {
@@ -155,7 +155,7 @@ impl Model {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tier {
     pub name: ModelName,
-    pub backend: Backend,
+    pub backend: BackendSettings,
     pub model: Model,
     /// How long one ask may take.
     pub limit: Duration,
@@ -181,7 +181,7 @@ impl Chain {
 
 /// Time limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub struct TimeLimits {
     pub local: Duration,
     pub agent: Duration,
     pub tests: Duration,
@@ -248,7 +248,7 @@ pub struct SandboxSettings {
 }
 
 impl SandboxSettings {
-    /// With whole paths. Our own state is nobody else's to see, and holds the caches that test commands get.
+    /// With whole paths. Our own state is not for others to see, and holds the caches that test commands get.
     pub fn rules(&self, home: Option<&Path>, state: Option<&Path>) -> SandboxRules {
         let whole = |written: &[String]| written.iter().filter_map(|path| expand_home(path, home)).collect();
         let mut hide: Vec<PathBuf> = whole(&self.hide);
@@ -360,7 +360,7 @@ pub enum Judge {
 
 /// What may be spent; `None` is no cap.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Budget {
+pub struct BudgetSettings {
     pub usd: Option<f64>,
     pub tokens: Option<u64>,
     pub time: Option<Duration>,
@@ -369,8 +369,8 @@ pub struct Budget {
 /// What one call and one session may spend.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Budgets {
-    pub call: Budget,
-    pub session: Budget,
+    pub call: BudgetSettings,
+    pub session: BudgetSettings,
 }
 
 /// Which way a call takes through its chain.
@@ -393,7 +393,7 @@ pub enum PolicyMode {
 
 /// When an endpoint or a model that keeps failing is left alone, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Breaker {
+pub struct BreakerSettings {
     /// Malformed answers in a row before a model is left alone.
     pub failures: u32,
     /// The first pause; it grows by as much with each further failure.
@@ -422,10 +422,10 @@ pub struct Route {
     /// `None`: gates alone decide.
     pub verifier: Option<Tier>,
     pub max_attempts: u32,
-    pub limits: Limits,
+    pub limits: TimeLimits,
     pub budget_usd: Option<f64>,
     /// Everything this call may spend; `usd` is the same figure as `budget_usd`.
-    pub budget: Budget,
+    pub budget: BudgetSettings,
     pub recall: Recall,
 }
 
@@ -440,8 +440,8 @@ pub struct Routing {
     pub tiers: TierSettings,
     pub max_workers: u32,
     pub env_pass: Vec<String>,
-    pub limits: Limits,
-    pub backends: BTreeMap<String, Backend>,
+    pub limits: TimeLimits,
+    pub backends: BTreeMap<String, BackendSettings>,
     pub models: BTreeMap<ModelName, Model>,
     pub warm: Option<Warm>,
     pub workspace: WorkspaceSettings,
@@ -450,7 +450,7 @@ pub struct Routing {
     pub skills: BTreeMap<String, SkillSettings>,
     pub budgets: Budgets,
     pub policy: PolicySettings,
-    pub breaker: Breaker,
+    pub breaker: BreakerSettings,
     /// Tokens a model is believed to take in when nothing says otherwise.
     pub default_context: u32,
     /// The folder with the user's own prompts: the configured one, else the one in the config directory if it is there.

@@ -19,14 +19,14 @@ pub(crate) struct Setting {
 }
 
 /// The names that variables can refer to, because a file gives them.
-pub(crate) struct Named {
+pub(crate) struct KnownNames {
     pub(crate) backends: BTreeSet<String>,
     pub(crate) models: BTreeSet<String>,
 }
 
 /// What the environment says. Later settings win over earlier ones.
 #[derive(Default)]
-pub(crate) struct Read {
+pub(crate) struct EnvironmentReading {
     pub(crate) settings: Vec<Setting>,
     pub(crate) problems: Vec<Problem>,
     pub(crate) warnings: Vec<Warning>,
@@ -34,8 +34,8 @@ pub(crate) struct Read {
 
 /// Reads everything but `SUPERVISOR_MODELS__…`, whose names depend on the chains the rest may set.
 /// What is named is asked for only if there is something to read: most environments say nothing about us.
-pub(crate) fn general(env: &Environment, named: &dyn Fn() -> Named) -> Read {
-    let mut read = Read::default();
+pub(crate) fn general(env: &Environment, named: &dyn Fn() -> KnownNames) -> EnvironmentReading {
+    let mut read = EnvironmentReading::default();
     for (alias, path) in ALIASES {
         if let Some(value) = env.get(OsStr::new(alias)).filter(|v| !v.is_empty()) {
             let path: Vec<String> = path.iter().map(|&s| s.to_owned()).collect();
@@ -47,8 +47,8 @@ pub(crate) fn general(env: &Environment, named: &dyn Fn() -> Named) -> Read {
 }
 
 /// Reads `SUPERVISOR_MODELS__…` against all model names known by now.
-pub(crate) fn models(env: &Environment, named: &dyn Fn() -> Named) -> Read {
-    let mut read = Read::default();
+pub(crate) fn models(env: &Environment, named: &dyn Fn() -> KnownNames) -> EnvironmentReading {
+    let mut read = EnvironmentReading::default();
     read.all(ours(env).filter(|(name, _)| name.starts_with(MODELS)).collect(), named);
     read
 }
@@ -64,8 +64,8 @@ impl Setting {
     }
 }
 
-impl Read {
-    fn all(&mut self, variables: Vec<(String, &OsString)>, named: &dyn Fn() -> Named) {
+impl EnvironmentReading {
+    fn all(&mut self, variables: Vec<(String, &OsString)>, named: &dyn Fn() -> KnownNames) {
         if variables.is_empty() {
             return;
         }
@@ -92,7 +92,7 @@ impl Read {
         }
     }
 
-    fn stray(&mut self, variable: &str, value: &OsString, named: &Named) {
+    fn stray(&mut self, variable: &str, value: &OsString, named: &KnownNames) {
         // A number is no secret but a count, such as a misspelt `CALL_TOKENS`.
         let number = value.to_str().is_some_and(|text| text.trim().parse::<f64>().is_ok());
         if names_secret(variable) && variable.contains("__") && !number {
@@ -132,7 +132,7 @@ fn ours(env: &Environment) -> impl Iterator<Item = (String, &OsString)> {
         .filter(|(name, _)| name.starts_with(PREFIX) && !keys::is_read_elsewhere(name))
 }
 
-fn target(variable: &str, named: &Named) -> Target {
+fn target(variable: &str, named: &KnownNames) -> Target {
     let rest = &variable[PREFIX.len()..];
     let names: Vec<String> = match rest.split_once("__") {
         Some(("MODELS", _)) => named.models.iter().cloned().collect(),
@@ -156,7 +156,7 @@ fn spelled(key: &'static keys::Key, names: &[String]) -> Vec<Vec<String>> {
 }
 
 /// Every variable that would set something now.
-fn known(named: &Named) -> Vec<String> {
+fn known(named: &KnownNames) -> Vec<String> {
     let lists = [
         ("backends", named.backends.iter().cloned().collect::<Vec<_>>()),
         ("models", named.models.iter().cloned().collect()),
@@ -173,7 +173,7 @@ fn known(named: &Named) -> Vec<String> {
 
 fn parse(kind: Kind, text: &str) -> Result<Value, Fault> {
     let text = text.trim();
-    // What is no number is not repeated: nobody knows what it is.
+    // What is no number is not repeated: it could be anything.
     let wrong = || Fault::OutOfBounds { expected: check::expected(kind), found: None };
     let value = match kind {
         Kind::Variables | Kind::Models | Kind::Patterns | Kind::Texts => Value::from(list(text)),

@@ -11,13 +11,13 @@ use tokio_util::sync::CancellationToken;
 use crate::backend::breaker::Breaker;
 use crate::backend::warm::Warmth;
 use crate::backend::world::{Look, World};
-use crate::backend::{Backends, Env, Shared};
+use crate::backend::{Backends, Env, SharedResources};
 use crate::engine::call::{CallHost, Surroundings};
 use crate::engine::means::{Means, SessionBudgets};
 use crate::gym::passport::PassportBook;
 use crate::process::Launcher;
 use crate::redact::Redactor;
-use crate::routing::{self, Loaded, Routing, RoutingError, Sources};
+use crate::routing::{self, LoadedRouting, Routing, RoutingError, Sources};
 use crate::session::{LogError, SessionLog, recover_open_calls};
 use crate::skills::BrainRecollection;
 use crate::skills::tdd::Memory;
@@ -33,9 +33,9 @@ const FRESH: Duration = Duration::from_secs(10);
 pub struct App {
     sources: Sources,
     look: Look,
-    /// The platform's, unless somebody named another.
+    /// The platform's, unless another was named.
     state: Option<StateDir>,
-    seen: Mutex<Option<Seen>>,
+    seen: Mutex<Option<SeenWorld>>,
     /// What calls share as long as the settings stay the same.
     means: std::sync::Mutex<Option<(Routing, Arc<Means>)>>,
     recovered: Once,
@@ -54,7 +54,7 @@ pub enum NoMeans {
 
 /// A look at the world, and the settings that said where to look.
 #[derive(Debug)]
-struct Seen {
+struct SeenWorld {
     at: Instant,
     routing: Routing,
     world: Arc<World>,
@@ -118,7 +118,7 @@ impl App {
 
     /// What calls work with. Made anew when the settings have changed; who is not worth asking, and what sessions have
     /// spent, is remembered only as long as they have not.
-    pub fn means(&self, settings: &Loaded) -> Result<Arc<Means>, NoMeans> {
+    pub fn means(&self, settings: &LoadedRouting) -> Result<Arc<Means>, NoMeans> {
         let mut means = self.means.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((routing, means)) = means.as_ref()
             && *routing == settings.routing
@@ -128,7 +128,7 @@ impl App {
         let routing = &settings.routing;
         let redactor = Arc::new(self.redactor(routing));
         let log = SessionLog::open(&self.state()?)?.redacting(Arc::clone(&redactor)).keeping(routing.log);
-        let shared = Shared::new(self.walled_launcher(routing), self.look.env.clone(), routing.max_workers);
+        let shared = SharedResources::new(self.walled_launcher(routing), self.look.env.clone(), routing.max_workers);
         let made = Arc::new(Means {
             backends: Backends::new(shared),
             breaker: Breaker::new(routing.breaker),
@@ -159,7 +159,7 @@ impl App {
             });
             tokio::task::spawn_blocking(move || match workspace::recover(&state) {
                 Ok(found) => found.iter().for_each(|one| match one.outcome {
-                    // Another server's call at work is the ordinary case; whoever wants the same project is told.
+                    // Another server's call at work is the ordinary case; a caller that wants the same project is told.
                     RecoveryOutcome::Busy => tracing::debug!("{one}"),
                     RecoveryOutcome::Restored(_) | RecoveryOutcome::Failed(_) => {
                         tracing::warn!("after a killed call: {one}");
@@ -171,7 +171,7 @@ impl App {
     }
 
     /// The settings, read anew for each call: an edited file needs no restart.
-    pub fn settings(&self) -> Result<Loaded, RoutingError> {
+    pub fn settings(&self) -> Result<LoadedRouting, RoutingError> {
         routing::load(&self.sources)
     }
 
@@ -194,7 +194,7 @@ impl App {
         let at = Instant::now();
         let world = Arc::new(World::look(routing, &self.look, stop).await);
         if !stop.is_cancelled() {
-            *seen = Some(Seen { at, routing: routing.clone(), world: Arc::clone(&world) });
+            *seen = Some(SeenWorld { at, routing: routing.clone(), world: Arc::clone(&world) });
         }
         (world, Duration::ZERO)
     }

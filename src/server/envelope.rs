@@ -8,7 +8,7 @@ use rmcp::model::{
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::lines::{self, Line, MAX_LINE};
+use super::lines::{self, InputLine, MAX_LINE};
 
 pub(super) const PARSE_ERROR: i64 = -32700;
 pub(super) const INVALID_REQUEST: i64 = -32600;
@@ -19,21 +19,21 @@ pub(super) const INVALID_PARAMS: i64 = -32602;
 pub(super) enum Incoming {
     Request(Box<ClientJsonRpcMessage>),
     Notification(Box<ClientJsonRpcMessage>),
-    Refused(Vec<Refusal>),
-    /// Nothing to do and nobody to tell: an empty line, a stray response, a broken notification.
+    Refused(Vec<TransportRefusal>),
+    /// Nothing to do and nothing to report: an empty line, a stray response, a broken notification.
     Nothing,
 }
 
 /// An error reply of the transport itself.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct TransportRefusal {
     /// As the client wrote it; null if there was none.
     id: Value,
     code: i64,
     message: String,
 }
 
-impl Refusal {
+impl TransportRefusal {
     fn new(id: Option<Value>, code: i64, message: impl Into<String>) -> Self {
         Self { id: id.unwrap_or(Value::Null), code, message: message.into() }
     }
@@ -43,19 +43,23 @@ impl Refusal {
     }
 }
 
-impl From<Refusal> for Incoming {
-    fn from(refusal: Refusal) -> Self {
+impl From<TransportRefusal> for Incoming {
+    fn from(refusal: TransportRefusal) -> Self {
         Self::Refused(vec![refusal])
     }
 }
 
-pub(super) fn read(line: Line) -> Incoming {
+pub(super) fn read(line: InputLine) -> Incoming {
     let bytes = match line {
-        Line::Whole(bytes) => bytes,
-        Line::TooLong { id } => {
+        InputLine::Whole(bytes) => bytes,
+        InputLine::TooLong { id } => {
             let limit = MAX_LINE / (1024 * 1024);
-            return Refusal::new(id, INVALID_REQUEST, format!("the message is longer than {limit} MiB; send less"))
-                .into();
+            return TransportRefusal::new(
+                id,
+                INVALID_REQUEST,
+                format!("the message is longer than {limit} MiB; send less"),
+            )
+            .into();
         }
     };
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes).trim_ascii();
@@ -67,12 +71,12 @@ pub(super) fn read(line: Line) -> Incoming {
         Ok(Value::Array(batch)) => refuse_batch(&batch),
         Ok(other) => {
             let message = format!("a message is a JSON object, not {}", kind_of(&other));
-            Refusal::new(None, INVALID_REQUEST, message).into()
+            TransportRefusal::new(None, INVALID_REQUEST, message).into()
         }
         Err(error) => {
             // The one syntax error of a line that may be sound JSON: its sender waits for an answer.
             let id = error.to_string().contains("recursion limit").then(|| lines::find_id(text)).flatten();
-            Refusal::new(id, PARSE_ERROR, format!("the line is not JSON: {error}")).into()
+            TransportRefusal::new(id, PARSE_ERROR, format!("the line is not JSON: {error}")).into()
         }
     }
 }
@@ -84,14 +88,14 @@ fn read_object(mut object: Map<String, Value>) -> Incoming {
         if object.contains_key("result") || object.contains_key("error") {
             return Incoming::Nothing;
         }
-        return Refusal::new(usable(id), INVALID_REQUEST, "the message has no `method`").into();
+        return TransportRefusal::new(usable(id), INVALID_REQUEST, "the message has no `method`").into();
     };
     let Some(method) = method.as_str().map(str::to_owned) else {
-        return Refusal::new(usable(id), INVALID_REQUEST, "`method` must be a string").into();
+        return TransportRefusal::new(usable(id), INVALID_REQUEST, "`method` must be a string").into();
     };
     let Some(id) = id else { return read_notification(object) };
 
-    let refuse = |code, message: String| Incoming::from(Refusal::new(usable(Some(id.clone())), code, message));
+    let refuse = |code, message: String| Incoming::from(TransportRefusal::new(usable(Some(id.clone())), code, message));
     if object.get("jsonrpc") != Some(&Value::from("2.0")) {
         return refuse(INVALID_REQUEST, String::from("`jsonrpc` must be \"2.0\""));
     }
@@ -149,10 +153,10 @@ fn refuse_batch(batch: &[Value]) -> Incoming {
     let refusals: Vec<_> = batch
         .iter()
         .filter(is_request)
-        .map(|entry| Refusal::new(entry.get("id").cloned(), INVALID_REQUEST, MESSAGE))
+        .map(|entry| TransportRefusal::new(entry.get("id").cloned(), INVALID_REQUEST, MESSAGE))
         .collect();
     if refusals.is_empty() {
-        return Refusal::new(None, INVALID_REQUEST, MESSAGE).into();
+        return TransportRefusal::new(None, INVALID_REQUEST, MESSAGE).into();
     }
     Incoming::Refused(refusals)
 }
@@ -204,7 +208,7 @@ mod tests {
     use super::*;
 
     fn refused(line: &str) -> Vec<(Value, i64, String)> {
-        match read(Line::Whole(line.as_bytes().to_vec())) {
+        match read(InputLine::Whole(line.as_bytes().to_vec())) {
             Incoming::Refused(all) => all.into_iter().map(|r| (r.id, r.code, r.message)).collect(),
             other => panic!("{line} gave {other:?}"),
         }
@@ -289,7 +293,7 @@ mod tests {
             r#"{"jsonrpc":"2.0","method":"notifications/who_knows"}"#,
         ];
         for line in lines {
-            let got = read(Line::Whole(line.as_bytes().to_vec()));
+            let got = read(InputLine::Whole(line.as_bytes().to_vec()));
             assert!(matches!(got, Incoming::Nothing), "{line}: {got:?}");
         }
     }
@@ -303,7 +307,7 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":"","method":"tools/call","params":{"name":"x","arguments":null}}"#,
         ];
         for line in lines {
-            let got = read(Line::Whole(line.as_bytes().to_vec()));
+            let got = read(InputLine::Whole(line.as_bytes().to_vec()));
             assert!(matches!(got, Incoming::Request(_)), "{line}: {got:?}");
         }
     }

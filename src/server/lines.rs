@@ -13,7 +13,7 @@ const READ_AHEAD: usize = 64 * 1024;
 
 /// One line without its newline.
 #[derive(Debug)]
-pub(super) enum Line {
+pub(super) enum InputLine {
     Whole(Vec<u8>),
     /// Longer than [`MAX_LINE`]. The id is what a reply needs, if the line had one.
     TooLong {
@@ -21,21 +21,21 @@ pub(super) enum Line {
     },
 }
 
-/// Reads lines. [`Lines::next`] can be dropped at any await and called again: what was read so far is kept here.
-pub(super) struct Lines<R> {
+/// Reads lines. [`LineReader::next`] can be dropped at any await and called again: what was read so far is kept here.
+pub(super) struct LineReader<R> {
     input: BufReader<R>,
     kept: Vec<u8>,
     over: Option<IdScan>,
     ended: bool,
 }
 
-impl<R: AsyncRead + Unpin> Lines<R> {
+impl<R: AsyncRead + Unpin> LineReader<R> {
     pub(super) fn new(input: R) -> Self {
         Self { input: BufReader::with_capacity(READ_AHEAD, input), kept: Vec::new(), over: None, ended: false }
     }
 
     /// The next line; the last one needs no newline. `None` at the end of input, also when asked again.
-    pub(super) async fn next(&mut self) -> io::Result<Option<Line>> {
+    pub(super) async fn next(&mut self) -> io::Result<Option<InputLine>> {
         while !self.ended {
             let chunk = match self.input.fill_buf().await {
                 Ok(chunk) => chunk,
@@ -47,7 +47,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
             };
             if chunk.is_empty() {
                 self.ended = true;
-                return Ok(self.take().filter(|line| !matches!(line, Line::Whole(bytes) if bytes.is_empty())));
+                return Ok(self.take().filter(|line| !matches!(line, InputLine::Whole(bytes) if bytes.is_empty())));
             }
             let newline = chunk.iter().position(|byte| *byte == b'\n');
             let part = &chunk[..newline.unwrap_or(chunk.len())];
@@ -61,11 +61,11 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Ok(None)
     }
 
-    fn take(&mut self) -> Option<Line> {
+    fn take(&mut self) -> Option<InputLine> {
         let kept = std::mem::take(&mut self.kept);
         Some(match self.over.take() {
-            Some(scan) => Line::TooLong { id: scan.id() },
-            None => Line::Whole(kept),
+            Some(scan) => InputLine::TooLong { id: scan.id() },
+            None => InputLine::Whole(kept),
         })
     }
 }
@@ -191,12 +191,12 @@ mod tests {
     use super::*;
 
     async fn lines(input: &[u8]) -> Vec<String> {
-        let mut lines = Lines::new(input);
+        let mut lines = LineReader::new(input);
         let mut found = Vec::new();
         while let Some(line) = lines.next().await.expect("memory does not fail") {
             found.push(match line {
-                Line::Whole(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-                Line::TooLong { id } => format!("too long: {id:?}"),
+                InputLine::Whole(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+                InputLine::TooLong { id } => format!("too long: {id:?}"),
             });
         }
         assert!(matches!(lines.next().await, Ok(None)), "the end stays the end");
@@ -242,9 +242,9 @@ mod tests {
             let writer = tokio::spawn(async move {
                 tokio::io::AsyncWriteExt::write_all(&mut client, text.as_bytes()).await.expect("somebody reads");
             });
-            let mut lines = Lines::new(server);
+            let mut lines = LineReader::new(server);
             let mut found = Vec::new();
-            while let Some(Line::Whole(line)) = lines.next().await.expect("memory does not fail") {
+            while let Some(InputLine::Whole(line)) = lines.next().await.expect("memory does not fail") {
                 found.push(String::from_utf8(line).expect("text"));
             }
             writer.await.expect("written");
@@ -281,7 +281,7 @@ mod tests {
         #[test]
         fn no_bytes_make_it_stumble(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = find_id(&bytes);
-            let _ = super::super::envelope::read(Line::Whole(bytes));
+            let _ = super::super::envelope::read(InputLine::Whole(bytes));
         }
     }
 }

@@ -46,7 +46,7 @@ impl State {
 }
 
 impl Outbox {
-    /// A request was read: from now on somebody waits for its reply.
+    /// A request was read: from now on its reply is awaited.
     pub(super) fn open(&self, id: RequestId) {
         self.lock().open.insert(id);
     }
@@ -76,7 +76,7 @@ impl Outbox {
         self.queued.notify_one();
     }
 
-    /// Queues progress of an open request if the reader keeps up; else it is lost, and nobody waits for it.
+    /// Queues progress of an open request if the reader keeps up; else it is lost, and nothing waits for it.
     pub(super) fn progress(&self, id: &RequestId, message: &impl Serialize) {
         let mut state = self.lock();
         if state.open.contains(id) && state.unwritten() < DROP_PROGRESS_AT {
@@ -152,19 +152,19 @@ impl Outbox {
     }
 }
 
-/// Where the bytes go, and how one learns early that nobody will read them.
-pub trait Output: AsyncWrite + Unpin + Send + 'static {
+/// Where the bytes go, and how one learns early that they will not be read.
+pub trait OutboxSink: AsyncWrite + Unpin + Send + 'static {
     /// Resolves when the reader is gone; may wait for ever where that cannot be known.
     fn closed(&mut self) -> impl Future<Output = ()> + Send {
         std::future::pending()
     }
 }
 
-impl Output for tokio::io::DuplexStream {}
-impl Output for tokio::io::Stdout {}
+impl OutboxSink for tokio::io::DuplexStream {}
+impl OutboxSink for tokio::io::Stdout {}
 
 /// Writes what is queued until the outbox is finished or the reader is gone.
-pub(super) async fn write_all(outbox: Arc<Outbox>, mut output: impl Output) {
+pub(super) async fn write_all(outbox: Arc<Outbox>, mut output: impl OutboxSink) {
     loop {
         let chunk = tokio::select! {
             chunk = outbox.next() => chunk,
@@ -177,7 +177,7 @@ pub(super) async fn write_all(outbox: Arc<Outbox>, mut output: impl Output) {
         }
         .await;
         if let Err(error) = written {
-            tracing::debug!(%error, "nobody reads our output any more");
+            tracing::debug!(%error, "the client no longer reads our output");
             break;
         }
         outbox.lock().writing = 0;

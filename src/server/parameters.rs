@@ -119,7 +119,7 @@ fn explain(path: &str, inner: &str, arguments: &JsonObject, schema: &JsonObject)
     parts.join("; ")
 }
 
-/// Whoever reads it may not know what a `u64` or a sequence is.
+/// The reader may not know what a `u64` or a sequence is.
 fn in_words(inner: &str) -> String {
     let inner = inner.replace("type: sequence", "type: a list").replace("type: map", "type: an object");
     let Some((head, kind)) = inner.rsplit_once("expected ") else { return inner };

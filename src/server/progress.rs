@@ -28,11 +28,6 @@ struct Line {
 }
 
 impl Progress {
-    /// For calls nobody watches.
-    pub fn silent() -> Self {
-        Self::default()
-    }
-
     pub(super) fn of(cx: &RequestContext<RoleServer>) -> Self {
         let line = cx.meta.get_progress_token().zip(cx.extensions.get::<Outlet>());
         Self(line.map(|(token, outlet)| Arc::new(Line { outlet: outlet.clone(), token, steps: AtomicU64::new(0) })))

@@ -20,7 +20,7 @@ pub(super) fn listed(mut tool: Tool) -> Tool {
     tool
 }
 
-/// Arguments that are taken and not listed: they help whoever looks into a call from a shell, and no calling model.
+/// Arguments that are taken and not listed: they help a user who looks into a call from a shell, and no calling model.
 const FOR_PEOPLE: &[&str] = &["show_prompt"];
 
 /// What an `Option` means to the reader of a schema.

@@ -1,5 +1,5 @@
 //! One client from its first byte to the end of its work. At the end of input everything that was asked is answered;
-//! on a stop, or when nobody reads any more, everything is cancelled. Calls are awaited last.
+//! on a stop, or when the client stops reading, everything is cancelled. Calls are awaited last.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,31 +10,31 @@ use tokio::io::AsyncRead;
 use tokio_util::sync::CancellationToken;
 
 use super::Server;
-use super::outbox::{self, Outbox, Output};
+use super::outbox::{self, Outbox, OutboxSink};
 use super::transport::LineTransport;
 
 /// How long cancelled calls may clean up after a stop: the client kills 400 ms after its interrupt.
 const AFTER_A_STOP: Duration = Duration::from_millis(300);
 
-/// And when nobody is in a hurry. What takes longer is finished by what guards the project.
+/// And when there is no hurry. What takes longer is finished by what guards the project.
 const AFTER_THE_END: Duration = Duration::from_secs(5);
 
 /// Why a session is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum SessionEnd {
     /// The client closed our input; all it asked is answered.
     Input,
-    /// Nobody reads our output any more.
+    /// Our output is no longer read.
     Output,
     /// We were told to stop.
     Stopped,
 }
 
 /// Serves one client until it is gone, or until `stop`.
-pub async fn serve<R, W>(server: Server, input: R, output: W, stop: CancellationToken) -> Ended
+pub async fn serve<R, W>(server: Server, input: R, output: W, stop: CancellationToken) -> SessionEnd
 where
     R: AsyncRead + Unpin + Send + 'static,
-    W: Output,
+    W: OutboxSink,
 {
     let outbox = Arc::new(Outbox::default());
     let writer = tokio::spawn(outbox::write_all(Arc::clone(&outbox), output));
@@ -43,27 +43,27 @@ where
     let talk = talk(server, LineTransport::new(input, Arc::clone(&outbox)), work.clone());
 
     let ended = tokio::select! {
-        () = talk => Ended::Input,
-        () = outbox.broken() => Ended::Output,
-        () = stop.cancelled() => Ended::Stopped,
+        () = talk => SessionEnd::Input,
+        () = outbox.broken() => SessionEnd::Output,
+        () = stop.cancelled() => SessionEnd::Stopped,
     };
     let ended = match ended {
         // Replies are queued; the reader may still leave, or we may be told to stop, before it has them all.
-        Ended::Input => tokio::select! {
-            () = outbox.flushed() => Ended::Input,
-            () = stop.cancelled() => Ended::Stopped,
+        SessionEnd::Input => tokio::select! {
+            () = outbox.flushed() => SessionEnd::Input,
+            () = stop.cancelled() => SessionEnd::Stopped,
         },
         other => other,
     };
     work.cancel();
     jobs_stop.cancel();
     calls.close();
-    let patience = if ended == Ended::Stopped { AFTER_A_STOP } else { AFTER_THE_END };
+    let patience = if ended == SessionEnd::Stopped { AFTER_A_STOP } else { AFTER_THE_END };
     if tokio::time::timeout(patience, calls.wait()).await.is_err() {
         tracing::warn!("{} still clean up; not waiting any longer", crate::words::count(calls.len(), "call"));
     }
     outbox.finish();
-    if ended == Ended::Input {
+    if ended == SessionEnd::Input {
         let _ = writer.await;
     }
     ended

@@ -11,20 +11,20 @@ use rustix::net::{RecvFlags, SendFlags};
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, Ready};
 
-use super::outbox::Output;
+use super::outbox::OutboxSink;
 
 /// Our stdin and stdout. Needs a running tokio runtime.
-pub fn stdio() -> (Stdin, Stdout) {
+pub fn stdio() -> (ServerStdin, Stdout) {
     let input = Channel::open(std::io::stdin().as_fd(), OFlags::RDONLY, Interest::READABLE);
     let output = Channel::open(std::io::stdout().as_fd(), OFlags::WRONLY, Interest::WRITABLE);
     (
-        input.map_or_else(|| Stdin::Blocking(tokio::io::stdin()), Stdin::Channel),
+        input.map_or_else(|| ServerStdin::Blocking(tokio::io::stdin()), ServerStdin::Channel),
         output.map_or_else(|| Stdout::Blocking(tokio::io::stdout()), Stdout::Channel),
     )
 }
 
 #[derive(Debug)]
-pub enum Stdin {
+pub enum ServerStdin {
     Channel(Channel),
     Blocking(tokio::io::Stdin),
 }
@@ -49,7 +49,7 @@ enum Kind {
 }
 
 impl Channel {
-    /// `O_NONBLOCK` belongs to the open file and so to everybody who shares it, such as the shell that started us.
+    /// `O_NONBLOCK` belongs to the open file and so to every process that shares it, such as the shell that started us.
     /// A pipe is therefore opened anew; a socket cannot be, but takes the wish with each call.
     fn open(fd: BorrowedFd<'_>, mode: OFlags, interest: Interest) -> Option<Self> {
         let (own, kind) = match FileType::from_raw_mode(rustix::fs::fstat(fd).ok()?.st_mode) {
@@ -124,7 +124,7 @@ impl Channel {
     }
 }
 
-impl AsyncRead for Stdin {
+impl AsyncRead for ServerStdin {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Channel(channel) => channel.poll_read(cx, buffer),
@@ -156,7 +156,7 @@ impl AsyncWrite for Stdout {
     }
 }
 
-impl Output for Stdout {
+impl OutboxSink for Stdout {
     async fn closed(&mut self) {
         match self {
             Self::Channel(channel) => channel.closed().await,

@@ -14,11 +14,11 @@ use rmcp::{ErrorData, RoleServer};
 use tokio::io::AsyncRead;
 
 use super::envelope::{self, Incoming};
-use super::lines::Lines;
+use super::lines::LineReader;
 use super::outbox::Outbox;
 
 pub(super) struct LineTransport<R> {
-    lines: Lines<R>,
+    lines: LineReader<R>,
     outbox: Arc<Outbox>,
     /// The SDK has left its opening. Until then it ends the session over any notification.
     begun: bool,
@@ -33,7 +33,7 @@ pub(super) struct Outlet {
 
 impl<R: AsyncRead + Unpin> LineTransport<R> {
     pub(super) fn new(input: R, outbox: Arc<Outbox>) -> Self {
-        Self { lines: Lines::new(input), outbox, begun: false }
+        Self { lines: LineReader::new(input), outbox, begun: false }
     }
 
     fn accept(&mut self, incoming: Incoming) -> Option<ClientJsonRpcMessage> {

@@ -19,7 +19,7 @@ const ATTEMPTS_MIN: usize = 64;
 
 /// Something was longer than the log keeps.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cut {
+pub struct CutField {
     /// Where in the entry, as `jq` writes it: `.attempts[0].runner_output`.
     pub field: String,
     /// Bytes it had, or items.
@@ -28,7 +28,7 @@ pub struct Cut {
 }
 
 /// The entry as one line with its newline, and what had to be cut for it.
-pub(super) fn line(mut entry: Value) -> (Vec<u8>, Vec<Cut>) {
+pub(super) fn line(mut entry: Value) -> (Vec<u8>, Vec<CutField>) {
     let mut cuts = Cuts::new();
     let mut limit = STRING_MAX;
     cut_strings(&mut entry, limit, &At::Root, &mut cuts);
@@ -49,7 +49,7 @@ pub(super) fn line(mut entry: Value) -> (Vec<u8>, Vec<Cut>) {
             text = serialised(&entry);
         }
     }
-    (text, cuts.into_iter().map(|(field, (was, is))| Cut { field, was, is }).collect())
+    (text, cuts.into_iter().map(|(field, (was, is))| CutField { field, was, is }).collect())
 }
 
 /// By field: how long it was and is.
@@ -156,7 +156,7 @@ mod tests {
                 && kept.contains("bytes cut")
                 && kept.len() <= STRING_MAX
         );
-        assert_eq!(cuts, [Cut { field: ".attempts[0].runner_output".into(), was: output.len(), is: kept.len() }]);
+        assert_eq!(cuts, [CutField { field: ".attempts[0].runner_output".into(), was: output.len(), is: kept.len() }]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! One call in full: its entry, and the texts beside the log that belong to it. For people, reports and training data.
 
-use super::{LogError, Record, SessionId, SessionLog};
+use super::{CallRecord, LogError, SessionId, SessionLog};
 use crate::engine::exchange::TextId;
 use crate::engine::{Attempt, Entry};
 
@@ -9,7 +9,7 @@ use crate::engine::{Attempt, Entry};
 pub struct LoggedCall {
     /// Its place in the session, from 1.
     pub index: usize,
-    pub record: Record,
+    pub record: CallRecord,
 }
 
 /// What was asked and answered in one question. What was not kept, or has gone, is `None`.

@@ -11,7 +11,7 @@ use rustix::fs::OFlags;
 
 use crate::state::STATE_DIR_VAR;
 
-/// Far longer than a neighbour's write takes: whoever holds the lock longer is stopped, not busy.
+/// Far longer than a neighbour's write takes: a process that holds the lock longer is stopped, not busy.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, thiserror::Error)]
@@ -112,7 +112,7 @@ fn write_line(mut file: &File, before: u64, line: &[u8]) -> io::Result<Tail> {
     Ok(tail)
 }
 
-/// A line that did not fit is taken back whole, unless somebody without the lock has written behind it; then it
+/// A line that did not fit is taken back whole, unless a process without the lock has written behind it; then it
 /// stays, torn, and the next writer closes it.
 fn give_back(file: &File, before: u64, written: u64, error: io::Error) -> io::Error {
     if written > 0 && file.metadata().is_ok_and(|now| now.len() == before + written) {

@@ -1,6 +1,6 @@
 //! Calls that outlive the question: a record on disk for each, so that its result can be fetched again, also from
-//! another server. Who works on a job holds its lock; a job at work that nobody holds has crashed. Only the holder of the
-//! lock writes an end, so that each job ends exactly once.
+//! another server. Who works on a job holds its lock; a job at work that no process holds has crashed. Only the holder
+//! of the lock writes an end, so that each job ends exactly once.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -150,7 +150,7 @@ impl JobStore {
         Ok(true)
     }
 
-    /// A job that says it is at work: is somebody? If not, it ends here as crashed, once.
+    /// A job that says it is at work: does a process hold it? If not, it ends here as crashed, once.
     fn settle(&self, record: JobRecord) -> Option<JobRecord> {
         let lock = match open(&self.path(&record.id, "lock")) {
             Ok(lock) => Some(lock),
@@ -200,7 +200,7 @@ impl JobStore {
         write().map_err(|source| self.broken(&path, source))
     }
 
-    /// Removes what nobody will ask for again.
+    /// Removes what will not be asked for again.
     fn sweep(&self) {
         for id in self.ids() {
             let record = self.read(&id);
@@ -234,7 +234,7 @@ impl HeldJob {
         &self.record
     }
 
-    /// Did somebody ask for its end?
+    /// Was its end asked for?
     pub fn is_cancel_wanted(&self) -> bool {
         self.store.path(&self.record.id, "stop").exists()
     }

@@ -1,4 +1,4 @@
-//! Writes one line per call. Blocking, for microseconds and one sync of the disk; whoever calls decides on which thread.
+//! Writes one line per call. Blocking, for microseconds and one sync of the disk; the caller decides on which thread.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::bound::{self, Cut};
+use super::bound::{self, CutField};
 use super::exchange::{ExchangeBounds, ExchangeStore};
 use super::file::{self, FileError, Tail};
 use super::open::OpenCallFile;
-use super::read::{History, Reader};
+use super::read::{History, LogReader};
 use super::{InvalidSessionId, SessionId};
 use crate::engine::Entry;
 use crate::engine::exchange::{ExchangeRecord, ExchangeTexts, TextId};
@@ -35,12 +35,12 @@ pub struct SessionLog {
 
 /// A line is on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenEntry {
     pub path: PathBuf,
     /// With its newline.
     pub bytes: usize,
     /// What did not fit. Each cut is marked in the line as well.
-    pub cut: Vec<Cut>,
+    pub cut: Vec<CutField>,
     /// True if a dead writer's half line was found before ours and closed.
     pub repaired: bool,
 }
@@ -127,20 +127,20 @@ impl SessionLog {
     }
 
     /// Appends the entry to its session, without secrets and within bounds. It is on disk when this returns.
-    pub fn append(&self, entry: &Entry) -> Result<Written, LogError> {
+    pub fn append(&self, entry: &Entry) -> Result<WrittenEntry, LogError> {
         let id: SessionId = entry.session_id.parse()?;
         let tree = serde_json::to_value(entry).expect("an entry has no map with keys that are not strings");
         self.append_value(&id, tree)
     }
 
     /// The same for an entry that a caller made, whatever else it has in it.
-    pub fn append_value(&self, id: &SessionId, mut tree: Value) -> Result<Written, LogError> {
+    pub fn append_value(&self, id: &SessionId, mut tree: Value) -> Result<WrittenEntry, LogError> {
         // First secrets, then length: half a key is still half a key.
         self.redactor.redact_json(&mut tree);
         let (line, cut) = bound::line(tree);
         let path = self.path(id);
         let tail = self.in_directory(|| file::append(&path, &line))?;
-        Ok(Written { path, bytes: line.len(), cut, repaired: tail == Tail::Torn })
+        Ok(WrittenEntry { path, bytes: line.len(), cut, repaired: tail == Tail::Torn })
     }
 
     /// Everything that can be read of a session; nothing, if there is none.
@@ -149,8 +149,8 @@ impl SessionLog {
     }
 
     /// The same one by one, for logs of any size.
-    pub fn reader(&self, id: &SessionId) -> Result<Reader, LogError> {
-        Ok(Reader::new(id, file::open_to_read(&self.path(id))?))
+    pub fn reader(&self, id: &SessionId) -> Result<LogReader, LogError> {
+        Ok(LogReader::new(id, file::open_to_read(&self.path(id))?))
     }
 
     /// The sessions that have a log, by name. Files that are none are passed over.
@@ -184,7 +184,7 @@ impl SessionLog {
         }
     }
 
-    /// Runs `action`, once more if somebody has removed the directory since it was made.
+    /// Runs `action`, once more if another process has removed the directory since it was made.
     fn in_directory<T>(&self, action: impl Fn() -> Result<T, FileError>) -> Result<T, LogError> {
         match action() {
             Err(FileError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {

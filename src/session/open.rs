@@ -44,7 +44,7 @@ pub(super) struct OpenCallFile {
 pub struct RunningCall {
     /// With the attempts so far; the last one may still be at work.
     pub entry: Entry,
-    /// False: nobody holds it any more, and the next server to start writes its entry.
+    /// False: no process holds it any more, and the next server to start writes its entry.
     pub is_alive: bool,
     /// When something was last noted about it.
     pub last_sign: SystemTime,
@@ -116,7 +116,7 @@ pub fn running_calls(state: &StateDir) -> Vec<RunningCall> {
     calls
 }
 
-/// False if it is somebody's, or gone.
+/// False if a process holds it, or it is gone.
 fn recover_one(log: &SessionLog, path: &Path) -> Result<bool, String> {
     let file = match open(path) {
         Ok(file) => file,
@@ -148,7 +148,7 @@ fn recover_one(log: &SessionLog, path: &Path) -> Result<bool, String> {
     Ok(!is_logged)
 }
 
-/// The entry of a call that nobody ended.
+/// The entry of a call that was never ended.
 fn crash(entry: &mut Entry, last_sign: SystemTime) {
     let began: Option<jiff::Timestamp> = entry.timestamp.parse().ok();
     let ended = jiff::Timestamp::try_from(last_sign).unwrap_or_else(|_| jiff::Timestamp::now());

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader};
 
-use super::{Record, SessionId};
+use super::{CallRecord, SessionId};
 use crate::words::{count, cut_end};
 
 /// Sixteen times what we write; a longer line is no entry.
@@ -14,7 +14,7 @@ const FAULTS_TOLD: usize = 5;
 /// A whole session.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct History {
-    pub records: Vec<Record>,
+    pub records: Vec<CallRecord>,
     pub damage: Damage,
 }
 
@@ -30,12 +30,12 @@ pub struct Damage {
     /// Attempts that were left out of an entry otherwise sound.
     pub attempts: usize,
     /// The first few, for a person to look at.
-    pub told: Vec<Fault>,
+    pub told: Vec<LogFault>,
 }
 
 /// Why one line was passed over.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+pub struct LogFault {
     /// Counted from 1. 0 if the file itself could not be read on.
     pub line: usize,
     pub why: String,
@@ -65,21 +65,21 @@ impl Damage {
 
     fn tell(&mut self, line: usize, why: &dyn std::fmt::Display) {
         if self.told.len() < FAULTS_TOLD {
-            self.told.push(Fault { line, why: cut_end(&why.to_string(), 200).into_owned() });
+            self.told.push(LogFault { line, why: cut_end(&why.to_string(), 200).into_owned() });
         }
     }
 }
 
-/// Goes through a log line by line. Never fails; ask [`Reader::damage`] afterwards.
+/// Goes through a log line by line. Never fails; ask [`LogReader::damage`] afterwards.
 #[derive(Debug)]
-pub struct Reader {
+pub struct LogReader {
     id: SessionId,
     lines: Option<BufReader<File>>,
     number: usize,
     damage: Damage,
 }
 
-impl Reader {
+impl LogReader {
     pub(super) fn new(id: &SessionId, file: Option<File>) -> Self {
         let lines = file.map(|file| BufReader::with_capacity(64 * 1024, file));
         Self { id: id.clone(), lines, number: 0, damage: Damage::default() }
@@ -95,11 +95,11 @@ impl Reader {
         History { records, damage: self.damage }
     }
 
-    fn parse(&mut self, line: &[u8]) -> Option<Record> {
+    fn parse(&mut self, line: &[u8]) -> Option<CallRecord> {
         if line.trim_ascii().is_empty() {
             return None;
         }
-        match Record::parse(line, &self.id) {
+        match CallRecord::parse(line, &self.id) {
             Ok((record, left_out)) => {
                 self.damage.attempts += left_out;
                 Some(record)
@@ -117,10 +117,10 @@ impl Reader {
     }
 }
 
-impl Iterator for Reader {
-    type Item = Record;
+impl Iterator for LogReader {
+    type Item = CallRecord;
 
-    fn next(&mut self) -> Option<Record> {
+    fn next(&mut self) -> Option<CallRecord> {
         let mut line = Vec::new();
         loop {
             let lines = self.lines.as_mut()?;
@@ -190,12 +190,12 @@ mod tests {
         let mut file = tempfile::tempfile().expect("temp file");
         file.write_all(text).expect("write");
         std::io::Seek::rewind(&mut file).expect("rewind");
-        Reader::new(&"s".parse().expect("a name"), Some(file)).into_history()
+        LogReader::new(&"s".parse().expect("a name"), Some(file)).into_history()
     }
 
     #[test]
     fn a_missing_log_is_an_empty_one() {
-        let history = Reader::new(&"s".parse().expect("a name"), None).into_history();
+        let history = LogReader::new(&"s".parse().expect("a name"), None).into_history();
         assert_eq!((history, Damage::default().summary()), (History::default(), None));
     }
 

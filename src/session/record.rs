@@ -9,24 +9,24 @@ use crate::words::cut_end;
 
 /// One call, as it was found.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Record {
+pub struct CallRecord {
     /// `final_status` is `error` where the log has a word of its own; `outcome` keeps that word.
     pub entry: Entry,
-    pub outcome: Outcome,
+    pub outcome: RecordedOutcome,
 }
 
 /// How a call ended, in today's words and in those of older logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RecordedOutcome {
     Pass,
     Fail,
     Error,
     Skipped,
-    /// A word nobody here knows; empty if there was none.
+    /// An unknown word; empty if there was none.
     Other(String),
 }
 
-impl Record {
+impl CallRecord {
     /// The entry in this line, and how many of its attempts had to be left out.
     pub(super) fn parse(line: &[u8], id: &SessionId) -> serde_json::Result<(Self, usize)> {
         match serde_json::from_slice::<Entry>(line) {
@@ -37,7 +37,7 @@ impl Record {
     }
 }
 
-impl From<Status> for Outcome {
+impl From<Status> for RecordedOutcome {
     fn from(status: Status) -> Self {
         match status {
             Status::Pass => Self::Pass,
@@ -47,7 +47,7 @@ impl From<Status> for Outcome {
     }
 }
 
-impl Outcome {
+impl RecordedOutcome {
     fn of(word: &Value) -> Self {
         match word.as_str().unwrap_or_default().to_ascii_lowercase().as_str() {
             "pass" | "ok" => Self::Pass,
@@ -75,10 +75,10 @@ impl Outcome {
 }
 
 /// Makes today's entry of an older or a later one.
-fn lenient(line: &[u8], id: &SessionId) -> serde_json::Result<(Record, usize)> {
+fn lenient(line: &[u8], id: &SessionId) -> serde_json::Result<(CallRecord, usize)> {
     let mut fields: serde_json::Map<String, Value> = serde_json::from_slice(line)?;
     fields.retain(|_, value| !value.is_null());
-    let outcome = Outcome::of(fields.get("final_status").unwrap_or(&Value::Null));
+    let outcome = RecordedOutcome::of(fields.get("final_status").unwrap_or(&Value::Null));
     fields.insert("final_status".into(), outcome.status().into());
     fields.entry("session_id").or_insert_with(|| id.as_str().into());
     for name in ["timestamp", "skill"] {
@@ -97,7 +97,7 @@ fn lenient(line: &[u8], id: &SessionId) -> serde_json::Result<(Record, usize)> {
     let mut entry: Entry = serde_json::from_value(Value::Object(fields))?;
     let left_out = all - attempts.len();
     entry.attempts = attempts;
-    Ok((Record { entry, outcome }, left_out))
+    Ok((CallRecord { entry, outcome }, left_out))
 }
 
 /// An attempt without a tier cannot be counted anywhere, so it is left out; what else is missing gets its default.
@@ -124,20 +124,20 @@ fn lenient_attempt(index: usize, mut attempt: Value) -> Option<Attempt> {
 mod tests {
     use super::*;
 
-    fn parse(line: &str) -> (Record, usize) {
-        Record::parse(line.as_bytes(), &"s".parse().expect("a name")).expect(line)
+    fn parse(line: &str) -> (CallRecord, usize) {
+        CallRecord::parse(line.as_bytes(), &"s".parse().expect("a name")).expect(line)
     }
 
     #[test]
     fn words_of_older_logs_are_understood() {
         for (line, outcome, status) in [
-            (r#"{"skill":"x","final_status":"ok"}"#, Outcome::Pass, Status::Pass),
-            (r#"{"skill":"x","final_status":"error","message":null}"#, Outcome::Error, Status::Error),
-            (r#"{"skill":"x","final_status":"skipped"}"#, Outcome::Skipped, Status::Error),
-            (r#"{"skill":"x","final_status":"SKIP"}"#, Outcome::Skipped, Status::Error),
-            (r#"{"final_status":"fail","brain":{"later":true}}"#, Outcome::Fail, Status::Fail),
-            (r#"{"final_status":"postponed"}"#, Outcome::Other("postponed".into()), Status::Error),
-            (r#"{}"#, Outcome::Other(String::new()), Status::Error),
+            (r#"{"skill":"x","final_status":"ok"}"#, RecordedOutcome::Pass, Status::Pass),
+            (r#"{"skill":"x","final_status":"error","message":null}"#, RecordedOutcome::Error, Status::Error),
+            (r#"{"skill":"x","final_status":"skipped"}"#, RecordedOutcome::Skipped, Status::Error),
+            (r#"{"skill":"x","final_status":"SKIP"}"#, RecordedOutcome::Skipped, Status::Error),
+            (r#"{"final_status":"fail","brain":{"later":true}}"#, RecordedOutcome::Fail, Status::Fail),
+            (r#"{"final_status":"postponed"}"#, RecordedOutcome::Other("postponed".into()), Status::Error),
+            (r#"{}"#, RecordedOutcome::Other(String::new()), Status::Error),
         ] {
             let (record, left_out) = parse(line);
             assert_eq!((record.outcome, record.entry.final_status, left_out), (outcome, status, 0), "{line}");
@@ -160,7 +160,7 @@ mod tests {
         let attempts = record.entry.attempts;
         let (later, _) =
             parse(r#"{"skill":"x","final_status":"pass","top_tier":{"model":"m","cost_usd":1,"basis":"dreamt"}}"#);
-        assert_eq!((later.outcome, later.entry.top_tier), (Outcome::Pass, None));
+        assert_eq!((later.outcome, later.entry.top_tier), (RecordedOutcome::Pass, None));
         assert_eq!((attempts.len(), attempts[0].attempt, left_out), (1, 1, 2));
         assert_eq!((attempts[0].verdict, attempts[0].cause), (None, Some(Cause::Rejected)));
     }

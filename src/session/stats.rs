@@ -12,10 +12,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 pub use advice::{ADVISED_BELOW, Advice, ENOUGH};
-pub use calls::{CallTally, Calls, Compared, TopTierCost};
+pub use calls::{CallTally, Calls, ComparedCosts, TopTierCost};
 pub use model::{AnswerClass, ModelStats, ModelTally, nearest_rank};
 
-use super::{Damage, LogError, Record, SessionId, SessionLog};
+use super::{CallRecord, Damage, LogError, SessionId, SessionLog};
 
 /// The shape of [`Stats`]; moves when the meaning of a field does, not when one is added.
 const VERSION: u32 = 1;
@@ -44,7 +44,7 @@ pub enum Admission {
 
 impl Filter {
     /// Does this call count? Its session is not looked at: that decides which log is read.
-    pub fn admit(&self, record: &Record) -> Admission {
+    pub fn admit(&self, record: &CallRecord) -> Admission {
         let entry = &record.entry;
         if self.skill.as_ref().is_some_and(|wanted| !is_of(&entry.skill, wanted)) {
             return Admission::LeftOut;
@@ -71,7 +71,7 @@ pub struct Stats {
     pub skills: Vec<SkillStats>,
     pub total: Calls,
     pub advice: Vec<Advice>,
-    pub unread: Unread,
+    pub unread: UnreadEntries,
 }
 
 /// One skill and the models that were asked for it.
@@ -86,7 +86,7 @@ pub struct SkillStats {
 
 /// What is in the logs and could not be counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Unread {
+pub struct UnreadEntries {
     /// Logs that could not be opened.
     pub files: usize,
     /// Lines that end too early.
@@ -113,7 +113,7 @@ impl Stats {
             Some(session) => vec![session.clone()],
             None => log.sessions()?,
         };
-        let mut gathered = Gathered::default();
+        let mut gathered = GatheredFigures::default();
         for session in sessions {
             let mut reader = match log.reader(&session) {
                 Ok(reader) => reader,
@@ -137,7 +137,7 @@ impl Stats {
     }
 }
 
-impl Unread {
+impl UnreadEntries {
     /// Nothing, if everything was read.
     pub fn summary(&self) -> Option<String> {
         let damage = Damage {
@@ -171,13 +171,13 @@ impl Unread {
 
 /// The figures on their way.
 #[derive(Debug, Default)]
-struct Gathered {
+struct GatheredFigures {
     sessions: usize,
     /// The first and the last, as they are written in the log.
     span: Option<[(Timestamp, String); 2]>,
     skills: BTreeMap<String, SkillTally>,
     total: CallTally,
-    unread: Unread,
+    unread: UnreadEntries,
 }
 
 #[derive(Debug, Default)]
@@ -186,8 +186,8 @@ struct SkillTally {
     models: BTreeMap<String, ModelTally>,
 }
 
-impl Gathered {
-    fn add(&mut self, record: &Record, filter: &Filter) {
+impl GatheredFigures {
+    fn add(&mut self, record: &CallRecord, filter: &Filter) {
         let entry = &record.entry;
         let ended = match filter.admit(record) {
             Admission::Counts(ended) => ended,
@@ -264,11 +264,11 @@ mod tests {
 
     #[test]
     fn what_could_not_be_read_is_one_sentence() {
-        let unread = Unread { files: 1, torn: 2, undated: 1, ..Unread::default() };
+        let unread = UnreadEntries { files: 1, torn: 2, undated: 1, ..UnreadEntries::default() };
         assert_eq!(
             unread.summary().as_deref(),
             Some("1 log could not be opened; 2 lines could not be read (2 torn); 1 call left out: no time")
         );
-        assert_eq!(Unread::default().summary(), None);
+        assert_eq!(UnreadEntries::default().summary(), None);
     }
 }

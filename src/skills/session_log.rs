@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use crate::engine::result::{CallResult, More, Status};
 use crate::server::{App, Call, Parameters, Server};
-use crate::session::{Filter, Record, SessionId, SessionLog, Stats};
+use crate::session::{CallRecord, Filter, SessionId, SessionLog, Stats};
 use crate::words;
 
 const LAST: usize = 20;
@@ -179,7 +179,7 @@ fn read(log: &SessionLog, asked: &SessionLogParams) -> Result<(String, Value), S
         return Err(format!("`last` is {last}; 1 to {MOST} entries can be read"));
     }
     let since = since(asked)?;
-    let is_wanted = |record: &Record| {
+    let is_wanted = |record: &CallRecord| {
         let entry = &record.entry;
         let status = asked.final_status.is_none_or(|wanted| record.outcome.word() == wanted.word());
         let skill = asked.skill.as_deref().is_none_or(|wanted| crate::session::stats::is_of(&entry.skill, wanted));
@@ -187,7 +187,7 @@ fn read(log: &SessionLog, asked: &SessionLogParams) -> Result<(String, Value), S
         status && skill && time
     };
     let mut reader = log.reader(&id).map_err(|e| e.to_string())?;
-    let found: Vec<(usize, Record)> = reader.by_ref().enumerate().filter(|(_, record)| is_wanted(record)).collect();
+    let found: Vec<(usize, CallRecord)> = reader.by_ref().enumerate().filter(|(_, record)| is_wanted(record)).collect();
     let damage = reader.damage().summary();
     let total = found.len();
     let mut entries: Vec<Value> = Vec::new();

@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use crate::backend::probe::{Probed, Role};
-use crate::backend::walk::{Step, Walk};
+use crate::backend::probe::{AddressRole, ProbedAddress};
+use crate::backend::walk::{ChainWalk, ChainWalkStep};
 use crate::backend::world::{Connectivity, World};
 use crate::engine::result::{CallResult, More, Status};
 use crate::gym::passport::PassportBook;
@@ -69,11 +69,11 @@ pub async fn answer(app: &App, asked: &TierParams, stop: &CancellationToken) -> 
     }
 }
 
-fn passports(app: &App, walks: &[Walk]) -> BTreeMap<String, String> {
+fn passports(app: &App, walks: &[ChainWalk]) -> BTreeMap<String, String> {
     let Ok(state) = app.state() else { return BTreeMap::new() };
     let book = PassportBook::of(&state);
     let steps = walks.iter().flat_map(|walk| walk.tiers.iter().chain(&walk.verifier));
-    let known = |step: &Step| {
+    let known = |step: &ChainWalkStep| {
         let name = step.tier.name.to_string();
         let passport = book.newest(&name).ok().flatten()?;
         Some((name, passport.summary()))
@@ -89,7 +89,7 @@ struct Details {
     #[serde(skip_serializing_if = "is_zero")]
     seen_s_ago: u64,
     endpoints: Vec<Endpoint>,
-    loaded: Loaded,
+    loaded: LoadedModels,
     /// Each skill's tiers that can be walked, cheapest first.
     chains: BTreeMap<&'static str, Vec<String>>,
     /// The models that chains name and that cannot be reached.
@@ -121,10 +121,10 @@ struct Endpoint {
     why: Option<&'static str>,
 }
 
-/// What is in memory now, or why nobody can tell.
+/// What is in memory now, or why that is unknown.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum Loaded {
+enum LoadedModels {
     Models(Vec<Model>),
     Unknown { unknown: String },
 }
@@ -139,7 +139,7 @@ struct Model {
 }
 
 impl Details {
-    fn of(world: &World, walks: &[Walk]) -> Self {
+    fn of(world: &World, walks: &[ChainWalk]) -> Self {
         let connectivity = world.connectivity();
         let mut verifiers: Vec<_> =
             walks.iter().filter_map(|w| w.verifier.as_ref()).map(|step| step.tier.name.to_string()).collect();
@@ -150,7 +150,7 @@ impl Details {
             label: connectivity.to_string(),
             seen_s_ago: 0,
             endpoints: world.endpoints.iter().map(Endpoint::of).collect(),
-            loaded: Loaded::of(world, walks),
+            loaded: LoadedModels::of(world, walks),
             chains: walks.iter().map(|walk| (walk.skill, names(walk.usable()))).collect(),
             out: Unusable::all(walks),
             verifiers,
@@ -160,7 +160,7 @@ impl Details {
 }
 
 impl Unusable {
-    fn all(walks: &[Walk]) -> Vec<Self> {
+    fn all(walks: &[ChainWalk]) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         for step in walks.iter().flat_map(|walk| walk.tiers.iter().chain(&walk.verifier)) {
             let (name, Some(out)) = (step.tier.name.to_string(), &step.out) else { continue };
@@ -175,7 +175,7 @@ impl Unusable {
 }
 
 impl Endpoint {
-    fn of(probed: &Probed) -> Self {
+    fn of(probed: &ProbedAddress) -> Self {
         let took = probed.answer.as_ref().ok().map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
         Self {
             name: probed.name.clone(),
@@ -187,21 +187,21 @@ impl Endpoint {
     }
 }
 
-impl Loaded {
+impl LoadedModels {
     /// More models than a machine holds are not listed one by one.
     const MOST: usize = 16;
 
-    fn of(world: &World, walks: &[Walk]) -> Self {
+    fn of(world: &World, walks: &[ChainWalk]) -> Self {
         let models = match &world.loaded {
             Some(Ok(models)) => models,
             Some(Err(error)) => return Self::Unknown { unknown: error.to_string() },
-            None if !world.endpoints.iter().any(|probed| probed.role == Role::Warm) => {
+            None if !world.endpoints.iter().any(|probed| probed.role == AddressRole::Warm) => {
                 return Self::Unknown { unknown: "`warm.kind` names no server that would know".into() };
             }
             None => return Self::Unknown { unknown: "no server that would know can be reached".into() },
         };
-        let of = |model: &crate::backend::loaded::Loaded| {
-            let serves = |step: &&Step| world.id_behind(&step.tier).is_some_and(|id| model.is(id));
+        let of = |model: &crate::backend::loaded::LoadedModel| {
+            let serves = |step: &&ChainWalkStep| world.id_behind(&step.tier).is_some_and(|id| model.is(id));
             let mut serves = names(walks.iter().flat_map(|walk| &walk.tiers).filter(serves));
             serves.sort();
             serves.dedup();
@@ -211,11 +211,11 @@ impl Loaded {
     }
 }
 
-fn names<'a>(steps: impl Iterator<Item = &'a Step>) -> Vec<String> {
+fn names<'a>(steps: impl Iterator<Item = &'a ChainWalkStep>) -> Vec<String> {
     steps.map(|step| step.tier.name.to_string()).collect()
 }
 
-fn message(world: &World, walks: &[Walk]) -> String {
+fn message(world: &World, walks: &[ChainWalk]) -> String {
     let reach = match world.connectivity() {
         Connectivity::Cloud => "the cloud can be reached",
         Connectivity::LocalNetwork => "only the local network can be reached",

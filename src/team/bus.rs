@@ -96,10 +96,6 @@ impl TeamBus {
         Self { place: place.clone() }
     }
 
-    pub fn is_there(&self) -> Result<bool, BusError> {
-        Ok(self.place.folder().entry(&self.log())?.is_some())
-    }
-
     /// Appends a message; a `state_update` also becomes part of the state.
     pub fn log_message(&self, draft: MessageDraft) -> Result<TeamMessage, BusError> {
         let _lock = self.lock()?;

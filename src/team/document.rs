@@ -11,7 +11,7 @@ use super::place::{TeamPlace, below};
 use crate::words::front_matter;
 use crate::workspace::{FolderEntry, FolderError};
 
-/// A document that is longer is cited by nobody.
+/// A longer document is never cited.
 const LARGEST: u64 = 2 << 20;
 /// Files below a session, at the most.
 const MOST_FILES: usize = 5_000;

@@ -1,4 +1,4 @@
-//! One message on the bus, in the layout that running teams write and read. Fields nobody here knows are kept.
+//! One message on the bus, in the layout that running teams write and read. Unknown fields are kept.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -67,7 +67,7 @@ impl MessageDraft {
         let to = self.to.unwrap_or_else(|| String::from("coordinator"));
         let kind = self.kind.unwrap_or_else(plain_kind);
         let summary = self.summary.unwrap_or_else(|| format!("[{}] {kind} → {to}", self.from));
-        // Without a delivery method nobody tracks it: it counts as read.
+        // Without a delivery method it is not tracked: it counts as read.
         let waits = self.delivery_method.is_some();
         TeamMessage {
             id: format!("MSG-{number:03}"),

@@ -12,7 +12,6 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::bus::{BusError, TeamBus};
-use super::checks::health::BusDigest;
 use super::definition::{CheckpointDefinition, DefinitionError};
 use super::message::{MessageDraft, now};
 use super::place::{PlaceError, TeamPlace};
@@ -75,8 +74,6 @@ pub enum ObserverError {
     ShutDown,
     #[error("the checkpoint `{id}` is not defined here; the role spec `{role_spec}` has {known}")]
     UnknownCheckpoint { id: String, role_spec: String, known: String },
-    #[error("`scope` names {unknown}, which no message and no checkpoint of this session knows; known tasks: {known}")]
-    UnknownScope { unknown: String, known: String },
     #[error("`{0}` has no report yet, so there is no verdict to override; run the checkpoint first")]
     NothingToOverride(String),
     #[error("`{field}` is empty; an override says who decided and why")]
@@ -218,10 +215,6 @@ impl IdleObserver {
         self.memory.phase = LifePhase::ShutDown;
         self.memory.write(&self.place)?;
         Ok(json!({"type": "shutdown_response", "request_id": request_id, "approve": true}))
-    }
-
-    pub fn digest(&self) -> &BusDigest {
-        &self.memory.digest
     }
 }
 

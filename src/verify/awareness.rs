@@ -9,7 +9,7 @@ use crate::languages::Language;
 
 /// Something in new code that a reader should judge.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct AwarenessFlag {
+pub(crate) struct AwarenessFlag {
     /// `under_test` or `look_up`.
     pub id: &'static str,
     #[serde(rename = "where")]
@@ -18,7 +18,7 @@ pub struct AwarenessFlag {
 }
 
 /// Where new lines of a file look at who runs them. `lines` are those that are new, from 1.
-pub fn right_only_under_test(path: &Path, source: &str, lines: &BTreeSet<usize>) -> Vec<AwarenessFlag> {
+pub(crate) fn right_only_under_test(path: &Path, source: &str, lines: &BTreeSet<usize>) -> Vec<AwarenessFlag> {
     let read = Language::of_path(path).and_then(|language| Some((language, language.parse(path, source)?)));
     let Some((language, tree)) = read else { return Vec::new() };
     let mut seen = BTreeSet::new();
@@ -42,7 +42,7 @@ pub fn right_only_under_test(path: &Path, source: &str, lines: &BTreeSet<usize>)
 }
 
 /// Where new lines hold both the input of a test and what it expects for it.
-pub fn looked_up(
+pub(crate) fn looked_up(
     path: &Path,
     source: &str,
     lines: &BTreeSet<usize>,

@@ -4,19 +4,19 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::outcome::{Outcome, State, TestName, TestRun};
+use super::outcome::{Outcome, TestName, TestRun, TestState};
 
 /// A run that says what was true before anybody touched the project.
 #[derive(Debug, Clone)]
 pub struct Baseline {
     run: TestRun,
-    origin: Origin,
+    origin: BaselineOrigin,
 }
 
 /// Where a baseline comes from; a result that was not run just now is said to be so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Origin {
+pub enum BaselineOrigin {
     Ran,
     /// The outcome of the very same files, command and environment was known in this process.
     Known,
@@ -24,7 +24,7 @@ pub enum Origin {
 
 impl Baseline {
     /// A run that speaks about the code, or found no tests at all, is a baseline. The others are given back.
-    pub fn of(run: TestRun, origin: Origin) -> Result<Self, TestRun> {
+    pub fn of(run: TestRun, origin: BaselineOrigin) -> Result<Self, TestRun> {
         match run.outcome {
             Outcome::Passed | Outcome::Failed | Outcome::NoTests => Ok(Self { run, origin }),
             _ => Err(run),
@@ -32,7 +32,7 @@ impl Baseline {
     }
 
     /// What was run of a project that does not build as a whole: other packages, other files. `None` if nothing was.
-    pub fn of_part(run: TestRun, origin: Origin) -> Option<Self> {
+    pub fn of_part(run: TestRun, origin: BaselineOrigin) -> Option<Self> {
         let is_part = matches!(run.outcome, Outcome::DidNotBuild { .. }) && run.named().next().is_some();
         is_part.then_some(Self { run, origin })
     }
@@ -56,13 +56,13 @@ impl Baseline {
         &self.run
     }
 
-    pub fn origin(&self) -> Origin {
+    pub fn origin(&self) -> BaselineOrigin {
         self.origin
     }
 
     /// True if this test failed before, so that its failure now is no news.
     pub fn failed_before(&self, name: &TestName) -> bool {
-        matches!(self.run.state(name), Some(State::Failed(_)))
+        matches!(self.run.state(name), Some(TestState::Failed(_)))
     }
 }
 
@@ -102,12 +102,16 @@ pub fn compare(before: &TestRun, after: &TestRun) -> Comparison {
             comparison.added.push(name.clone());
         }
         match (was, state) {
-            (Some(State::Failed(_)), State::Failed(_)) | (Some(State::Passed), State::Passed) => {}
-            (_, State::Failed(_)) => comparison.newly_failing.push(name.clone()),
-            (Some(State::Failed(_) | State::Skipped), State::Passed) => comparison.newly_passing.push(name.clone()),
-            (Some(State::Passed | State::Failed(_)), State::Skipped) => comparison.newly_skipped.push(name.clone()),
-            (None, State::Skipped) => comparison.newly_skipped.push(name.clone()),
-            (None, State::Passed) | (Some(State::Skipped), State::Skipped) => {}
+            (Some(TestState::Failed(_)), TestState::Failed(_)) | (Some(TestState::Passed), TestState::Passed) => {}
+            (_, TestState::Failed(_)) => comparison.newly_failing.push(name.clone()),
+            (Some(TestState::Failed(_) | TestState::Skipped), TestState::Passed) => {
+                comparison.newly_passing.push(name.clone())
+            }
+            (Some(TestState::Passed | TestState::Failed(_)), TestState::Skipped) => {
+                comparison.newly_skipped.push(name.clone())
+            }
+            (None, TestState::Skipped) => comparison.newly_skipped.push(name.clone()),
+            (None, TestState::Passed) | (Some(TestState::Skipped), TestState::Skipped) => {}
         }
     }
     let failed_before: BTreeSet<&str> = before.failed_checks().collect();
@@ -128,18 +132,18 @@ pub(super) mod tests {
 
     /// A run as a word per test: `+adds -wrong ~later`.
     pub(in super::super) fn run(words: &str) -> TestRun {
-        let tests: std::collections::BTreeMap<TestName, State> = words
+        let tests: std::collections::BTreeMap<TestName, TestState> = words
             .split_whitespace()
             .map(|w| {
                 let state = match &w[..1] {
-                    "+" => State::Passed,
-                    "-" => State::Failed(String::from("assertion failed")),
-                    _ => State::Skipped,
+                    "+" => TestState::Passed,
+                    "-" => TestState::Failed(String::from("assertion failed")),
+                    _ => TestState::Skipped,
                 };
                 (TestName(w[1..].to_owned()), state)
             })
             .collect();
-        let failed = tests.values().any(|s| matches!(s, State::Failed(_)));
+        let failed = tests.values().any(|s| matches!(s, TestState::Failed(_)));
         let outcome = match (tests.is_empty(), failed) {
             (true, _) => Outcome::NoTests,
             (_, true) => Outcome::Failed,
@@ -180,14 +184,14 @@ pub(super) mod tests {
     fn what_says_nothing_about_the_code_is_no_baseline() {
         let mut unclear = run("+a");
         unclear.outcome = Outcome::TimedOut { limit_s: 1 };
-        assert!(Baseline::of(unclear, Origin::Ran).is_err());
-        assert!(Baseline::of(run(""), Origin::Ran).is_ok());
+        assert!(Baseline::of(unclear, BaselineOrigin::Ran).is_err());
+        assert!(Baseline::of(run(""), BaselineOrigin::Ran).is_ok());
         let unbuilt = |words: &str, file: &str| {
             let errors = vec![BuildError::new("undefined: Add").at(file, Some(1))];
             TestRun { outcome: Outcome::DidNotBuild { errors }, ..run(words) }
         };
-        assert!(Baseline::of_part(unbuilt("", "a.go"), Origin::Ran).is_none());
-        let part = Baseline::of_part(unbuilt("+a -t", "a.go"), Origin::Ran).expect("a part was run");
+        assert!(Baseline::of_part(unbuilt("", "a.go"), BaselineOrigin::Ran).is_none());
+        let part = Baseline::of_part(unbuilt("+a -t", "a.go"), BaselineOrigin::Ran).expect("a part was run");
         assert!(!part.is_whole() && part.is_as_unbuilt_as(&unbuilt("+a +t", "a.go")));
         assert!(!part.is_as_unbuilt_as(&unbuilt("+a +t", "b.go")) && !part.is_as_unbuilt_as(&run("+a +t")));
     }

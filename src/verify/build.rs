@@ -60,8 +60,8 @@ impl BuildError {
 /// Whom a failed build speaks about, seen from one test file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Blame {
-    /// Every error is about a name this file uses and nobody has written yet.
+pub enum BuildBlame {
+    /// Every error is about a name this file uses and that is not written yet.
     MissingNames,
     /// Errors lie in this file, and some of them are of another kind.
     InFile,
@@ -70,16 +70,16 @@ pub enum Blame {
 }
 
 /// Do the errors lie in `test_file` (relative to the project) or name what its `source` uses?
-pub fn blame(errors: &[BuildError], test_file: &Path, source: &str) -> Blame {
+pub fn blame(errors: &[BuildError], test_file: &Path, source: &str) -> BuildBlame {
     let in_file = |e: &BuildError| e.file.as_deref().is_some_and(|f| same_file(f, test_file));
     let uses = |name: &String| words_of(source).any(|w| w == name.rsplit(['.', ':', '/']).next().unwrap_or(name));
     let missing = |e: &BuildError| e.is_missing_name() && (in_file(e) || e.missing.iter().all(uses));
     if !errors.is_empty() && errors.iter().all(missing) {
-        Blame::MissingNames
+        BuildBlame::MissingNames
     } else if errors.iter().any(in_file) {
-        Blame::InFile
+        BuildBlame::InFile
     } else {
-        Blame::Elsewhere
+        BuildBlame::Elsewhere
     }
 }
 
@@ -189,11 +189,11 @@ mod tests {
         let syntax = BuildError::new("expected `;`").at("tests/api.rs", Some(2));
         let elsewhere = BuildError::new("expected `;`").at("src/lib.rs", Some(2));
         let far = BuildError::new("cannot find function `zip` in this scope").at("src/lib.rs", Some(2));
-        assert_eq!(blame(std::slice::from_ref(&missing), test, source), Blame::MissingNames);
-        assert_eq!(blame(&[missing, syntax], test, source), Blame::InFile);
-        assert_eq!(blame(&[elsewhere], test, source), Blame::Elsewhere);
-        assert_eq!(blame(&[far], test, source), Blame::Elsewhere);
-        assert_eq!(blame(&[], test, source), Blame::Elsewhere);
+        assert_eq!(blame(std::slice::from_ref(&missing), test, source), BuildBlame::MissingNames);
+        assert_eq!(blame(&[missing, syntax], test, source), BuildBlame::InFile);
+        assert_eq!(blame(&[elsewhere], test, source), BuildBlame::Elsewhere);
+        assert_eq!(blame(&[far], test, source), BuildBlame::Elsewhere);
+        assert_eq!(blame(&[], test, source), BuildBlame::Elsewhere);
     }
 
     proptest::proptest! {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::command::{self, split_chain};
 use super::runners::{self, Runner, reports};
 use super::scripts;
-use super::sealed::{Role, role};
+use super::sealed::{FileRole, role};
 use super::step::SuiteStep;
 use super::suite::{Alternative, DetectError, Suite};
 use crate::languages::Language;
@@ -278,7 +278,7 @@ impl TestCensus {
         for entry in walk.flatten().take(ENTRIES).filter(|e| e.file_type().is_some_and(|t| t.is_file())) {
             let path = entry.path().strip_prefix(dir).unwrap_or(entry.path());
             let Some(language) = Language::of_path(path) else { continue };
-            if role(Some(language), path) == Role::Test {
+            if role(Some(language), path) == FileRole::Test {
                 *census.0.entry(language).or_default() += 1;
             }
         }

@@ -30,11 +30,11 @@ use super::outcome::TestName;
 use crate::languages::Language;
 use sites::TestSource;
 
-pub use trial::{Falsification, FalsificationStage, FalsificationVerdict, falsify};
+pub(crate) use trial::{Falsification, FalsificationStage, FalsificationVerdict, falsify};
 
 /// The target tests of one file, ready to be made wrong.
 #[derive(Debug)]
-pub struct FalsifiableTests {
+pub(crate) struct FalsifiableTests {
     source: TestSource,
     /// For each target that stands in the file: its site and its names in the run, several if it has rows.
     targets: Vec<FalsifiableTest>,
@@ -81,19 +81,19 @@ pub(super) struct TextEdit {
 
 /// What a test gives and what it expects for it, as both stand in the source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Expectation {
+pub(crate) struct Expectation {
     pub inputs: Vec<String>,
     pub value: String,
 }
 
 impl FalsifiableTests {
     /// What the targets give and expect, where both are literals.
-    pub fn expectations(&self) -> Vec<Expectation> {
+    pub(crate) fn expectations(&self) -> Vec<Expectation> {
         self.targets.iter().flat_map(|target| expectation::visible(&self.source, target.site)).collect()
     }
 
     /// Finds the targets in their file. `None` if the file's language is none we know, or cannot be read.
-    pub fn find(path: &Path, source: &str, targets: &[TestName]) -> Option<Self> {
+    pub(crate) fn find(path: &Path, source: &str, targets: &[TestName]) -> Option<Self> {
         let source = read(path, source)?;
         let mut found: Vec<FalsifiableTest> = Vec::new();
         let mut missing = Vec::new();
@@ -111,7 +111,7 @@ impl FalsifiableTests {
     }
 
     /// Does the test of this name say itself that it may be skipped?
-    pub fn may_skip(&self, name: &TestName) -> bool {
+    pub(crate) fn may_skip(&self, name: &TestName) -> bool {
         let Some(site) = self.source.site_of(name) else { return false };
         let whole = &self.source.sites[site].whole;
         // What stands above it belongs to it, such as a decorator or an attribute.
@@ -121,7 +121,7 @@ impl FalsifiableTests {
     }
 
     /// A command that names no tests is judged by its exit code: any test of the file may turn it.
-    pub fn whole_file(path: &Path, source: &str) -> Option<Self> {
+    pub(crate) fn whole_file(path: &Path, source: &str) -> Option<Self> {
         let source = read(path, source)?;
         let targets = (0..source.sites.len()).map(|site| FalsifiableTest { site, names: Vec::new() }).collect();
         Some(Self { source, targets, missing: Vec::new() })

@@ -4,8 +4,8 @@
 use quick_xml::Reader;
 use quick_xml::events::{BytesStart, Event};
 
-use super::outcome::State;
-use super::report::{Report, failed};
+use super::outcome::TestState;
+use super::report::{TestRunReport, failed};
 
 /// One `testcase` element.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -120,8 +120,8 @@ pub(super) fn parse(xml: &str) -> Option<Vec<JunitCase>> {
 }
 
 /// A report of these cases, named as the runner has it.
-pub(super) fn into_report(cases: &[JunitCase], naming: Naming) -> Report {
-    let mut report = Report::default();
+pub(super) fn into_report(cases: &[JunitCase], naming: Naming) -> TestRunReport {
+    let mut report = TestRunReport::default();
     for case in cases {
         report.add(&case.name_by(naming), case.state());
     }
@@ -129,11 +129,11 @@ pub(super) fn into_report(cases: &[JunitCase], naming: Naming) -> Report {
 }
 
 impl JunitCase {
-    pub(super) fn state(&self) -> State {
+    pub(super) fn state(&self) -> TestState {
         match &self.verdict {
-            None if matches!(self.status.as_str(), "disabled" | "notrun") => State::Skipped,
-            None => State::Passed,
-            Some(JunitVerdict { kind: VerdictKind::Skipped, .. }) => State::Skipped,
+            None if matches!(self.status.as_str(), "disabled" | "notrun") => TestState::Skipped,
+            None => TestState::Passed,
+            Some(JunitVerdict { kind: VerdictKind::Skipped, .. }) => TestState::Skipped,
             Some(JunitVerdict { message, body, .. }) if body.contains(message.as_str()) => failed(body),
             Some(JunitVerdict { message, body, .. }) => failed(format!("{message}\n{body}")),
         }
@@ -205,11 +205,11 @@ mod tests {
     fn names_are_made_of_what_the_report_has() {
         let cases = parse(RUN).expect("whole");
         let titles = into_report(&cases, Naming::Titles).tests;
-        assert_eq!(titles[&TestName::from("a.test.ts > sums > adds")], State::Passed);
+        assert_eq!(titles[&TestName::from("a.test.ts > sums > adds")], TestState::Passed);
         assert!(
-            matches!(&titles[&TestName::from("a.test.ts > sums > bad")], State::Failed(m) if m == "no\nexpected <3>")
+            matches!(&titles[&TestName::from("a.test.ts > sums > bad")], TestState::Failed(m) if m == "no\nexpected <3>")
         );
-        assert_eq!(titles[&TestName::from("a.test.ts > sums > later")], State::Skipped);
+        assert_eq!(titles[&TestName::from("a.test.ts > sums > later")], TestState::Skipped);
         let general = into_report(
             &parse(r#"<testsuite><testcase classname="x.YTest" name="adds()"/></testsuite>"#).expect("whole"),
             Naming::General,

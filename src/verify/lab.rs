@@ -5,9 +5,9 @@ use std::sync::{Mutex, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-use super::outcome::{State, TestName, TestRun, Tests};
+use super::outcome::{TestName, TestRun, TestState, Tests};
 use super::session::Bench;
-use super::settle::{Settled, run_settled};
+use super::settle::{SettledRun, run_settled};
 use super::suite::Suite;
 use crate::words;
 
@@ -44,8 +44,8 @@ impl TestLab {
         };
         if let Some(alone) = alone {
             match run_settled(&alone, bench, None, &|_| false, stop).await {
-                Settled::Flaky { .. } => return (None, flaky(name)),
-                Settled::Sure(run) => {
+                SettledRun::Flaky { .. } => return (None, flaky(name)),
+                SettledRun::Sure(run) => {
                     let names = find_called(&run, name);
                     if !names.is_empty() && run.outcome().speaks_about_the_code() {
                         return read_tests(&run, &names);
@@ -77,7 +77,7 @@ impl TestLab {
 /// What these tests did.
 fn read_tests(run: &TestRun, names: &[TestName]) -> (Option<bool>, String) {
     let failed = names.iter().find_map(|name| match run.state(name) {
-        Some(State::Failed(message)) => Some((name, message)),
+        Some(TestState::Failed(message)) => Some((name, message)),
         _ => None,
     });
     if let Some((name, message)) = failed {
@@ -86,8 +86,11 @@ fn read_tests(run: &TestRun, names: &[TestName]) -> (Option<bool>, String) {
         let colon = if said.is_empty() { "" } else { ": " };
         return (Some(false), format!("`{name}` fails{colon}{said}"));
     }
-    let passed: Vec<String> =
-        names.iter().filter(|name| run.state(name) == Some(&State::Passed)).map(|name| format!("`{name}`")).collect();
+    let passed: Vec<String> = names
+        .iter()
+        .filter(|name| run.state(name) == Some(&TestState::Passed))
+        .map(|name| format!("`{name}`"))
+        .collect();
     match passed.len() {
         0 => (None, names.first().map_or_else(String::new, |name| format!("`{name}` is skipped"))),
         n => {
@@ -154,7 +157,7 @@ mod tests {
     fn named(names: &[&str]) -> TestRun {
         // Names with spaces cannot be written as words.
         let mut made = run("+x");
-        made.tests = Tests::Named(names.iter().map(|n| (TestName::from(*n), State::Passed)).collect());
+        made.tests = Tests::Named(names.iter().map(|n| (TestName::from(*n), TestState::Passed)).collect());
         made
     }
 

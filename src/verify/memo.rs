@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use super::baseline::{Baseline, Origin};
+use super::baseline::{Baseline, BaselineOrigin};
 use super::outcome::{Outcome, TestRun};
 use super::suite::Suite;
 
@@ -54,8 +54,8 @@ impl Memo {
     /// Keeps an outcome that is a fact about the files: one that speaks about the code, or that it does not build.
     pub fn keep(&self, key: OutcomeKey, outcome: KnownOutcome) {
         let run = &outcome.run;
-        let is_fact =
-            Baseline::of(run.clone(), Origin::Ran).is_ok() || matches!(run.outcome, Outcome::DidNotBuild { .. });
+        let is_fact = Baseline::of(run.clone(), BaselineOrigin::Ran).is_ok()
+            || matches!(run.outcome, Outcome::DidNotBuild { .. });
         if !is_fact {
             return;
         }

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 use tokio_util::sync::CancellationToken;
 
-use super::outcome::{Outcome, State, TestName, TestRun};
+use super::outcome::{Outcome, TestName, TestRun, TestState};
 use super::session::Bench;
 use super::suite::Suite;
 use crate::process::{NetworkReach, NetworkRule, SandboxMode};
@@ -19,7 +19,7 @@ static ABOUT_NETWORK: LazyLock<Regex> = LazyLock::new(|| {
 
 /// What two runs are compared by: messages may differ in times and addresses.
 fn essence(run: &TestRun) -> (std::mem::Discriminant<Outcome>, Vec<(&TestName, bool)>) {
-    let named = run.named().map(|(name, state)| (name, matches!(state, State::Passed)));
+    let named = run.named().map(|(name, state)| (name, matches!(state, TestState::Passed)));
     (std::mem::discriminant(run.outcome()), named.collect())
 }
 

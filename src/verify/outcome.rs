@@ -62,7 +62,7 @@ impl From<&str> for TestName {
 /// What became of one test.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "state", content = "message")]
-pub enum State {
+pub enum TestState {
     Passed,
     /// With what the test said, cut.
     Failed(String),
@@ -113,7 +113,7 @@ impl Outcome {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "known", content = "tests")]
 pub enum Tests {
-    Named(BTreeMap<TestName, State>),
+    Named(BTreeMap<TestName, TestState>),
     /// The command is none we know: its exit code is all there is.
     Unknown,
 }
@@ -183,27 +183,27 @@ impl TestRun {
 
     pub fn failed(&self) -> impl Iterator<Item = (&TestName, &str)> {
         self.named().filter_map(|(name, state)| match state {
-            State::Failed(message) => Some((name, message.as_str())),
-            State::Passed | State::Skipped => None,
+            TestState::Failed(message) => Some((name, message.as_str())),
+            TestState::Passed | TestState::Skipped => None,
         })
     }
 
     pub fn passed(&self) -> impl Iterator<Item = &TestName> {
-        self.named().filter(|(_, state)| **state == State::Passed).map(|(name, _)| name)
+        self.named().filter(|(_, state)| **state == TestState::Passed).map(|(name, _)| name)
     }
 
     pub fn skipped(&self) -> impl Iterator<Item = &TestName> {
-        self.named().filter(|(_, state)| **state == State::Skipped).map(|(name, _)| name)
+        self.named().filter(|(_, state)| **state == TestState::Skipped).map(|(name, _)| name)
     }
 
-    pub fn state(&self, name: &TestName) -> Option<&State> {
+    pub fn state(&self, name: &TestName) -> Option<&TestState> {
         match &self.tests {
             Tests::Named(tests) => tests.get(name),
             Tests::Unknown => None,
         }
     }
 
-    pub fn named(&self) -> impl Iterator<Item = (&TestName, &State)> {
+    pub fn named(&self) -> impl Iterator<Item = (&TestName, &TestState)> {
         match &self.tests {
             Tests::Named(tests) => Some(tests.iter()),
             Tests::Unknown => None,

@@ -5,8 +5,8 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::baseline::{Baseline, compare};
-use super::build::{Blame, blame};
-use super::outcome::{Outcome, State, TestName, TestRun, Tests, counted_once};
+use super::build::{BuildBlame, blame};
+use super::outcome::{Outcome, TestName, TestRun, TestState, Tests, counted_once};
 use crate::words;
 
 /// What was run or checked here, and held.
@@ -31,7 +31,7 @@ pub struct Check {
     detail: String,
 }
 
-/// Why there is no proof; each is feedback for whoever tries next.
+/// Why there is no proof; each is feedback for the next attempt.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("{0}")]
@@ -117,7 +117,7 @@ impl Proof {
         for target in targets {
             match after.state(target) {
                 None => return Err(Refusal::NotThere(target.clone())),
-                Some(State::Passed) => {}
+                Some(TestState::Passed) => {}
                 Some(_) => return Err(Refusal::StillFails(target.clone())),
             }
         }
@@ -168,10 +168,10 @@ impl Proof {
         }
     }
 
-    /// The tests do not build, for the one reason that makes a fair red: `test_file` names what nobody has written yet.
+    /// The tests do not build, for the one reason that makes a fair red: `test_file` names what is not written yet.
     pub fn of_unwritten(after: &TestRun, test_file: &Path, source: &str) -> Result<Self, Refusal> {
         match &after.outcome {
-            Outcome::DidNotBuild { errors } if blame(errors, test_file, source) == Blame::MissingNames => {
+            Outcome::DidNotBuild { errors } if blame(errors, test_file, source) == BuildBlame::MissingNames => {
                 let sentence = format!("{}; what it names is not written yet", after.sentence());
                 Ok(Self { kind: Kind::Tests { sentence } })
             }
@@ -229,12 +229,12 @@ fn list(names: &[TestName], what: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::baseline::Origin;
+    use super::super::baseline::BaselineOrigin;
     use super::super::baseline::tests::run;
     use super::*;
 
     fn before(words: &str) -> Baseline {
-        Baseline::of(run(words), Origin::Ran).expect("a baseline")
+        Baseline::of(run(words), BaselineOrigin::Ran).expect("a baseline")
     }
 
     fn green(was: &str, is: &str, target: &str) -> Result<Proof, Refusal> {
@@ -262,7 +262,7 @@ mod tests {
         let refused =
             Proof::of_green(&before("+a -t"), &with_lint(false), &target).expect_err("a linter that passed before");
         assert_eq!(refused.to_string(), "1 command beside the tests that passed before: `eslint .` now fails");
-        let failed_before = Baseline::of(with_lint(false), Origin::Ran).expect("a baseline");
+        let failed_before = Baseline::of(with_lint(false), BaselineOrigin::Ran).expect("a baseline");
         assert!(Proof::of_green(&failed_before, &with_lint(false), &target).is_ok(), "no news");
     }
 
@@ -299,7 +299,7 @@ mod tests {
             made
         };
         let red = |was: Outcome, is: Outcome| {
-            let before = Baseline::of(unnamed(was), Origin::Ran).expect("a baseline");
+            let before = Baseline::of(unnamed(was), BaselineOrigin::Ran).expect("a baseline");
             Proof::of_unnamed_red(&before, &unnamed(is)).map(|_| ())
         };
         assert_eq!(red(Outcome::Passed, Outcome::Failed), Ok(()));

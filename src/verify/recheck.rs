@@ -3,7 +3,7 @@
 
 use tokio_util::sync::CancellationToken;
 
-use super::outcome::{Outcome, State, TestName, TestRun, Tests};
+use super::outcome::{Outcome, TestName, TestRun, TestState, Tests};
 use super::session::Bench;
 use super::suite::Suite;
 use crate::process::Guard;
@@ -20,10 +20,6 @@ pub struct Recheck {
 }
 
 impl Recheck {
-    pub fn command(&self) -> String {
-        self.suite.command()
-    }
-
     /// The error says what no longer holds.
     pub async fn run(&self, guard: Option<Guard>, stop: &CancellationToken) -> Result<TestRun, String> {
         let bench = Bench { guard, ..self.bench.clone() };
@@ -42,14 +38,14 @@ fn compare(accepted: &TestRun, now: &TestRun, failing: &[TestName]) -> Result<()
     }
     let lost: Vec<String> = accepted
         .passed()
-        .filter(|name| now.state(name) != Some(&State::Passed))
+        .filter(|name| now.state(name) != Some(&TestState::Passed))
         .map(|name| format!("`{name}`"))
         .collect();
     if let Some(first) = lost.first() {
         let more = if lost.len() == 1 { String::new() } else { format!(" and {} more", lost.len() - 1) };
         return Err(format!("{first}{more} no longer passes: {}", words::plain(&now.sentence())));
     }
-    let passing = failing.iter().find(|name| !matches!(now.state(name), Some(State::Failed(_))));
+    let passing = failing.iter().find(|name| !matches!(now.state(name), Some(TestState::Failed(_))));
     passing.map_or(Ok(()), |name| Err(format!("`{name}` should fail and does not: {}", now.sentence())))
 }
 

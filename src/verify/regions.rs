@@ -46,7 +46,7 @@ pub enum SameTests {
 }
 
 /// Compares the test regions of two versions of a file, byte for byte and in order. Modules of new tests may be added:
-/// whoever writes code may write tests for it beside those that are there.
+/// an author of code may write tests for it beside those that are there.
 pub fn same_tests(before: &str, after: &str) -> SameTests {
     if before == after {
         return SameTests::Same;

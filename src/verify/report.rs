@@ -6,24 +6,24 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::build::BuildError;
-use super::outcome::{Outcome, State, TestName, Tests};
+use super::outcome::{Outcome, TestName, TestState, Tests};
 use super::session::{Judgement, MESSAGE, Session, agree, exit_code, join_output, output_of};
-use crate::process::Finished;
+use crate::process::FinishedProcess;
 use crate::words;
 
 /// What a report says.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Report {
-    pub(super) tests: BTreeMap<TestName, State>,
+pub(super) struct TestRunReport {
+    pub(super) tests: BTreeMap<TestName, TestState>,
     /// Files that could not be loaded or compiled.
     pub(super) errors: Vec<BuildError>,
     /// Why a green report is not believed.
     pub(super) doubts: Vec<String>,
 }
 
-impl Report {
+impl TestRunReport {
     /// Adds a result. The same name twice is told apart by a number, so that no result hides another.
-    pub(super) fn add(&mut self, name: &str, state: State) {
+    pub(super) fn add(&mut self, name: &str, state: TestState) {
         let name = (1..)
             .map(|n| TestName(if n == 1 { name.to_owned() } else { format!("{name} #{n}") }))
             .find(|name| !self.tests.contains_key(name))
@@ -33,8 +33,8 @@ impl Report {
 }
 
 /// A failed test with what it said, cut.
-pub(super) fn failed(message: impl AsRef<str>) -> State {
-    State::Failed(words::cut_middle(&without_colour(message.as_ref()), MESSAGE).trim().to_owned())
+pub(super) fn failed(message: impl AsRef<str>) -> TestState {
+    TestState::Failed(words::cut_middle(&without_colour(message.as_ref()), MESSAGE).trim().to_owned())
 }
 
 /// Whether a person at the terminal would see why a test failed.
@@ -52,9 +52,9 @@ pub(super) struct Reporting {
     /// The report's file name.
     pub(super) file: &'static str,
     /// `None` if the text is not a complete report.
-    pub(super) parse: fn(&str, &Session<'_>) -> Option<Report>,
+    pub(super) parse: fn(&str, &Session<'_>) -> Option<TestRunReport>,
     /// What is known without a report: no tests at all, a wrong option, something that does not load.
-    pub(super) explain: fn(&Finished, i32) -> Option<Outcome>,
+    pub(super) explain: fn(&FinishedProcess, i32) -> Option<Outcome>,
     pub(super) terminal: Terminal,
 }
 
@@ -64,7 +64,7 @@ impl Reporting {
         self.judge(session, &finished)
     }
 
-    pub(super) fn judge(&self, session: &Session<'_>, finished: &Finished) -> Judgement {
+    pub(super) fn judge(&self, session: &Session<'_>, finished: &FinishedProcess) -> Judgement {
         let report = session.report(self.file).and_then(|text| (self.parse)(&text, session));
         let code = exit_code(finished);
         let outcome =
@@ -80,7 +80,7 @@ impl Reporting {
         }
     }
 
-    fn outcome(&self, report: &Option<Report>, code: Option<i32>, finished: &Finished) -> Outcome {
+    fn outcome(&self, report: &Option<TestRunReport>, code: Option<i32>, finished: &FinishedProcess) -> Outcome {
         let explained = || code.and_then(|code| (self.explain)(finished, code));
         let Some(report) = report else {
             let code = code.map_or_else(|| String::from("no exit code"), |c| format!("exit code {c}"));
@@ -105,7 +105,7 @@ impl Reporting {
 }
 
 /// The line with which a program most likely says what went wrong, behind a colon; nothing if it said nothing.
-fn last_words(finished: &Finished) -> String {
+fn last_words(finished: &FinishedProcess) -> String {
     /// `SomeError: why`, `error: why`, `** (Mix) why`.
     static COMPLAINT: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(
@@ -120,11 +120,11 @@ fn last_words(finished: &Finished) -> String {
 }
 
 /// What failed and why, for a reader; the rest is as bad.
-fn failures(tests: &BTreeMap<TestName, State>) -> String {
+fn failures(tests: &BTreeMap<TestName, TestState>) -> String {
     const TOLD: usize = 20;
     let failed = tests.iter().filter_map(|(name, state)| match state {
-        State::Failed(message) => Some(format!("failed: {name}\n{message}\n")),
-        State::Passed | State::Skipped => None,
+        TestState::Failed(message) => Some(format!("failed: {name}\n{message}\n")),
+        TestState::Passed | TestState::Skipped => None,
     });
     failed.take(TOLD).collect()
 }

@@ -9,7 +9,7 @@ use super::command;
 use super::proof::Check;
 use super::session::{Bench, Session, exit_code, output_of};
 use super::signature::Signature;
-use crate::process::{End, Finished};
+use crate::process::{End, FinishedProcess};
 use crate::words;
 
 /// A command as words, never through a shell.
@@ -26,7 +26,7 @@ pub struct NoCommand(String);
 #[derive(Debug, Clone)]
 pub struct Repro {
     command: String,
-    showed: Showed,
+    showed: ReproOutcome,
     exit_code: Option<i32>,
     output: String,
     notes: Vec<String>,
@@ -35,7 +35,7 @@ pub struct Repro {
 /// What a run says about the error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "is")]
-pub enum Showed {
+pub enum ReproOutcome {
     /// It failed, and the error is in what it wrote.
     TheError,
     /// It ended well.
@@ -81,7 +81,7 @@ impl Repro {
         let session = match Session::alone(bench, root, stop) {
             Ok(session) => session,
             Err(e) => {
-                let showed = Showed::Nothing { why: format!("there is no room for temporary files: {e}") };
+                let showed = ReproOutcome::Nothing { why: format!("there is no room for temporary files: {e}") };
                 return Self { command, showed, exit_code: None, output: String::new(), notes: Vec::new() };
             }
         };
@@ -91,7 +91,8 @@ impl Repro {
         let limit_s = bench.limit.as_secs();
         // Half a megabyte may have to be compared, which other calls need not wait for.
         let compared = tokio::task::spawn_blocking(move || showed(&finished, &error, limit_s, &program)).await;
-        let showed = compared.unwrap_or_else(|e| Showed::Nothing { why: format!("its output could not be read: {e}") });
+        let showed =
+            compared.unwrap_or_else(|e| ReproOutcome::Nothing { why: format!("its output could not be read: {e}") });
         Self { command, showed, exit_code, output, notes }
     }
 
@@ -99,7 +100,7 @@ impl Repro {
         &self.command
     }
 
-    pub fn showed(&self) -> &Showed {
+    pub fn showed(&self) -> &ReproOutcome {
         &self.showed
     }
 
@@ -118,7 +119,7 @@ impl Repro {
     }
 
     pub fn is_reproduced(&self) -> bool {
-        self.showed == Showed::TheError
+        self.showed == ReproOutcome::TheError
     }
 
     /// One sentence for people.
@@ -126,16 +127,18 @@ impl Repro {
         let command = words::cut_end(&words::plain(&self.command), 300).into_owned();
         let code = self.exit_code.map_or_else(|| String::from("by a signal"), |code| format!("with exit code {code}"));
         match &self.showed {
-            Showed::TheError => format!("reproduced: `{command}` ended {code}, and the error is in what it wrote"),
-            Showed::NoFailure => format!("not reproduced: `{command}` ended {code}"),
-            Showed::AnotherFailure => {
+            ReproOutcome::TheError => {
+                format!("reproduced: `{command}` ended {code}, and the error is in what it wrote")
+            }
+            ReproOutcome::NoFailure => format!("not reproduced: `{command}` ended {code}"),
+            ReproOutcome::AnotherFailure => {
                 format!("not reproduced: `{command}` ended {code}, but the error is not in what it wrote")
             }
-            Showed::NoEnd { limit_s } => {
+            ReproOutcome::NoEnd { limit_s } => {
                 format!("not reproduced: `{command}` did not end and was ended after its limit of {limit_s} s")
             }
-            Showed::Nothing { why } => format!("not reproduced: `{command}` could not be run: {why}"),
-            Showed::Cancelled => format!("`{command}` was cancelled"),
+            ReproOutcome::Nothing { why } => format!("not reproduced: `{command}` could not be run: {why}"),
+            ReproOutcome::Cancelled => format!("`{command}` was cancelled"),
         }
     }
 
@@ -145,18 +148,18 @@ impl Repro {
     }
 }
 
-fn showed(finished: &Finished, error: &Signature, limit_s: u64, program: &str) -> Showed {
+fn showed(finished: &FinishedProcess, error: &Signature, limit_s: u64, program: &str) -> ReproOutcome {
     let is_there =
         || [&finished.stdout, &finished.stderr].iter().any(|stream| error.is_in(&stream.text(), &finished.end));
     match &finished.end {
-        End::Cancelled => Showed::Cancelled,
-        End::TimedOut => Showed::NoEnd { limit_s },
-        End::CouldNotStart(why) => Showed::Nothing { why: why.to_string() },
-        End::Exited(0) => Showed::NoFailure,
-        End::Exited(_) | End::Signalled(_) if is_there() => Showed::TheError,
-        End::Exited(127) => Showed::Nothing { why: format!("`{program}`, or something it needs, was not found") },
-        End::Exited(126) => Showed::Nothing { why: format!("`{program}` may not be executed") },
-        End::Exited(_) | End::Signalled(_) => Showed::AnotherFailure,
+        End::Cancelled => ReproOutcome::Cancelled,
+        End::TimedOut => ReproOutcome::NoEnd { limit_s },
+        End::CouldNotStart(why) => ReproOutcome::Nothing { why: why.to_string() },
+        End::Exited(0) => ReproOutcome::NoFailure,
+        End::Exited(_) | End::Signalled(_) if is_there() => ReproOutcome::TheError,
+        End::Exited(127) => ReproOutcome::Nothing { why: format!("`{program}`, or something it needs, was not found") },
+        End::Exited(126) => ReproOutcome::Nothing { why: format!("`{program}` may not be executed") },
+        End::Exited(_) | End::Signalled(_) => ReproOutcome::AnotherFailure,
     }
 }
 

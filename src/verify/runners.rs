@@ -31,7 +31,7 @@ use crate::languages::Language;
 
 /// One runner: how it is found, recognised, started, understood and narrowed.
 #[derive(Debug)]
-pub struct Runner {
+pub(crate) struct Runner {
     pub name: &'static str,
     /// What its tests are written in.
     pub ecosystem: Option<&'static Language>,
@@ -97,7 +97,7 @@ pub(super) fn is_known(argv: &[String]) -> bool {
 }
 
 /// Every manifest that is looked for, in order.
-pub fn manifests() -> impl Iterator<Item = &'static str> {
+pub(crate) fn manifests() -> impl Iterator<Item = &'static str> {
     RUNNERS.iter().flat_map(|r| r.manifests.iter().copied())
 }
 

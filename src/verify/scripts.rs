@@ -230,7 +230,7 @@ fn step(dir: &Path, package: &Package, script: &str, piece: &Piece, more: &[Stri
     if let Some(installed) = installed_tool(&words, &around) {
         words = installed;
     }
-    // Nobody is there to be shown anything twice.
+    // Nothing is shown twice here.
     words.retain(|w| !matches!(w.as_str(), "--watch" | "--watchAll" | "--watch-all"));
     let shell = piece.needs_shell.then(|| {
         let more = if more.is_empty() { String::new() } else { format!(" {}", command::typed(more)) };

@@ -14,7 +14,7 @@ use names::{BUILD_DIRS, BUILD_FILES};
 /// What a file is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub enum FileRole {
     Test,
     /// Recorded expectations.
     Snapshot,
@@ -27,7 +27,7 @@ pub enum Role {
     Source,
 }
 
-impl Role {
+impl FileRole {
     /// Sealed files stay byte-equal while code is written.
     pub fn is_sealed(self) -> bool {
         self != Self::Source
@@ -40,7 +40,7 @@ impl Role {
 }
 
 /// The role of a path relative to the project. Letter case does not matter: some file systems ignore it.
-pub fn role(language: Option<&'static Language>, path: &Path) -> Role {
+pub fn role(language: Option<&'static Language>, path: &Path) -> FileRole {
     let parts: Vec<String> = path
         .components()
         .filter_map(|c| match c {
@@ -48,20 +48,20 @@ pub fn role(language: Option<&'static Language>, path: &Path) -> Role {
             _ => None,
         })
         .collect();
-    let Some((name, dirs)) = parts.split_last() else { return Role::Source };
+    let Some((name, dirs)) = parts.split_last() else { return FileRole::Source };
     let dirs: Vec<&str> = dirs.iter().map(String::as_str).collect();
     if is_build_config(name, &dirs) {
-        Role::BuildConfig
+        FileRole::BuildConfig
     } else if is_runner_config(name, &dirs) {
-        Role::RunnerConfig
+        FileRole::RunnerConfig
     } else if is_snapshot(name, &dirs) {
-        Role::Snapshot
+        FileRole::Snapshot
     } else if is_fixture(&dirs) {
-        Role::Fixture
+        FileRole::Fixture
     } else if is_test(language, name, &dirs) {
-        Role::Test
+        FileRole::Test
     } else {
-        Role::Source
+        FileRole::Source
     }
 }
 
@@ -203,34 +203,34 @@ mod tests {
     fn tests_are_sealed_in_their_own_ecosystem() {
         use crate::languages::{CPP, ELIXIR, GO, JAVA, JAVASCRIPT, PYTHON, RUBY, RUST};
         for (language, path, expected) in [
-            (&RUST, "tests/api.rs", Role::Test),
-            (&RUST, "crates/a/tests/it/main.rs", Role::Test),
-            (&RUST, "src/parser/tests.rs", Role::Test),
-            (&RUST, "src/snapshots/x.snap", Role::Snapshot),
-            (&RUST, "tests/fixtures/a.json", Role::Fixture),
-            (&RUST, "src/lib.rs", Role::Source),
-            (&RUST, "src/contest.rs", Role::Source),
-            (&RUST, "clippy.toml", Role::Source),
-            (&RUST, "rustfmt.toml", Role::Source),
-            (&GO, "pkg/a_test.go", Role::Test),
-            (&GO, "pkg/testdata/a.txt", Role::Fixture),
-            (&GO, "pkg/a.go", Role::Source),
-            (&JAVASCRIPT, "src/__tests__/a.js", Role::Test),
-            (&JAVASCRIPT, "src/a.spec.ts", Role::Test),
-            (&JAVASCRIPT, "src/__snapshots__/a.js.snap", Role::Snapshot),
-            (&JAVASCRIPT, "src/latest.js", Role::Source),
-            (&PYTHON, "tests/test_a.py", Role::Test),
-            (&PYTHON, "a_test.py", Role::Test),
-            (&PYTHON, "app/contest.py", Role::Source),
-            (&RUBY, "spec/models/a_spec.rb", Role::Test),
-            (&RUBY, "lib/a.rb", Role::Source),
-            (&ELIXIR, "test/a_test.exs", Role::Test),
-            (&ELIXIR, "lib/a.ex", Role::Source),
-            (&JAVA, "core/src/test/java/demo/ATest.java", Role::Test),
-            (&JAVA, "src/main/java/demo/Latest.java", Role::Source),
-            (&CPP, "tests/calc.cpp", Role::Test),
-            (&CPP, "src/calc_test.cc", Role::Test),
-            (&CPP, "src/latest.cc", Role::Source),
+            (&RUST, "tests/api.rs", FileRole::Test),
+            (&RUST, "crates/a/tests/it/main.rs", FileRole::Test),
+            (&RUST, "src/parser/tests.rs", FileRole::Test),
+            (&RUST, "src/snapshots/x.snap", FileRole::Snapshot),
+            (&RUST, "tests/fixtures/a.json", FileRole::Fixture),
+            (&RUST, "src/lib.rs", FileRole::Source),
+            (&RUST, "src/contest.rs", FileRole::Source),
+            (&RUST, "clippy.toml", FileRole::Source),
+            (&RUST, "rustfmt.toml", FileRole::Source),
+            (&GO, "pkg/a_test.go", FileRole::Test),
+            (&GO, "pkg/testdata/a.txt", FileRole::Fixture),
+            (&GO, "pkg/a.go", FileRole::Source),
+            (&JAVASCRIPT, "src/__tests__/a.js", FileRole::Test),
+            (&JAVASCRIPT, "src/a.spec.ts", FileRole::Test),
+            (&JAVASCRIPT, "src/__snapshots__/a.js.snap", FileRole::Snapshot),
+            (&JAVASCRIPT, "src/latest.js", FileRole::Source),
+            (&PYTHON, "tests/test_a.py", FileRole::Test),
+            (&PYTHON, "a_test.py", FileRole::Test),
+            (&PYTHON, "app/contest.py", FileRole::Source),
+            (&RUBY, "spec/models/a_spec.rb", FileRole::Test),
+            (&RUBY, "lib/a.rb", FileRole::Source),
+            (&ELIXIR, "test/a_test.exs", FileRole::Test),
+            (&ELIXIR, "lib/a.ex", FileRole::Source),
+            (&JAVA, "core/src/test/java/demo/ATest.java", FileRole::Test),
+            (&JAVA, "src/main/java/demo/Latest.java", FileRole::Source),
+            (&CPP, "tests/calc.cpp", FileRole::Test),
+            (&CPP, "src/calc_test.cc", FileRole::Test),
+            (&CPP, "src/latest.cc", FileRole::Source),
         ] {
             assert_eq!(role(Some(language), Path::new(path)), expected, "{path}");
         }

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
 
-use super::outcome::{Outcome, State, TestName, Tests};
+use super::outcome::{Outcome, TestName, TestState, Tests};
 use super::step::SuiteStep;
 use crate::process::{
-    ChildKind, Confinement, Containment, End, Finished, Guard, Launcher, NetworkReach, SandboxLevel, SandboxReport,
-    Scratch, Spec, StartError, explain_refusals,
+    ChildKind, Confinement, Containment, End, FinishedProcess, Guard, Launcher, NetworkReach, SandboxLevel,
+    SandboxReport, Scratch, Spec, StartError, explain_refusals,
 };
 use crate::words;
 
@@ -55,11 +55,11 @@ pub(super) struct Session<'a> {
     began: Instant,
     scratch: Scratch,
     /// What the processes left behind, told in the end.
-    left: Mutex<Left>,
+    left: Mutex<RunRemains>,
 }
 
 #[derive(Debug, Default)]
-struct Left {
+struct RunRemains {
     leaked: usize,
     group_only: bool,
     sandbox: Option<SandboxReport>,
@@ -128,7 +128,7 @@ impl<'a> Session<'a> {
         read_report(&self.file(name))
     }
 
-    pub(super) async fn run(&self, argv: &[String], env: &[(&str, String)]) -> Finished {
+    pub(super) async fn run(&self, argv: &[String], env: &[(&str, String)]) -> FinishedProcess {
         let mut spec = Spec::new(argv.iter().map(OsString::from), self.root);
         spec.env = self.bench.env.clone();
         spec.env.extend(self.around.iter().cloned());
@@ -152,7 +152,7 @@ impl<'a> Session<'a> {
     }
 
     /// As [`Self::run`], with standard output in a private file: whole, where the capture keeps only head and tail.
-    pub(super) async fn run_into(&self, file: &str, argv: &[String], env: &[(&str, String)]) -> Finished {
+    pub(super) async fn run_into(&self, file: &str, argv: &[String], env: &[(&str, String)]) -> FinishedProcess {
         let into = self.file(file).to_string_lossy().into_owned();
         let mut whole = vec![self.program(), "witness".into(), "capture".into(), into];
         whole.extend_from_slice(argv);
@@ -185,7 +185,7 @@ impl<'a> Session<'a> {
     }
 
     /// The outcome of a command that did not end by itself, or was not there.
-    pub(super) fn cut_short(&self, finished: &Finished, program: &str) -> Option<Outcome> {
+    pub(super) fn cut_short(&self, finished: &FinishedProcess, program: &str) -> Option<Outcome> {
         let root = self.root();
         let is_bare =
             root.join("package.json").is_file() && !root.ancestors().any(|dir| dir.join("node_modules").is_dir());
@@ -219,7 +219,7 @@ impl<'a> Session<'a> {
 
 impl Judgement {
     /// No test result is known.
-    pub(super) fn without_tests(outcome: Outcome, finished: &Finished) -> Self {
+    pub(super) fn without_tests(outcome: Outcome, finished: &FinishedProcess) -> Self {
         Self {
             outcome,
             tests: Tests::Named(BTreeMap::new()),
@@ -256,9 +256,9 @@ impl Judgement {
 }
 
 /// The one place where a run becomes green.
-pub(super) fn agree(tests: &BTreeMap<TestName, State>, exit_code: Option<i32>) -> Outcome {
-    let failed = tests.values().filter(|s| matches!(s, State::Failed(_))).count();
-    let passed = tests.values().filter(|s| matches!(s, State::Passed)).count();
+pub(super) fn agree(tests: &BTreeMap<TestName, TestState>, exit_code: Option<i32>) -> Outcome {
+    let failed = tests.values().filter(|s| matches!(s, TestState::Failed(_))).count();
+    let passed = tests.values().filter(|s| matches!(s, TestState::Passed)).count();
     match exit_code {
         Some(0) if failed > 0 => Outcome::Unclear {
             why: format!("the exit code is 0, but the report names {}", words::count(failed, "failed test")),
@@ -273,14 +273,14 @@ pub(super) fn agree(tests: &BTreeMap<TestName, State>, exit_code: Option<i32>) -
     }
 }
 
-pub(super) fn exit_code(finished: &Finished) -> Option<i32> {
+pub(super) fn exit_code(finished: &FinishedProcess) -> Option<i32> {
     match finished.end {
         End::Exited(code) => Some(code),
         _ => None,
     }
 }
 
-pub(super) fn output_of(finished: &Finished) -> String {
+pub(super) fn output_of(finished: &FinishedProcess) -> String {
     let (out, err) = (finished.stdout.text(), finished.stderr.text());
     join_output([out.as_ref(), err.as_ref()])
 }
@@ -297,7 +297,7 @@ pub(super) fn read_report(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-fn not_found(finished: &Finished, program: &str) -> String {
+fn not_found(finished: &FinishedProcess, program: &str) -> String {
     let stderr = finished.stderr.text();
     match stderr.lines().map(str::trim).rfind(|l| !l.is_empty()) {
         Some(line) => format!("a command was not found: {}", words::cut_end(&words::plain(line), 300)),
@@ -309,21 +309,21 @@ fn not_found(finished: &Finished, program: &str) -> String {
 mod tests {
     use super::*;
 
-    fn tests(states: &[State]) -> BTreeMap<TestName, State> {
+    fn tests(states: &[TestState]) -> BTreeMap<TestName, TestState> {
         states.iter().enumerate().map(|(i, s)| (TestName(i.to_string()), s.clone())).collect()
     }
 
     #[test]
     fn only_a_clean_exit_with_a_passed_test_and_no_failed_one_is_green() {
-        let failed = State::Failed(String::new());
+        let failed = TestState::Failed(String::new());
         for (states, code, green) in [
-            (vec![State::Passed], Some(0), true),
-            (vec![State::Passed, State::Skipped], Some(0), true),
-            (vec![State::Passed], Some(1), false),
-            (vec![State::Passed], None, false),
-            (vec![State::Passed, failed.clone()], Some(0), false),
-            (vec![State::Passed, failed], Some(1), false),
-            (vec![State::Skipped], Some(0), false),
+            (vec![TestState::Passed], Some(0), true),
+            (vec![TestState::Passed, TestState::Skipped], Some(0), true),
+            (vec![TestState::Passed], Some(1), false),
+            (vec![TestState::Passed], None, false),
+            (vec![TestState::Passed, failed.clone()], Some(0), false),
+            (vec![TestState::Passed, failed], Some(1), false),
+            (vec![TestState::Skipped], Some(0), false),
             (vec![], Some(0), false),
             (vec![], Some(5), false),
         ] {

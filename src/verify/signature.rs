@@ -37,7 +37,7 @@ enum Mark {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Place {
     Unknown,
-    /// In this file, unless whoever says it names no files at all.
+    /// In this file, unless the tool that says it names no files at all.
     Likely(String),
     /// In this file: the words alone could be anybody's.
     Needed(String),
@@ -92,7 +92,7 @@ impl Signature {
             marks.extend(hints.map(|(line, _)| Mark::Said { lines: vec![line.clone()], place: Place::Unknown }));
         }
         if marks.is_empty() {
-            // Somebody's own words: all of them or nothing.
+            // A text by a person: all of it or nothing.
             let lines: Vec<String> = plain.into_iter().filter(|line| has_content(line)).take(5).collect();
             marks.extend((!lines.is_empty()).then_some(Mark::Said { lines, place: Place::Unknown }));
         }

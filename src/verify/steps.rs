@@ -6,11 +6,11 @@ use std::time::Duration;
 use super::build::BuildError;
 use super::build::errors_in_output;
 use super::command;
-use super::outcome::{Outcome, State, TestName, TestRun, Tests};
+use super::outcome::{Outcome, TestName, TestRun, TestState, Tests};
 use super::session::{Judgement, Session, exit_code, join_output, output_of};
 use super::step::{CheckResult, StepTask, SuiteStep};
 use super::suite::Suite;
-use crate::process::Finished;
+use crate::process::FinishedProcess;
 use crate::words;
 
 /// Kept of what a command beside the tests wrote.
@@ -39,7 +39,7 @@ pub(super) struct StepEnd {
 
 /// Runs a command that is not about tests; its exit code decides.
 pub(super) async fn run_beside(step: &SuiteStep, session: &Session<'_>) -> StepEnd {
-    let finished: Finished = session.run(&step.with_arguments(&[]), &[]).await;
+    let finished: FinishedProcess = session.run(&step.with_arguments(&[]), &[]).await;
     let code = exit_code(&finished);
     StepEnd {
         result: CheckResult {
@@ -174,7 +174,7 @@ fn with_prefix(outcome: Outcome, prefix: &str) -> Outcome {
 }
 
 /// The same name twice is told apart by a number, so that no result hides another.
-fn add_named(tests: &mut BTreeMap<TestName, State>, name: &str, state: State) {
+fn add_named(tests: &mut BTreeMap<TestName, TestState>, name: &str, state: TestState) {
     let name = (1..)
         .map(|n| TestName(if n == 1 { name.to_owned() } else { format!("{name} #{n}") }))
         .find(|name| !tests.contains_key(name))
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     fn judgement(outcome: Outcome, names: &[&str]) -> Judgement {
-        let tests = names.iter().map(|n| (TestName::from(*n), State::Passed)).collect();
+        let tests = names.iter().map(|n| (TestName::from(*n), TestState::Passed)).collect();
         Judgement { outcome, tests: Tests::Named(tests), exit_code: Some(0), output: String::new(), notes: Vec::new() }
     }
 

@@ -1,5 +1,5 @@
 //! Stands between a build tool and the test programs it starts: lists the tests a program has before it runs,
-//! keeps its output and its own report apart from everybody else's, and notes how it ended.
+//! keeps its output and its own report apart from all others, and notes how it ended.
 //!
 //! Without it, results of several programs share one stream which each of them can write what it likes into.
 
@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::session::read_report;
-use crate::process::{Output, relay};
+use crate::process::{RelayOutput, relay};
 
 /// Which programs of a build are test programs; written before the tool is started.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Plan {
-    pub(super) programs: Vec<Planned>,
+    pub(super) programs: Vec<PlannedProgram>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Planned {
+pub(super) struct PlannedProgram {
     pub(super) path: PathBuf,
     /// False if the program brings its own `main` and may not know `--list`.
     pub(super) lists: bool,
@@ -27,7 +27,7 @@ pub(super) struct Planned {
 
 /// What is known of one program that was started.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct SeenProgram {
     pub(super) program: PathBuf,
     /// The directory it ran in.
     pub(super) cwd: PathBuf,
@@ -49,15 +49,15 @@ pub(super) fn write_plan(dir: &Path, plan: &Plan) -> std::io::Result<()> {
 }
 
 /// Everything the witness saw, in no particular order.
-pub(super) fn read(dir: &Path) -> Vec<Seen> {
+pub(super) fn read(dir: &Path) -> Vec<SeenProgram> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten().map(|e| e.path());
     entries.filter(|p| p.is_dir()).filter_map(|entry| read_one(&entry)).collect()
 }
 
-fn read_one(entry: &Path) -> Option<Seen> {
+fn read_one(entry: &Path) -> Option<SeenProgram> {
     let path = |name: &str| read_report(&entry.join(name)).map(PathBuf::from);
     let text = |name: &str| read_report(&entry.join(name));
-    Some(Seen {
+    Some(SeenProgram {
         program: path("program")?,
         cwd: path("cwd")?,
         list: text("list"),
@@ -68,7 +68,7 @@ fn read_one(entry: &Path) -> Option<Seen> {
 }
 
 /// The hidden sub-command: `witness <how> <where> <program> [arguments]`. Answers the program's exit code.
-pub fn main(arguments: &[OsString]) -> i32 {
+pub(crate) fn main(arguments: &[OsString]) -> i32 {
     let [how, place, program @ ..] = arguments else { return 126 };
     let place = Path::new(place);
     match how.to_str() {
@@ -81,7 +81,7 @@ pub fn main(arguments: &[OsString]) -> i32 {
 
 fn capture(file: &Path, argv: &[OsString]) -> i32 {
     match File::create(file) {
-        Ok(file) => relay(argv, Output::Into(file)),
+        Ok(file) => relay(argv, RelayOutput::Into(file)),
         Err(_) => 126,
     }
 }
@@ -106,31 +106,31 @@ fn libtest(dir: &Path, entry: &Path, argv: &[OsString]) -> Option<i32> {
     let Some(planned) = plan.programs.iter().find(|p| p.path.as_os_str() == argv[0]) else {
         // Doctests come through here too; their runner reads what they print.
         fs::remove_dir_all(entry).ok()?;
-        return Some(relay(argv, Output::Inherited));
+        return Some(relay(argv, RelayOutput::Inherited));
     };
     if !planned.lists {
-        return Some(relay(argv, Output::Into(File::create(entry.join("output")).ok()?)));
+        return Some(relay(argv, RelayOutput::Into(File::create(entry.join("output")).ok()?)));
     }
     let list = with(argv, ["--list"]);
-    relay(&list, Output::Into(File::create(entry.join("list")).ok()?));
+    relay(&list, RelayOutput::Into(File::create(entry.join("list")).ok()?));
     let mut run = argv.to_vec();
     // `--logfile` is deprecated; where it is gone, the lines on standard output must do.
     let help = entry.join("help");
-    relay(&[argv[0].clone(), "--help".into()], Output::Into(File::create(&help).ok()?));
+    relay(&[argv[0].clone(), "--help".into()], RelayOutput::Into(File::create(&help).ok()?));
     if fs::read_to_string(&help).is_ok_and(|h| h.contains("--logfile")) {
         run = with(argv, [OsStr::new("--logfile"), entry.join("log").as_os_str()]);
     }
-    Some(relay(&run, Output::Into(File::create(entry.join("output")).ok()?)))
+    Some(relay(&run, RelayOutput::Into(File::create(entry.join("output")).ok()?)))
 }
 
 /// A test program of Go: its list, then the run. A heap profile is written only when every test has come to its end.
 fn go(_dir: &Path, entry: &Path, argv: &[OsString]) -> Option<i32> {
-    relay(&[argv[0].clone(), "-test.list=.".into()], Output::Into(File::create(entry.join("list")).ok()?));
+    relay(&[argv[0].clone(), "-test.list=.".into()], RelayOutput::Into(File::create(entry.join("list")).ok()?));
     let mut profile = OsString::from("-test.memprofile=");
     profile.push(entry.join("log"));
     // First, because flags end where the caller's own arguments begin.
     let run: Vec<_> = [argv[0].clone(), profile].into_iter().chain(argv[1..].iter().cloned()).collect();
-    Some(relay(&run, Output::Inherited))
+    Some(relay(&run, RelayOutput::Inherited))
 }
 
 fn with<W: Into<OsString>>(argv: &[OsString], more: impl IntoIterator<Item = W>) -> Vec<OsString> {

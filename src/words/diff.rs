@@ -16,14 +16,14 @@ const PATIENCE: Duration = Duration::from_secs(1);
 const CONTEXT: usize = 3;
 
 /// How one text became another.
-pub struct Diff<'a> {
+pub(crate) struct Diff<'a> {
     before: Vec<&'a [u8]>,
     after: Vec<&'a [u8]>,
     ops: Vec<DiffOp>,
 }
 
 /// A stretch of lines that are not the same in both texts; numbers begin at 0.
-pub struct Change<'d, 'a> {
+pub(crate) struct LineChange<'d, 'a> {
     pub gone: &'d [&'a [u8]],
     /// Where `new` stands in the newer text, or would stand if it is empty.
     pub at: usize,
@@ -31,7 +31,7 @@ pub struct Change<'d, 'a> {
 }
 
 impl<'a> Diff<'a> {
-    pub fn of(before: &'a [u8], after: &'a [u8]) -> Self {
+    pub(crate) fn of(before: &'a [u8], after: &'a [u8]) -> Self {
         let lines = |text: &'a [u8]| text.split_inclusive(|byte| *byte == b'\n').collect::<Vec<_>>();
         let (before, after) = (lines(before), lines(after));
         let mut ops = Compact::new(Replace::new(Capture::new()), &before, &after);
@@ -42,8 +42,8 @@ impl<'a> Diff<'a> {
     }
 
     /// From top to bottom.
-    pub fn changes(&self) -> impl Iterator<Item = Change<'_, 'a>> {
-        self.ops.iter().filter(|op| op.tag() != DiffTag::Equal).map(|op| Change {
+    pub(crate) fn changes(&self) -> impl Iterator<Item = LineChange<'_, 'a>> {
+        self.ops.iter().filter(|op| op.tag() != DiffTag::Equal).map(|op| LineChange {
             gone: &self.before[op.old_range()],
             at: op.new_range().start,
             new: &self.after[op.new_range()],
@@ -51,7 +51,7 @@ impl<'a> Diff<'a> {
     }
 
     /// As people read it; empty if nothing differs.
-    pub fn unified(&self, from: &str, to: &str) -> String {
+    pub(crate) fn unified(&self, from: &str, to: &str) -> String {
         let mut text = String::new();
         for hunk in similar::group_diff_ops(self.ops.clone(), CONTEXT) {
             if text.is_empty() {

@@ -7,7 +7,7 @@ const LARGEST: usize = 64 * 1024;
 
 /// A text in two parts.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct FrontMatter {
+pub(crate) struct FrontMatter {
     /// Empty if the text has none.
     pub fields: Map<String, Value>,
     /// Where the rest begins, in bytes and in lines (from 1).
@@ -16,7 +16,7 @@ pub struct FrontMatter {
 }
 
 #[derive(Debug, thiserror::Error)]
-pub enum FrontMatterError {
+pub(crate) enum FrontMatterError {
     #[error("the front matter is not closed: a line `---` is missing")]
     Unclosed,
     #[error("the front matter cannot be read: {0}")]
@@ -24,7 +24,7 @@ pub enum FrontMatterError {
 }
 
 /// Splits a text into its fields and the rest.
-pub fn split(text: &str) -> Result<FrontMatter, FrontMatterError> {
+pub(crate) fn split(text: &str) -> Result<FrontMatter, FrontMatterError> {
     let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let mut lines = text[start..].split_inclusive('\n');
     let is_rule = |line: &str| line.trim_end() == "---";

@@ -10,7 +10,7 @@ use rust_stemmers::{Algorithm, Stemmer};
 use serde::de::{Deserialize, Deserializer, Error as _};
 
 /// All lists, read when the first of them is needed.
-pub fn lexicon() -> &'static Lexicon {
+pub(crate) fn lexicon() -> &'static Lexicon {
     static LEXICON: LazyLock<Lexicon> =
         LazyLock::new(|| toml::from_str(include_str!("lexicon.toml")).expect("the tests read the same file"));
     &LEXICON
@@ -19,7 +19,7 @@ pub fn lexicon() -> &'static Lexicon {
 /// What `lexicon.toml` holds; each list is explained there.
 #[derive(Debug, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Lexicon {
+pub(crate) struct Lexicon {
     pub stop: WordList,
     pub praise: WordList,
     pub approval: WordList,
@@ -60,7 +60,7 @@ pub struct Lexicon {
 
 /// Words and phrases in small letters.
 #[derive(Debug)]
-pub struct WordList {
+pub(crate) struct WordList {
     entries: BTreeSet<String>,
     stems: BTreeSet<String>,
     /// Entries of several words, the longest first.
@@ -69,16 +69,16 @@ pub struct WordList {
 
 /// What no list of words can say.
 #[derive(Debug)]
-pub struct WordPattern(Regex);
+pub(crate) struct WordPattern(Regex);
 
 /// A text taken apart into its words.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Prose {
+pub(crate) struct Prose {
     words: Vec<Word>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Word {
+pub(crate) struct Word {
     pub said: String,
     form: String,
     stem: String,
@@ -89,28 +89,28 @@ pub struct Word {
 
 impl WordList {
     /// Is this one of them, in whatever form?
-    pub fn has(&self, word: &Word) -> bool {
+    pub(crate) fn has(&self, word: &Word) -> bool {
         self.stems.contains(&word.stem)
     }
 
     /// The same for a stem of [`Prose::stems`].
-    pub fn has_stem(&self, stem: &str) -> bool {
+    pub(crate) fn has_stem(&self, stem: &str) -> bool {
         self.stems.contains(stem)
     }
 
     /// Is this, letter by letter, one of them?
-    pub fn has_form(&self, form: &str) -> bool {
+    pub(crate) fn has_form(&self, form: &str) -> bool {
         self.entries.contains(&form.to_lowercase())
     }
 
     /// As they are written in the file.
-    pub fn entries(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = &str> {
         self.entries.iter().map(String::as_str)
     }
 
     /// The first of them that stands in a text, as it is written there. Names and compounds are left alone, unless the
     /// compound itself is listed.
-    pub fn find(&self, prose: &Prose) -> Option<String> {
+    pub(crate) fn find(&self, prose: &Prose) -> Option<String> {
         (0..prose.words.len()).find_map(|at| {
             let rest = &prose.words[at..];
             let said = |n: usize| rest[..n].iter().map(|word| word.said.as_str()).collect::<Vec<_>>().join(" ");
@@ -122,12 +122,12 @@ impl WordList {
     }
 
     /// Is the text one of these entries and nothing else?
-    pub fn is_whole(&self, prose: &Prose) -> bool {
+    pub(crate) fn is_whole(&self, prose: &Prose) -> bool {
         self.entries.contains(&prose.words.iter().map(|word| word.form.as_str()).collect::<Vec<_>>().join(" "))
     }
 
     /// The text without its phrases and words of this list, and whether there were any.
-    pub fn cut_from(&self, prose: &Prose) -> (Prose, bool) {
+    pub(crate) fn cut_from(&self, prose: &Prose) -> (Prose, bool) {
         let (mut kept, mut at) = (Vec::new(), 0);
         while at < prose.words.len() {
             let rest = &prose.words[at..];
@@ -152,40 +152,40 @@ impl WordList {
 
 impl WordPattern {
     /// The first place where it fits, as it is written there.
-    pub fn find(&self, text: &str) -> Option<String> {
+    pub(crate) fn find(&self, text: &str) -> Option<String> {
         self.0.find(text).map(|found| found.as_str().trim().to_owned())
     }
 }
 
 impl Prose {
     /// What a Markdown text says outside of code. A text that is nothing but code is taken as it is.
-    pub fn of(text: &str) -> Self {
+    pub(crate) fn of(text: &str) -> Self {
         Self::split(&outside_code(text))
     }
 
     /// Every word, also in code.
-    pub fn whole(text: &str) -> Self {
+    pub(crate) fn whole(text: &str) -> Self {
         Self::split(text)
     }
 
-    pub fn words(&self) -> impl Iterator<Item = &Word> {
+    pub(crate) fn words(&self) -> impl Iterator<Item = &Word> {
         self.words.iter()
     }
 
     /// The words that the text is about.
-    pub fn content(&self) -> impl Iterator<Item = &Word> {
+    pub(crate) fn content(&self) -> impl Iterator<Item = &Word> {
         let stop = &lexicon().stop;
         self.words.iter().filter(|word| !stop.has_form(&word.form))
     }
 
     /// Their stems, each once.
-    pub fn stems(&self) -> BTreeSet<String> {
+    pub(crate) fn stems(&self) -> BTreeSet<String> {
         self.content().filter(|word| word.form.len() > 1).map(|word| word.stem.clone()).collect()
     }
 
     /// Do both speak of one thing? One word in common is enough, whatever its ending; true also if this one has no word
     /// to share. Works in any language as long as both texts are in the same one.
-    pub fn shares_a_word(&self, other: &Self) -> bool {
+    pub(crate) fn shares_a_word(&self, other: &Self) -> bool {
         let mut own = self.content().peekable();
         own.peek().is_none() || own.any(|word| other.content().any(|candidate| word.is_akin(candidate)))
     }
@@ -229,18 +229,18 @@ impl Word {
     }
 
     /// The same word, or one with another ending: `export`, `exports`; `Tabelle`, `Tabellen`.
-    pub fn is_akin(&self, other: &Self) -> bool {
+    pub(crate) fn is_akin(&self, other: &Self) -> bool {
         let (a, b) = (&self.form, &other.form);
         let common = a.chars().zip(b.chars()).take_while(|(x, y)| x == y).count();
         let long = a.chars().count().max(b.chars().count());
         self.stem == other.stem || (common >= 4 && (common * 5 >= long * 3 || long - common <= 3))
     }
 
-    pub fn is_number(&self) -> bool {
+    pub(crate) fn is_number(&self) -> bool {
         self.form.bytes().all(|b| b.is_ascii_digit())
     }
 
-    pub fn form(&self) -> &str {
+    pub(crate) fn form(&self) -> &str {
         &self.form
     }
 }
@@ -265,7 +265,7 @@ fn is_undivided(c: char) -> bool {
 }
 
 /// What a Markdown text says outside of code, without characters that cannot be seen: they could part a word.
-pub fn outside_code(text: &str) -> String {
+pub(crate) fn outside_code(text: &str) -> String {
     let is_unseen = |c: &char| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}');
     let text: String = text.trim().chars().filter(|c| !is_unseen(c)).collect();
     let (mut prose, mut in_block) = (String::new(), false);

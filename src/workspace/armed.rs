@@ -7,28 +7,29 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::aside::Aside;
-use super::changes::{ByProduct, Change, ChangeSet, Unprotected, unified};
-use super::compare::{Comparison, Difference, compare};
+use super::changes::{ByProduct, Change, ChangeSet, UnprotectedPath, unified};
+use super::compare::{Difference, TreeComparison, compare};
 use super::fault::{Point, point};
 use super::git::steers;
-use super::journal::{ArmedAs, Journal, Record, Scope, Who};
+use super::journal::{ArmedAs, Journal, JournalRecord, Scope, Who};
 use super::lease::Lease;
 use super::manifest::{Area, LeftOut};
 use super::name::Name;
 use super::pulse::Pulse;
-use super::restore::{Outcome, Restore, RestoreError, with_reserve};
+use super::restore::{Restore, RestoreError, RestoreOutcome, with_reserve};
 use super::root::{Meta, Node, as_path};
 use super::snapshot::{self, ArmError};
 use super::store::Snapshot;
 use super::{Inner, lock};
 use crate::process::{Guard, Tag, sweep_tagged};
 
-/// A snapshot is on disk. Closed exactly once: by [`Armed::accept`], by [`Armed::restore`], or, if dropped, by an undo.
+/// A snapshot is on disk. Closed exactly once: by [`ArmedSnapshot::accept`], by [`ArmedSnapshot::restore`], or, if
+/// dropped, by an undo.
 #[derive(Debug)]
-pub struct Armed(Option<State>);
+pub struct ArmedSnapshot(Option<ArmedState>);
 
 #[derive(Debug)]
-pub(super) struct State {
+pub(super) struct ArmedState {
     pub(super) lease: Lease,
     pub(super) snapshot: Snapshot,
     pub(super) journal: Journal,
@@ -45,14 +46,14 @@ pub(super) struct State {
 
 /// What a restore did.
 #[derive(Debug, Default)]
-pub struct Restored {
+pub struct RestoreReport {
     /// Paths brought back.
     pub paths: Vec<PathBuf>,
     /// Where rejected work is kept for a week, if there was any.
     pub kept_in: Option<PathBuf>,
-    /// Somebody else's edits: left as they are.
+    /// Edits by other processes: left as they are.
     pub others: Vec<Change>,
-    /// Edits that somebody made on top of ours: undone with them, and kept aside.
+    /// Edits that another process made on top of ours: undone with them, and kept aside.
     pub overwritten: Vec<PathBuf>,
 }
 
@@ -61,7 +62,7 @@ const AT_REST: Duration = Duration::from_secs(15);
 /// Blocks that a restore may use when the disk is full.
 const RESERVE: u64 = 4 << 20;
 
-impl Armed {
+impl ArmedSnapshot {
     pub(super) fn new(lease: Lease) -> Result<Self, ArmError> {
         let inner = &lease.workspace.0;
         let failed = |source| ArmError::State { path: inner.project.clone(), source };
@@ -85,7 +86,7 @@ impl Armed {
             manifest: snapshot.name.clone(),
             caps: inner.caps.clone(),
         };
-        journal.write(&Record::Armed(Box::new(armed.clone()))).map_err(failed)?;
+        journal.write(&JournalRecord::Armed(Box::new(armed.clone()))).map_err(failed)?;
         point(Point::Armed);
         // Nothing names the older ones any more.
         if let Err(e) = inner.store.keep_only(&snapshot) {
@@ -95,7 +96,7 @@ impl Armed {
         let (edited, by_products) = (BTreeMap::new(), BTreeMap::new());
         let _pulse = inner.layout.view.is_none().then(|| Pulse::start(&inner.project));
         let exposed = false;
-        Ok(Self(Some(State { lease, snapshot, journal, id, tag, since, edited, by_products, exposed, _pulse })))
+        Ok(Self(Some(ArmedState { lease, snapshot, journal, id, tag, since, edited, by_products, exposed, _pulse })))
     }
 
     pub fn lease(&self) -> &Lease {
@@ -103,8 +104,8 @@ impl Armed {
     }
 
     /// What a restore would not bring back, known when the snapshot was taken.
-    pub fn unprotected(&self) -> Vec<Unprotected> {
-        self.state().snapshot.manifest.left_out.iter().map(Unprotected::from).collect()
+    pub fn unprotected(&self) -> Vec<UnprotectedPath> {
+        self.state().snapshot.manifest.left_out.iter().map(UnprotectedPath::from).collect()
     }
 
     /// A file's bytes as they were when the snapshot was taken; `None` if it was no file then.
@@ -172,7 +173,7 @@ impl Armed {
         Ok(())
     }
 
-    /// Over everything that differs from the snapshot now, with its contents: equal as long as nobody writes.
+    /// Over everything that differs from the snapshot now, with its contents: equal as long as nothing is written.
     pub fn fingerprint(&self) -> io::Result<[u8; 32]> {
         let state = self.state();
         let tree = &state.inner().layout.tree;
@@ -193,7 +194,9 @@ impl Armed {
         let state = self.state_mut();
         let mut found = state.compare()?.differences;
         found.retain(|d| d.area == Area::Tree && !state.edited.contains_key(&d.path));
-        state.journal.write(&Record::ByProducts { paths: found.iter().map(|d| Name(d.path.clone())).collect() })?;
+        state
+            .journal
+            .write(&JournalRecord::ByProducts { paths: found.iter().map(|d| Name(d.path.clone())).collect() })?;
         point(Point::ByProducts);
         state.exposed = false;
         state.by_products.extend(found.iter().map(|d| (d.path.clone(), d.now)));
@@ -207,7 +210,7 @@ impl Armed {
         self.state_mut().lease.by_products.extend(names);
     }
 
-    /// For whoever stands by while no program runs: what it holds keeps the project locked, and its ticket undoes what is
+    /// For the guard while no program runs: what it holds keeps the project locked, and its ticket undoes what is
     /// open here. Nothing is exposed by it, since it runs nothing.
     pub fn stand_by(&self) -> io::Result<Guard> {
         let state = self.state();
@@ -220,7 +223,7 @@ impl Armed {
         let guard = self.stand_by()?;
         let state = self.state_mut();
         if !state.exposed {
-            state.journal.write(&Record::Exposed)?;
+            state.journal.write(&JournalRecord::Exposed)?;
             state.exposed = true;
             point(Point::Exposed);
         }
@@ -231,7 +234,7 @@ impl Armed {
     pub fn accept(mut self) -> io::Result<Lease> {
         let mut state = self.0.take().expect("taken only by what ends it");
         point(Point::Accepting);
-        match state.journal.write(&Record::Accepted) {
+        match state.journal.write(&JournalRecord::Accepted) {
             Ok(()) => {
                 point(Point::Accepted);
                 Ok(state.lease)
@@ -245,23 +248,23 @@ impl Armed {
 
     /// Everything in `scope` is as it was, shown by comparison; what was overwritten or deleted is kept aside.
     /// On an error the snapshot stays armed, and the next who takes the project tries again.
-    pub fn restore(mut self, scope: Scope) -> Result<(Lease, Restored), RestoreError> {
+    pub fn restore(mut self, scope: Scope) -> Result<(Lease, RestoreReport), RestoreError> {
         let mut state = self.0.take().expect("taken only by what ends it");
         let restored = state.restore(scope)?;
         Ok((state.lease, restored))
     }
 
-    pub(super) fn state(&self) -> &State {
+    pub(super) fn state(&self) -> &ArmedState {
         self.0.as_ref().expect("taken only by what ends it")
     }
 
-    pub(super) fn state_mut(&mut self) -> &mut State {
+    pub(super) fn state_mut(&mut self) -> &mut ArmedState {
         self.0.as_mut().expect("taken only by what ends it")
     }
 }
 
-/// Whoever forgets to decide, or panics, has rejected.
-impl Drop for Armed {
+/// Dropped without a decision, also by a panic, it is a rejection.
+impl Drop for ArmedSnapshot {
     fn drop(&mut self) {
         if let Some(mut state) = self.0.take() {
             let scope = if state.exposed { Scope::Everything } else { Scope::Applied };
@@ -272,12 +275,12 @@ impl Drop for Armed {
     }
 }
 
-impl State {
+impl ArmedState {
     pub(super) fn inner(&self) -> &Inner {
         &self.lease.workspace.0
     }
 
-    pub(super) fn compare(&self) -> io::Result<Comparison> {
+    pub(super) fn compare(&self) -> io::Result<TreeComparison> {
         compare(&self.inner().layout, &self.inner().caps, &self.snapshot)
     }
 
@@ -285,7 +288,7 @@ impl State {
         d.area == Area::Tree && self.lease.by_products.contains(&d.path) && !self.edited.contains_key(&d.path)
     }
 
-    fn change_set(&self, found: &Comparison) -> ChangeSet {
+    fn change_set(&self, found: &TreeComparison) -> ChangeSet {
         let (by_products, changes): (Vec<_>, Vec<_>) = found.differences.iter().partition(|d| self.is_by_product(d));
         // Where the repository stands is never moved back, so it is not held against a worker either.
         let (others, changes): (Vec<&Difference>, Vec<&Difference>) =
@@ -298,11 +301,11 @@ impl State {
             changes: changes.into_iter().map(Change::from).collect(),
             by_products: by_products.into_iter().map(by_product).collect(),
             others: others.into_iter().chain(&found.others).map(Change::from).collect(),
-            unprotected: found.left_out.iter().map(Unprotected::from).collect(),
+            unprotected: found.left_out.iter().map(UnprotectedPath::from).collect(),
         }
     }
 
-    fn restore(&mut self, scope: Scope) -> Result<Restored, RestoreError> {
+    fn restore(&mut self, scope: Scope) -> Result<RestoreReport, RestoreError> {
         let inner = self.lease.workspace.0.clone();
         let at_journal = |source| RestoreError::Journal { path: inner.project.join("journal"), source };
         let _at_rest =
@@ -312,7 +315,8 @@ impl State {
             // A command's parent may have been killed; what it left behind would write on.
             sweep_tagged(&self.tag);
         }
-        with_reserve(&reserve, &mut || self.journal.write(&Record::RollingBack { scope })).map_err(at_journal)?;
+        with_reserve(&reserve, &mut || self.journal.write(&JournalRecord::RollingBack { scope }))
+            .map_err(at_journal)?;
         point(Point::RollingBack);
         let mut aside = Aside::at(aside_path(inner.state.path(), &self.since, &self.id));
         let restore = Restore {
@@ -336,13 +340,13 @@ impl State {
             self.lease.saw(path, super::now());
         }
         point(Point::Restored);
-        with_reserve(&reserve, &mut || self.journal.write(&Record::RolledBack { by: Who::Call }))
+        with_reserve(&reserve, &mut || self.journal.write(&JournalRecord::RolledBack { by: Who::Call }))
             .map_err(at_journal)?;
         point(Point::RolledBack);
         Ok(report(&outcome, &aside, overwritten))
     }
 
-    /// Files that are not as we wrote them: somebody edited them after us.
+    /// Files that are not as we wrote them: they were edited after us.
     fn overwritten(&self) -> Vec<PathBuf> {
         let tree = &self.inner().layout.tree;
         let touched = |path: &[u8], ours: &Option<Meta>| match (tree.meta(path), ours) {
@@ -354,12 +358,12 @@ impl State {
     }
 }
 
-pub(super) fn report(outcome: &Outcome, aside: &Aside, overwritten: Vec<PathBuf>) -> Restored {
+pub(super) fn report(outcome: &RestoreOutcome, aside: &Aside, overwritten: Vec<PathBuf>) -> RestoreReport {
     let display = |(area, path): &(Area, Vec<u8>)| match area {
         Area::Tree => as_path(path).to_owned(),
         Area::Git | Area::Common => Path::new(".git").join(as_path(path)),
     };
-    Restored {
+    RestoreReport {
         paths: outcome.undone.iter().map(display).collect(),
         kept_in: aside.used().map(Path::to_owned),
         others: outcome.others.differences.iter().chain(&outcome.others.others).map(Change::from).collect(),
@@ -386,7 +390,7 @@ fn keep_reserve(path: &Path) {
     }
 }
 
-impl From<&LeftOut> for Unprotected {
+impl From<&LeftOut> for UnprotectedPath {
     fn from(left_out: &LeftOut) -> Self {
         Self { path: as_path(&left_out.path).to_owned(), why: left_out.why }
     }

@@ -3,9 +3,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::compare::{Difference, What};
+use super::compare::{Difference, DifferenceKind};
 use super::layout::Layout;
-use super::manifest::{Area, Entry, Why};
+use super::manifest::{Area, ManifestEntry, Why};
 use super::root::{Node, Root, as_path};
 use super::store::Snapshot;
 use crate::words;
@@ -18,7 +18,7 @@ pub struct ChangeSet {
     /// Written by the project's own tests before the worker began; not held against it.
     pub by_products: Vec<ByProduct>,
     /// Not protected and not there when the snapshot was taken, such as a fresh build directory.
-    pub unprotected: Vec<Unprotected>,
+    pub unprotected: Vec<UnprotectedPath>,
     /// Not the worker's doing, as far as that can be told: the user's own edits beside a private view, and where the
     /// repository stands. Left as it is.
     pub others: Vec<Change>,
@@ -46,7 +46,7 @@ pub enum ChangeKind {
     },
     /// A file became a link, a directory or the like, or the other way round.
     TypeChanged,
-    /// Can no longer be read, so nobody knows.
+    /// Can no longer be read, so this is unknown.
     Unreadable,
     /// The repository itself: `HEAD`, a ref, the index, the configuration, a hook.
     Git,
@@ -71,7 +71,7 @@ pub struct ByProduct {
 
 /// A path that a restore would not bring back.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unprotected {
+pub struct UnprotectedPath {
     pub path: PathBuf,
     pub why: Why,
 }
@@ -92,12 +92,12 @@ impl From<&Difference> for Change {
         let node = d.now.as_ref().map(|m| m.node).or(d.was.as_ref().map(|w| w.node)).unwrap_or(Node::Special);
         let kind = match d.what {
             _ if d.area != Area::Tree => ChangeKind::Git,
-            What::Added => ChangeKind::Added,
-            What::Deleted => ChangeKind::Deleted,
-            What::Content => ChangeKind::Modified,
-            What::Type => ChangeKind::TypeChanged,
-            What::Unreadable => ChangeKind::Unreadable,
-            What::Mode => {
+            DifferenceKind::Added => ChangeKind::Added,
+            DifferenceKind::Deleted => ChangeKind::Deleted,
+            DifferenceKind::Content => ChangeKind::Modified,
+            DifferenceKind::Type => ChangeKind::TypeChanged,
+            DifferenceKind::Unreadable => ChangeKind::Unreadable,
+            DifferenceKind::Mode => {
                 let from = d.was.as_ref().map_or(0, |w| w.mode);
                 ChangeKind::ModeChanged { from, to: d.now.map_or(from, |n| n.mode) }
             }
@@ -134,7 +134,7 @@ pub(super) fn unified(layout: &Layout, snapshot: &Snapshot, differences: &[Diffe
 fn one(root: &Root, snapshot: &Snapshot, d: &Difference, into: &mut String) {
     let name = words::plain(&as_path(&d.path).to_string_lossy()).replace('\n', "\\n");
     let note = |what: &str| format!("{what} {name}\n");
-    if d.what == What::Mode {
+    if d.what == DifferenceKind::Mode {
         let (from, to) = (d.was.as_ref().map_or(0, |w| w.mode), d.now.map_or(0, |n| n.mode));
         into.push_str(&note(&format!("mode {from:04o} => {to:04o}")));
         return;
@@ -144,10 +144,10 @@ fn one(root: &Root, snapshot: &Snapshot, d: &Difference, into: &mut String) {
     if was_file.is_none() && now_file.is_none() {
         let directory = d.now.map(|n| n.node).or(d.was.as_ref().map(|w| w.node)) == Some(Node::Dir);
         into.push_str(&note(match (d.what, directory) {
-            (What::Added, true) => "new directory",
-            (What::Added, false) => "new link or special file",
-            (What::Deleted, true) => "deleted directory",
-            (What::Deleted, false) => "deleted link or special file",
+            (DifferenceKind::Added, true) => "new directory",
+            (DifferenceKind::Added, false) => "new link or special file",
+            (DifferenceKind::Deleted, true) => "deleted directory",
+            (DifferenceKind::Deleted, false) => "deleted link or special file",
             _ => "changed",
         }));
         return;
@@ -171,7 +171,7 @@ fn one(root: &Root, snapshot: &Snapshot, d: &Difference, into: &mut String) {
     into.push_str(&Diff::of(&old, &new).unified(&before, &after));
 }
 
-fn old_bytes(snapshot: &Snapshot, was: &Entry) -> Option<Vec<u8>> {
+fn old_bytes(snapshot: &Snapshot, was: &ManifestEntry) -> Option<Vec<u8>> {
     snapshot.pack.read(was.at, was.size, &was.hash).ok()
 }
 

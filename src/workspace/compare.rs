@@ -6,36 +6,36 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::Caps;
 use super::git::read_index;
 use super::layout::{Layout, walk_git};
-use super::manifest::{Area, Entry, LeftOut};
+use super::manifest::{Area, LeftOut, ManifestEntry};
 use super::read::has_content;
 use super::root::{Meta, Node, Root, is_absent};
 use super::store::Snapshot;
-use super::walk::Found;
+use super::walk::ProtectedName;
 
 /// One name that is not as it was.
 #[derive(Debug, Clone)]
 pub(super) struct Difference {
     pub area: Area,
     pub path: Vec<u8>,
-    pub was: Option<Entry>,
+    pub was: Option<ManifestEntry>,
     pub now: Option<Meta>,
-    pub what: What,
+    pub what: DifferenceKind,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum DifferenceKind {
     Added,
     Deleted,
     Content,
     /// Only the permissions.
     Mode,
     Type,
-    /// Cannot be looked into any more, so nobody knows.
+    /// Can no longer be read, so this is unknown.
     Unreadable,
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Comparison {
+pub(super) struct TreeComparison {
     /// Sorted by area and path.
     pub differences: Vec<Difference>,
     /// In a private view: what was not written through it, and shines through from the project below.
@@ -44,12 +44,12 @@ pub(super) struct Comparison {
     pub left_out: Vec<LeftOut>,
 }
 
-pub(super) fn compare(layout: &Layout, caps: &Caps, snapshot: &Snapshot) -> io::Result<Comparison> {
+pub(super) fn compare(layout: &Layout, caps: &Caps, snapshot: &Snapshot) -> io::Result<TreeComparison> {
     let manifest = &snapshot.manifest;
     let layout = &layout.as_armed(manifest);
     let walked = layout.walk_as_armed(caps, manifest, &snapshot.pack);
     let blind: Vec<Vec<u8>> = walked.unreadable.into_iter().map(|(dir, _)| dir).collect();
-    let mut found = Comparison::default();
+    let mut found = TreeComparison::default();
     let of = |area: Area| {
         let from = manifest.entries.partition_point(|e| e.area < area);
         let to = manifest.entries.partition_point(|e| e.area <= area);
@@ -66,7 +66,7 @@ pub(super) fn compare(layout: &Layout, caps: &Caps, snapshot: &Snapshot) -> io::
             }
             Err(e) => return Err(e),
         };
-        let entries: Vec<Entry> = of(area).iter().filter(|e| !is_index(e)).cloned().collect();
+        let entries: Vec<ManifestEntry> = of(area).iter().filter(|e| !is_index(e)).cloned().collect();
         area_differences(&root, &entries, &walk_git(&root, part)?, snapshot, &[], &mut found.differences)?;
     }
     found.differences.extend(index_difference(layout, snapshot)?);
@@ -82,8 +82,8 @@ pub(super) fn compare(layout: &Layout, caps: &Caps, snapshot: &Snapshot) -> io::
 /// Both lists are sorted: one pass finds what is on one side only, and what both sides must be asked about.
 fn area_differences(
     root: &Root,
-    entries: &[Entry],
-    found: &[Found],
+    entries: &[ManifestEntry],
+    found: &[ProtectedName],
     snapshot: &Snapshot,
     blind: &[Vec<u8>],
     into: &mut Vec<Difference>,
@@ -108,7 +108,7 @@ fn area_differences(
                     path: now.path.clone(),
                     was: None,
                     now: Some(now.meta),
-                    what: What::Added,
+                    what: DifferenceKind::Added,
                 });
                 j += 1;
             }
@@ -119,7 +119,7 @@ fn area_differences(
                     Verdict::Unsure => unsure.push((was, now.meta)),
                 }
                 if blind.contains(&was.path) {
-                    into.push(difference(was, now.meta, What::Unreadable));
+                    into.push(difference(was, now.meta, DifferenceKind::Unreadable));
                 }
                 (i, j) = (i + 1, j + 1);
             }
@@ -130,45 +130,51 @@ fn area_differences(
     Ok(())
 }
 
-fn deleted(was: &Entry) -> Difference {
-    Difference { area: was.area, path: was.path.clone(), was: Some(was.clone()), now: None, what: What::Deleted }
+fn deleted(was: &ManifestEntry) -> Difference {
+    Difference {
+        area: was.area,
+        path: was.path.clone(),
+        was: Some(was.clone()),
+        now: None,
+        what: DifferenceKind::Deleted,
+    }
 }
 
-fn difference(was: &Entry, now: Meta, what: What) -> Difference {
+fn difference(was: &ManifestEntry, now: Meta, what: DifferenceKind) -> Difference {
     Difference { area: was.area, path: was.path.clone(), was: Some(was.clone()), now: Some(now), what }
 }
 
 enum Verdict {
     Same,
-    Differs(What),
+    Differs(DifferenceKind),
     Unsure,
 }
 
-fn by_meta(was: &Entry, now: &Meta, taken: i64) -> Verdict {
+fn by_meta(was: &ManifestEntry, now: &Meta, taken: i64) -> Verdict {
     let mode_differs = was.mode != now.mode && was.node != Node::Link;
     match was.node {
-        node if node != now.node => Verdict::Differs(What::Type),
-        _ if !has_content(was.node) && mode_differs => Verdict::Differs(What::Mode),
+        node if node != now.node => Verdict::Differs(DifferenceKind::Type),
+        _ if !has_content(was.node) && mode_differs => Verdict::Differs(DifferenceKind::Mode),
         _ if !has_content(was.node) => Verdict::Same,
         _ if was.is_surely(now, taken) => Verdict::Same,
-        Node::File if was.size != now.size => Verdict::Differs(What::Content),
+        Node::File if was.size != now.size => Verdict::Differs(DifferenceKind::Content),
         _ => Verdict::Unsure,
     }
 }
 
 /// Reads what could differ, on all cores.
-fn by_content(root: &Root, unsure: &[(&Entry, Meta)]) -> io::Result<Vec<Difference>> {
+fn by_content(root: &Root, unsure: &[(&ManifestEntry, Meta)]) -> io::Result<Vec<Difference>> {
     let next = AtomicUsize::new(0);
     let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(8)).min(unsure.len());
     let work = || {
         let mut differ = Vec::new();
         while let Some((was, now)) = unsure.get(next.fetch_add(1, Ordering::Relaxed)) {
             let what = match content_equals(root, was) {
-                Ok(false) => What::Content,
-                Ok(true) if was.mode != now.mode && was.node == Node::File => What::Mode,
+                Ok(false) => DifferenceKind::Content,
+                Ok(true) if was.mode != now.mode && was.node == Node::File => DifferenceKind::Mode,
                 Ok(true) => continue,
-                Err(e) if is_absent(&e) => What::Deleted,
-                Err(e) if e.kind() == io::ErrorKind::PermissionDenied => What::Unreadable,
+                Err(e) if is_absent(&e) => DifferenceKind::Deleted,
+                Err(e) if e.kind() == io::ErrorKind::PermissionDenied => DifferenceKind::Unreadable,
                 Err(e) => return Err(e),
             };
             differ.push(difference(was, *now, what));
@@ -186,7 +192,7 @@ fn by_content(root: &Root, unsure: &[(&Entry, Meta)]) -> io::Result<Vec<Differen
     Ok(all)
 }
 
-pub(super) fn content_equals(root: &Root, was: &Entry) -> io::Result<bool> {
+pub(super) fn content_equals(root: &Root, was: &ManifestEntry) -> io::Result<bool> {
     if was.node == Node::Link {
         return Ok(blake3::hash(&root.link_target(&was.path)?) == was.hash);
     }
@@ -195,11 +201,11 @@ pub(super) fn content_equals(root: &Root, was: &Entry) -> io::Result<bool> {
     Ok(hasher.finalize() == was.hash)
 }
 
-pub(super) fn is_index(entry: &Entry) -> bool {
+pub(super) fn is_index(entry: &ManifestEntry) -> bool {
     entry.area == Area::Git && entry.path == b"index"
 }
 
-/// The index differs if its entries do; a refreshed cache of file times is nobody's edit.
+/// The index differs if its entries do; a refreshed cache of file times is not an edit.
 fn index_difference(layout: &Layout, snapshot: &Snapshot) -> io::Result<Option<Difference>> {
     let manifest = &snapshot.manifest;
     if layout.repository.is_none() || layout.view.is_some() {
@@ -215,13 +221,13 @@ fn index_difference(layout: &Layout, snapshot: &Snapshot) -> io::Result<Option<D
     let what = match (was, &now) {
         (None, None) => return Ok(None),
         (Some(was), Some(now)) if was.is_surely(now, manifest.taken) => return Ok(None),
-        (Some(_), None) => What::Deleted,
-        (Some(_), Some(now)) if now.node != Node::File => What::Type,
+        (Some(_), None) => DifferenceKind::Deleted,
+        (Some(_), Some(now)) if now.node != Node::File => DifferenceKind::Type,
         (None, Some(_)) => {
             // git may write an index without entries where there was none: that says the same.
             match read_index(&git.read(b"index").unwrap_or_default()) {
                 Some(index) if index.tracked.is_empty() => return Ok(None),
-                _ => What::Added,
+                _ => DifferenceKind::Added,
             }
         }
         (Some(was), Some(now)) => {
@@ -232,8 +238,8 @@ fn index_difference(layout: &Layout, snapshot: &Snapshot) -> io::Result<Option<D
             };
             match same {
                 true if was.mode == now.mode => return Ok(None),
-                true => What::Mode,
-                false => What::Content,
+                true => DifferenceKind::Mode,
+                false => DifferenceKind::Content,
             }
         }
     };

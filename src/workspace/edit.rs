@@ -8,16 +8,16 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::Armed;
-use super::armed::{State, aside_path};
+use super::ArmedSnapshot;
+use super::armed::{ArmedState, aside_path};
 use super::aside::Aside;
 use super::fault::{Point, point};
-use super::journal::Record;
+use super::journal::JournalRecord;
 use super::manifest::Area;
 use super::name::Name;
 use super::root::{Meta, Node, as_path, split};
-use super::write::{Staged, fresh_time};
-use search::{Found, find};
+use super::write::{StagedFile, fresh_time};
+use search::{SearchOutcome, find};
 
 /// One change to one file. Paths are relative to the root.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Edit {
 
 /// What was put in place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Applied {
+pub struct AppliedEdits {
     pub paths: Vec<PathBuf>,
     /// Where `search` was only found after looking past white space.
     pub tolerant: Vec<PathBuf>,
@@ -85,7 +85,7 @@ pub enum EditError {
     NoMatch { path: String, nearest: Option<(usize, String)> },
     #[error("the text to look for is {} times in `{path}`, at lines {}; quote more of what surrounds it", .lines.len(), numbers(.lines))]
     Ambiguous { path: String, lines: Vec<usize> },
-    #[error("`{path}` was changed by somebody else just now; read it again")]
+    #[error("`{path}` was changed by another process just now; read it again")]
     Changed { path: String },
     #[error("`{path}` would have {size} bytes, more than `max_file_bytes` = {limit} under [workspace]")]
     TooLarge { path: String, size: u64, limit: u64 },
@@ -105,7 +105,7 @@ fn numbers(lines: &[usize]) -> String {
 }
 
 /// A file before and after. `None`: not there.
-pub(super) struct Planned {
+pub(super) struct PlannedFile {
     pub(super) name: String,
     pub(super) before: Option<(Vec<u8>, Meta)>,
     pub(super) after: Option<Vec<u8>>,
@@ -113,17 +113,17 @@ pub(super) struct Planned {
     pub(super) mode: Option<u32>,
 }
 
-type Plan = BTreeMap<Vec<u8>, Planned>;
+type Plan = BTreeMap<Vec<u8>, PlannedFile>;
 
-impl Armed {
+impl ArmedSnapshot {
     /// Makes all of these edits or none. `may_touch` says, with a reason, which paths are off limits in this phase.
     pub fn apply(
         &mut self,
         edits: &[Edit],
         may_touch: &dyn Fn(&Path) -> Result<(), String>,
-    ) -> Result<Applied, EditError> {
+    ) -> Result<AppliedEdits, EditError> {
         let state = self.state_mut();
-        let (mut plan, mut applied) = (Plan::new(), Applied::default());
+        let (mut plan, mut applied) = (Plan::new(), AppliedEdits::default());
         for edit in edits {
             let path = path::checked(edit.path())?;
             path::may_be_edited(state, edit.path(), &path)?;
@@ -131,7 +131,7 @@ impl Armed {
             if !plan.contains_key(&path) {
                 let before = state.before(edit.path(), &path)?;
                 let after = before.as_ref().map(|(bytes, _)| bytes.clone());
-                plan.insert(path.clone(), Planned { name: edit.path().to_owned(), before, after, mode: None });
+                plan.insert(path.clone(), PlannedFile { name: edit.path().to_owned(), before, after, mode: None });
             }
             let planned = plan.get_mut(&path).expect("just put there");
             if planned.follow(edit)? == Match::Tolerant {
@@ -150,7 +150,7 @@ impl Armed {
     }
 }
 
-impl Armed {
+impl ArmedSnapshot {
     /// Could an edit of this path be made at all? For what is better told before anybody is asked to write it.
     pub fn may_write(&mut self, path: &str) -> Result<(), EditError> {
         let state = self.state_mut();
@@ -166,7 +166,7 @@ enum Match {
     Tolerant,
 }
 
-impl Planned {
+impl PlannedFile {
     fn follow(&mut self, edit: &Edit) -> Result<Match, EditError> {
         let path = || edit.path().to_owned();
         match (edit, &self.after) {
@@ -178,11 +178,11 @@ impl Planned {
             (Edit::Delete { .. }, _) => self.after = None,
             (Edit::Change { search, replace, .. }, Some(text)) => {
                 let (text, how) = match find(text, search, replace) {
-                    Found::Exact(text) => (text, Match::Exact),
-                    Found::Tolerant(text) => (text, Match::Tolerant),
-                    Found::Nothing { nearest } => return Err(EditError::NoMatch { path: path(), nearest }),
-                    Found::Several { lines } => return Err(EditError::Ambiguous { path: path(), lines }),
-                    Found::EmptySearch => return Err(EditError::EmptySearch { path: path() }),
+                    SearchOutcome::Exact(text) => (text, Match::Exact),
+                    SearchOutcome::Tolerant(text) => (text, Match::Tolerant),
+                    SearchOutcome::Nothing { nearest } => return Err(EditError::NoMatch { path: path(), nearest }),
+                    SearchOutcome::Several { lines } => return Err(EditError::Ambiguous { path: path(), lines }),
+                    SearchOutcome::EmptySearch => return Err(EditError::EmptySearch { path: path() }),
                 };
                 self.after = Some(text);
                 return Ok(how);
@@ -192,7 +192,7 @@ impl Planned {
     }
 }
 
-impl State {
+impl ArmedState {
     /// The file as it is, if it is one that may be replaced.
     pub(super) fn before(&self, name: &str, path: &[u8]) -> Result<Option<(Vec<u8>, Meta)>, EditError> {
         let tree = &self.inner().layout.tree;
@@ -227,7 +227,7 @@ impl State {
         // The journal knows before the project does; directories made on the way are ours too.
         let mut names: Vec<_> = plan.keys().cloned().collect();
         names.extend(self.missing_dirs(plan).map_err(failed(&first.name))?);
-        let record = Record::Editing { paths: names.iter().cloned().map(Name).collect() };
+        let record = JournalRecord::Editing { paths: names.iter().cloned().map(Name).collect() };
         self.journal.write(&record).map_err(failed(&first.name))?;
         point(Point::EditsJournaled);
         for name in names {
@@ -238,13 +238,13 @@ impl State {
             match self.stage(path, planned) {
                 Ok(stage) => staged.push((path, planned, stage)),
                 Err(source) => {
-                    staged.iter().filter_map(|(_, _, s)| s.as_ref()).for_each(Staged::discard);
+                    staged.iter().filter_map(|(_, _, s)| s.as_ref()).for_each(StagedFile::discard);
                     return Err(failed(&planned.name)(source));
                 }
             }
         }
         point(Point::EditsStaged);
-        let mut done: Vec<(&Vec<u8>, &Planned)> = Vec::new();
+        let mut done: Vec<(&Vec<u8>, &PlannedFile)> = Vec::new();
         let mut rest = staged.into_iter();
         while let Some((path, planned, stage)) = rest.next() {
             if let Err(error) = self.put(path, planned, stage) {
@@ -275,7 +275,7 @@ impl State {
         Ok(missing)
     }
 
-    fn stage(&mut self, path: &[u8], planned: &Planned) -> io::Result<Option<Staged>> {
+    fn stage(&mut self, path: &[u8], planned: &PlannedFile) -> io::Result<Option<StagedFile>> {
         let Some(after) = &planned.after else { return Ok(None) };
         let tree = self.inner().layout.tree.clone();
         tree.make_dirs(split(path).0, 0o755)?;
@@ -292,7 +292,7 @@ impl State {
     }
 
     /// Puts one file in place, unless it is not what it was when the plan was made.
-    fn put(&mut self, path: &[u8], planned: &Planned, staged: Option<Staged>) -> Result<(), EditError> {
+    fn put(&mut self, path: &[u8], planned: &PlannedFile, staged: Option<StagedFile>) -> Result<(), EditError> {
         let tree = self.inner().layout.tree.clone();
         let failed = |source| EditError::Io { path: planned.name.clone(), source };
         let now = tree.meta(path).map_err(failed)?;
@@ -318,7 +318,7 @@ impl State {
         Ok(())
     }
 
-    /// What is neither from the snapshot nor from us was written by somebody meanwhile, and would be lost.
+    /// What is neither from the snapshot nor from us was written by another process meanwhile, and would be lost.
     fn keep_if_foreign(&self, path: &[u8], bytes: &[u8]) -> io::Result<()> {
         let armed = self.snapshot.manifest.find(Area::Tree, path).is_some_and(|e| blake3::hash(bytes) == e.hash);
         let ours = self.edited.get(path).is_some_and(|e| *e == self.inner().layout.tree.meta(path).ok().flatten());
@@ -329,7 +329,7 @@ impl State {
         aside.keep(Area::Tree, &self.inner().layout.tree, path)
     }
 
-    fn take_back(&mut self, path: &[u8], planned: &Planned) -> io::Result<()> {
+    fn take_back(&mut self, path: &[u8], planned: &PlannedFile) -> io::Result<()> {
         let tree = self.inner().layout.tree.clone();
         match &planned.before {
             Some((bytes, meta)) => {

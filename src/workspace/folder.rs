@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{AtFlags, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 
 use super::root::{Node, Root, is_absent, split};
 
@@ -121,7 +121,7 @@ impl ConfinedFolder {
         self.root.make_dirs(dir.as_bytes(), 0o755).map(drop).map_err(|e| self.error(dir, e))
     }
 
-    /// Replaces a file as a whole: whoever reads it meanwhile sees the old or the new contents.
+    /// Replaces a file as a whole: a concurrent reader sees the old or the new contents.
     pub fn write(&self, path: &str, contents: &[u8]) -> Result<(), FolderError> {
         let (dir, name) = split(path.as_bytes());
         self.make_dirs(&String::from_utf8_lossy(dir))?;
@@ -164,17 +164,6 @@ impl ConfinedFolder {
             Ok(rustix::fs::renameat(&from_dir, from_name, &to_dir, to_name)?)
         });
         renamed.map_err(|e| self.error(from, e))
-    }
-
-    pub fn remove_file(&self, path: &str) -> Result<(), FolderError> {
-        let removed = self.root.parent(path.as_bytes()).and_then(|(dir, name)| {
-            rustix::fs::unlinkat(&dir, name, AtFlags::empty())?;
-            Ok(())
-        });
-        match removed {
-            Err(e) if !is_absent(&e) => Err(self.error(path, e)),
-            _ => Ok(()),
-        }
     }
 
     /// Waits for the lock whose file is `path`, which is made where it is missing.

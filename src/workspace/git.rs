@@ -74,8 +74,8 @@ fn git_dir(top: &Path) -> io::Result<Option<PathBuf>> {
 }
 
 /// Does this file steer what git runs later? Hooks and configuration come back when a worker has touched them. Where the
-/// repository stands (refs, `HEAD`, the index, the stash) is never moved back: nobody can tell a worker's commit from the
-/// user's, and a commit that stays can be undone by anybody.
+/// repository stands (refs, `HEAD`, the index, the stash) is never moved back: a worker's commit cannot be told from
+/// the user's, and a commit that stays can be undone by anybody.
 pub(super) fn steers(path: &[u8]) -> bool {
     let mut parts = path.split(|byte| *byte == b'/').rev();
     let name = parts.next().unwrap_or_default();
@@ -85,7 +85,7 @@ pub(super) fn steers(path: &[u8]) -> bool {
 
 /// What is done with a name in the repository's directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Want {
+pub(super) enum GitNameUse {
     Take,
     /// Not itself, but something below it.
     Descend,
@@ -142,38 +142,38 @@ const SHARED_DIRS: &[&str] = &["refs", "reftable", "hooks", "info"];
 /// Directories on the way to something taken.
 const ON_THE_WAY: &[&str] = &["objects", "objects/info", "logs", "logs/refs", "modules"];
 
-pub(super) fn want(path: &[u8], node: Node, part: Part) -> Want {
+pub(super) fn want(path: &[u8], node: Node, part: Part) -> GitNameUse {
     if path.ends_with(b".lock") && node == Node::File {
-        return Want::Skip; // a git at work right now
+        return GitNameUse::Skip; // a git at work right now
     }
     if part != Part::Own
         && let Some(inside) = path.strip_prefix(b"modules/")
     {
         // A submodule's own directory has the same shape, some components further down.
         let starts = inside.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(i, _)| &inside[i + 1..]);
-        let best = starts.map(|tail| want_here(tail, Part::Whole)).find(|w| *w != Want::Skip);
+        let best = starts.map(|tail| want_here(tail, Part::Whole)).find(|w| *w != GitNameUse::Skip);
         let skipped = inside.split(|b| *b == b'/').any(|part| part == b"objects" || part == b"logs" || part == b"lfs");
         return match best {
             Some(want) => want,
-            None if node == Node::Dir && !skipped => Want::Descend,
-            None => Want::Skip,
+            None if node == Node::Dir && !skipped => GitNameUse::Descend,
+            None => GitNameUse::Skip,
         };
     }
     want_here(path, part)
 }
 
-fn want_here(path: &[u8], part: Part) -> Want {
+fn want_here(path: &[u8], part: Part) -> GitNameUse {
     let own = part != Part::Shared;
     let shared = part != Part::Own;
     let files = OWN.iter().filter(|_| own).chain(SHARED.iter().filter(|_| shared));
     let dirs = || OWN_DIRS.iter().filter(|_| own).chain(SHARED_DIRS.iter().filter(|_| shared));
     let inside = |dir: &str| path.strip_prefix(dir.as_bytes()).is_some_and(|rest| rest.starts_with(b"/"));
     if files.chain(dirs()).any(|name| name.as_bytes() == path) || dirs().any(|dir| inside(dir)) {
-        Want::Take
+        GitNameUse::Take
     } else if shared && ON_THE_WAY.iter().any(|name| name.as_bytes() == path) {
-        Want::Descend
+        GitNameUse::Descend
     } else {
-        Want::Skip
+        GitNameUse::Skip
     }
 }
 
@@ -194,16 +194,20 @@ mod tests {
     #[test]
     fn what_says_where_the_repository_stands_is_taken_and_the_object_store_is_not() {
         for taken in ["HEAD", "refs/heads/a/b", "hooks/pre-commit", "config", "logs/refs/stash", "modules/a/b/HEAD"] {
-            assert_eq!(want(taken.as_bytes(), Node::File, Part::Whole), Want::Take, "{taken}");
+            assert_eq!(want(taken.as_bytes(), Node::File, Part::Whole), GitNameUse::Take, "{taken}");
         }
         for left in
             ["index.lock", "objects/ab/cdef", "logs/HEAD", "COMMIT_EDITMSG", "refs/heads/x.lock", "worktrees/o/HEAD"]
         {
-            assert_eq!(want(left.as_bytes(), Node::File, Part::Whole), Want::Skip, "{left}");
+            assert_eq!(want(left.as_bytes(), Node::File, Part::Whole), GitNameUse::Skip, "{left}");
         }
-        assert_eq!(want(b"modules/a", Node::Dir, Part::Whole), Want::Descend);
-        assert_eq!(want(b"modules/a/objects", Node::Dir, Part::Whole), Want::Descend);
-        assert_eq!(want(b"HEAD", Node::File, Part::Shared), Want::Skip, "the HEAD of somebody else's working tree");
-        assert_eq!(want(b"modules/a/objects/ab", Node::Dir, Part::Whole), Want::Skip);
+        assert_eq!(want(b"modules/a", Node::Dir, Part::Whole), GitNameUse::Descend);
+        assert_eq!(want(b"modules/a/objects", Node::Dir, Part::Whole), GitNameUse::Descend);
+        assert_eq!(
+            want(b"HEAD", Node::File, Part::Shared),
+            GitNameUse::Skip,
+            "the HEAD of somebody else's working tree"
+        );
+        assert_eq!(want(b"modules/a/objects/ab", Node::Dir, Part::Whole), GitNameUse::Skip);
     }
 }

@@ -13,7 +13,7 @@ use super::snapshot::tracked;
 use super::{Change, ChangeKind, ChangeSet, Thing, Workspace};
 
 /// Every name of a project that would be protected, and what the file system said about it. Contents are not read:
-/// whoever changes some cannot keep the time of the inode's last change.
+/// a process that changes some cannot keep the time of the inode's last change.
 #[derive(Debug, Clone, Default)]
 pub struct Glance {
     /// Sorted by area and path.
@@ -101,7 +101,7 @@ impl Workspace {
 }
 
 impl Glance {
-    /// Over names, sizes and times of the project's own files; the repository aside. Equal for a project that nobody touched.
+    /// Over names, sizes and times of the project's own files; the repository aside. Equal for an untouched project.
     pub fn digest(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         let files = self.seen.iter().filter(|(area, _, meta, _)| *area == Area::Tree && meta.node != Node::Dir);

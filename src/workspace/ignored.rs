@@ -9,14 +9,14 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use super::root::as_path;
 
 /// A directory that a tool makes and can make again, by name and by what gives it away.
-struct Built {
+struct BuildDirectory {
     name: &'static str,
     /// Beside what git ignores, one of these makes sure that the name is not a coincidence.
     sign: Sign,
 }
 
 enum Sign {
-    /// Nobody writes into a directory of this name by hand.
+    /// No directory of this name is written by hand.
     Name,
     /// A file beside it.
     Beside(&'static [&'static str]),
@@ -28,39 +28,39 @@ enum Sign {
 
 /// Build and cache directories. They are large, written by every test run and made again when missing;
 /// protecting them would cost more than it saves. Each is named in the result.
-const BUILT: &[Built] = &[
-    Built { name: "target", sign: Sign::Inside("CACHEDIR.TAG") }, // cargo marks its own
-    Built { name: "target", sign: Sign::Beside(&["pom.xml"]) },
-    Built { name: "build", sign: Sign::Inside("CMakeCache.txt") },
-    Built { name: "build", sign: Sign::Beside(&["build.gradle", "build.gradle.kts"]) },
-    Built {
+const BUILT: &[BuildDirectory] = &[
+    BuildDirectory { name: "target", sign: Sign::Inside("CACHEDIR.TAG") }, // cargo marks its own
+    BuildDirectory { name: "target", sign: Sign::Beside(&["pom.xml"]) },
+    BuildDirectory { name: "build", sign: Sign::Inside("CMakeCache.txt") },
+    BuildDirectory { name: "build", sign: Sign::Beside(&["build.gradle", "build.gradle.kts"]) },
+    BuildDirectory {
         name: ".gradle",
         sign: Sign::Beside(&["build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"]),
     },
-    Built { name: "node_modules", sign: Sign::Name },
-    Built { name: ".venv", sign: Sign::Inside("pyvenv.cfg") },
-    Built { name: "venv", sign: Sign::Inside("pyvenv.cfg") },
-    Built { name: "__pycache__", sign: Sign::Name },
-    Built { name: ".pytest_cache", sign: Sign::Name },
-    Built { name: ".mypy_cache", sign: Sign::Name },
-    Built { name: ".ruff_cache", sign: Sign::Name },
-    Built { name: ".tox", sign: Sign::Name },
-    Built { name: ".nox", sign: Sign::Name },
-    Built { name: "_build", sign: Sign::Beside(&["mix.exs"]) },
-    Built { name: "deps", sign: Sign::Beside(&["mix.exs"]) },
-    Built { name: ".elixir_ls", sign: Sign::Name },
-    Built { name: ".bundle", sign: Sign::Ignored },
-    Built { name: "vendor", sign: Sign::Ignored },
-    Built { name: "dist", sign: Sign::Ignored },
-    Built { name: "build", sign: Sign::Ignored },
-    Built { name: "out", sign: Sign::Ignored },
-    Built { name: "coverage", sign: Sign::Ignored },
-    Built { name: ".cache", sign: Sign::Ignored },
-    Built { name: ".next", sign: Sign::Ignored },
-    Built { name: ".nuxt", sign: Sign::Ignored },
-    Built { name: ".turbo", sign: Sign::Ignored },
-    Built { name: ".parcel-cache", sign: Sign::Ignored },
-    Built { name: ".eggs", sign: Sign::Ignored },
+    BuildDirectory { name: "node_modules", sign: Sign::Name },
+    BuildDirectory { name: ".venv", sign: Sign::Inside("pyvenv.cfg") },
+    BuildDirectory { name: "venv", sign: Sign::Inside("pyvenv.cfg") },
+    BuildDirectory { name: "__pycache__", sign: Sign::Name },
+    BuildDirectory { name: ".pytest_cache", sign: Sign::Name },
+    BuildDirectory { name: ".mypy_cache", sign: Sign::Name },
+    BuildDirectory { name: ".ruff_cache", sign: Sign::Name },
+    BuildDirectory { name: ".tox", sign: Sign::Name },
+    BuildDirectory { name: ".nox", sign: Sign::Name },
+    BuildDirectory { name: "_build", sign: Sign::Beside(&["mix.exs"]) },
+    BuildDirectory { name: "deps", sign: Sign::Beside(&["mix.exs"]) },
+    BuildDirectory { name: ".elixir_ls", sign: Sign::Name },
+    BuildDirectory { name: ".bundle", sign: Sign::Ignored },
+    BuildDirectory { name: "vendor", sign: Sign::Ignored },
+    BuildDirectory { name: "dist", sign: Sign::Ignored },
+    BuildDirectory { name: "build", sign: Sign::Ignored },
+    BuildDirectory { name: "out", sign: Sign::Ignored },
+    BuildDirectory { name: "coverage", sign: Sign::Ignored },
+    BuildDirectory { name: ".cache", sign: Sign::Ignored },
+    BuildDirectory { name: ".next", sign: Sign::Ignored },
+    BuildDirectory { name: ".nuxt", sign: Sign::Ignored },
+    BuildDirectory { name: ".turbo", sign: Sign::Ignored },
+    BuildDirectory { name: ".parcel-cache", sign: Sign::Ignored },
+    BuildDirectory { name: ".eggs", sign: Sign::Ignored },
 ];
 
 /// True for a build or cache directory. `beside` and `inside` tell whether a file is there.
@@ -86,12 +86,12 @@ pub(super) fn is_built(
 pub(super) struct Rules {
     own: Gitignore,
     /// How much of a path lies above the directory of these rules.
-    cut: Cut,
+    cut: PrefixChange,
     above: Option<Arc<Rules>>,
 }
 
 #[derive(Debug)]
-enum Cut {
+enum PrefixChange {
     /// The rules lie in the root or below: this many bytes of the path come before.
     Drop(usize),
     /// The rules lie above the root: these bytes come in front.
@@ -102,19 +102,19 @@ impl Rules {
     /// Rules for the whole tree, weakest first: the user's own excludes, then the repository's.
     pub(super) fn base(info_exclude: &[u8]) -> Arc<Self> {
         let (global, _) = GitignoreBuilder::new("").build_global();
-        let user = Arc::new(Self { own: global, cut: Cut::Drop(0), above: None });
-        Arc::new(Self { own: matcher(info_exclude), cut: Cut::Drop(0), above: Some(user) })
+        let user = Arc::new(Self { own: global, cut: PrefixChange::Drop(0), above: None });
+        Arc::new(Self { own: matcher(info_exclude), cut: PrefixChange::Drop(0), above: Some(user) })
     }
 
     /// The rules of a directory above the root; `prefix` leads from there to the root.
     pub(super) fn from_above(above: Arc<Self>, text: &[u8], prefix: Vec<u8>) -> Arc<Self> {
-        Arc::new(Self { own: matcher(text), cut: Cut::Add(prefix), above: Some(above) })
+        Arc::new(Self { own: matcher(text), cut: PrefixChange::Add(prefix), above: Some(above) })
     }
 
     /// The rules of a directory in the tree.
     pub(super) fn below(above: Arc<Self>, text: &[u8], dir: &[u8]) -> Arc<Self> {
         let cut = if dir.is_empty() { 0 } else { dir.len() + 1 };
-        Arc::new(Self { own: matcher(text), cut: Cut::Drop(cut), above: Some(above) })
+        Arc::new(Self { own: matcher(text), cut: PrefixChange::Drop(cut), above: Some(above) })
     }
 
     /// What is said about this very path; what is said about the directories above it is for the caller to know.
@@ -123,8 +123,8 @@ impl Rules {
         while let Some(here) = rules {
             if !here.own.is_empty() {
                 let said = match &here.cut {
-                    Cut::Drop(n) => here.own.matched(as_path(path.get(*n..).unwrap_or_default()), is_dir),
-                    Cut::Add(prefix) => here.own.matched(as_path(&[prefix.as_slice(), path].concat()), is_dir),
+                    PrefixChange::Drop(n) => here.own.matched(as_path(path.get(*n..).unwrap_or_default()), is_dir),
+                    PrefixChange::Add(prefix) => here.own.matched(as_path(&[prefix.as_slice(), path].concat()), is_dir),
                 };
                 if !said.is_none() {
                     return said.is_ignore();

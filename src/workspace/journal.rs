@@ -15,7 +15,7 @@ use super::name::Name;
 /// One line of the journal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
-pub(super) enum Record {
+pub(super) enum JournalRecord {
     /// A snapshot is on disk; from here on the project may be written to.
     Armed(Box<ArmedAs>),
     /// These paths are about to be edited by us.
@@ -58,8 +58,8 @@ pub(super) struct ArmedAs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// The paths that were edited through [`super::Armed::apply`], and by-products. Whatever else differs is somebody
-    /// else's edit: it is kept and reported.
+    /// The paths that were edited through [`super::ArmedSnapshot::apply`], and by-products. Whatever else
+    /// differs is an edit by another process: it is kept and reported.
     Applied,
     /// All that differs: an agent had the run of the project.
     Everything,
@@ -73,11 +73,11 @@ pub enum Who {
     Call,
     /// The parent of a command, after the server had died.
     Shim,
-    /// A later start, or somebody by hand.
+    /// A later start, or a user by hand.
     Recovery,
 }
 
-/// An armed snapshot that nobody has closed.
+/// An armed snapshot that was never closed.
 #[derive(Debug, Clone)]
 pub(super) struct Open {
     pub armed: ArmedAs,
@@ -88,7 +88,7 @@ pub(super) struct Open {
 }
 
 impl Open {
-    /// What has to be undone if nobody is left to say: with programs about, everything could be theirs.
+    /// What has to be undone if no process is left to say: with programs about, everything could be theirs.
     pub(super) fn scope(&self) -> Scope {
         match self.rolling_back {
             Some(scope) => scope,
@@ -115,7 +115,7 @@ impl Journal {
     }
 
     /// Writes one line and waits until it is on disk. A line torn by a crash before us stays alone on its own.
-    pub(super) fn write(&mut self, record: &Record) -> io::Result<()> {
+    pub(super) fn write(&mut self, record: &JournalRecord) -> io::Result<()> {
         let json = serde_json::to_string(record).map_err(io::Error::other)?;
         let glue = if self.is_torn()? { "\n" } else { "" };
         let line = format!("{glue}{} {json}\n", sum(json.as_bytes()));
@@ -128,19 +128,19 @@ impl Journal {
         let mut open: Option<Open> = None;
         for record in self.records()? {
             match (record, &mut open) {
-                (Record::Armed(armed), _) => {
+                (JournalRecord::Armed(armed), _) => {
                     let (edited, by_products) = Default::default();
                     open = Some(Open { armed: *armed, edited, by_products, exposed: false, rolling_back: None });
                 }
-                (Record::RolledBack { .. } | Record::Accepted, _) => open = None,
+                (JournalRecord::RolledBack { .. } | JournalRecord::Accepted, _) => open = None,
                 (_, None) => {}
-                (Record::Editing { paths }, Some(open)) => open.edited.extend(paths.into_iter().map(|p| p.0)),
-                (Record::Exposed, Some(open)) => open.exposed = true,
-                (Record::ByProducts { paths }, Some(open)) => {
+                (JournalRecord::Editing { paths }, Some(open)) => open.edited.extend(paths.into_iter().map(|p| p.0)),
+                (JournalRecord::Exposed, Some(open)) => open.exposed = true,
+                (JournalRecord::ByProducts { paths }, Some(open)) => {
                     open.by_products.extend(paths.into_iter().map(|p| p.0));
                     open.exposed = false;
                 }
-                (Record::RollingBack { scope }, Some(open)) => open.rolling_back = Some(scope),
+                (JournalRecord::RollingBack { scope }, Some(open)) => open.rolling_back = Some(scope),
             }
         }
         Ok(open)
@@ -155,7 +155,7 @@ impl Journal {
         Ok(())
     }
 
-    pub(super) fn records(&mut self) -> io::Result<Vec<Record>> {
+    pub(super) fn records(&mut self) -> io::Result<Vec<JournalRecord>> {
         let mut text = Vec::new();
         self.file.seek(SeekFrom::Start(0))?;
         self.file.read_to_end(&mut text)?;
@@ -174,7 +174,7 @@ impl Journal {
 }
 
 /// A line that does not match its sum was never finished, so its step was never taken.
-fn parse(line: &[u8]) -> Option<Record> {
+fn parse(line: &[u8]) -> Option<JournalRecord> {
     let (head, json) = line.split_at_checked(17)?;
     (head == format!("{} ", sum(json)).as_bytes()).then(|| serde_json::from_slice(json).ok()).flatten()
 }
@@ -187,8 +187,8 @@ fn sum(bytes: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn armed(id: &str) -> Record {
-        Record::Armed(Box::new(ArmedAs {
+    fn armed(id: &str) -> JournalRecord {
+        JournalRecord::Armed(Box::new(ArmedAs {
             id: id.into(),
             tag: "t".into(),
             since: "now".into(),
@@ -207,14 +207,14 @@ mod tests {
         let mut journal = Journal::open(dir.path()).expect("opened");
         assert!(journal.open_snapshot().expect("read").is_none());
         journal.write(&armed("1")).expect("written");
-        journal.write(&Record::Editing { paths: vec![Name(b"a\nb".to_vec())] }).expect("written");
+        journal.write(&JournalRecord::Editing { paths: vec![Name(b"a\nb".to_vec())] }).expect("written");
         journal.file.write_all(b"0123456789abcdef {\"state\":\"accepted\"").expect("torn");
         let open = journal.open_snapshot().expect("read").expect("still open");
         assert_eq!((open.armed.root.0.as_slice(), open.scope()), (&b"/p\xff"[..], Scope::Applied));
         assert!(open.edited.contains(&b"a\nb"[..]));
-        journal.write(&Record::Exposed).expect("written");
+        journal.write(&JournalRecord::Exposed).expect("written");
         assert_eq!(journal.open_snapshot().expect("read").expect("open").scope(), Scope::Everything);
-        journal.write(&Record::Accepted).expect("written");
+        journal.write(&JournalRecord::Accepted).expect("written");
         assert!(journal.open_snapshot().expect("read").is_none());
     }
 }

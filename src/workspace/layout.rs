@@ -8,13 +8,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::Caps;
-use super::git::{Part, Repository, Want, want};
+use super::git::{GitNameUse, Part, Repository, want};
 use super::ignored::{Rules, patterns};
 use super::manifest::{Area, Manifest};
 use super::pack::Pack;
 use super::private::UpperLayer;
 use super::root::{Meta, Node, Root, as_path, is_absent, join, meta_at};
-use super::walk::{Found, View, Walk, Walked};
+use super::walk::{ProtectedName, TreeWalk, WalkView, WalkedTree};
 
 #[derive(Debug, Clone)]
 pub(super) struct Layout {
@@ -50,7 +50,7 @@ impl Layout {
         self.repository.as_ref().map_or(self.tree.path(), |r| &r.top)
     }
 
-    /// A directory of the project itself that stands for it: whoever holds a lock on it works here.
+    /// A directory of the project itself that stands for it: the process that holds a lock on it works here.
     pub(super) fn lock_place(&self) -> &Path {
         self.repository.as_ref().map_or(self.tree.path(), |r| &r.git)
     }
@@ -82,13 +82,13 @@ impl Layout {
         }
     }
 
-    pub(super) fn walk_now(&self, caps: &Caps, tracked: &[Vec<u8>]) -> Walked {
+    pub(super) fn walk_now(&self, caps: &Caps, tracked: &[Vec<u8>]) -> WalkedTree {
         let info = self.repository.as_ref().and_then(|r| std::fs::read(r.common().join("info/exclude")).ok());
-        self.walk(caps, &info.unwrap_or_default(), View::Now { tracked }, self.has_dot_git())
+        self.walk(caps, &info.unwrap_or_default(), WalkView::Now { tracked }, self.has_dot_git())
     }
 
     /// Walks by the rules of the snapshot: nothing written since can hide a file.
-    pub(super) fn walk_as_armed(&self, caps: &Caps, manifest: &Manifest, pack: &Pack) -> Walked {
+    pub(super) fn walk_as_armed(&self, caps: &Caps, manifest: &Manifest, pack: &Pack) -> WalkedTree {
         let text = |area, path: &[u8]| {
             let entry = manifest.find(area, path).filter(|e| e.node == Node::File)?;
             pack.read(entry.at, entry.size, &entry.hash).ok()
@@ -96,16 +96,16 @@ impl Layout {
         let info = [Area::Git, Area::Common].into_iter().find_map(|area| text(area, b"info/exclude"));
         let left_out: HashSet<&[u8]> = manifest.left_out.iter().map(|l| l.path.as_slice()).collect();
         let ignore_file = |path: &[u8]| text(Area::Tree, path);
-        let view = View::Armed { manifest, left_out: &left_out, ignore_file: &ignore_file };
+        let view = WalkView::Armed { manifest, left_out: &left_out, ignore_file: &ignore_file };
         // A repository that was made since is content; one that was there is not, even if it lies in ruins now.
         self.walk(caps, &info.unwrap_or_default(), view, self.as_armed(manifest).has_dot_git())
     }
 
-    fn walk(&self, caps: &Caps, info_exclude: &[u8], view: View<'_>, skip_dot_git: bool) -> Walked {
+    fn walk(&self, caps: &Caps, info_exclude: &[u8], view: WalkView<'_>, skip_dot_git: bool) -> WalkedTree {
         let exclude = patterns(&caps.exclude);
         let rules = self.rules_above(info_exclude);
         let max_ignored = caps.max_ignored_file_bytes;
-        Walk { root: &self.tree, rules, exclude: &exclude, max_ignored, skip_dot_git, view }.run()
+        TreeWalk { root: &self.tree, rules, exclude: &exclude, max_ignored, skip_dot_git, view }.run()
     }
 
     /// Rules from the user, the repository, and the directories between its top and the root.
@@ -132,7 +132,7 @@ impl Layout {
 }
 
 /// Walks one part of a repository. Small, so one thread will do.
-pub(super) fn walk_git(root: &Root, part: Part) -> io::Result<Vec<Found>> {
+pub(super) fn walk_git(root: &Root, part: Part) -> io::Result<Vec<ProtectedName>> {
     let (mut found, mut dirs) = (Vec::new(), vec![Vec::new()]);
     while let Some(dir) = dirs.pop() {
         let fd = match root.dir(&dir) {
@@ -156,15 +156,15 @@ pub(super) fn walk_git(root: &Root, part: Part) -> io::Result<Vec<Found>> {
                 continue;
             }
             match want(&path, meta.node, part) {
-                Want::Skip => {}
-                Want::Descend if meta.node == Node::Dir => dirs.push(path),
+                GitNameUse::Skip => {}
+                GitNameUse::Descend if meta.node == Node::Dir => dirs.push(path),
                 // The store's own directories are only on the way; a link in their place is not followed.
-                Want::Descend => {}
-                Want::Take => {
+                GitNameUse::Descend => {}
+                GitNameUse::Take => {
                     if meta.node == Node::Dir {
                         dirs.push(path.clone());
                     }
-                    found.push(Found { path, meta, ignored: false });
+                    found.push(ProtectedName { path, meta, ignored: false });
                 }
             }
         }

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::journal::{Journal, Who};
 use super::lock::{self, LockError, Mode};
 use super::snapshot::ArmError;
-use super::{Armed, RestoreError, Workspace, recover};
+use super::{ArmedSnapshot, RestoreError, Workspace, recover};
 use crate::process::{Guard, SandboxRecord, Tag, WalledProject};
 
 /// A locked project. Dropping it lets go, as soon as every command's parent has let go too.
@@ -54,7 +54,7 @@ pub(super) async fn lock(
                 record: SandboxRecord::default(),
             });
         }
-        // Somebody was killed here, with everybody who could have put it right.
+        // A call was killed here, with every process that could have put it right.
         drop(lock);
         let left = until.saturating_duration_since(Instant::now());
         let lock = lock::acquire(project, Mode::Exclusive, lock::RECOVERING, left, stop).await?;
@@ -113,10 +113,10 @@ impl Lease {
     }
 
     /// Takes a snapshot and puts it on disk. Only then may anything write to the project.
-    pub fn arm(self) -> Result<Armed, ArmError> {
+    pub fn arm(self) -> Result<ArmedSnapshot, ArmError> {
         if self.mode == Mode::Shared {
             return Err(ArmError::SharedLease);
         }
-        Armed::new(self)
+        ArmedSnapshot::new(self)
     }
 }

@@ -44,7 +44,7 @@ pub struct Holder {
     pub pid: u32,
     /// RFC 3339.
     pub since: String,
-    /// In a few words, for whoever has to wait.
+    /// In a few words, for a caller that has to wait.
     pub what: String,
     /// Tells a process from a later one with the same number.
     started: u64,
@@ -69,7 +69,7 @@ impl Holder {
     fn is_alive(&self) -> bool {
         match started(self.pid) {
             Some(started) => started == self.started,
-            // No such file system here: ask whether somebody has that number.
+            // No such file system here: ask whether a process has that number.
             None => !Path::new("/proc/self/stat").exists() && has_process(self.pid),
         }
     }
@@ -78,7 +78,7 @@ impl Holder {
 /// What a holder does that puts things right.
 pub(super) const RECOVERING: &str = "recovering";
 
-/// Between two looks at a lock that somebody else holds.
+/// Between two looks at a lock that another process holds.
 const LOOK_AGAIN: Duration = Duration::from_millis(15);
 
 /// Waits for the lock of a project, at most `wait`.
@@ -97,7 +97,7 @@ pub(super) async fn acquire(
         if began.elapsed() >= wait {
             return Err(match holder(project) {
                 Some(holder) if holder.is_alive() && holder.what != RECOVERING => LockError::Busy { holder },
-                // Whoever held it is gone, but the lock is not: a shim is putting things right.
+                // The holder is gone, but the lock is not: a shim is putting things right.
                 _ => LockError::Recovering,
             });
         }
@@ -136,7 +136,7 @@ pub(super) async fn acquire_place(
     }
 }
 
-/// `None` if somebody else holds it. Never unlock what this returns, only close it: a shim may hold the same lock.
+/// `None` if another process holds it. Never unlock what this returns, only close it: a shim may hold the same lock.
 pub(super) fn try_acquire(project: &Path, mode: Mode, what: &str) -> Result<Option<File>, LockError> {
     let path = project.join("lock");
     let unusable = |source| LockError::Unusable { path: path.clone(), source };
@@ -177,7 +177,8 @@ pub(super) fn all_at_rest(project: &Path, patience: Duration) -> io::Result<Opti
 /// For `busy` messages only; the lock itself is the truth.
 pub(super) fn note_holder(project: &Path, what: &str) {
     let text = serde_json::to_vec(&Holder::this(what)).unwrap_or_default();
-    // In one step, so that nobody reads half of it; after a power cut nobody holds the lock, so it need not be on disk.
+    // In one step, so that it is never read half-written; after a power cut no process holds the lock, so it need not
+    // be on disk.
     let new = project.join(format!("holder.{}", std::process::id()));
     let _ = std::fs::write(&new, text).and_then(|()| std::fs::rename(&new, project.join("holder")));
 }
@@ -190,7 +191,7 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
 }
 
-/// When the process began, in the kernel's own count; `None` if it has ended, also if nobody has noticed yet.
+/// When the process began, in the kernel's own count; `None` if it has ended, also if it was not reaped yet.
 /// The name before these words may hold spaces and parentheses.
 fn started(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;

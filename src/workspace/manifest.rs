@@ -21,7 +21,7 @@ pub(super) enum Area {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct ManifestEntry {
     pub area: Area,
     pub path: Vec<u8>,
     pub node: Node,
@@ -66,7 +66,7 @@ pub(super) struct Manifest {
     /// The pack that holds the contents.
     pub pack: String,
     /// Sorted by area and path.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<ManifestEntry>,
     pub left_out: Vec<LeftOut>,
     /// Where the repository was.
     pub repository: Option<Repository>,
@@ -79,7 +79,7 @@ pub(super) const VERSION: u32 = 1;
 /// File times may be coarse: a write this shortly before the walk could come again with the same time.
 const RACY: i64 = 2_000_000_000;
 
-impl Entry {
+impl ManifestEntry {
     /// True if the file system's word is enough: nothing says that the bytes could differ.
     pub(super) fn is_surely(&self, meta: &Meta, taken: i64) -> bool {
         self.node == meta.node
@@ -100,7 +100,7 @@ impl Entry {
 }
 
 impl Manifest {
-    pub(super) fn find(&self, area: Area, path: &[u8]) -> Option<&Entry> {
+    pub(super) fn find(&self, area: Area, path: &[u8]) -> Option<&ManifestEntry> {
         self.position(area, path).map(|i| &self.entries[i])
     }
 

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 
-use super::armed::State;
+use super::armed::ArmedState;
 use super::compare::{Difference, compare};
 use super::edit::EditError;
 use super::glance::{Drift, Glance};
@@ -23,21 +23,21 @@ use super::manifest::Area;
 use super::root::{Meta, Node, Root, as_path, split};
 use super::snapshot::ArmError;
 use super::write::fresh_time;
-use super::{Armed, Inner, Restored, Scope, Workspace, store};
+use super::{ArmedSnapshot, Inner, RestoreReport, Scope, Workspace, store};
 use crate::process::{Guard, Launcher, View, ViewError, WalledProject};
 
 pub use commit::{CommitError, PendingCommit};
-use layers::Layer;
 pub(super) use layers::UpperLayer;
+use layers::WriteLayer;
 
 /// A project behind its views. Dropped without [`PrivateProject::commit`], nothing has happened.
 #[derive(Debug)]
 pub struct PrivateProject {
     // The order in which these go matters: what is armed lies in the view, and the view in its layer.
-    armed: Armed,
+    armed: ArmedSnapshot,
     worker: Option<WorkerView>,
     view: View,
-    layer: Layer,
+    layer: WriteLayer,
     real: Lease,
     /// The project itself when the view was made.
     glance: Glance,
@@ -48,7 +48,7 @@ pub struct PrivateProject {
 #[derive(Debug)]
 struct WorkerView {
     view: View,
-    layer: Layer,
+    layer: WriteLayer,
 }
 
 /// Why no private view was armed.
@@ -71,7 +71,7 @@ impl PrivateProject {
         if let Some(path) = glance.other_owner() {
             return Err(NotPrivate::NoView(lease, ViewError::other_owner(&path)));
         }
-        let layer = Layer::kept(place.join("tests"), inner.layout.tree.path()).map_err(failed)?;
+        let layer = WriteLayer::kept(place.join("tests"), inner.layout.tree.path()).map_err(failed)?;
         let view = match View::mount(launcher, &layer.over(inner.layout.tree.path())) {
             Ok(view) => view,
             Err(why) => {
@@ -104,11 +104,11 @@ impl PrivateProject {
         Ok(Self { armed, worker: None, view, layer, real: lease, glance, launcher: launcher.clone() })
     }
 
-    pub fn armed(&self) -> &Armed {
+    pub fn armed(&self) -> &ArmedSnapshot {
         &self.armed
     }
 
-    pub fn armed_mut(&mut self) -> &mut Armed {
+    pub fn armed_mut(&mut self) -> &mut ArmedSnapshot {
         &mut self.armed
     }
 
@@ -135,7 +135,7 @@ impl PrivateProject {
     pub fn worker_guard(&mut self) -> io::Result<Guard> {
         self.drop_worker();
         let place = self.armed.state().inner().project.join("worker");
-        let layer = Layer::fresh(place)?;
+        let layer = WriteLayer::fresh(place)?;
         let view = match View::mount(&self.launcher, &layer.over(self.real.workspace.root())) {
             Ok(view) => view,
             Err(why) => {
@@ -195,7 +195,7 @@ impl PrivateProject {
     }
 
     /// The server's view is as it was armed, for the next attempt.
-    pub fn reject(mut self) -> Result<(Self, Restored), super::RestoreError> {
+    pub fn reject(mut self) -> Result<(Self, RestoreReport), super::RestoreError> {
         self.drop_worker();
         let Self { armed, worker, view, layer, real, glance, launcher } = self;
         let (lease, restored) = armed.restore(Scope::Everything)?;
@@ -233,7 +233,7 @@ impl WorkerView {
     }
 }
 
-impl State {
+impl ArmedState {
     /// Remembers a path as one of ours.
     fn note_edit(&mut self, path: &[u8]) -> io::Result<()> {
         let now = self.inner().layout.tree.meta(path)?;

@@ -1,5 +1,5 @@
 //! When was the server last alive? A file's time says so, set once a second while a project is armed. After a crash of
-//! everybody, whatever was changed later than that is not the dead call's doing.
+//! all processes, whatever was changed later than that is not the dead call's doing.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
@@ -34,7 +34,7 @@ impl Pulse {
         Self { _stop: beating.then_some(stop) }
     }
 
-    /// After this moment nobody was alive; `None` if nothing is known.
+    /// After this moment no process was alive; `None` if nothing is known.
     pub(super) fn ended(project: &Path) -> Option<i64> {
         let meta = File::open(at(project)).and_then(|file| file.metadata()).ok()?;
         Some(meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec()).saturating_add(SLACK))

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::Caps;
 use super::layout::Layout;
-use super::manifest::{Area, Entry, Manifest};
+use super::manifest::{Area, Manifest, ManifestEntry};
 use super::pack::Pack;
 use super::root::{Meta, Node, Root, as_path};
 use super::snapshot::ArmError;
@@ -18,7 +18,7 @@ use super::store::Store;
 const STREAM_ABOVE: u64 = 4 << 20;
 const CHUNK: usize = 1 << 20;
 
-pub(super) struct Reader<'a> {
+pub(super) struct TreeReader<'a> {
     layout: &'a Layout,
     caps: &'a Caps,
     pack: &'a Pack,
@@ -28,7 +28,7 @@ pub(super) struct Reader<'a> {
     at: Mutex<HashMap<[u8; 32], u64>>,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> TreeReader<'a> {
     pub(super) fn new(
         layout: &'a Layout,
         caps: &'a Caps,
@@ -40,7 +40,7 @@ impl<'a> Reader<'a> {
     }
 
     /// One entry per name, in the same order. Files that surely did not change are not opened.
-    pub(super) fn read_all(&self, names: &[(Area, Vec<u8>, Meta)]) -> Result<Vec<Entry>, ArmError> {
+    pub(super) fn read_all(&self, names: &[(Area, Vec<u8>, Meta)]) -> Result<Vec<ManifestEntry>, ArmError> {
         let mut entries = Vec::with_capacity(names.len());
         let mut stale = Vec::new();
         let taken = self.known.map_or(0, |m| m.taken);
@@ -49,7 +49,7 @@ impl<'a> Reader<'a> {
             while before.next_if(|e| e.key() < (*area, path.as_slice())).is_some() {}
             let same = before.peek().filter(|e| e.key() == (*area, path.as_slice()));
             match same.filter(|e| has_content(e.node) && e.is_surely(meta, taken)) {
-                Some(same) => entries.push(Entry { mode: meta.mode, ..(*same).clone() }),
+                Some(same) => entries.push(ManifestEntry { mode: meta.mode, ..(*same).clone() }),
                 None => {
                     if has_content(meta.node) {
                         stale.push(entries.len());
@@ -63,12 +63,12 @@ impl<'a> Reader<'a> {
         let work = || {
             let mut read = Vec::new();
             while let Some(&i) = stale.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let old: &Entry = &entries[i];
+                let old: &ManifestEntry = &entries[i];
                 read.push((i, self.read(old.area, &old.path)?));
             }
             Ok(read)
         };
-        let parts: Vec<Result<Vec<(usize, Entry)>, ArmError>> = std::thread::scope(|scope| {
+        let parts: Vec<Result<Vec<(usize, ManifestEntry)>, ArmError>> = std::thread::scope(|scope| {
             let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
             workers.into_iter().map(|w| w.join().unwrap_or_else(|p| std::panic::resume_unwind(p))).collect()
         });
@@ -81,7 +81,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads one file or link into the pack. What changes under our eyes is read again.
-    fn read(&self, area: Area, path: &[u8]) -> Result<Entry, ArmError> {
+    fn read(&self, area: Area, path: &[u8]) -> Result<ManifestEntry, ArmError> {
         let root =
             self.layout.area(area).map_err(|source| ArmError::Unreadable { path: as_path(path).to_owned(), source })?;
         let unreadable = |source| ArmError::Unreadable { path: root.full(path), source };
@@ -91,7 +91,10 @@ impl<'a> Reader<'a> {
                 Node::Link => {
                     let target = root.link_target(path).map_err(unreadable)?;
                     let (hash, at) = self.keep(&target)?;
-                    return Ok(Entry { size: target.len() as u64, ..entry(area, path.to_vec(), &meta, hash, at) });
+                    return Ok(ManifestEntry {
+                        size: target.len() as u64,
+                        ..entry(area, path.to_vec(), &meta, hash, at)
+                    });
                 }
                 Node::File if meta.size > self.caps.max_file_bytes => {
                     let (size, limit) = (meta.size, self.caps.max_file_bytes);
@@ -182,13 +185,13 @@ enum ReadError {
     Pack(io::Error),
 }
 
-fn entry(area: Area, path: Vec<u8>, meta: &Meta, hash: [u8; 32], at: u64) -> Entry {
+fn entry(area: Area, path: Vec<u8>, meta: &Meta, hash: [u8; 32], at: u64) -> ManifestEntry {
     let Meta { node, mode, size, mtime, ctime, ino, .. } = *meta;
     if !has_content(node) {
         // Of a directory or a fifo only type and mode are restored; its times change with every test run.
-        return Entry { area, path, node, mode, size: 0, mtime: 0, ctime: 0, ino: 0, hash, at };
+        return ManifestEntry { area, path, node, mode, size: 0, mtime: 0, ctime: 0, ino: 0, hash, at };
     }
-    Entry { area, path, node, mode, size, mtime, ctime, ino, hash, at }
+    ManifestEntry { area, path, node, mode, size, mtime, ctime, ino, hash, at }
 }
 
 fn positions(manifest: &Manifest) -> HashMap<[u8; 32], u64> {

@@ -1,16 +1,16 @@
-//! Puts right what a killed call left behind: every armed snapshot that nobody closed. Doing it twice does no harm, and a
-//! crash in the midst of it is just another one to recover from.
+//! Puts right what a killed call left behind: every armed snapshot that was not closed. Doing it twice does no harm,
+//! and a crash in the midst of it is just another one to recover from.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fmt, io};
 
-use super::Restored;
+use super::RestoreReport;
 use super::armed::{aside_path, report, reserve};
 use super::aside::Aside;
 use super::compare::Difference;
 use super::fault::{Point, point};
-use super::journal::{Journal, Open, Record, Scope, Who};
+use super::journal::{Journal, JournalRecord, Open, Scope, Who};
 use super::layout::Layout;
 use super::lock::{self, Mode, note_holder};
 use super::manifest::Area;
@@ -32,8 +32,8 @@ pub struct Recovery {
 
 #[derive(Debug)]
 pub enum RecoveryOutcome {
-    Restored(Restored),
-    /// Somebody is at work there, or is putting it right.
+    Restored(RestoreReport),
+    /// A process is at work there, or is putting it right.
     Busy,
     Failed(RestoreError),
 }
@@ -92,13 +92,13 @@ pub fn recover(state: &StateDir) -> io::Result<Vec<Recovery>> {
 
 /// For the parent of a command whose server has died. Its tree has ended, it holds the project's lock and, alone, the
 /// tree lock; so nothing needs to be waited for.
-pub fn finish_orphaned(ticket: &Path) -> Result<Option<Restored>, RestoreError> {
+pub fn finish_orphaned(ticket: &Path) -> Result<Option<RestoreReport>, RestoreError> {
     note_holder(ticket, lock::RECOVERING);
     finish(ticket, None, Who::Shim)
 }
 
 /// Restores a project whose lock is held. `root` is where it is now, if that is known.
-pub(super) fn finish(project: &Path, root: Option<&Path>, who: Who) -> Result<Option<Restored>, RestoreError> {
+pub(super) fn finish(project: &Path, root: Option<&Path>, who: Who) -> Result<Option<RestoreReport>, RestoreError> {
     let at_journal = |source| RestoreError::Journal { path: project.join("journal"), source };
     let mut journal = Journal::open(project).map_err(at_journal)?;
     let Some(open) = journal.open_snapshot().map_err(at_journal)? else { return Ok(None) };
@@ -114,7 +114,7 @@ pub(super) fn finish(project: &Path, root: Option<&Path>, who: Who) -> Result<Op
     let scope = open.scope();
     let reserve = reserve(project);
     if open.rolling_back.is_none() {
-        with_reserve(&reserve, &mut || journal.write(&Record::RollingBack { scope })).map_err(at_journal)?;
+        with_reserve(&reserve, &mut || journal.write(&JournalRecord::RollingBack { scope })).map_err(at_journal)?;
         point(Point::RollingBack);
     }
     // `<state>/projects/<key>` is where a project lies.
@@ -128,7 +128,7 @@ pub(super) fn finish(project: &Path, root: Option<&Path>, who: Who) -> Result<Op
         times: &BTreeMap::new(),
         reserve: &reserve,
     };
-    // Whatever came after everybody was dead is somebody else's work, however much later this is.
+    // Whatever came after all processes were dead is the work of others, however much later this is.
     let ended = if who == Who::Recovery { Pulse::ended(project) } else { None };
     let is_later = |d: &Difference| ended.zip(d.now).is_some_and(|(ended, now)| now.ctime > ended);
     let ours = |d: &Difference| match scope {
@@ -138,7 +138,7 @@ pub(super) fn finish(project: &Path, root: Option<&Path>, who: Who) -> Result<Op
     };
     let outcome = restore.run(&mut aside, scope == Scope::Everything, ours)?;
     point(Point::Restored);
-    with_reserve(&reserve, &mut || journal.write(&Record::RolledBack { by: who })).map_err(at_journal)?;
+    with_reserve(&reserve, &mut || journal.write(&JournalRecord::RolledBack { by: who })).map_err(at_journal)?;
     point(Point::RolledBack);
     Ok(Some(report(&outcome, &aside, Vec::new())))
 }

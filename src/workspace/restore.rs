@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use super::Caps;
 use super::aside::Aside;
-use super::compare::{Comparison, Difference, What, compare};
+use super::compare::{Difference, DifferenceKind, TreeComparison, compare};
 use super::fault::{Point, point};
 use super::git::steers;
 use super::layout::Layout;
-use super::manifest::{Area, Entry};
+use super::manifest::{Area, ManifestEntry};
 use super::root::{Meta, Node, Root, as_path, is_absent, split};
 use super::store::Snapshot;
 use super::write::restored_time;
@@ -59,10 +59,10 @@ pub(super) struct Restore<'a> {
 
 /// What came of it.
 #[derive(Debug, Default)]
-pub(super) struct Outcome {
+pub(super) struct RestoreOutcome {
     pub undone: BTreeSet<(Area, Vec<u8>)>,
     /// Differences that were not ours to undo.
-    pub others: Comparison,
+    pub others: TreeComparison,
 }
 
 /// Each round can uncover more: a directory that could not be read, a file that was hidden by what lay above it.
@@ -77,25 +77,25 @@ impl Restore<'_> {
         aside: &mut Aside,
         whole_directories: bool,
         ours: impl Fn(&Difference) -> bool,
-    ) -> Result<Outcome, RestoreError> {
-        let mut outcome = Outcome::default();
+    ) -> Result<RestoreOutcome, RestoreError> {
+        let mut outcome = RestoreOutcome::default();
         // Another directory may stand at the project's path by now, with a repository of its own.
         let in_place = self.is_in_place();
         if whole_directories && in_place {
             self.bring_back_repository();
         }
         let ours = |d: &Difference| ours(d) && (d.area == Area::Tree || (in_place && steers(&d.path)));
-        // Directories that we made and in which somebody else has put something since.
+        // Directories that we made and in which another process has put something since.
         let mut shared = BTreeSet::new();
         for _ in 0..ROUNDS {
             let mut found = self.compare()?;
             let wanted = |d: &Difference| {
-                (ours(d) || self.is_temporary(d)) && !(shared.contains(&d.path) && d.what == What::Added)
+                (ours(d) || self.is_temporary(d)) && !(shared.contains(&d.path) && d.what == DifferenceKind::Added)
             };
             let differences = std::mem::take(&mut found.differences);
             let (mine, others): (Vec<_>, Vec<_>) = differences.into_iter().partition(|d| wanted(d));
             if mine.is_empty() {
-                outcome.others = Comparison { differences: others, ..found };
+                outcome.others = TreeComparison { differences: others, ..found };
                 return Ok(outcome);
             }
             self.undo(&mine, aside, whole_directories, &mut shared)?;
@@ -126,13 +126,13 @@ impl Restore<'_> {
         }
     }
 
-    fn compare(&self) -> Result<Comparison, RestoreError> {
+    fn compare(&self) -> Result<TreeComparison, RestoreError> {
         compare(self.layout, self.caps, self.snapshot)
             .map_err(|source| RestoreError::Io { path: self.layout.tree.path().to_owned(), source })
     }
 
     fn is_temporary(&self, d: &Difference) -> bool {
-        d.what == What::Added && split(&d.path).1.starts_with(super::temporary(self.id, "").as_bytes())
+        d.what == DifferenceKind::Added && split(&d.path).1.starts_with(super::temporary(self.id, "").as_bytes())
     }
 
     fn undo(
@@ -149,7 +149,7 @@ impl Restore<'_> {
             Ok(()) => Ok(()),
         };
         // First what is in the way, the deepest first.
-        for d in mine.iter().rev().filter(|d| matches!(d.what, What::Added | What::Type)) {
+        for d in mine.iter().rev().filter(|d| matches!(d.what, DifferenceKind::Added | DifferenceKind::Type)) {
             let mut again = || work.clear(d, aside, whole_directories, shared);
             step(d, self.with_reserve(&mut again))?;
         }
@@ -202,7 +202,7 @@ impl Undo<'_> {
         if self.of.is_temporary(d) {
             return root.remove(&d.path);
         }
-        if now.node == Node::Dir && d.what == What::Added && !whole {
+        if now.node == Node::Dir && d.what == DifferenceKind::Added && !whole {
             if !root.remove_if_empty(&d.path)? {
                 shared.insert(d.path.clone());
             }
@@ -226,13 +226,13 @@ impl Undo<'_> {
         self.make_room(&root, d.area, split(&d.path).0, aside)?;
         self.open_up(&root, d.area, split(&d.path).0)?;
         match (was.node, d.what) {
-            (Node::Dir, What::Deleted | What::Type) => {
+            (Node::Dir, DifferenceKind::Deleted | DifferenceKind::Type) => {
                 root.make_dirs(&d.path, 0o700)?;
             }
             (Node::Dir, _) => root.chmod(&d.path, was.mode | 0o700)?,
-            (Node::Fifo, What::Mode) => root.chmod(&d.path, was.mode)?,
+            (Node::Fifo, DifferenceKind::Mode) => root.chmod(&d.path, was.mode)?,
             (Node::Fifo, _) => root.make_fifo(&d.path, was.mode)?,
-            (Node::File, What::Mode) => root.chmod(&d.path, was.mode)?,
+            (Node::File, DifferenceKind::Mode) => root.chmod(&d.path, was.mode)?,
             (Node::File | Node::Link, _) => self.put_contents(&root, d, was, aside)?,
             (Node::Special, _) => {}
         }
@@ -240,7 +240,7 @@ impl Undo<'_> {
         Ok(())
     }
 
-    /// Somebody else may have removed the directory above, or put something else in its place.
+    /// Another process may have removed the directory above, or put something else in its place.
     fn make_room(&mut self, root: &Root, area: Area, dir: &[u8], aside: &mut Aside) -> io::Result<()> {
         if dir.is_empty() {
             return Ok(());
@@ -257,7 +257,7 @@ impl Undo<'_> {
         Ok(())
     }
 
-    fn put_contents(&mut self, root: &Root, d: &Difference, was: &Entry, aside: &mut Aside) -> io::Result<()> {
+    fn put_contents(&mut self, root: &Root, d: &Difference, was: &ManifestEntry, aside: &mut Aside) -> io::Result<()> {
         let now = root.meta(&d.path)?;
         if now.is_some() {
             aside.keep(d.area, root, &d.path)?;
@@ -333,7 +333,7 @@ impl Undo<'_> {
             Err(e) if is_absent(&e) => {
                 let path = layout.area_path(area).ok_or(e)?;
                 if std::fs::symlink_metadata(path).is_ok() {
-                    // A file or a link took its place. It is nobody's work; its name goes, its target stays.
+                    // A file or a link took its place. It is not work to keep; its name goes, its target stays.
                     std::fs::remove_file(path)?;
                 }
                 // Without a store, however empty, git does not take it for a repository.

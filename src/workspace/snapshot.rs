@@ -9,9 +9,9 @@ use super::Caps;
 use super::fault::{Point, point};
 use super::git::read_index;
 use super::layout::{Layout, walk_git};
-use super::manifest::{Area, Entry, LeftOut, Manifest, VERSION, Why};
+use super::manifest::{Area, LeftOut, Manifest, ManifestEntry, VERSION, Why};
 use super::pack::Pack;
-use super::read::{Reader, has_content};
+use super::read::{TreeReader, has_content};
 use super::root::{Meta, Node, Root};
 use super::store::{Snapshot, Store};
 
@@ -63,7 +63,7 @@ pub(super) fn take(layout: &Layout, caps: &Caps, store: &Store) -> Result<Snapsh
     };
     let start = pack.len();
     let known_manifest = known.as_ref().map(|(m, _)| m);
-    let entries = Reader::new(layout, caps, store, &pack, known_manifest).read_all(&names.names)?;
+    let entries = TreeReader::new(layout, caps, store, &pack, known_manifest).read_all(&names.names)?;
     if pack.len() != start {
         pack.sync().map_err(state)?;
         point(Point::PackWritten);
@@ -152,7 +152,7 @@ pub(super) fn tracked(layout: &Layout) -> Result<Vec<Vec<u8>>, ArmError> {
     Ok(all.into_iter().filter_map(|p| p.strip_prefix(repository.prefix.as_slice()).map(<[u8]>::to_vec)).collect())
 }
 
-fn index_digest(layout: &Layout, entries: &[Entry], pack: &Pack) -> Option<[u8; 32]> {
+fn index_digest(layout: &Layout, entries: &[ManifestEntry], pack: &Pack) -> Option<[u8; 32]> {
     layout.repository.as_ref()?;
     let at = entries.iter().position(|e| e.area == Area::Git && e.path == b"index")?;
     let entry = &entries[at];

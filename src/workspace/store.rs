@@ -85,7 +85,7 @@ impl Store {
     }
 }
 
-/// Replaces a file in one step: whoever reads sees the old bytes or the new ones, also after a power cut.
+/// Replaces a file in one step: a reader sees the old bytes or the new ones, also after a power cut.
 pub(super) fn write_synced(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let temporary = dir.join(format!("{name}.new"));
     let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;

@@ -1,12 +1,12 @@
-//! Takes an accepted change back later, as long as nobody has touched what it wrote. The change is written down while
+//! Takes an accepted change back later, as long as what it wrote is untouched. The change is written down while
 //! the snapshot it came from still stands; taking it back is an edit like any other, with a journal of its own.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
-use super::Armed;
-use super::edit::{EditError, Planned};
+use super::ArmedSnapshot;
+use super::edit::{EditError, PlannedFile};
 use super::manifest::Area;
 use super::root::{Node, as_path};
 
@@ -34,7 +34,7 @@ pub struct UndoReport {
     pub left: Vec<PathBuf>,
 }
 
-impl Armed {
+impl ArmedSnapshot {
     /// What differs now from the snapshot, also what tests wrote, so that it can be taken back after it was accepted.
     pub fn undo_record(&self) -> io::Result<UndoRecord> {
         let state = self.state();
@@ -84,7 +84,7 @@ impl Armed {
             }
             let (after, mode) = file.before.clone().unzip();
             report.taken_back.push(as_path(path).to_owned());
-            plan.insert(path.clone(), Planned { name, before: now, after, mode });
+            plan.insert(path.clone(), PlannedFile { name, before: now, after, mode });
         }
         state.carry_out(&plan)?;
         let tree = state.inner().layout.tree.clone();

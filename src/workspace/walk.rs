@@ -14,7 +14,7 @@ use super::root::{Meta, Node, Root, as_path, join, meta_at};
 
 /// A name that is protected.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct ProtectedName {
     pub path: Vec<u8>,
     pub meta: Meta,
     /// By git's rules, and protected all the same.
@@ -22,27 +22,27 @@ pub(super) struct Found {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct Walked {
+pub(super) struct WalkedTree {
     /// Sorted by path.
-    pub found: Vec<Found>,
+    pub found: Vec<ProtectedName>,
     pub left_out: Vec<LeftOut>,
     /// Directories that could not be read.
     pub unreadable: Vec<(Vec<u8>, io::Error)>,
 }
 
 /// How to walk.
-pub(super) struct Walk<'a> {
+pub(super) struct TreeWalk<'a> {
     pub root: &'a Root,
     pub rules: Arc<Rules>,
     pub exclude: &'a Gitignore,
     pub max_ignored: u64,
     /// `.git` in the root is the repository and not content.
     pub skip_dot_git: bool,
-    pub view: View<'a>,
+    pub view: WalkView<'a>,
 }
 
 /// Whose word counts.
-pub(super) enum View<'a> {
+pub(super) enum WalkView<'a> {
     /// The disk as it is; tracked files are protected whatever the rules say. Sorted.
     Now { tracked: &'a [Vec<u8>] },
     /// The snapshot: what is in it is looked at, and its ignore files hold, whatever a worker has written since.
@@ -62,12 +62,12 @@ struct Task {
     pinned_only: bool,
 }
 
-impl Walk<'_> {
-    pub(super) fn run(&self) -> Walked {
+impl TreeWalk<'_> {
+    pub(super) fn run(&self) -> WalkedTree {
         let first = Task { dir: Vec::new(), rules: self.rules.clone(), ignored: false, pinned_only: false };
         let queue = Queue { state: Mutex::new((vec![first], 0)), more: Condvar::new() };
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(8));
-        let mut all = Walked::default();
+        let mut all = WalkedTree::default();
         std::thread::scope(|scope| {
             let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| self.work(&queue))).collect();
             for worker in workers {
@@ -77,17 +77,17 @@ impl Walk<'_> {
                 all.unreadable.extend(part.unreadable);
             }
         });
-        // The root itself: somebody may have taken our rights to it away.
+        // The root itself: our rights to it may have been taken away.
         if let Ok(stat) = rustix::fs::fstat(self.root.fd()) {
-            all.found.push(Found { path: Vec::new(), meta: Meta::from(&stat), ignored: false });
+            all.found.push(ProtectedName { path: Vec::new(), meta: Meta::from(&stat), ignored: false });
         }
         all.found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         all.left_out.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         all
     }
 
-    fn work(&self, queue: &Queue) -> Walked {
-        let mut seen = Walked::default();
+    fn work(&self, queue: &Queue) -> WalkedTree {
+        let mut seen = WalkedTree::default();
         while let Some(task) = queue.next() {
             let mut below = Vec::new();
             if let Err(e) = self.read(&task, &mut seen, &mut below) {
@@ -101,7 +101,7 @@ impl Walk<'_> {
         seen
     }
 
-    fn read(&self, task: &Task, seen: &mut Walked, below: &mut Vec<Task>) -> io::Result<()> {
+    fn read(&self, task: &Task, seen: &mut WalkedTree, below: &mut Vec<Task>) -> io::Result<()> {
         let fd = self.root.dir(&task.dir)?;
         let mut names = Vec::new();
         for entry in rustix::fs::Dir::read_from(&fd)? {
@@ -142,7 +142,7 @@ impl Walk<'_> {
                 below.push(Task { dir: path.clone(), rules: rules.clone(), ignored, pinned_only });
             }
             let ignored = ignored && !self.is_pinned(&path);
-            seen.found.push(Found { path, meta, ignored });
+            seen.found.push(ProtectedName { path, meta, ignored });
         }
         Ok(())
     }
@@ -163,7 +163,7 @@ impl Walk<'_> {
         if pinned_only {
             return Some(Why::BuildOrCache);
         }
-        if let View::Armed { manifest, left_out, .. } = &self.view {
+        if let WalkView::Armed { manifest, left_out, .. } = &self.view {
             if left_out.contains(path) {
                 return Some(Why::Excluded);
             }
@@ -189,28 +189,28 @@ impl Walk<'_> {
 
     fn is_pinned(&self, path: &[u8]) -> bool {
         match &self.view {
-            View::Now { tracked } => tracked.binary_search_by(|t| t.as_slice().cmp(path)).is_ok(),
-            View::Armed { manifest, .. } => manifest.position(Area::Tree, path).is_some(),
+            WalkView::Now { tracked } => tracked.binary_search_by(|t| t.as_slice().cmp(path)).is_ok(),
+            WalkView::Armed { manifest, .. } => manifest.position(Area::Tree, path).is_some(),
         }
     }
 
     fn any_pinned_below(&self, dir: &[u8]) -> bool {
         match &self.view {
-            View::Now { tracked } => {
+            WalkView::Now { tracked } => {
                 let below = join(dir, b"");
                 let at = tracked.partition_point(|t| t.as_slice() < below.as_slice());
                 tracked.get(at).is_some_and(|t| t.starts_with(&below))
             }
-            View::Armed { manifest, .. } => manifest.any_below(Area::Tree, dir),
+            WalkView::Armed { manifest, .. } => manifest.any_below(Area::Tree, dir),
         }
     }
 
     fn rules_in(&self, task: &Task, names: &[Vec<u8>]) -> Arc<Rules> {
         let file = join(&task.dir, b".gitignore");
         let text = match &self.view {
-            View::Now { .. } if names.iter().any(|n| n == b".gitignore") => self.root.read(&file).ok(),
-            View::Now { .. } => None,
-            View::Armed { ignore_file, .. } => ignore_file(&file),
+            WalkView::Now { .. } if names.iter().any(|n| n == b".gitignore") => self.root.read(&file).ok(),
+            WalkView::Now { .. } => None,
+            WalkView::Armed { ignore_file, .. } => ignore_file(&file),
         };
         match text {
             Some(text) => Rules::below(task.rules.clone(), &text, &task.dir),

@@ -1,4 +1,4 @@
-//! Writes beneath a root: staged beside the target and renamed over it, so that nobody ever sees half a file.
+//! Writes beneath a root: staged beside the target and renamed over it, so that half a file is never visible.
 //! Knows modes and times. Does not know why something is written.
 
 use std::fs::File;
@@ -14,7 +14,7 @@ const SECOND: i64 = 1_000_000_000;
 
 /// New contents beside their target, not yet in place.
 #[derive(Debug)]
-pub(super) struct Staged {
+pub(super) struct StagedFile {
     dir: OwnedFd,
     temporary: Vec<u8>,
     name: Vec<u8>,
@@ -30,11 +30,11 @@ impl Root {
         mtime: i64,
         sync: bool,
         fill: impl FnOnce(&mut File) -> io::Result<()>,
-    ) -> io::Result<Staged> {
+    ) -> io::Result<StagedFile> {
         let (dir, name) = self.parent(path)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut file = File::from(rustix::fs::openat(&dir, &*temporary, flags, Mode::RUSR | Mode::WUSR)?);
-        let staged = Staged { dir, temporary, name: name.to_vec() };
+        let staged = StagedFile { dir, temporary, name: name.to_vec() };
         let written = fill(&mut file)
             .and_then(|()| Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(mode as _))?))
             .and_then(|()| Ok(rustix::fs::futimens(&file, &times(mtime))?))
@@ -48,10 +48,10 @@ impl Root {
         }
     }
 
-    pub(super) fn stage_link(&self, path: &[u8], temporary: Vec<u8>, target: &[u8]) -> io::Result<Staged> {
+    pub(super) fn stage_link(&self, path: &[u8], temporary: Vec<u8>, target: &[u8]) -> io::Result<StagedFile> {
         let (dir, name) = self.parent(path)?;
         rustix::fs::symlinkat(target, &dir, &*temporary)?;
-        Ok(Staged { dir, temporary, name: name.to_vec() })
+        Ok(StagedFile { dir, temporary, name: name.to_vec() })
     }
 
     /// Changes the mode of what has this name now; never of what a link points to.
@@ -156,7 +156,7 @@ impl Root {
     }
 }
 
-impl Staged {
+impl StagedFile {
     /// Puts the new contents in place of the old ones in one step.
     pub(super) fn commit(self) -> io::Result<()> {
         let done = rustix::fs::renameat(&self.dir, &*self.temporary, &self.dir, &*self.name);
@@ -178,7 +178,7 @@ pub(super) fn fresh_time(previous: Option<i64>) -> i64 {
 }
 
 /// The time of a file that we restore: later, in whole seconds, than anything written up to now. The rejected contents
-/// may have been compiled under any earlier time, also one that nobody sees any more.
+/// may have been compiled under any earlier time, also one that is no longer visible.
 pub(super) fn restored_time(previous: Option<i64>) -> i64 {
     let next = next_second(super::now());
     previous.map_or(next, |p| next.max(next_second(p)))

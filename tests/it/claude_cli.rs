@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use supervisor::backend::{Answered, Ask, AskError, Backends, Cause, Edits, Env, Shared, Step, Usage};
+use supervisor::backend::{
+    Ask, AskError, AskResult, AskStep, Backends, Edits, Env, FailureCause, SharedResources, Usage,
+};
 use supervisor::process::Launcher;
 use supervisor::routing::{BackendKind, Tier};
 use tokio_util::sync::CancellationToken;
@@ -115,7 +117,7 @@ async fn a_key_that_the_program_prints_is_hidden() {
 async fn progress_tells_the_tools_while_they_are_used() {
     let bench = Bench::prints(&run(&result(|_| ())), "", 0);
     bench.ask().await.unwrap();
-    assert_eq!(bench.steps(), [Step::Asked, Step::Tool { name: "Edit".into(), on: "a.rs".into() }]);
+    assert_eq!(bench.steps(), [AskStep::Asked, AskStep::Tool { name: "Edit".into(), on: "a.rs".into() }]);
 }
 
 #[tokio::test]
@@ -129,7 +131,7 @@ async fn a_program_that_is_not_there_is_told_with_its_setting() {
     let mut bench = Bench::prints("", "", 0);
     bench.tier.backend.program = Some("/nonexistent/claude".into());
     let failure = bench.ask().await.unwrap_err();
-    assert_eq!((failure.why.cause(), failure.usage), (Cause::Setup, Usage::NOTHING));
+    assert_eq!((failure.why.cause(), failure.usage), (FailureCause::Setup, Usage::NOTHING));
     assert!(failure.why.message().contains("backends.claude.program"), "{}", failure.why.message());
 }
 
@@ -189,7 +191,7 @@ async fn no_more_workers_run_at_once_than_allowed() {
     fs::write(dir.join("out"), run(&result(|_| ()))).unwrap();
     let starts = || fs::read_to_string(dir.join("started")).unwrap_or_default().lines().count();
     let (a, b, ()) = tokio::join!(bench.ask(), bench.ask(), async {
-        until("one start and one in the queue", || starts() == 1 && bench.steps().contains(&Step::Queued)).await;
+        until("one start and one in the queue", || starts() == 1 && bench.steps().contains(&AskStep::Queued)).await;
         fs::write(dir.join("go"), "").unwrap();
     });
     a.unwrap();
@@ -211,7 +213,7 @@ async fn who_waits_for_a_worker_can_be_cancelled_and_is_not_kept_for_ever() {
         async {
             bench.until_started().await;
             let cancel = |step| {
-                if step == Step::Queued {
+                if step == AskStep::Queued {
                     waiting.cancel();
                 }
             };
@@ -243,7 +245,7 @@ struct Bench {
     tier: Tier,
     ask: Ask,
     stop: CancellationToken,
-    steps: Arc<Mutex<Vec<Step>>>,
+    steps: Arc<Mutex<Vec<AskStep>>>,
 }
 
 impl Bench {
@@ -281,17 +283,17 @@ impl Bench {
         let mut ask = Ask::new("rules", "do it", schema, root);
         ask.limit = Duration::from_secs(120);
         let launcher = Launcher::at(env!("CARGO_BIN_EXE_supervisor"));
-        let backends = Backends::new(Shared::new(launcher, env, 1));
+        let backends = Backends::new(SharedResources::new(launcher, env, 1));
         Self { dir, backends, tier, ask, stop: CancellationToken::new(), steps: Arc::default() }
     }
 
-    async fn ask(&self) -> Answered {
+    async fn ask(&self) -> AskResult {
         let backend = self.backends.of(&self.tier).unwrap();
         let steps = Arc::clone(&self.steps);
         backend.ask(&self.ask, &self.tier, &self.stop, &move |step| steps.lock().unwrap().push(step)).await
     }
 
-    fn steps(&self) -> Vec<Step> {
+    fn steps(&self) -> Vec<AskStep> {
         self.steps.lock().unwrap().clone()
     }
 

@@ -5,19 +5,19 @@ mod own;
 use std::path::Path;
 use std::process::Command;
 
-use supervisor::cli::doctor::{Case, Report, examine};
+use supervisor::cli::doctor::{Case, DoctorReport, examine};
 use supervisor::state::StateDir;
 
 use crate::fake_claude::FakeClaude;
 use crate::loopback::{ClosedPort, Do, Server};
 use crate::machine::{CANARY, Machine, cloud, gateway, swap};
 
-async fn examined(machine: &Machine) -> Report {
+async fn examined(machine: &Machine) -> DoctorReport {
     let state = StateDir::at(machine.dir.path().join("state"));
     examine(&Case::new(&machine.sources(), machine.look(), state, machine.dir.path().into())).await
 }
 
-fn text(report: &Report) -> String {
+fn text(report: &DoctorReport) -> String {
     let mut out = Vec::new();
     report.write_text(&mut out).unwrap();
     String::from_utf8(out).unwrap()

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
 use supervisor::backend::Env;
-use supervisor::backend::installed::{self, Installed, Login, NotUsable};
+use supervisor::backend::installed::{self, InstalledAgent, Login, NotUsable};
 use supervisor::process::Launcher;
 use tokio_util::sync::CancellationToken;
 
@@ -15,7 +15,7 @@ const PATIENT: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(300);
 const VERSION: &str = "echo '2.1.197 (Claude Code)'";
 
-async fn ask(fake: &FakeClaude, limit: Duration) -> Result<Installed, NotUsable> {
+async fn ask(fake: &FakeClaude, limit: Duration) -> Result<InstalledAgent, NotUsable> {
     let home = fake.home().display().to_string();
     let env = Env::from_iter([
         ("PATH", fake.path()),

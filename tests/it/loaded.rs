@@ -16,7 +16,7 @@ fn with_key() -> Env {
     Env::from_iter([("GATE_KEY", "sk-canary\n")])
 }
 
-async fn running(kind: WarmKind, reply: Do) -> Result<Vec<loaded::Loaded>, LookError> {
+async fn running(kind: WarmKind, reply: Do) -> Result<Vec<loaded::LoadedModel>, LookError> {
     let server = Server::always(reply);
     loaded::loaded(&Warm { kind, url: server.url.clone() }, PATIENT).await
 }

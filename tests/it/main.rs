@@ -38,6 +38,7 @@ mod mcp_envelope;
 mod mcp_eras;
 mod mcp_load;
 mod mcp_tools;
+mod names;
 mod openai;
 mod pack;
 mod person;

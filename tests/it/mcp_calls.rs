@@ -1,7 +1,7 @@
 //! What a call looks like when the tool misbehaves: the client always gets one sound answer, or none after a cancel.
 
 use serde_json::{Value, json};
-use supervisor::server::{App, Ended, MAX_ERROR, MAX_PROGRESS, MAX_RESULT, Server, serve};
+use supervisor::server::{App, MAX_ERROR, MAX_PROGRESS, MAX_RESULT, Server, SessionEnd, serve};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio_util::sync::CancellationToken;
 
@@ -233,7 +233,7 @@ async fn in_process_a_session_ends_with_its_input_and_answers_all() {
     }
     writer.await.unwrap();
     assert_eq!(count, 51);
-    assert_eq!(session.await.unwrap(), Ended::Input);
+    assert_eq!(session.await.unwrap(), SessionEnd::Input);
 }
 
 #[tokio::test]
@@ -252,6 +252,6 @@ async fn in_process_a_reader_who_leaves_ends_the_session() {
     let mut lines = BufReader::new(from_server).lines();
     while !lines.next_line().await.unwrap().unwrap().contains("still asleep") {}
     drop(lines);
-    assert_eq!(session.await.unwrap(), Ended::Output);
+    assert_eq!(session.await.unwrap(), SessionEnd::Output);
     assert!(stopped.exists(), "the call was told to stop, and was waited for");
 }

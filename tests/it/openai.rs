@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
-use supervisor::backend::{Answered, Ask, AskError, Backends, Blame, Cause, Env, Shared, Step, Usage};
+use supervisor::backend::{
+    Ask, AskError, AskResult, AskStep, Backends, Env, FailureBlame, FailureCause, SharedResources, Usage,
+};
 use supervisor::process::Launcher;
 use supervisor::routing::{BackendKind, Tier};
 use tokio_util::sync::CancellationToken;
@@ -110,14 +112,14 @@ async fn a_server_that_refuses_the_response_format_is_asked_once_more_without_an
     bench.ask().await.unwrap();
     let formats: Vec<_> = upstream.requests().iter().map(|r| r.body.get("response_format").is_some()).collect();
     assert_eq!(formats, [true, false, false]);
-    assert_eq!(bench.steps(), [Step::Asked, Step::AskedPlainly, Step::Asked]);
+    assert_eq!(bench.steps(), [AskStep::Asked, AskStep::AskedPlainly, AskStep::Asked]);
 }
 
 #[tokio::test]
 async fn a_server_that_refuses_every_form_is_asked_twice_and_no_more() {
     let upstream = Upstream::start([litellm(400, "x", "response_format is not supported")]).await;
     let failure = Bench::new(&upstream.url, Key::Sent).ask().await.expect_err("refused");
-    assert_eq!(failure.why.cause(), Cause::Incapable);
+    assert_eq!(failure.why.cause(), FailureCause::Incapable);
     assert_eq!(upstream.requests().len(), 2);
 }
 
@@ -148,7 +150,7 @@ async fn nobody_listening_is_told_with_the_address_and_costs_nothing() {
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let failure = Bench::new(&format!("http://me:pw@{address}"), Key::Sent).ask().await.expect_err("nobody there");
     assert!(matches!(failure.why, AskError::Unreachable { .. }), "{failure:?}");
-    assert_eq!((failure.why.cause(), failure.why.blame()), (Cause::Infra, Blame::Endpoint));
+    assert_eq!((failure.why.cause(), failure.why.blame()), (FailureCause::Infra, FailureBlame::Endpoint));
     assert_eq!(failure.usage, Usage::NOTHING);
     let message = failure.why.message();
     assert!(
@@ -196,7 +198,7 @@ struct Bench {
     tier: Tier,
     ask: Ask,
     stop: CancellationToken,
-    steps: Arc<Mutex<Vec<Step>>>,
+    steps: Arc<Mutex<Vec<AskStep>>>,
 }
 
 impl Bench {
@@ -211,17 +213,17 @@ impl Bench {
         let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
         let mut ask = Ask::new("rules", "x ".repeat(3000), schema, "/");
         ask.limit = Duration::from_secs(60);
-        let shared = Shared::new(Launcher::this_program(), env, 1);
+        let shared = SharedResources::new(Launcher::this_program(), env, 1);
         Self { backends: Backends::new(shared), tier, ask, stop: CancellationToken::new(), steps: Arc::default() }
     }
 
-    async fn ask(&self) -> Answered {
+    async fn ask(&self) -> AskResult {
         let backend = self.backends.of(&self.tier).unwrap();
         let steps = Arc::clone(&self.steps);
         backend.ask(&self.ask, &self.tier, &self.stop, &move |step| steps.lock().unwrap().push(step)).await
     }
 
-    fn steps(&self) -> Vec<Step> {
+    fn steps(&self) -> Vec<AskStep> {
         self.steps.lock().unwrap().clone()
     }
 }

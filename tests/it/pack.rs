@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use supervisor::languages;
-use supervisor::skills::tdd::pack::{self, PackRequest, Packed};
+use supervisor::skills::tdd::pack::{self, PackRequest, PackedFiles};
 
 use generate::Generated;
 
 /// 8,192 tokens of three bytes, less what task, schema and evidence take.
 const WINDOW: usize = 8_192 * 3 - 4_096;
 
-fn pack(project: &Generated, window_bytes: usize) -> Packed {
+fn pack(project: &Generated, window_bytes: usize) -> PackedFiles {
     pack::files(&PackRequest {
         root: project.root.path(),
         ecosystem: Some(project.tongue.language()),

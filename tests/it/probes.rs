@@ -3,7 +3,7 @@
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-use supervisor::backend::probe::{Probed, Role, endpoints, probe};
+use supervisor::backend::probe::{AddressRole, ProbedAddress, endpoints, probe};
 use supervisor::backend::{Env, Unreachable};
 use supervisor::routing::{Warm, WarmKind};
 
@@ -16,11 +16,11 @@ const PATIENT: Duration = Duration::from_secs(30);
 const SHORT: Duration = Duration::from_millis(200);
 
 /// Probes one gateway at this address, with the cloud on a port where nobody listens.
-async fn gateway_at(url: &str, limit: Duration) -> Probed {
+async fn gateway_at(url: &str, limit: Duration) -> ProbedAddress {
     let closed = ClosedPort::hold();
     let env = Env::from_iter([("ANTHROPIC_BASE_URL", closed.url.as_str())]);
     let all = probe(endpoints(&routing([gateway("gate", Some(url))], None), &env), limit).await;
-    all.into_iter().find(|p| p.role == Role::Gateway).unwrap()
+    all.into_iter().find(|p| p.role == AddressRole::Gateway).unwrap()
 }
 
 #[tokio::test]
@@ -87,7 +87,7 @@ async fn every_address_is_asked_at_once_and_the_gateway_only_for_its_life() {
     let env = Env::from_iter([("ANTHROPIC_BASE_URL", cloud.url.as_str()), ("GATE_KEY", "sk-canary")]);
     let all = probe(endpoints(&routing([gateway("gate", Some(&gate.url))], Some(warm)), &env), PATIENT).await;
 
-    assert!(all.iter().all(Probed::is_reachable), "{all:?}");
+    assert!(all.iter().all(ProbedAddress::is_reachable), "{all:?}");
     assert_eq!(all.iter().map(|p| p.name.as_str()).collect::<Vec<_>>(), ["anthropic", "gate", "llama-swap"]);
     assert_eq!(gate.paths(), ["/health/liveliness"]);
     let heads: Vec<_> = [cloud, gate, swap].iter().flat_map(Server::asked).map(|a| a.head).collect();

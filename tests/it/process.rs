@@ -10,7 +10,7 @@ mod matrix;
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
-use supervisor::process::{Captured, End, Launcher, Limits, Spec, StartError, Stdin, lines};
+use supervisor::process::{CaptureLimits, CapturedOutput, End, Launcher, Spec, StartError, Stdin, lines};
 use tokio_util::sync::CancellationToken;
 
 /// Where the program is, for tests that are run as another user.
@@ -30,15 +30,15 @@ pub(crate) fn sh(script: &str) -> Spec {
     spec
 }
 
-async fn run(spec: Spec) -> supervisor::process::Finished {
+async fn run(spec: Spec) -> supervisor::process::FinishedProcess {
     stoppable(spec, &CancellationToken::new()).await
 }
 
-async fn stoppable(spec: Spec, stop: &CancellationToken) -> supervisor::process::Finished {
+async fn stoppable(spec: Spec, stop: &CancellationToken) -> supervisor::process::FinishedProcess {
     tokio::time::timeout(LONG * 6, launcher().run(spec, stop)).await.expect("the run hangs")
 }
 
-fn text(captured: &Captured) -> String {
+fn text(captured: &CapturedOutput) -> String {
     captured.text().into_owned()
 }
 
@@ -121,7 +121,7 @@ async fn input_is_written_and_closed() {
     let mut spec = sh("cat; echo end");
     let input = "x".repeat(300_000);
     spec.stdin = Stdin::Bytes(input.clone().into_bytes());
-    spec.capture = Limits { head: 1_000_000, tail: 0 };
+    spec.capture = CaptureLimits { head: 1_000_000, tail: 0 };
     assert_eq!(text(&run(spec).await.stdout), format!("{input}end\n"));
     assert_eq!(text(&run(sh("cat; echo end")).await.stdout,), "end\n", "without input it is null");
 }

@@ -9,7 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use supervisor::backend::{Answered, Ask, AskError, Backends, Cause, Env, Power, Shared, Shell, Step};
+use supervisor::backend::{
+    Ask, AskError, AskResult, AskStep, Backends, Env, FailureCause, Power, SharedResources, Shell,
+};
 use supervisor::process::Launcher;
 use supervisor::routing::{BackendKind, Tier};
 use tokio_util::sync::CancellationToken;
@@ -37,7 +39,7 @@ async fn a_run_edits_files_in_the_project_and_answers() {
     let tools: Vec<_> = bench
         .steps()
         .iter()
-        .filter_map(|s| if let Step::Tool { name, .. } = s { Some(name.clone()) } else { None })
+        .filter_map(|s| if let AskStep::Tool { name, .. } = s { Some(name.clone()) } else { None })
         .collect();
     assert_eq!(tools, ["Read", "Edit"]);
     let asked = bench.asked();
@@ -67,13 +69,21 @@ async fn an_answer_that_never_fits_the_schema_has_failed() {
 #[tokio::test]
 async fn rate_limits_and_other_refusals_are_told_apart() {
     for (error, cause, names) in [
-        (json!({"status": 429, "message": "slow down", "headers": {"retry-after": "600"}}), Cause::Quota, "slow down"),
-        (json!({"status": 429, "message": "slow down"}), Cause::Quota, "another backend"),
-        (json!({"status": 529, "message": "overloaded"}), Cause::Infra, "529"),
-        (json!({"status": 401, "message": "bad key"}), Cause::Setup, "$TEST_KEY"),
-        (json!({"status": 404, "message": "model: nope"}), Cause::Setup, "models.\"claude-sonnet-4-6\".id"),
-        (json!({"status": 400, "message": "prompt is too long: 9 tokens > 8 maximum"}), Cause::Incapable, "context"),
-        (json!({"status": 400, "message": "Your credit balance is too low"}), Cause::Quota, "credit"),
+        (
+            json!({"status": 429, "message": "slow down", "headers": {"retry-after": "600"}}),
+            FailureCause::Quota,
+            "slow down",
+        ),
+        (json!({"status": 429, "message": "slow down"}), FailureCause::Quota, "another backend"),
+        (json!({"status": 529, "message": "overloaded"}), FailureCause::Infra, "529"),
+        (json!({"status": 401, "message": "bad key"}), FailureCause::Setup, "$TEST_KEY"),
+        (json!({"status": 404, "message": "model: nope"}), FailureCause::Setup, "models.\"claude-sonnet-4-6\".id"),
+        (
+            json!({"status": 400, "message": "prompt is too long: 9 tokens > 8 maximum"}),
+            FailureCause::Incapable,
+            "context",
+        ),
+        (json!({"status": 400, "message": "Your credit balance is too low"}), FailureCause::Quota, "credit"),
     ] {
         let Some(bench) = Bench::new(&json!([{"error": error}])) else { return };
         let failure = bench.ask().await.unwrap_err();
@@ -88,7 +98,7 @@ async fn its_retries_are_bounded_and_seen_as_progress() {
     let Some(bench) = Bench::new(&json!([{"error": {"status": 500, "message": "boom"}}])) else { return };
     let failure = bench.ask().await.unwrap_err();
     assert!(matches!(failure.why, AskError::ServerFailed { status: 500, .. }), "{failure:?}");
-    let retries = bench.steps().iter().filter(|step| matches!(step, Step::Retrying { .. })).count();
+    let retries = bench.steps().iter().filter(|step| matches!(step, AskStep::Retrying { .. })).count();
     assert_eq!(retries, 2, "{:?}", bench.steps());
 }
 
@@ -125,7 +135,7 @@ async fn turns_and_money_end_a_run() {
     bench.ask.max_turns = None;
     bench.ask.budget_usd = Some(0.001);
     let failure = bench.ask().await.unwrap_err();
-    assert_eq!(failure.why.cause(), Cause::Budget, "{failure:?}");
+    assert_eq!(failure.why.cause(), FailureCause::Budget, "{failure:?}");
 }
 
 #[tokio::test]
@@ -171,7 +181,7 @@ pub(crate) struct Bench {
     pub(crate) tier: Tier,
     ask: Ask,
     stop: CancellationToken,
-    steps: Arc<Mutex<Vec<Step>>>,
+    steps: Arc<Mutex<Vec<AskStep>>>,
 }
 
 impl Bench {
@@ -215,7 +225,7 @@ impl Bench {
         let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": false});
         let mut ask = Ask::new("the rules of this house", "do it", schema, root.canonicalize().unwrap());
         ask.limit = Duration::from_secs(240);
-        let backends = Backends::new(Shared::new(Launcher::at(env!("CARGO_BIN_EXE_supervisor")), env, 2));
+        let backends = Backends::new(SharedResources::new(Launcher::at(env!("CARGO_BIN_EXE_supervisor")), env, 2));
         Some(Self { dir, api, backends, tier, ask, stop: CancellationToken::new(), steps: Arc::default() })
     }
 
@@ -232,13 +242,13 @@ impl Bench {
         until("the process to be gone", || !Path::new("/proc").join(pid.trim()).exists()).await;
     }
 
-    async fn ask(&self) -> Answered {
+    async fn ask(&self) -> AskResult {
         let backend = self.backends.of(&self.tier).unwrap();
         let steps = Arc::clone(&self.steps);
         backend.ask(&self.ask, &self.tier, &self.stop, &move |step| steps.lock().unwrap().push(step)).await
     }
 
-    fn steps(&self) -> Vec<Step> {
+    fn steps(&self) -> Vec<AskStep> {
         self.steps.lock().unwrap().clone()
     }
 

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use supervisor::backend::{Answered, Ask, AskError, Backends, Cause, Env, Shared, Usage};
+use supervisor::backend::{Ask, AskError, AskResult, Backends, Env, FailureCause, SharedResources, Usage};
 use supervisor::process::Launcher;
 use supervisor::routing::BackendKind;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -39,26 +39,26 @@ async fn a_real_gateway_is_understood_in_every_way_it_answers() {
     assert_eq!(gateway.ask("local/fenced").await.unwrap().body, json!({"n": 1}));
 
     for (model, cause, names) in [
-        ("unknown", Cause::Setup, "models.\"unknown\".id"),
-        ("local/s400", Cause::Incapable, "local/s400"),
-        ("local/long", Cause::Incapable, "context"),
-        ("local/tools", Cause::Incapable, "does not support tools"),
-        ("local/s401", Cause::Setup, "litellm_params.api_key"),
-        ("local/s404", Cause::Setup, "models.\"local/s404\".id"),
-        ("local/s422", Cause::Incapable, "local/s422"),
-        ("local/s429", Cause::Quota, "rate"),
-        ("local/s500", Cause::Infra, "500"),
-        ("local/s502", Cause::Infra, "502"),
-        ("local/s503", Cause::Infra, "loaded"),
-        ("refused", Cause::Infra, "Connection error"),
-        ("local/closed", Cause::Infra, "Connection error"),
-        ("local/truncated", Cause::Infra, "gate"),
-        ("local/malformed", Cause::Infra, "gate"),
-        ("local/empty", Cause::Infra, "gate"),
-        ("local/html", Cause::Infra, "gate"),
-        ("local/none", Cause::Infra, "no choice"),
-        ("local/null", Cause::Infra, "empty"),
-        ("local/cut", Cause::Incapable, "length"),
+        ("unknown", FailureCause::Setup, "models.\"unknown\".id"),
+        ("local/s400", FailureCause::Incapable, "local/s400"),
+        ("local/long", FailureCause::Incapable, "context"),
+        ("local/tools", FailureCause::Incapable, "does not support tools"),
+        ("local/s401", FailureCause::Setup, "litellm_params.api_key"),
+        ("local/s404", FailureCause::Setup, "models.\"local/s404\".id"),
+        ("local/s422", FailureCause::Incapable, "local/s422"),
+        ("local/s429", FailureCause::Quota, "rate"),
+        ("local/s500", FailureCause::Infra, "500"),
+        ("local/s502", FailureCause::Infra, "502"),
+        ("local/s503", FailureCause::Infra, "loaded"),
+        ("refused", FailureCause::Infra, "Connection error"),
+        ("local/closed", FailureCause::Infra, "Connection error"),
+        ("local/truncated", FailureCause::Infra, "gate"),
+        ("local/malformed", FailureCause::Infra, "gate"),
+        ("local/empty", FailureCause::Infra, "gate"),
+        ("local/html", FailureCause::Infra, "gate"),
+        ("local/none", FailureCause::Infra, "no choice"),
+        ("local/null", FailureCause::Infra, "empty"),
+        ("local/cut", FailureCause::Incapable, "length"),
     ] {
         let failure = gateway.ask(model).await.expect_err(model);
         let message = failure.why.message();
@@ -75,7 +75,7 @@ async fn a_real_gateway_is_understood_in_every_way_it_answers() {
 
     // It would answer from `local/good` if we let it.
     let failure = gateway.ask("falls-back").await.expect_err("the gateway's fallback");
-    assert_eq!(failure.why.cause(), Cause::Infra, "{failure:?}");
+    assert_eq!(failure.why.cause(), FailureCause::Infra, "{failure:?}");
 
     // It gives up a little before we do, and stops the model.
     let mut slow = gateway.question("local/silent");
@@ -84,9 +84,10 @@ async fn a_real_gateway_is_understood_in_every_way_it_answers() {
     assert!(matches!(failure.why, AskError::TimedOut { .. }), "{failure:?}");
     upstream.abandoned().await;
 
-    for (key, cause, names) in
-        [(Some("sk-wrong-0123456789"), Cause::Setup, "correct $GATE_KEY"), (None, Cause::Setup, "set $GATE_KEY")]
-    {
+    for (key, cause, names) in [
+        (Some("sk-wrong-0123456789"), FailureCause::Setup, "correct $GATE_KEY"),
+        (None, FailureCause::Setup, "set $GATE_KEY"),
+    ] {
         let failure = gateway.with_key(key).ask("local/good").await.expect_err("the key");
         assert_eq!(failure.why.cause(), cause, "{failure:?}");
         assert!(failure.why.message().contains(names), "{}", failure.why.message());
@@ -223,14 +224,14 @@ impl Gateway {
         (tier, ask)
     }
 
-    async fn ask(&self, model: &str) -> Answered {
+    async fn ask(&self, model: &str) -> AskResult {
         let (tier, ask) = self.question(model);
         self.put(&tier, &ask).await
     }
 
-    pub(crate) async fn put(&self, tier: &supervisor::routing::Tier, ask: &Ask) -> Answered {
+    pub(crate) async fn put(&self, tier: &supervisor::routing::Tier, ask: &Ask) -> AskResult {
         let env: Env = self.key.iter().map(|key| ("GATE_KEY", key)).collect();
-        let backends = Backends::new(Shared::new(Launcher::this_program(), env, 1));
+        let backends = Backends::new(SharedResources::new(Launcher::this_program(), env, 1));
         backends.of(tier).unwrap().ask(ask, tier, &CancellationToken::new(), &|_| ()).await
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use serde_json::json;
-use supervisor::backend::{Answered, Ask, AskError, Backends, Env, Shared, Step};
+use supervisor::backend::{Ask, AskError, AskResult, AskStep, Backends, Env, SharedResources};
 use supervisor::process::Launcher;
 use supervisor::routing::{BackendKind, Tier};
 use tokio_util::sync::CancellationToken;
@@ -60,7 +60,7 @@ async fn a_real_small_model_answers_by_schema_and_its_limits_are_told() {
         ..ask
     };
     let (_, steps) = server.ask(&strange).await;
-    assert_eq!(steps, [Step::Asked, Step::AskedPlainly]);
+    assert_eq!(steps, [AskStep::Asked, AskStep::AskedPlainly]);
 }
 
 /// What a tool asks for must be something that a server can hold a model to.
@@ -81,7 +81,7 @@ async fn the_schemas_of_every_tool_are_taken_as_they_are() {
         let mut ask = question("Answer in the form that is asked for.");
         ask.schema = asked["schema"].clone();
         let (answered, steps) = server.ask(&ask).await;
-        assert_eq!(steps, [Step::Asked], "{tool}: refused, and asked again without: {answered:?}");
+        assert_eq!(steps, [AskStep::Asked], "{tool}: refused, and asked again without: {answered:?}");
         // So small a model may talk to the end of its tokens; it is the form that counts.
         if let Err(failure) = answered {
             assert!(matches!(failure.why, AskError::AnswerCut { .. }), "{tool}: {failure:?}");
@@ -151,10 +151,10 @@ impl Server {
         Some(Self { program, url: url.expect("the server does not start") })
     }
 
-    async fn ask(&self, ask: &Ask) -> (Answered, Vec<Step>) {
+    async fn ask(&self, ask: &Ask) -> (AskResult, Vec<AskStep>) {
         let mut tier: Tier = tier("llama", BackendKind::Openai, "small");
         tier.backend.base_url = Some(self.url.clone());
-        let backends = Backends::new(Shared::new(Launcher::this_program(), Env::default(), 1));
+        let backends = Backends::new(SharedResources::new(Launcher::this_program(), Env::default(), 1));
         let steps = Mutex::default();
         let note = |step| Vec::push(&mut steps.lock().unwrap(), step);
         let answered = backends.of(&tier).unwrap().ask(ask, &tier, &CancellationToken::new(), &note).await;

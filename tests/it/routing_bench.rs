@@ -3,20 +3,20 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use supervisor::routing::{Loaded, Route, RoutingError, Sources, load};
+use supervisor::routing::{LoadedRouting, Route, RoutingError, Sources, load};
 
 /// Loads with this user file and no variables.
-pub(crate) fn config(file: &str) -> Result<Loaded, RoutingError> {
+pub(crate) fn config(file: &str) -> Result<LoadedRouting, RoutingError> {
     with(file, &[])
 }
 
 /// Loads with these variables and no file.
-pub(crate) fn env(variables: &[(&str, &str)]) -> Result<Loaded, RoutingError> {
+pub(crate) fn env(variables: &[(&str, &str)]) -> Result<LoadedRouting, RoutingError> {
     load(&Sources { env: variables_of(variables), ..Sources::default() })
 }
 
 /// Loads with this user file and these variables.
-pub(crate) fn with(file: &str, variables: &[(&str, &str)]) -> Result<Loaded, RoutingError> {
+pub(crate) fn with(file: &str, variables: &[(&str, &str)]) -> Result<LoadedRouting, RoutingError> {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("models.toml");
     std::fs::write(&path, file).unwrap();

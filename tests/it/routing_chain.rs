@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use supervisor::routing::{
-    BackendKind, CallOverrides, EditFormat, Loaded, ModelName, Origin, RoutingError, Sources, TierKind, load,
+    BackendKind, CallOverrides, EditFormat, LoadedRouting, ModelName, Origin, RoutingError, Sources, TierKind, load,
 };
 
 use crate::routing_bench::{config, names, with};
 
-fn shipped() -> Loaded {
+fn shipped() -> LoadedRouting {
     load(&Sources::default()).unwrap()
 }
 
@@ -307,7 +307,7 @@ fn what_a_user_sets_beats_what_is_built_in_whatever_its_shape() {
     }
     // In one layer the more specific key decides, and a later layer wins over both.
     let own = "default_chain = [\"opus\"]\n[skills.review]\nchain = [\"haiku\"]\n[skills.tdd]\nchain = [\"sonnet\"]\n";
-    let chain = |loaded: &Loaded, skill: &str| -> Vec<String> {
+    let chain = |loaded: &LoadedRouting, skill: &str| -> Vec<String> {
         let route = loaded.routing.route(skill, &CallOverrides::default()).unwrap();
         names(&route).into_iter().map(String::from).collect()
     };

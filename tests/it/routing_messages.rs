@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use supervisor::routing::{CallOverrides, Loaded, RoutingError, Sources, load};
+use supervisor::routing::{CallOverrides, LoadedRouting, RoutingError, Sources, load};
 
 use crate::routing_bench::{config, env, variables_of, with};
 
@@ -13,7 +13,7 @@ const NEW_BACKEND: &str = "[backends.lab]\nkind = \"openai\"\ntier = \"local\"\n
 #[test]
 fn each_mistake_has_its_sentence() {
     let mut book = String::new();
-    let mut tell = |title: &str, outcome: Result<Loaded, RoutingError>| {
+    let mut tell = |title: &str, outcome: Result<LoadedRouting, RoutingError>| {
         let error = outcome.expect_err(title);
         writeln!(book, "# {title}\n{error}\n").unwrap();
     };

@@ -15,7 +15,7 @@ use supervisor::engine::policy::{TaskClass, TaskSize};
 use supervisor::engine::{AskRecord, Attempt, Basis, Cause, Entry, Gate, Opinion, Status, TopTier, Verdict, entry};
 use supervisor::redact::Redactor;
 use supervisor::routing::TierKind;
-use supervisor::session::{Outcome, SessionId, SessionLog};
+use supervisor::session::{RecordedOutcome, SessionId, SessionLog};
 use supervisor::state::StateDir;
 use supervisor::verify::Flags;
 
@@ -121,7 +121,7 @@ fn what_was_written_is_what_is_read() {
     let history = bench.log.read(&id("s")).unwrap();
     assert_eq!(history.damage.summary(), None);
     let found: Vec<_> = history.records.into_iter().map(|r| (r.entry, r.outcome)).collect();
-    assert_eq!(found, [(entry("s", vec![]), Outcome::Pass), (failed, Outcome::Error)]);
+    assert_eq!(found, [(entry("s", vec![]), RecordedOutcome::Pass), (failed, RecordedOutcome::Error)]);
 }
 
 #[test]

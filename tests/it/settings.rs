@@ -1,7 +1,7 @@
 //! Settings made by hand from the built-in ones, for tests that are not about files and variables. Addresses may be
 //! such as no file would be allowed to have.
 
-use supervisor::routing::{Backend, Routing, Sources, Warm, load};
+use supervisor::routing::{BackendSettings, Routing, Sources, Warm, load};
 
 /// The built-in settings.
 pub(crate) fn built_in() -> Routing {
@@ -9,7 +9,7 @@ pub(crate) fn built_in() -> Routing {
 }
 
 /// An OpenAI-compatible backend at this address.
-pub(crate) fn gateway(name: &str, base_url: Option<&str>) -> Backend {
+pub(crate) fn gateway(name: &str, base_url: Option<&str>) -> BackendSettings {
     let mut backend = built_in().backends.remove("litellm").unwrap();
     backend.name = name.into();
     backend.base_url = base_url.map(Into::into);
@@ -18,12 +18,12 @@ pub(crate) fn gateway(name: &str, base_url: Option<&str>) -> Backend {
 }
 
 /// The built-in settings with these backends in place of their own.
-pub(crate) fn routing(backends: impl IntoIterator<Item = Backend>, warm: Option<Warm>) -> Routing {
+pub(crate) fn routing(backends: impl IntoIterator<Item = BackendSettings>, warm: Option<Warm>) -> Routing {
     let backends = backends.into_iter().map(|b| (b.name.clone(), b)).collect();
     Routing { backends, warm, ..built_in() }
 }
 
 /// The agent backend, whose program is looked up on the PATH.
-pub(crate) fn claude() -> Backend {
+pub(crate) fn claude() -> BackendSettings {
     built_in().backends.remove("claude").unwrap()
 }

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use supervisor::routing::{Backend, BackendKind, EditFormat, Model, ModelName, Tier, TierKind};
+use supervisor::routing::{BackendKind, BackendSettings, EditFormat, Model, ModelName, Tier, TierKind};
 
 /// A tier with nothing set but its names.
 pub(crate) fn tier(backend: &str, kind: BackendKind, model: &str) -> Tier {
     Tier {
         name: ModelName(model.into()),
-        backend: Backend::named(backend, kind, TierKind::Local),
+        backend: BackendSettings::named(backend, kind, TierKind::Local),
         model: Model::named(model, 8192),
         limit: Duration::from_secs(60),
         limit_by: "limits.local_s".into(),

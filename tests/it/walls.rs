@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use supervisor::process::{
-    ChildKind, Confinement, End, Finished, Guard, LayeredDir, NetworkReach, NetworkRule, SandboxLevel, SandboxMode,
-    SandboxRecord, SandboxRules, Scratch, Spec, StartError, Tag, WalledProject,
+    ChildKind, Confinement, End, FinishedProcess, Guard, LayeredDir, NetworkReach, NetworkRule, SandboxLevel,
+    SandboxMode, SandboxRecord, SandboxRules, Scratch, Spec, StartError, Tag, WalledProject,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -65,7 +65,7 @@ impl House {
         spec
     }
 
-    pub(crate) async fn run(&self, spec: Spec) -> Finished {
+    pub(crate) async fn run(&self, spec: Spec) -> FinishedProcess {
         launcher().under(self.rules.clone()).run(spec, &CancellationToken::new()).await
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use supervisor::state::StateDir;
 use supervisor::workspace::{
-    Armed, Caps, ChangeKind, ChangeSet, Lease, LockError, Mode, OpenError, Scope, Why, Workspace,
+    ArmedSnapshot, Caps, ChangeKind, ChangeSet, Lease, LockError, Mode, OpenError, Scope, Why, Workspace,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -66,7 +66,7 @@ impl Bench {
         lease(&self.open()).await
     }
 
-    pub(crate) async fn arm(&self) -> Armed {
+    pub(crate) async fn arm(&self) -> ArmedSnapshot {
         self.lease().await.arm().unwrap()
     }
 

@@ -118,7 +118,7 @@ impl<'de> Deserialize<'de> for EvidencePointer {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
-        enum Written {
+        enum WrittenPointer {
             Whole {
                 #[serde(default, deserialize_with = "text")]
                 file: String,
@@ -135,9 +135,9 @@ impl<'de> Deserialize<'de> for EvidencePointer {
             Value::String(text) => leading(text),
             _ => 0,
         };
-        Ok(match Written::deserialize(from)? {
-            Written::Whole { file, line, quote } => Self { file, line: number(&line), quote },
-            Written::Short(text) => {
+        Ok(match WrittenPointer::deserialize(from)? {
+            WrittenPointer::Whole { file, line, quote } => Self { file, line: number(&line), quote },
+            WrittenPointer::Short(text) => {
                 let mut parts = text.trim().splitn(3, ':');
                 let file = parts.next().unwrap_or_default().to_owned();
                 let line = parts.next().map_or(0, leading);

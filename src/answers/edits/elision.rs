@@ -38,7 +38,7 @@ pub(super) fn fill_in(search: &str, replace: &str, file: &str) -> Option<Result<
 fn fill(wanted: &[&str], replace: &str, lines: &[&str]) -> Option<(String, String)> {
     let parts: Vec<&[&str]> = wanted.split(|line| is_elision(line)).collect();
     let first = parts.iter().find(|part| part.iter().any(|line| !line.trim().is_empty()))?;
-    // The first part must stand in one place alone, or nobody can tell which is meant.
+    // The first part must stand in one place alone, or it is unclear which is meant.
     let starts = windows_like(lines, trim(first), 0);
     let &[start] = starts.as_slice() else { return None };
     let (mut at, mut gaps, mut begun) = (start, Vec::<Range<usize>>::new(), false);

@@ -26,7 +26,7 @@ const LAST_BLOCK: &str = "Do the task above. End by giving your answer through t
 pub(super) fn spec(
     ask: &Ask,
     tier: &Tier,
-    settings: &routing::Backend,
+    settings: &routing::BackendSettings,
     worker: &Worker,
     inherited: &Env,
 ) -> Result<(Spec, Vec<String>), AskError> {
@@ -86,7 +86,7 @@ pub(super) fn spec(
 
 /// The walls around it. Its own directory stays closed, because what is written there runs outside later; but for what a
 /// session needs, and the login, which must be saved when it is renewed.
-fn confinement(power: &Power, settings: &routing::Backend, env: &Environment) -> Confinement {
+fn confinement(power: &Power, settings: &routing::BackendSettings, env: &Environment) -> Confinement {
     let kind = match power {
         Power::Edit { .. } => ChildKind::Agent,
         Power::None | Power::ReadOnly => ChildKind::Reader,
@@ -129,7 +129,7 @@ fn tools(power: &Power, shell: bool) -> String {
 }
 
 /// What the user configured is for workers that edit; others never need more than the least.
-fn permission_mode(power: &Power, settings: &routing::Backend) -> String {
+fn permission_mode(power: &Power, settings: &routing::BackendSettings) -> String {
     match power {
         Power::None | Power::ReadOnly => "default".into(),
         Power::Edit { .. } => settings.permission_mode.clone().unwrap_or_else(|| "acceptEdits".into()),
@@ -162,7 +162,7 @@ fn shell(power: &Power, env: &Environment, notes: &mut Vec<String>) -> Option<St
     Some(command)
 }
 
-pub(super) fn environment(settings: &routing::Backend, worker: &Worker, inherited: &Env) -> Environment {
+pub(super) fn environment(settings: &routing::BackendSettings, worker: &Worker, inherited: &Env) -> Environment {
     let mut env = environment::agent(inherited.vars().clone(), &settings.env_pass);
     if let Some(key) = &worker.key {
         let name = match key.var.as_str() {
@@ -190,12 +190,17 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    fn settings() -> routing::Backend {
-        let backend = routing::Backend::named("claude", routing::BackendKind::ClaudeCli, routing::TierKind::Subagent);
-        routing::Backend { models: vec!["claude-*".into()], ..backend }
+    fn settings() -> routing::BackendSettings {
+        let backend =
+            routing::BackendSettings::named("claude", routing::BackendKind::ClaudeCli, routing::TierKind::Subagent);
+        routing::BackendSettings { models: vec!["claude-*".into()], ..backend }
     }
 
-    fn call(ask: &Ask, settings: &routing::Backend, env: &Env) -> Result<(Vec<String>, Spec, Vec<String>), AskError> {
+    fn call(
+        ask: &Ask,
+        settings: &routing::BackendSettings,
+        env: &Env,
+    ) -> Result<(Vec<String>, Spec, Vec<String>), AskError> {
         let tier = Tier {
             name: routing::ModelName("claude-x".into()),
             backend: settings.clone(),
@@ -262,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_configured_mode_is_for_editing_workers_only() {
-        let settings = routing::Backend { permission_mode: Some("plan".into()), ..settings() };
+        let settings = routing::BackendSettings { permission_mode: Some("plan".into()), ..settings() };
         let (argv, ..) = call(&ask(Power::Edit { shell: Shell::Never }), &settings, &inherited()).expect("a call");
         assert_eq!(value(&argv, "--permission-mode"), Some("plan"));
         let (argv, ..) = call(&ask(Power::ReadOnly), &settings, &inherited()).expect("a call");
@@ -277,7 +282,7 @@ mod tests {
         assert!(!spec.env.contains_key(std::ffi::OsStr::new("CLAUDE_CODE_SIMPLE")));
 
         for (var, lands_in) in [("ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY"), ("MINE", "ANTHROPIC_API_KEY")] {
-            let settings = routing::Backend { api_key_env: Some(var.into()), ..settings() };
+            let settings = routing::BackendSettings { api_key_env: Some(var.into()), ..settings() };
             let (argv, spec, notes) = call(&ask(worker.clone()), &settings, &inherited()).expect("a call");
             assert_eq!(spec.env.get(std::ffi::OsStr::new(lands_in)).map(|v| v == "canary"), Some(true));
             assert_eq!(value(&argv, "--tools"), Some("Read,Edit,Write,Glob,Grep"));
@@ -287,7 +292,7 @@ mod tests {
             let (argv, ..) = call(&ask(insists), &settings, &inherited()).expect("a call");
             assert!(value(&argv, "--allowedTools").is_some());
         }
-        let settings = routing::Backend { env_pass: vec!["MINE".into()], ..settings() };
+        let settings = routing::BackendSettings { env_pass: vec!["MINE".into()], ..settings() };
         let (_, spec, _) = call(&ask(worker), &settings, &inherited()).expect("a call");
         assert!(spec.env.contains_key(std::ffi::OsStr::new("MINE")));
     }
@@ -320,7 +325,7 @@ mod tests {
         let mut ask = ask(Power::None);
         let (argv, ..) = call(&ask, &settings(), &inherited()).expect("a call");
         assert_eq!((value(&argv, "--max-turns"), value(&argv, "--max-budget-usd")), (Some("60"), None));
-        let zero = routing::Backend { max_turns: Some(0), ..settings() };
+        let zero = routing::BackendSettings { max_turns: Some(0), ..settings() };
         let (argv, ..) = call(&ask, &zero, &inherited()).expect("a call");
         assert_eq!(value(&argv, "--max-turns"), Some("1"));
         ask.budget_usd = Some(0.25);

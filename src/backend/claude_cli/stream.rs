@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::backend::Step;
+use crate::backend::AskStep;
 use crate::words;
 
 /// Longest text of a tool's target in progress.
@@ -12,7 +12,7 @@ const TARGET: usize = 80;
 
 /// What was seen of a run.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct SeenStream {
     /// The last `result` line.
     pub(super) result: Option<Value>,
     /// How many there were; one is right.
@@ -25,9 +25,9 @@ pub(super) struct Seen {
     pub(super) missed: usize,
 }
 
-impl Seen {
+impl SeenStream {
     /// Takes one line; says what it shows of the work.
-    pub(super) fn line(&mut self, line: &[u8]) -> Option<Step> {
+    pub(super) fn line(&mut self, line: &[u8]) -> Option<AskStep> {
         // Lines with file contents can be long, so most of a line is skipped until its kind is known to matter.
         let kind: Kind = serde_json::from_slice(line).ok()?;
         self.began = true;
@@ -45,7 +45,7 @@ impl Seen {
                     Value::Number(status) => format!("status {status}"),
                     _ => retry["error"].as_str().map_or_else(|| "no connection".into(), shown),
                 };
-                Some(Step::Retrying { attempt: number("attempt"), of: number("max_retries"), why })
+                Some(AskStep::Retrying { attempt: number("attempt"), of: number("max_retries"), why })
             }
             ("assistant", _) => {
                 let message: Value = serde_json::from_slice(line).ok()?;
@@ -63,14 +63,14 @@ struct Kind {
     subtype: Option<String>,
 }
 
-fn step(block: &Value) -> Option<Step> {
+fn step(block: &Value) -> Option<AskStep> {
     match block["type"].as_str()? {
-        "thinking" => Some(Step::Thinking),
+        "thinking" => Some(AskStep::Thinking),
         "tool_use" => {
             let name = block["name"].as_str().filter(|name| *name != "StructuredOutput")?;
             let input = &block["input"];
             let on = ["file_path", "command", "pattern", "path"].iter().find_map(|field| input[*field].as_str());
-            Some(Step::Tool { name: shown(name), on: on.map(shown).unwrap_or_default() })
+            Some(AskStep::Tool { name: shown(name), on: on.map(shown).unwrap_or_default() })
         }
         _ => None,
     }
@@ -88,20 +88,20 @@ mod tests {
 
     #[test]
     fn a_run_is_retold_as_steps() {
-        let mut seen = Seen::default();
+        let mut seen = SeenStream::default();
         let lines = [
             (r#"{"type":"system","subtype":"init","tools":["Edit"]}"#, None),
             (
                 r#"{"type":"system","subtype":"api_retry","attempt":1,"max_retries":2,"error_status":529,"error":"x"}"#,
-                Some(Step::Retrying { attempt: 1, of: 2, why: "status 529".into() }),
+                Some(AskStep::Retrying { attempt: 1, of: 2, why: "status 529".into() }),
             ),
             (
                 r#"{"type":"assistant","message":{"content":[{"type":"thinking","thinking":"hm"}]}}"#,
-                Some(Step::Thinking),
+                Some(AskStep::Thinking),
             ),
             (
                 r#"{"type":"assistant","message":{"content":[{"type":"tool_use","name":"Edit","input":{"file_path":"/p/a.rs"}}]}}"#,
-                Some(Step::Tool { name: "Edit".into(), on: "/p/a.rs".into() }),
+                Some(AskStep::Tool { name: "Edit".into(), on: "/p/a.rs".into() }),
             ),
             (
                 r#"{"type":"assistant","message":{"content":[{"type":"tool_use","name":"StructuredOutput","input":{}}]}}"#,
@@ -121,7 +121,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_line_makes_it_panic(line in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = Seen::default().line(&line);
+            let _ = SeenStream::default().line(&line);
         }
 
         #[test]
@@ -129,7 +129,7 @@ mod tests {
             kind in "result|system|assistant|user", sub in "init|api_retry|x",
             junk in prop_oneof!["1", "null", "\\[\\]", "\\{\"content\":1\\}", "\\{\"content\":\\[null,\\{\"type\":\"tool_use\"\\}\\]\\}", "\"x\""]) {
             let line = format!(r#"{{"type":"{kind}","subtype":"{sub}","message":{junk},"attempt":{junk},"error_status":{junk}}}"#);
-            let _ = Seen::default().line(line.as_bytes());
+            let _ = SeenStream::default().line(line.as_bytes());
         }
     }
 }

@@ -4,9 +4,9 @@
 use serde_json::Value;
 
 use super::Worker;
-use super::stream::Seen;
-use crate::backend::{Answered, Ask, AskError, Blame, Failure, Reply, Usage, said};
-use crate::process::{End, Finished, StartError};
+use super::stream::SeenStream;
+use crate::backend::{Ask, AskError, AskResult, Failure, FailureBlame, Reply, Usage, said};
+use crate::process::{End, FinishedProcess, StartError};
 use crate::routing::Tier;
 use crate::words;
 
@@ -15,12 +15,12 @@ const RAW: usize = 64 * 1024;
 
 pub(super) fn judge(
     worker: &Worker,
-    finished: &Finished,
-    seen: &Seen,
+    finished: &FinishedProcess,
+    seen: &SeenStream,
     ask: &Ask,
     tier: &Tier,
     mut notes: Vec<String>,
-) -> Answered {
+) -> AskResult {
     let nothing = Value::Null;
     let result = seen.result.as_ref().unwrap_or(&nothing);
     notes.extend(denials(result));
@@ -45,8 +45,8 @@ pub(super) fn judge(
 
 fn failure(
     worker: &Worker,
-    finished: &Finished,
-    seen: &Seen,
+    finished: &FinishedProcess,
+    seen: &SeenStream,
     result: &Value,
     ask: &Ask,
     tier: &Tier,
@@ -97,7 +97,7 @@ fn not_started(worker: &Worker, why: &StartError) -> AskError {
 }
 
 /// It refuses bad arguments with a line on stderr, before it says anything on stdout.
-fn without_result(worker: &Worker, finished: &Finished, seen: &Seen, code: i32) -> AskError {
+fn without_result(worker: &Worker, finished: &FinishedProcess, seen: &SeenStream, code: i32) -> AskError {
     let complaint = complaint(&finished.stderr.text());
     let complaint = said::said(&complaint, &worker.secrets);
     if !seen.began && (1..128).contains(&code) && !complaint.is_empty() {
@@ -170,7 +170,7 @@ fn api_error(worker: &Worker, result: &Value, tier: &Tier) -> AskError {
         Some(400) => AskError::Unsupported { model, said },
         Some(status) => {
             let status = u16::try_from(status).unwrap_or_default();
-            AskError::ServerFailed { backend, status, said, blame: Blame::Model }
+            AskError::ServerFailed { backend, status, said, blame: FailureBlame::Model }
         }
         None if has(&["usage limit", "limit reached", "hit your limit", "rate limit", "rate_limit", "(429)"]) => {
             AskError::RateLimited { backend, said, retry_after: None }
@@ -179,7 +179,7 @@ fn api_error(worker: &Worker, result: &Value, tier: &Tier) -> AskError {
             AskError::KeyRefused { backend, var: worker.key.as_ref().map(|key| key.var.clone()), said }
         }
         None if has(&["overloaded", "(529)"]) => {
-            AskError::ServerFailed { backend, status: 529, said, blame: Blame::Model }
+            AskError::ServerFailed { backend, status: 529, said, blame: FailureBlame::Model }
         }
         // Without a word about the network it is a result that means nothing.
         None if !has(NO_CONNECTION) => {
@@ -218,7 +218,7 @@ fn said(worker: &Worker, result: &Value) -> String {
 }
 
 /// Money and tokens; `usage` of the result lags behind, so it is not read.
-fn usage(result: &Value, finished: &Finished, seen: &Seen) -> Usage {
+fn usage(result: &Value, finished: &FinishedProcess, seen: &SeenStream) -> Usage {
     if result.is_null() {
         let never_ran = matches!(finished.end, End::CouldNotStart(_)) || (!seen.began && finished.end != End::TimedOut);
         return if never_ran && finished.end != End::Cancelled { Usage::NOTHING } else { Usage::default() };

@@ -138,7 +138,7 @@ pub(super) async fn litellm(place: &ServerPlace<'_>) -> Result<Vec<FoundModel>, 
 }
 
 /// Asks one short question, which loads the model, and looks again at its window. An error says why there was no answer.
-pub async fn canary(
+pub(crate) async fn canary(
     server: &FoundServer,
     id: &str,
     env: &crate::backend::Env,

@@ -80,7 +80,7 @@ mod tests {
     fn what_is_right_stays_as_it_is() {
         let right = r#"{"n": "a\nb \\d \u00e9", "m": [1, 2], "o": "x,}"}"#;
         assert_eq!(mended(right), None);
-        // The mended draft is no answer where an answer stands.
+        // The repaired draft is no answer where an answer stands.
         assert_eq!(object(r#"{"n": [1,]} {"n": 2}"#, &["n"]).map(Value::Object), Ok(json!({"n": 2})));
     }
 

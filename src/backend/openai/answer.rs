@@ -1,18 +1,19 @@
-//! What a 200 means. It may hold no choice, no text, somebody else's text, half a text, or an answer to half a prompt.
+//! What a 200 means. It may hold no choice, no text, the text of another model, half a text, or an answer to half a
+//! prompt.
 
 use serde_json::Value;
 
-use super::{Endpoint, Got, refusal};
+use super::{Endpoint, ReceivedAnswer, refusal};
 use crate::backend::extract::{self, NoObject};
 use crate::backend::said::said;
-use crate::backend::{Answered, Ask, AskError, Failure, Reply, Usage};
+use crate::backend::{Ask, AskError, AskResult, Failure, Reply, Usage};
 use crate::routing::{Model, Tier};
 use crate::words;
 
 /// Kept of what was said.
 const RAW: usize = 64 * 1024;
 
-pub(super) fn read(at: &Endpoint, got: &Got, ask: &Ask, tier: &Tier, sent: usize) -> Answered {
+pub(super) fn read(at: &Endpoint, got: &ReceivedAnswer, ask: &Ask, tier: &Tier, sent: usize) -> AskResult {
     let model = tier.name.0.clone();
     let malformed = |why: String| AskError::Malformed { model: model.clone(), why };
     if got.cut {
@@ -20,7 +21,7 @@ pub(super) fn read(at: &Endpoint, got: &Got, ask: &Ask, tier: &Tier, sent: usize
     }
     let is_stream = got.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream"));
     if is_stream || got.body.trim_ascii_start().starts_with(b"data:") {
-        // Whoever streams although it was told not to may have left out the end.
+        // A server that streams although it was told not to may have left out the end.
         return Err(Failure::unknown(malformed("it is a stream of events, which was not asked for".into())));
     }
     let Ok(body) = serde_json::from_slice::<Value>(&got.body) else {
@@ -28,7 +29,7 @@ pub(super) fn read(at: &Endpoint, got: &Got, ask: &Ask, tier: &Tier, sent: usize
     };
     if !body["error"].is_null() && body["choices"].is_null() {
         // Some servers say 200 first and change their mind.
-        return Err(Failure::unknown(refusal::error(at, &Got { status: 500, ..copy(got) }, ask, tier)));
+        return Err(Failure::unknown(refusal::error(at, &ReceivedAnswer { status: 500, ..copy(got) }, ask, tier)));
     }
     let usage = usage(got, &body, &tier.model);
     let kept = |text: &str| at.secrets.redact(&words::cut_middle(text, RAW)).into_owned();
@@ -81,7 +82,7 @@ pub(super) fn read(at: &Endpoint, got: &Got, ask: &Ask, tier: &Tier, sent: usize
     Ok(Reply { body: Value::Object(object), raw, model_answered: answered, usage, notes })
 }
 
-fn not_json(at: &Endpoint, got: &Got, malformed: impl Fn(String) -> AskError) -> Box<Failure> {
+fn not_json(at: &Endpoint, got: &ReceivedAnswer, malformed: impl Fn(String) -> AskError) -> Box<Failure> {
     let start = String::from_utf8_lossy(&got.body[..got.body.len().min(200)]).trim_start().to_lowercase();
     if start.starts_with("<!doctype") || start.starts_with("<html") {
         return Failure::free(AskError::WrongAddress {
@@ -106,7 +107,7 @@ enum Who {
 }
 
 /// Only a gateway's own word counts against it: which group it used, and whether it fell back.
-fn who(got: &Got, body: &Value, asked: &str) -> Who {
+fn who(got: &ReceivedAnswer, body: &Value, asked: &str) -> Who {
     let named = body["model"].as_str().unwrap_or_default();
     let group = got.header("x-litellm-model-group").unwrap_or_default();
     let fell_back = got.header("x-litellm-attempted-fallbacks").is_some_and(|n| n.parse() != Ok(0));
@@ -121,7 +122,7 @@ fn who(got: &Got, body: &Value, asked: &str) -> Who {
 }
 
 /// Zero tokens mean that the server did not count.
-fn usage(got: &Got, body: &Value, model: &Model) -> Usage {
+fn usage(got: &ReceivedAnswer, body: &Value, model: &Model) -> Usage {
     let tokens_in = body["usage"]["prompt_tokens"].as_u64().filter(|n| *n > 0);
     let tokens_out = tokens_in.and(body["usage"]["completion_tokens"].as_u64());
     let counted = Usage { tokens_in, tokens_out, cost_usd: None }.plausible();
@@ -129,7 +130,7 @@ fn usage(got: &Got, body: &Value, model: &Model) -> Usage {
     Usage { cost_usd, ..counted }.plausible()
 }
 
-fn cost(got: &Got, model: &Model, tokens_in: Option<u64>, tokens_out: Option<u64>) -> Option<f64> {
+fn cost(got: &ReceivedAnswer, model: &Model, tokens_in: Option<u64>, tokens_out: Option<u64>) -> Option<f64> {
     let header = |name| got.header(name)?.parse::<f64>().ok().filter(|usd| usd.is_finite() && *usd >= 0.0);
     // LiteLLM leaves the header out when the cost is zero.
     if let Some(usd) = header("x-litellm-response-cost").or_else(|| header("x-litellm-response-cost-original")) {
@@ -172,8 +173,14 @@ fn thought(message: &Value) -> bool {
     ["reasoning_content", "reasoning"].iter().any(|field| message[*field].as_str().is_some_and(|t| !t.is_empty()))
 }
 
-fn copy(got: &Got) -> Got {
-    Got { status: got.status, headers: got.headers.clone(), body: got.body.clone(), cut: got.cut, took: got.took }
+fn copy(got: &ReceivedAnswer) -> ReceivedAnswer {
+    ReceivedAnswer {
+        status: got.status,
+        headers: got.headers.clone(),
+        body: got.body.clone(),
+        cut: got.cut,
+        took: got.took,
+    }
 }
 
 #[cfg(test)]

@@ -5,19 +5,19 @@
 use jiff::Timestamp;
 use serde_json::Value;
 
-use super::{Endpoint, Got, retry_after};
+use super::{Endpoint, ReceivedAnswer, retry_after};
 use crate::backend::said::said;
-use crate::backend::{Ask, AskError, Blame, Failure, Usage};
+use crate::backend::{Ask, AskError, Failure, FailureBlame, Usage};
 use crate::routing::Tier;
 
-pub(super) fn failure(at: &Endpoint, got: &Got, ask: &Ask, tier: &Tier) -> Box<Failure> {
+pub(super) fn failure(at: &Endpoint, got: &ReceivedAnswer, ask: &Ask, tier: &Tier) -> Box<Failure> {
     let why = error(at, got, ask, tier);
     // What was refused at the door cost nothing; a time-out or a crash may have come late.
     let usage = if got.status < 500 && got.status != 408 { Usage::NOTHING } else { Usage::default() };
     Box::new(Failure { why, usage, notes: Vec::new(), answer: String::new() })
 }
 
-pub(super) fn error(at: &Endpoint, got: &Got, ask: &Ask, tier: &Tier) -> AskError {
+pub(super) fn error(at: &Endpoint, got: &ReceivedAnswer, ask: &Ask, tier: &Tier) -> AskError {
     let (backend, model) = (at.backend.clone(), tier.name.0.clone());
     let body = Body::of(got);
     let said = said(&body.message, &at.secrets);
@@ -84,7 +84,7 @@ pub(super) fn error(at: &Endpoint, got: &Got, ask: &Ask, tier: &Tier) -> AskErro
         }
         503 if body.has(&["Loading model"]) => AskError::Loading { model, retry_after },
         // Something answered, so its other models may be fine; one that is dead altogether gives no status.
-        status => AskError::ServerFailed { backend, status, said, blame: Blame::Model },
+        status => AskError::ServerFailed { backend, status, said, blame: FailureBlame::Model },
     }
 }
 
@@ -115,7 +115,7 @@ struct Body {
 }
 
 impl Body {
-    fn of(got: &Got) -> Self {
+    fn of(got: &ReceivedAnswer) -> Self {
         let text = String::from_utf8_lossy(&got.body);
         let Ok(body) = serde_json::from_str::<Value>(&text) else {
             return Self { message: text.into_owned(), ..Self::default() };

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::Got;
+use super::ReceivedAnswer;
 use crate::backend::Ask;
 use crate::routing::Model;
 
@@ -78,7 +78,7 @@ fn temperature(model: &Model, attempt: u32) -> Option<f64> {
 }
 
 /// The form to try next, if the server refused this one for its form and not for what it asks.
-pub(super) fn plainer(got: &Got, form: Form) -> Option<Form> {
+pub(super) fn plainer(got: &ReceivedAnswer, form: Form) -> Option<Form> {
     if !matches!(got.status, 400 | 422) {
         return None;
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use reqwest::header::HeaderMap;
 
-/// Nobody means longer than this.
+/// A longer wait is a mistake.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The wait that was asked for; what cannot be read counts as not said.

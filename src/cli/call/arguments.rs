@@ -12,7 +12,7 @@ use crate::words;
 
 /// Arguments as they were given, before the tool is known.
 #[derive(Debug)]
-pub(super) enum Given {
+pub(super) enum GivenArguments {
     /// In order; a name may come again.
     Pairs(Vec<(String, String)>),
     Whole(Map<String, Value>),
@@ -42,7 +42,7 @@ pub(super) enum Unclear {
     NotText(PathBuf),
 }
 
-impl Given {
+impl GivenArguments {
     /// Takes the words apart, or reads the file; `-` is stdin.
     pub(super) fn read(args: &[String], json: Option<&Path>) -> Result<Self, Unclear> {
         match json {
@@ -181,7 +181,7 @@ mod tests {
 
     fn arguments(words: &[&str]) -> Result<Value, Unclear> {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        Given::read(&words, None)?.for_tool(schema().as_object())
+        GivenArguments::read(&words, None)?.for_tool(schema().as_object())
     }
 
     #[test]

@@ -13,14 +13,14 @@ use crate::words;
 
 /// A call that may be interrupted, as far as one needs to know to find its entry.
 #[derive(Debug)]
-pub(super) struct Interrupted {
+pub(super) struct InterruptedCall {
     tool: String,
     session: Option<String>,
     project: Option<PathBuf>,
     began: Timestamp,
 }
 
-impl Interrupted {
+impl InterruptedCall {
     /// To be asked for before the call begins.
     pub(super) fn possible(tool: &str, arguments: &Value) -> Self {
         let text = |name: &str| arguments[name].as_str().filter(|text| !text.trim().is_empty()).map(str::to_owned);
@@ -39,7 +39,7 @@ impl Interrupted {
         }
     }
 
-    /// Nobody waited for its end.
+    /// Its end was not awaited.
     pub(super) fn twice(&self) -> String {
         String::from(
             "interrupted twice: not waiting any longer; what guards the project brings it back\n\
@@ -103,10 +103,10 @@ mod tests {
         log.append(&entry("before", "tdd_green", "/p", Status::Pass)).expect("written");
         let name = SessionId::generate().expect("random bytes");
         log.append(&entry(name.as_str(), "tdd_green", "/p", Status::Pass)).expect("written");
-        let call = Interrupted::possible("tdd_green", &json!({"project_root": "/p"}));
+        let call = InterruptedCall::possible("tdd_green", &json!({"project_root": "/p"}));
         assert_eq!(call.entry(&log), None, "others came before");
 
-        // Meanwhile somebody else works elsewhere, or otherwise.
+        // Meanwhile another call works elsewhere, or otherwise.
         for (skill, root) in [("tdd_green", "/q"), ("tdd_red", "/p"), ("tdd_green", "/p")] {
             let name = SessionId::generate().expect("random bytes");
             log.append(&entry(name.as_str(), skill, root, Status::Error)).expect("written");
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!((found.skill.as_str(), found.project_root.as_str()), ("tdd_green", "/p"));
         assert!(path.exists());
 
-        let named = Interrupted::possible("tdd_green", &json!({"project_root": "/p", "session_id": "before"}));
+        let named = InterruptedCall::possible("tdd_green", &json!({"project_root": "/p", "session_id": "before"}));
         assert_eq!(named.entry(&log), None, "an earlier call of the same session is another call");
         log.append(&entry("before", "tdd_green", "/p", Status::Pass)).expect("written");
         let (found, _) = named.entry(&log).expect("there now");

@@ -20,12 +20,12 @@ const OUTPUT_LINES: usize = 30;
 const LINE: usize = 200;
 
 /// Each part is a word in the first column and what belongs to it; empty parts are left out.
-pub(super) struct Report<'a> {
+pub(super) struct CallReport<'a> {
     answer: &'a CallResult,
     paint: Paint,
 }
 
-impl<'a> Report<'a> {
+impl<'a> CallReport<'a> {
     pub(super) fn of(answer: &'a CallResult, paint: Paint) -> Self {
         Self { answer, paint }
     }
@@ -52,7 +52,7 @@ pub(super) fn list(tools: &[Value]) -> String {
 const HOW: &str = "In brackets: what must be given, as in `supervisor call tdd_green --arg test_path=tests/add.rs`.\n\
                    Every argument: `supervisor call --output json`, or docs/tools.md.";
 
-impl fmt::Display for Report<'_> {
+impl fmt::Display for CallReport<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (answer, more) = (self.answer, &self.answer.more);
         self.verdict(f)?;
@@ -99,7 +99,7 @@ impl fmt::Display for Report<'_> {
     }
 }
 
-impl Report<'_> {
+impl CallReport<'_> {
     fn verdict(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = match self.answer.status {
             Status::Pass => self.paint.good("pass"),

@@ -20,12 +20,12 @@ const CLEAR: &str = "\r\u{1b}[2K";
 
 /// One live line on one terminal. Dropping it takes it away.
 pub(super) struct Live {
-    line: Arc<Line>,
+    line: Arc<LiveLine>,
     ticker: Option<JoinHandle<()>>,
 }
 
-/// Shared with the thread that keeps the time, and with whoever wants to write past it.
-pub(super) struct Line {
+/// Shared with the thread that keeps the time, and with code that writes past it.
+pub(super) struct LiveLine {
     state: Mutex<State>,
     woken: Condvar,
     columns: fn() -> Option<usize>,
@@ -43,11 +43,11 @@ impl Live {
     /// On a terminal with so many columns, asked for before each drawing.
     pub(super) fn new(out: impl Write + Send + 'static, columns: fn() -> Option<usize>) -> Self {
         let state = State { out: Box::new(out), what: String::new(), began: Instant::now(), frame: 0, alive: false };
-        let line = Line { state: Mutex::new(state), woken: Condvar::new(), columns };
+        let line = LiveLine { state: Mutex::new(state), woken: Condvar::new(), columns };
         Self { line: Arc::new(line), ticker: None }
     }
 
-    pub(super) fn line(&self) -> &Arc<Line> {
+    pub(super) fn line(&self) -> &Arc<LiveLine> {
         &self.line
     }
 
@@ -91,7 +91,7 @@ impl Drop for Live {
     }
 }
 
-impl Line {
+impl LiveLine {
     /// Lets something else write lines: the live one steps aside and comes back below them.
     pub(super) fn around<T>(&self, write: impl FnOnce(&mut dyn Write) -> T) -> T {
         let mut state = self.lock();

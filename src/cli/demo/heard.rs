@@ -2,7 +2,7 @@
 
 /// What a line tells.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Heard<'a> {
+pub(super) enum HeardLine<'a> {
     /// What the tests showed before anything was changed.
     Before(&'a str),
     /// Which tier's work holds; the result says the rest.
@@ -14,23 +14,23 @@ pub(super) enum Heard<'a> {
 }
 
 /// `tdd_green · tier 1/3 small rejected: nine_is_ix still fails · 2 s`
-pub(super) fn heard(line: &str) -> Heard<'_> {
+pub(super) fn heard(line: &str) -> HeardLine<'_> {
     let middle = line.split_once(" · ").map_or(line, |(_skill, rest)| rest);
     let middle = middle.rsplit_once(" · ").map_or(middle, |(rest, _seconds)| rest);
     if let Some(sentence) = middle.strip_prefix("before: ") {
-        return Heard::Before(sentence);
+        return HeardLine::Before(sentence);
     }
-    ended(middle).unwrap_or(Heard::Doing(middle))
+    ended(middle).unwrap_or(HeardLine::Doing(middle))
 }
 
-fn ended(middle: &str) -> Option<Heard<'_>> {
+fn ended(middle: &str) -> Option<HeardLine<'_>> {
     let (place, rest) = middle.strip_prefix("tier ")?.split_once(' ')?;
     let (model, rest) = rest.split_once(' ')?;
     let (cause, because) = rest.split_once(": ")?;
     let is_one_word = cause.chars().all(|c| c.is_ascii_lowercase() || c == '_');
     match cause {
-        "accepted" => Some(Heard::Accepted { place }),
-        cause => is_one_word.then_some(Heard::Refused { place, model, cause, because }),
+        "accepted" => Some(HeardLine::Accepted { place }),
+        cause => is_one_word.then_some(HeardLine::Refused { place, model, cause, because }),
     }
 }
 
@@ -66,15 +66,15 @@ mod tests {
         });
         teller.tell(Event::Accepted { at, because: "green: all pass".into(), left: Default::default() });
         let lines = lines.0.into_inner().expect("nobody panics");
-        let heard: Vec<Heard<'_>> = lines.iter().map(|line| heard(line)).collect();
+        let heard: Vec<HeardLine<'_>> = lines.iter().map(|line| heard(line)).collect();
         let model = "scripted/small";
         assert_eq!(
             heard,
             [
-                Heard::Before("`cargo test` failed: 1 passed · 1 failed"),
-                Heard::Doing("tier 1/3 scripted/small · running `cargo test`: all"),
-                Heard::Refused { place: "1/3", model, cause: "cannot_verify", because: "a · b: c" },
-                Heard::Accepted { place: "1/3" },
+                HeardLine::Before("`cargo test` failed: 1 passed · 1 failed"),
+                HeardLine::Doing("tier 1/3 scripted/small · running `cargo test`: all"),
+                HeardLine::Refused { place: "1/3", model, cause: "cannot_verify", because: "a · b: c" },
+                HeardLine::Accepted { place: "1/3" },
             ]
         );
     }

@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::super::console::{Console, Paint};
-use super::heard::{Heard, heard};
+use super::heard::{HeardLine, heard};
 use super::ledger::Ledger;
-use super::stage::{Kept, SCRIPT};
+use super::stage::{KeptLog, SCRIPT};
 
 const WIDTH: usize = 80;
 /// Where the text of a row begins.
@@ -49,11 +49,11 @@ impl Screen {
     /// A line of progress.
     pub(super) fn hear(&mut self, line: &str) {
         match heard(line) {
-            Heard::Before(sentence) => self.row("before", sentence),
-            Heard::Refused { place, model, cause, because } => self.refused(place, model, cause, because),
-            Heard::Accepted { place } => self.accepted_at = Some(place.to_owned()),
-            Heard::Doing(what) if self.console.is_live() => self.console.now(what),
-            Heard::Doing(_) => {}
+            HeardLine::Before(sentence) => self.row("before", sentence),
+            HeardLine::Refused { place, model, cause, because } => self.refused(place, model, cause, because),
+            HeardLine::Accepted { place } => self.accepted_at = Some(place.to_owned()),
+            HeardLine::Doing(what) if self.console.is_live() => self.console.now(what),
+            HeardLine::Doing(_) => {}
         }
     }
 
@@ -97,7 +97,7 @@ impl Screen {
         }
     }
 
-    pub(super) fn end(&mut self, ledger: &Ledger, kept: &Kept, took: Duration) {
+    pub(super) fn end(&mut self, ledger: &Ledger, kept: &KeptLog, took: Duration) {
         self.heading("COST", "tokens and prices are scripted, the sums are not");
         let Ledger { calls, answers, bought, top_model, .. } = ledger;
         let free = answers - bought;

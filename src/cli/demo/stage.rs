@@ -60,7 +60,7 @@ pub(super) struct Stage {
 
 /// Where the log is now.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct KeptLog {
     pub(super) path: PathBuf,
     /// Why it is not in the state directory.
     pub(super) instead: Option<StateError>,
@@ -127,12 +127,12 @@ impl Stage {
     }
 
     /// Puts the log where it stays: beside the user's own sessions, not among them, for no real model made it.
-    pub(super) fn keep_log(&self) -> Result<Kept, StageError> {
+    pub(super) fn keep_log(&self) -> Result<KeptLog, StageError> {
         let name = format!("{}.jsonl", self.session);
         let own = || StateDir::at(StateDir::locate()?.path().join("demo"))?.sub("sessions");
         let instead = match own() {
             Ok(sessions) => match self.copy_log(&sessions.join(&name)) {
-                Ok(path) => return Ok(Kept { path, instead: None }),
+                Ok(path) => return Ok(KeptLog { path, instead: None }),
                 Err(source) => StateError::Unusable { path: sessions, source },
             },
             Err(why) => why,
@@ -142,7 +142,7 @@ impl Stage {
         let copied = fs::create_dir(&sessions).and_then(|()| self.copy_log(&sessions.join(name)));
         let path = copied.map_err(StageError::Log)?;
         let _ = dir.keep();
-        Ok(Kept { path, instead: Some(instead) })
+        Ok(KeptLog { path, instead: Some(instead) })
     }
 
     fn copy_log(&self, to: &Path) -> io::Result<PathBuf> {
@@ -158,7 +158,7 @@ impl Stage {
         loop {
             match fs::remove_dir_all(self.dir.path()) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-                // A call that nobody waited for may still be writing its last file.
+                // A call that was not awaited may still be writing its last file.
                 Err(_) if tries < 50 => tokio::time::sleep(Duration::from_millis(20)).await,
                 done => return done,
             }

@@ -8,10 +8,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Case, Finding};
 use crate::backend::facts_of;
-use crate::backend::installed::{Installed, Login, NotUsable};
+use crate::backend::installed::{InstalledAgent, Login, NotUsable};
 use crate::backend::loaded::{self, LookError};
-use crate::backend::probe::{CLOUD_URL_VAR, Probed, Role};
-use crate::backend::walk::{Step, Walk};
+use crate::backend::probe::{AddressRole, CLOUD_URL_VAR, ProbedAddress};
+use crate::backend::walk::{ChainWalk, ChainWalkStep};
 use crate::backend::world::{agent_hint, key_hint, login_hint, reach_hint};
 use crate::process::{End, Spec, StartError, which};
 use crate::routing::{Origin, RoutingError};
@@ -55,12 +55,12 @@ pub(super) async fn routing(case: &Case) -> Vec<Finding> {
 
 pub(super) async fn agents(case: &Case) -> Vec<Finding> {
     let Some((world, walks)) = case.world().await else { return vec![] };
-    let finding = |(backend, seen): (&String, &Result<Installed, NotUsable>)| {
-        let mine = |step: &Step| step.tier.backend.name == *backend;
+    let finding = |(backend, seen): (&String, &Result<InstalledAgent, NotUsable>)| {
+        let mine = |step: &ChainWalkStep| step.tier.backend.name == *backend;
         let so = so_out(walks, mine);
         match seen {
             Err(trouble) => missed(walks, mine, &trouble.to_string(), agent_hint(backend, trouble)),
-            Ok(Installed { program, version, login }) => {
+            Ok(InstalledAgent { program, version, login }) => {
                 let at = format!("{version} at {}", program.display());
                 match login {
                     Login::In { method, .. } if login.is_first_party() => {
@@ -80,11 +80,11 @@ pub(super) async fn agents(case: &Case) -> Vec<Finding> {
 }
 
 pub(super) async fn cloud(case: &Case) -> Vec<Finding> {
-    reach(case, Role::Cloud, |_| format!("${CLOUD_URL_VAR}")).await
+    reach(case, AddressRole::Cloud, |_| format!("${CLOUD_URL_VAR}")).await
 }
 
 pub(super) async fn gateways(case: &Case) -> Vec<Finding> {
-    reach(case, Role::Gateway, |name| format!("`backends.{name}.base_url`")).await
+    reach(case, AddressRole::Gateway, |name| format!("`backends.{name}.base_url`")).await
 }
 
 /// Are the recorded answers there that chains are to be given again?
@@ -92,7 +92,7 @@ pub(super) async fn recorded(case: &Case) -> Vec<Finding> {
     let Some((_, walks)) = case.world().await else { return vec![] };
     let mut found: Vec<Finding> = Vec::new();
     for step in steps(walks).filter(|step| facts_of(step.tier.backend.kind).role().is_none()) {
-        let mine = |other: &Step| other.tier.backend.name == step.tier.backend.name;
+        let mine = |other: &ChainWalkStep| other.tier.backend.name == step.tier.backend.name;
         let finding = match &step.out {
             Some(out) => Finding::warn(format!("{}{}", out.why, so_out(walks, mine)), out.hint.clone()),
             None => Finding::ok(format!("`{}` answers from a file", step.tier.backend.name)),
@@ -141,18 +141,18 @@ pub(super) async fn models(case: &Case) -> Vec<Finding> {
 /// What is in memory now.
 pub(super) async fn loaded(case: &Case) -> Vec<Finding> {
     let Some((world, walks)) = case.world().await else { return vec![] };
-    let Some(server) = world.endpoints.iter().find(|p| p.role == Role::Warm) else {
+    let Some(server) = world.endpoints.iter().find(|p| p.role == AddressRole::Warm) else {
         return vec![Finding::ok("not asked, as [warm] has it")];
     };
     let name = &server.name;
-    let local = |step: &Step| facts_of(step.tier.backend.kind).role() == Some(Role::Gateway);
+    let local = |step: &ChainWalkStep| facts_of(step.tier.backend.kind).role() == Some(AddressRole::Gateway);
     vec![match (&server.answer, &world.loaded) {
         (Err(why), _) if !steps(walks).any(local) => {
             Finding::ok(format!("`{name}`{}: {why}; no chain needs it", at(server)))
         }
         (Err(why), _) => Finding::warn(
             format!("`{name}`{}: {why}, so a cold start cannot be told from a slow model", at(server)),
-            format!("{}, or set `warm.kind` to \"none\"", reach_hint(Role::Warm, why, "`warm.url`")),
+            format!("{}, or set `warm.kind` to \"none\"", reach_hint(AddressRole::Warm, why, "`warm.url`")),
         ),
         (Ok(_), Some(Ok(models))) if models.is_empty() => Finding::ok(format!("nothing, says `{name}`{}", at(server))),
         (Ok(_), Some(Ok(models))) => {
@@ -176,7 +176,7 @@ pub(super) async fn loaded(case: &Case) -> Vec<Finding> {
 /// Can what a local tier makes be judged?
 pub(super) async fn verifier(case: &Case) -> Vec<Finding> {
     let Some((_, walks)) = case.world().await else { return vec![] };
-    let mut judges: Vec<&Step> = Vec::new();
+    let mut judges: Vec<&ChainWalkStep> = Vec::new();
     for judge in walks.iter().filter_map(|walk| walk.verifier.as_ref()) {
         if !judges.iter().any(|known| known.tier.name == judge.tier.name) {
             judges.push(judge);
@@ -185,10 +185,10 @@ pub(super) async fn verifier(case: &Case) -> Vec<Finding> {
     if judges.is_empty() {
         return vec![Finding::ok("none: gates alone decide")];
     }
-    let finding = |judge: &Step| match &judge.out {
+    let finding = |judge: &ChainWalkStep| match &judge.out {
         None => Finding::ok(format!("`{}` judges what local tiers make", judge.tier.name)),
         Some(out) => Finding::warn(
-            format!("`{}` is out, so nobody judges what local tiers make: {}", judge.tier.name, out.why),
+            format!("`{}` is out, so the work of local tiers is not judged: {}", judge.tier.name, out.why),
             format!("{}, or set `verifier` to \"none\": gates alone decide then", out.hint),
         ),
     };
@@ -248,7 +248,7 @@ pub(super) async fn tests(case: &Case) -> Vec<Finding> {
 /// The sum of it all: which skills can begin?
 pub(super) async fn chains(case: &Case) -> Vec<Finding> {
     let Some((_, walks)) = case.world().await else {
-        return vec![Finding::fail("no call can succeed before the routing is mended", "see the lines above")];
+        return vec![Finding::fail("no call can succeed before the routing is fixed", "see the lines above")];
     };
     let stuck: Vec<_> = walks.iter().filter(|walk| !walk.can_start()).map(|walk| walk.skill).collect();
     let whole = walks.iter().filter(|walk| walk.tiers.iter().all(|step| step.out.is_none())).count();
@@ -273,16 +273,16 @@ pub(super) async fn chains(case: &Case) -> Vec<Finding> {
     }]
 }
 
-async fn reach(case: &Case, role: Role, setting: impl Fn(&str) -> String) -> Vec<Finding> {
+async fn reach(case: &Case, role: AddressRole, setting: impl Fn(&str) -> String) -> Vec<Finding> {
     let Some((world, walks)) = case.world().await else { return vec![] };
-    let finding = |probed: &Probed| {
+    let finding = |probed: &ProbedAddress| {
         let name = &probed.name;
         match &probed.answer {
             Ok(took) => Finding::ok(format!("`{name}`{} answers in {} ms", at(probed), took.as_millis())),
             Err(why) => {
-                let mine = |step: &Step| match role {
-                    Role::Cloud => facts_of(step.tier.backend.kind).role() == Some(Role::Cloud),
-                    Role::Gateway | Role::Warm => step.tier.backend.name == *name,
+                let mine = |step: &ChainWalkStep| match role {
+                    AddressRole::Cloud => facts_of(step.tier.backend.kind).role() == Some(AddressRole::Cloud),
+                    AddressRole::Gateway | AddressRole::Warm => step.tier.backend.name == *name,
                 };
                 missed(walks, mine, &format!("`{name}`{}: {why}", at(probed)), reach_hint(role, why, &setting(name)))
             }
@@ -291,16 +291,16 @@ async fn reach(case: &Case, role: Role, setting: impl Fn(&str) -> String) -> Vec
     world.endpoints.iter().filter(|p| p.role == role).map(finding).collect()
 }
 
-fn at(probed: &Probed) -> String {
+fn at(probed: &ProbedAddress) -> String {
     probed.url.as_ref().map(|url| format!(" at {url}")).unwrap_or_default()
 }
 
-fn steps(walks: &[Walk]) -> impl Iterator<Item = &Step> {
+fn steps(walks: &[ChainWalk]) -> impl Iterator<Item = &ChainWalkStep> {
     walks.iter().flat_map(|walk| walk.tiers.iter().chain(&walk.verifier))
 }
 
-/// Something is not there: a warning with what it takes away, unless nobody would use it.
-fn missed(walks: &[Walk], mine: impl Fn(&Step) -> bool, found: &str, hint: String) -> Finding {
+/// Something is not there: a warning with what it takes away, unless nothing would use it.
+fn missed(walks: &[ChainWalk], mine: impl Fn(&ChainWalkStep) -> bool, found: &str, hint: String) -> Finding {
     if steps(walks).any(&mine) {
         Finding::warn(format!("{found}{}", so_out(walks, mine)), hint)
     } else {
@@ -309,7 +309,7 @@ fn missed(walks: &[Walk], mine: impl Fn(&Step) -> bool, found: &str, hint: Strin
 }
 
 /// `, so `a` and `b` are out`: the models that a trouble takes away; nothing if it takes none.
-fn so_out(walks: &[Walk], concerned: impl Fn(&Step) -> bool) -> String {
+fn so_out(walks: &[ChainWalk], concerned: impl Fn(&ChainWalkStep) -> bool) -> String {
     let out: BTreeSet<_> =
         steps(walks).filter(|s| s.out.is_some() && concerned(s)).map(|s| s.tier.name.0.as_str()).collect();
     let names: Vec<_> = out.into_iter().collect();

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use super::{Case, Finding};
-use crate::prompts::{self, Origin, Prompt};
+use crate::prompts::{self, Prompt, PromptOrigin};
 use crate::words;
 
-/// Says nothing where nobody has a folder of prompts.
+/// Says nothing where there is no folder of prompts.
 pub(super) async fn prompts(case: &Case) -> Vec<Finding> {
     let Some(folder) = case.settings.as_ref().ok().and_then(|loaded| loaded.routing.prompts_dir.as_deref()) else {
         return vec![];
@@ -21,7 +21,7 @@ pub(super) async fn prompts(case: &Case) -> Vec<Finding> {
     let mut own = 0;
     for prompt in prompts::ALL {
         match prompt.load(Some(folder)) {
-            Ok(text) => own += usize::from(*text.origin() != Origin::BuiltIn),
+            Ok(text) => own += usize::from(*text.origin() != PromptOrigin::BuiltIn),
             Err(error) => found.push(Finding::warn(error.to_string(), "")),
         }
     }
@@ -52,7 +52,7 @@ fn stranger(folder: &Path, stray: &Path) -> Finding {
         Some(near) => format!("did you mean `{near}`?"),
         None => format!("prompts are {}", words::one_of(known())),
     };
-    Finding::warn(format!("nobody reads {}: no prompt has that name", stray.display()), hint)
+    Finding::warn(format!("{} is not used: no prompt has that name", stray.display()), hint)
 }
 
 fn file(prompt: &Prompt) -> String {

@@ -21,7 +21,7 @@ fn mount_view(launcher: &Launcher, state: Option<&Path>, lower: &Path) -> String
         std::fs::create_dir(&layers.upper)?;
         std::fs::create_dir(&layers.work)?;
         let mounted = View::mount(launcher, &layers).map(drop);
-        // The kernel leaves a directory there that nobody may read.
+        // The kernel leaves an unreadable directory there.
         let left = std::fs::Permissions::from_mode(0o700);
         let _ = std::fs::set_permissions(layers.work.join("work"), left);
         mounted.map_err(std::io::Error::other)

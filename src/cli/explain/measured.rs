@@ -1,12 +1,12 @@
 //! What was measured about the models of a report, and what the learned policy makes of it.
 
-use super::report::Report;
+use super::report::ExplainReport;
 use crate::engine::policy::{Draw, TaskClass, choose, policy_tiers};
 use crate::gym::passport::PassportBook;
 use crate::routing::{Choices, PolicyMode, Routing};
 
 /// Adds the passports, and for each kind of task that was met the way that is usually taken.
-pub(super) fn fill(report: &mut Report, skills: &[Choices], routing: &Routing, book: &PassportBook) {
+pub(super) fn fill(report: &mut ExplainReport, skills: &[Choices], routing: &Routing, book: &PassportBook) {
     for (shown, choices) in report.skills.iter_mut().zip(skills) {
         let mut classes: Vec<TaskClass> = Vec::new();
         for tier in shown.chain.value.iter_mut().chain(shown.verifier.value.iter_mut()) {

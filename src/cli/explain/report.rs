@@ -7,17 +7,18 @@ use serde::Serialize;
 
 use crate::backend::facts_of;
 use crate::routing::{
-    BackendKind, Choices, EditFormat, Loaded, Origin, SettingDecision, SettingsLayer, Tier, TierDecisions, TierKind,
+    BackendKind, Choices, EditFormat, LoadedRouting, Origin, SettingDecision, SettingsLayer, Tier, TierDecisions,
+    TierKind,
 };
 
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
+pub(super) struct ExplainReport {
     pub(super) sources: ReportSources,
     pub(super) warnings: Vec<String>,
     pub(super) skills: Vec<ReportSkill>,
     /// Every key that is set; only when no single skill was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) settings: Option<BTreeMap<String, Valued<serde_json::Value>>>,
+    pub(super) settings: Option<BTreeMap<String, ValuedSetting<serde_json::Value>>>,
 }
 
 /// The layers that took part.
@@ -31,14 +32,14 @@ pub(super) struct ReportSources {
 pub(super) struct ReportSkill {
     pub(super) skill: String,
     pub(super) pinned: bool,
-    pub(super) chain: Valued<Vec<ReportTier>>,
-    pub(super) verifier: Valued<Option<ReportTier>>,
-    pub(super) max_attempts: Valued<u32>,
-    pub(super) tests_s: Valued<f64>,
-    pub(super) lock_wait_s: Valued<f64>,
-    pub(super) budget_usd: Valued<Option<f64>>,
-    pub(super) budget_tokens: Valued<Option<u64>>,
-    pub(super) budget_s: Valued<Option<f64>>,
+    pub(super) chain: ValuedSetting<Vec<ReportTier>>,
+    pub(super) verifier: ValuedSetting<Option<ReportTier>>,
+    pub(super) max_attempts: ValuedSetting<u32>,
+    pub(super) tests_s: ValuedSetting<f64>,
+    pub(super) lock_wait_s: ValuedSetting<f64>,
+    pub(super) budget_usd: ValuedSetting<Option<f64>>,
+    pub(super) budget_tokens: ValuedSetting<Option<u64>>,
+    pub(super) budget_s: ValuedSetting<Option<f64>>,
     /// Which way the learned policy would usually take, for each kind of task that was met; empty where it is off.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) policy: Vec<String>,
@@ -49,7 +50,7 @@ pub(super) struct ReportTier {
     pub(super) model: String,
     /// The name sent to the server, where it differs.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) id: Option<Valued<String>>,
+    pub(super) id: Option<ValuedSetting<String>>,
     pub(super) tier: TierKind,
     pub(super) backend: String,
     pub(super) kind: BackendKind,
@@ -57,16 +58,16 @@ pub(super) struct ReportTier {
     #[serde(skip)]
     pub(super) verb: &'static str,
     /// The address, program or file that the backend is reached by.
-    pub(super) at: Valued<Option<String>>,
+    pub(super) at: ValuedSetting<Option<String>>,
     /// The variable that holds the key; never the key.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) api_key_env: Option<Valued<String>>,
-    pub(super) limit_s: Valued<f64>,
-    pub(super) attempts_per_tier: Valued<u32>,
-    pub(super) edit_format: Valued<EditFormat>,
-    pub(super) context: Valued<u32>,
-    pub(super) price_in: Option<Valued<f64>>,
-    pub(super) price_out: Option<Valued<f64>>,
+    pub(super) api_key_env: Option<ValuedSetting<String>>,
+    pub(super) limit_s: ValuedSetting<f64>,
+    pub(super) attempts_per_tier: ValuedSetting<u32>,
+    pub(super) edit_format: ValuedSetting<EditFormat>,
+    pub(super) context: ValuedSetting<u32>,
+    pub(super) price_in: Option<ValuedSetting<f64>>,
+    pub(super) price_out: Option<ValuedSetting<f64>>,
     /// What was measured about the model, in a line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) passport: Option<String>,
@@ -74,7 +75,7 @@ pub(super) struct ReportTier {
 
 /// A value and what decided it.
 #[derive(Debug, Serialize)]
-pub(super) struct Valued<T> {
+pub(super) struct ValuedSetting<T> {
     pub(super) value: T,
     /// The key as written in TOML.
     pub(super) key: String,
@@ -84,8 +85,8 @@ pub(super) struct Valued<T> {
     pub(super) origin: Option<String>,
 }
 
-impl Report {
-    pub(super) fn new(loaded: &Loaded, skills: &[Choices], with_settings: bool) -> Self {
+impl ExplainReport {
+    pub(super) fn new(loaded: &LoadedRouting, skills: &[Choices], with_settings: bool) -> Self {
         let variables: BTreeSet<String> = loaded
             .routing
             .origins
@@ -109,7 +110,7 @@ impl Report {
 }
 
 impl ReportSkill {
-    fn new(loaded: &Loaded, choices: &Choices) -> Self {
+    fn new(loaded: &LoadedRouting, choices: &Choices) -> Self {
         let route = &choices.route;
         let tiers = route.chain.tiers().zip(&choices.tiers);
         let tiers = tiers.map(|(tier, by)| ReportTier::new(loaded, tier, by)).collect();
@@ -133,7 +134,7 @@ impl ReportSkill {
 }
 
 impl ReportTier {
-    fn new(loaded: &Loaded, tier: &Tier, by: &TierDecisions) -> Self {
+    fn new(loaded: &LoadedRouting, tier: &Tier, by: &TierDecisions) -> Self {
         let (backend, model) = (&tier.backend, &tier.model);
         let key = |name: &str| backend.key(name);
         let place = facts_of(backend.kind).place(backend);
@@ -160,15 +161,15 @@ impl ReportTier {
     }
 }
 
-fn valued<T>(by: &SettingDecision, value: T) -> Valued<T> {
+fn valued<T>(by: &SettingDecision, value: T) -> ValuedSetting<T> {
     let place = match &by.origin {
         Origin::BuiltIn => None,
         Origin::File(..) | Origin::Variable(_) | Origin::Call(_) => Some(by.origin.to_string()),
     };
-    Valued { value, key: by.key.clone(), layer: by.origin.layer(), origin: place }
+    ValuedSetting { value, key: by.key.clone(), layer: by.origin.layer(), origin: place }
 }
 
-fn by_key<T>(loaded: &Loaded, key: &str, value: T) -> Valued<T> {
+fn by_key<T>(loaded: &LoadedRouting, key: &str, value: T) -> ValuedSetting<T> {
     let origin = loaded.origin(key).cloned().unwrap_or(Origin::BuiltIn);
     valued(&SettingDecision { key: key.to_owned(), origin }, value)
 }

@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use super::report::{Report, ReportSkill, ReportTier, Valued};
+use super::report::{ExplainReport, ReportSkill, ReportTier, ValuedSetting};
 use crate::words;
 
-pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(report: &ExplainReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "settings from {}", sources(report))?;
     match &report.settings {
         None => report.skills.iter().try_for_each(|skill| in_full(skill, out)),
@@ -19,7 +19,7 @@ pub(super) fn write(report: &Report, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-fn sources(report: &Report) -> String {
+fn sources(report: &ExplainReport) -> String {
     let mut parts = vec![String::from("built-in")];
     parts.extend(report.sources.file.clone());
     match report.sources.variables.len() {
@@ -101,11 +101,11 @@ fn rows(rows: Vec<Row>, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn from<T>(set: &Valued<T>) -> String {
+fn from<T>(set: &ValuedSetting<T>) -> String {
     format!("{} ({})", set.key, place(set))
 }
 
-fn place<T>(set: &Valued<T>) -> String {
+fn place<T>(set: &ValuedSetting<T>) -> String {
     set.origin.clone().unwrap_or_else(|| String::from("built-in"))
 }
 

@@ -15,7 +15,7 @@ use super::window::measure_window;
 use super::{link_packages, task_directory};
 use crate::backend::digest::digest_of;
 use crate::backend::world::Look;
-use crate::cli::client::{Called, Client, whole_result};
+use crate::cli::client::{CallReply, Client, whole_result};
 use crate::cli::console::Console;
 use crate::engine::result::{CallResult, Status};
 use crate::engine::{Attempt, Cause};
@@ -221,7 +221,7 @@ impl GymRunner {
         let mut arguments = json!({"project_root": root, "test_path": job.task.test_path, "session_id": "gym"});
         let name = self.name_for(number, job)?;
         if self.judged.is_some() {
-            // A model that is named in a call is judged by nobody, so the chain has to say it.
+            // A model that is named in a call is not judged, so the chain has to name it.
             self.restart_with_chain(&name).await?;
         } else {
             arguments["model"] = json!(name);
@@ -240,7 +240,7 @@ impl GymRunner {
         }
         let began = Instant::now();
         let called = self.client.call(job.task.tool(), arguments, stop, &mut |line| console.now(line)).await?;
-        let Called::Answered(reply) = called else { return Ok(None) };
+        let CallReply::Answered(reply) = called else { return Ok(None) };
         let result: CallResult = serde_json::from_value(whole_result(reply)).context("reading the result")?;
         let seconds = began.elapsed().as_secs_f64();
         let accepted = result.status == Status::Pass;
@@ -328,7 +328,7 @@ impl GymRunner {
     }
 }
 
-/// One local tier whose answers are written down beforehand; nobody judges.
+/// One local tier whose answers are written down beforehand; no verifier judges.
 fn self_settings(script: &std::path::Path) -> anyhow::Result<String> {
     let general = "default_chain = [\"self/none\"]\nverifier = \"none\"\nattempts_per_tier = 1\n";
     Ok(format!("{general}{}", self_backend(script)?))

@@ -8,7 +8,7 @@ use crate::engine::{Entry, Status};
 use crate::languages::Language;
 use crate::session::SessionLog;
 use crate::state::StateDir;
-use crate::verify::sealed::{Role, role};
+use crate::verify::sealed::{FileRole, role};
 
 /// Why this edit is refused; `None` if it may be made.
 pub(super) fn refusal(project: &Path, tool_input: &Value) -> anyhow::Result<Option<String>> {
@@ -25,7 +25,7 @@ pub(super) fn refusal(project: &Path, tool_input: &Value) -> anyhow::Result<Opti
     };
     let Ok(inside) = whole.strip_prefix(&root) else { return Ok(None) };
     let Some(language) = Language::of_path(inside) else { return Ok(None) };
-    if role(Some(language), inside) != Role::Source || (language.tests_beside_code && adds_test(tool_input)) {
+    if role(Some(language), inside) != FileRole::Source || (language.tests_beside_code && adds_test(tool_input)) {
         return Ok(None);
     }
     if red_is_known(&SessionLog::to_read(&StateDir::locate()?), &root) {

@@ -1,5 +1,5 @@
 //! From what was found to settings with a chain that can be walked now, each part with a sentence about it.
-//! Knows TOML as it is written. Asks nobody.
+//! Knows TOML as it is written. Asks no server.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -108,7 +108,7 @@ impl Proposal {
             text += "# Who gives a second opinion on what a local model made, once all tests have passed.\n";
             text += "verifier = \"sonnet\"\n\n";
         } else if self.agent != ClaudeState::Ready {
-            text += "# Nobody gives a second opinion on what a local model made: tests and other gates alone decide.\n";
+            text += "# The work of a local model gets no second opinion: tests and other gates alone decide.\n";
             text += "# With `claude` installed and logged in, this could be \"sonnet\".\n";
             text += "verifier = \"none\"\n\n";
         }
@@ -118,7 +118,7 @@ impl Proposal {
             text += &backend.to_toml();
         }
         if !self.credentials.is_empty() {
-            text += "# Claude is reached by these variables of your environment, and not by a login. Nobody else is shown them, and\n";
+            text += "# Claude is reached by these variables of your environment, and not by a login. No other program gets them, and\n";
             text += "# agents that have a key get no shell.\n";
             let _ = writeln!(text, "[backends.claude]\nenv_pass = {}\n", list(&self.credentials));
         }

@@ -52,7 +52,7 @@ impl SettingsFile {
         routing::load(&sources).map(drop).map_err(|why: RoutingError| anyhow::anyhow!("{why}"))
     }
 
-    /// In one piece: whoever reads meanwhile sees the old settings or the new ones. The old ones are kept.
+    /// In one piece: a concurrent reader sees the old settings or the new ones. The old ones are kept.
     pub(super) fn write(&self, text: &str, before: Option<&str>) -> Result<(), SettingsFileError> {
         let unwritable = |why| SettingsFileError::Unwritable { path: self.path.clone(), why };
         let dir = self.path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::cli::console::Paint;
 use crate::engine::{Attempt, Cause};
 use crate::session::detail::LoggedCall;
-use crate::session::{Outcome, SessionLog};
+use crate::session::{RecordedOutcome, SessionLog};
 use crate::words::{self, cut_end, plain};
 
 /// Bytes of one argument that are shown.
@@ -122,13 +122,13 @@ fn indented(text: &str) -> String {
     text.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
 }
 
-fn paint_status(paint: Paint, outcome: &Outcome) -> String {
+fn paint_status(paint: Paint, outcome: &RecordedOutcome) -> String {
     match outcome {
-        Outcome::Pass => paint.good("pass"),
-        Outcome::Fail => paint.doubtful("fail"),
-        Outcome::Error => paint.bad("error"),
-        Outcome::Skipped => paint.dim("skip"),
-        Outcome::Other(word) => plain(word).into_owned(),
+        RecordedOutcome::Pass => paint.good("pass"),
+        RecordedOutcome::Fail => paint.doubtful("fail"),
+        RecordedOutcome::Error => paint.bad("error"),
+        RecordedOutcome::Skipped => paint.dim("skip"),
+        RecordedOutcome::Other(word) => plain(word).into_owned(),
     }
 }
 

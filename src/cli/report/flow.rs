@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::gather::ModelFigures;
 use super::rows::CallRow;
 use crate::cli::stats::table::name;
-use crate::session::Outcome;
+use crate::session::RecordedOutcome;
 
 /// Tiers of a chain that have a column of their own; later ones share the last.
 const COLUMNS: usize = 4;
@@ -77,9 +77,9 @@ impl Flow {
             }
             let end = match row.outcome {
                 _ if row.is_accepted() => FlowPlace::Accepted,
-                Outcome::Fail => FlowPlace::Refused,
-                Outcome::Pass => FlowPlace::Accepted,
-                Outcome::Error | Outcome::Skipped | Outcome::Other(_) => FlowPlace::NoAnswer,
+                RecordedOutcome::Fail => FlowPlace::Refused,
+                RecordedOutcome::Pass => FlowPlace::Accepted,
+                RecordedOutcome::Error | RecordedOutcome::Skipped | RecordedOutcome::Other(_) => FlowPlace::NoAnswer,
             };
             nodes.push((last_column, end));
             for pair in nodes.windows(2) {

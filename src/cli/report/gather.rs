@@ -13,10 +13,10 @@ use super::rows::{CallRow, ReportNames};
 use super::timeline::Timeline;
 use crate::engine::Attempt;
 use crate::engine::exchange::TextId;
-use crate::session::stats::{Admission, CallTally, Calls, ModelStats, ModelTally, Unread, nearest_rank};
-use crate::session::{Filter, LogError, Record, SessionLog};
+use crate::session::stats::{Admission, CallTally, Calls, ModelStats, ModelTally, UnreadEntries, nearest_rank};
+use crate::session::{CallRecord, Filter, LogError, SessionLog};
 
-/// Bytes of whole entries in one page. Browsers open it at once, and it can still be sent to somebody.
+/// Bytes of whole entries in one page. Browsers open it at once, and it can still be sent by mail.
 const DETAILS: usize = 32 << 20;
 /// Flaky tests that are counted one by one.
 const FLAKY: usize = 2_000;
@@ -41,7 +41,7 @@ pub(super) struct ReportData {
     pub(super) flaky: Vec<FlakyTest>,
     pub(super) timeline: Timeline,
     pub(super) flow: Flow,
-    pub(super) unread: Unread,
+    pub(super) unread: UnreadEntries,
 }
 
 /// One model over all skills.
@@ -131,7 +131,7 @@ struct GatheringPass {
     models: BTreeMap<usize, ModelPass>,
     reasons: ReasonTally,
     flaky: HashMap<(String, usize), (usize, Option<i64>)>,
-    unread: Unread,
+    unread: UnreadEntries,
 }
 
 #[derive(Debug, Default)]
@@ -143,7 +143,7 @@ struct ModelPass {
 }
 
 impl GatheringPass {
-    fn add(&mut self, record: &Record, filter: &Filter, log: &SessionLog) {
+    fn add(&mut self, record: &CallRecord, filter: &Filter, log: &SessionLog) {
         let ended = match filter.admit(record) {
             Admission::Counts(ended) => ended.map(Timestamp::as_millisecond),
             Admission::Undated => {
@@ -261,7 +261,7 @@ impl KeptDetails {
 }
 
 /// The entry as it is in the log, and of each attempt the change and the answers that are still kept beside it.
-fn details(record: &Record, log: &SessionLog) -> String {
+fn details(record: &CallRecord, log: &SessionLog) -> String {
     let text = |id: &TextId| log.exchange().read(id).ok().flatten();
     let attempts = &record.entry.attempts;
     let diffs: Vec<Option<String>> = attempts.iter().map(|one| one.diff.as_ref().and_then(text)).collect();

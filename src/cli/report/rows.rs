@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::engine::{Attempt, Cause};
 use crate::session::stats::AnswerClass;
-use crate::session::{Outcome, Record};
+use crate::session::{CallRecord, RecordedOutcome};
 use crate::words;
 
 /// Bytes of a call's message that its row shows; the whole is in its details.
@@ -18,7 +18,7 @@ pub(super) struct CallRow {
     /// Milliseconds since 1970 at which it ended, where the log has a time.
     pub(super) ended_ms: Option<i64>,
     pub(super) skill: usize,
-    pub(super) outcome: Outcome,
+    pub(super) outcome: RecordedOutcome,
     pub(super) project: usize,
     pub(super) session: usize,
     pub(super) duration_ms: u64,
@@ -76,7 +76,7 @@ pub(super) struct ReportNames {
 
 impl CallRow {
     pub(super) fn of(
-        record: &Record,
+        record: &CallRecord,
         ended_ms: Option<i64>,
         names: &mut ReportNames,
         mut reason: impl FnMut(&Attempt) -> Option<usize>,

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
 use super::rows::CallRow;
-use crate::session::Outcome;
+use crate::session::RecordedOutcome;
 
 const HOUR: i64 = 3_600_000;
 const DAY: i64 = 24 * HOUR;
@@ -52,9 +52,9 @@ impl Timeline {
             let Some(time) = row.ended_ms else { continue };
             let step = &mut steps[number(time)];
             match row.outcome {
-                Outcome::Pass => step.pass += 1,
-                Outcome::Fail => step.fail += 1,
-                Outcome::Error | Outcome::Skipped | Outcome::Other(_) => step.error += 1,
+                RecordedOutcome::Pass => step.pass += 1,
+                RecordedOutcome::Fail => step.fail += 1,
+                RecordedOutcome::Error | RecordedOutcome::Skipped | RecordedOutcome::Other(_) => step.error += 1,
             }
             if let (Some(spent), Some(top)) = (row.cost_usd, row.top_tier_usd) {
                 step.spent_usd += spent;

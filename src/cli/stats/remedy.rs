@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::routing::{CallOverrides, Loaded, Origin};
+use crate::routing::{CallOverrides, LoadedRouting, Origin};
 
 /// What to do about a model that is mostly wrong at a skill.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -15,12 +15,12 @@ pub(super) struct Remedy {
     /// What decides now: a file with its line, a variable, or `built-in`. Absent if the settings cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) now: Option<String>,
-    pub(super) step: Step,
+    pub(super) step: RemedyStep,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Step {
+pub(super) enum RemedyStep {
     /// The others of the chain can do without it.
     LeaveOut,
     /// It is alone there.
@@ -32,19 +32,19 @@ pub(super) enum Step {
 }
 
 impl Remedy {
-    pub(super) fn of(loaded: Option<&Loaded>, skill: &str, model: &str) -> Self {
+    pub(super) fn of(loaded: Option<&LoadedRouting>, skill: &str, model: &str) -> Self {
         let table = format!("[skills.{}]", toml_key(skill));
-        let unknown = Self { table: table.clone(), line: None, now: None, step: Step::LeaveOut };
+        let unknown = Self { table: table.clone(), line: None, now: None, step: RemedyStep::LeaveOut };
         let choices = loaded.map(|loaded| loaded.routing.choices(skill, &CallOverrides::default()));
         let Some(Ok(choices)) = choices else { return unknown };
         let chain: Vec<&str> = choices.route.chain.tiers().map(|tier| tier.name.0.as_str()).collect();
         let rest: Vec<&str> = chain.iter().copied().filter(|name| *name != model).collect();
         let (step, line) = match &choices.chain.origin {
-            _ if rest.len() == chain.len() => (Step::Done, None),
-            _ if rest.is_empty() => (Step::Replace, None),
-            Origin::Variable(name) => (Step::ChangeVariable, Some(format!("{name}={}", rest.join(",")))),
+            _ if rest.len() == chain.len() => (RemedyStep::Done, None),
+            _ if rest.is_empty() => (RemedyStep::Replace, None),
+            Origin::Variable(name) => (RemedyStep::ChangeVariable, Some(format!("{name}={}", rest.join(",")))),
             Origin::BuiltIn | Origin::File(..) | Origin::Call(_) => (
-                Step::LeaveOut,
+                RemedyStep::LeaveOut,
                 Some(format!("chain = {}", serde_json::json!(rest).to_string().replace("\",\"", "\", \""))),
             ),
         };

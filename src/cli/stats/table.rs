@@ -86,7 +86,7 @@ fn by_model<const N: usize, const M: usize>(
     written(&table)
 }
 
-/// Without a terminal as wide as it needs to be: whoever reads a file can scroll.
+/// Without a terminal as wide as it needs to be: the reader of a file can scroll.
 pub(in crate::cli) fn table(width: Option<u16>, head: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(NOTHING);

@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
-use super::remedy::{Remedy, Step};
-use super::{Advised, table};
+use super::remedy::{Remedy, RemedyStep};
+use super::{AdviceWithRemedy, table};
 use crate::session::stats::{ADVISED_BELOW, Calls, ENOUGH};
 use crate::session::{Filter, Stats};
 use crate::words::{count, plain};
@@ -15,7 +15,7 @@ const WIDTH: usize = 80;
 pub(super) fn text(
     stats: &Stats,
     filter: &Filter,
-    advised: &[Advised<'_>],
+    advised: &[AdviceWithRemedy<'_>],
     directory: &Path,
     width: Option<u16>,
 ) -> String {
@@ -43,7 +43,7 @@ pub(super) fn text(
     page.unread(stats);
     page.unreadable(stats);
     page.prices(stats);
-    for one in advised.iter().filter(|one| one.remedy.step != Step::Done) {
+    for one in advised.iter().filter(|one| one.remedy.step != RemedyStep::Done) {
         page.text += "\n";
         page.advice(one);
     }
@@ -117,7 +117,7 @@ impl Page {
         ));
     }
 
-    fn advice(&mut self, Advised { advice, remedy }: &Advised<'_>) {
+    fn advice(&mut self, AdviceWithRemedy { advice, remedy }: &AdviceWithRemedy<'_>) {
         self.paragraph(&format!(
             "advice: {} is mostly wrong at {}: {} of {} answers were accepted ({}; advised below {} of at least {ENOUGH}).",
             table::name(&advice.model),
@@ -130,10 +130,12 @@ impl Page {
         let Remedy { table, line, now, step } = remedy;
         let now = now.as_ref().map(|now| format!("; {now} decides now")).unwrap_or_default();
         let what = match step {
-            Step::LeaveOut => format!("leave it out in {table} of models.toml{now}"),
-            Step::Replace => format!("it is alone: put a stronger one into the chain in {table} of models.toml{now}"),
-            Step::ChangeVariable => format!("leave it out of the variable{now}"),
-            Step::Done => return,
+            RemedyStep::LeaveOut => format!("leave it out in {table} of models.toml{now}"),
+            RemedyStep::Replace => {
+                format!("it is alone: put a stronger one into the chain in {table} of models.toml{now}")
+            }
+            RemedyStep::ChangeVariable => format!("leave it out of the variable{now}"),
+            RemedyStep::Done => return,
         };
         self.paragraph(&format!("  {what}"));
         if let Some(line) = line {

@@ -1,5 +1,5 @@
 //! What the tests showed at the start of a session, kept so that a later run can be compared with it: which tests were
-//! red already is nobody's fault, and a project that has not changed need not be tested again.
+//! red already is not held against the change, and a project that has not changed need not be tested again.
 
 use std::fs;
 use std::io;

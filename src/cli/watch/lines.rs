@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::view::{EndedCall, WatchView};
 use crate::cli::stats::table::money;
 use crate::engine::Cause;
-use crate::session::Outcome;
+use crate::session::RecordedOutcome;
 use crate::session::live::{LiveCall, LiveEvent, LiveKind};
 use crate::state::StateDir;
 use crate::words::{cut_end, plain};
@@ -90,8 +90,8 @@ pub(super) fn conclude(ended: &EndedCall) -> String {
     }
 }
 
-pub(super) fn is_good(outcome: Option<&Outcome>) -> bool {
-    outcome == Some(&Outcome::Pass)
+pub(super) fn is_good(outcome: Option<&RecordedOutcome>) -> bool {
+    outcome == Some(&RecordedOutcome::Pass)
 }
 
 /// Since the call began.

@@ -2,10 +2,10 @@
 
 use super::keys::WatchKey;
 use crate::session::live::{self, LiveCall};
-use crate::session::{Outcome, SessionLog};
+use crate::session::{RecordedOutcome, SessionLog};
 use crate::state::StateDir;
 
-/// Calls that ended while somebody watched, and are still shown.
+/// Calls that ended while they were watched, and are still shown.
 const ENDED_SHOWN: usize = 50;
 
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ pub(super) enum WatchMode {
 pub(super) struct EndedCall {
     pub(super) call: LiveCall,
     /// As the log has it; `None`: there is no entry.
-    pub(super) outcome: Option<Outcome>,
+    pub(super) outcome: Option<RecordedOutcome>,
     pub(super) message: String,
 }
 

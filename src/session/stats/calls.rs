@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::dusted;
 use crate::engine::Basis;
-use crate::session::{Outcome, Record};
+use crate::session::{CallRecord, RecordedOutcome};
 
 /// Some calls together.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -20,7 +20,7 @@ pub struct Calls {
     /// Attempts whose cost is unknown.
     pub cost_unknown: usize,
     pub top_tier: TopTierCost,
-    pub compared: Compared,
+    pub compared: ComparedCosts,
 }
 
 /// What asking the last tier of each chain at once would have cost. `asked` + `estimated` + `no_model_asked` +
@@ -40,7 +40,7 @@ pub struct TopTierCost {
 
 /// The calls for which both are wholly known: what they cost and what the top tier alone would have cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
-pub struct Compared {
+pub struct ComparedCosts {
     pub calls: usize,
     pub cost_usd: f64,
     pub top_tier_cost_usd: f64,
@@ -55,14 +55,14 @@ impl CallTally {
         self.0.calls
     }
 
-    pub fn add(&mut self, record: &Record) {
+    pub fn add(&mut self, record: &CallRecord) {
         let all = &mut self.0;
         all.calls += 1;
         match record.outcome {
-            Outcome::Pass => all.pass += 1,
-            Outcome::Fail => all.fail += 1,
-            Outcome::Error => all.error += 1,
-            Outcome::Skipped | Outcome::Other(_) => all.other += 1,
+            RecordedOutcome::Pass => all.pass += 1,
+            RecordedOutcome::Fail => all.fail += 1,
+            RecordedOutcome::Error => all.error += 1,
+            RecordedOutcome::Skipped | RecordedOutcome::Other(_) => all.other += 1,
         }
         let (mut cost, mut unknown) = (0.0, 0);
         for attempt in record.entry.attempts.iter().filter(|attempt| attempt.was_asked()) {

@@ -69,7 +69,7 @@ pub(super) async fn write(base: &str, asked: &BrainWriteParams) -> Result<Answer
     Ok((Status::Pass, message, String::new(), json!({"path": path, "source": "service"})))
 }
 
-/// Text of a service is somebody else's: cut, and safe to show.
+/// Text of a service comes from outside: cut, and safe to show.
 fn hit(found: &Value) -> Value {
     let text = |names: &[&str], most: usize| {
         let text = names.iter().find_map(|name| found[*name].as_str()).unwrap_or_default();

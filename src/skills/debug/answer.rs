@@ -23,14 +23,14 @@ const LISTED: usize = 20;
 
 /// Files that commands of this call wrote or changed.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Wrote {
+pub(super) struct WrittenFiles {
     pub(super) taken_back: BTreeSet<PathBuf>,
     /// New, and not protected: build and cache directories.
     pub(super) left_behind: BTreeSet<PathBuf>,
 }
 
-impl Wrote {
-    /// Adds what differs now, when nobody but our own commands can have written it.
+impl WrittenFiles {
+    /// Adds what differs now, when only our own commands can have written it.
     pub(super) fn add(&mut self, now: &ChangeSet) {
         self.taken_back.extend(now.changes.iter().map(|change| change.path.clone()));
         self.taken_back.extend(now.by_products.iter().map(|by_product| by_product.path.clone()));
@@ -38,7 +38,7 @@ impl Wrote {
     }
 }
 
-pub(super) struct Answer<'a> {
+pub(super) struct DebugAnswer<'a> {
     pub(super) job: &'a Debug,
     pub(super) found: &'a [Hypothesis],
     pub(super) confirmed: &'a [Confirmation],
@@ -47,10 +47,10 @@ pub(super) struct Answer<'a> {
     pub(super) shelf: &'a EvidenceShelf,
     pub(super) flags: Flags,
     /// What the commands wrote, and what of it stays.
-    pub(super) wrote: Wrote,
+    pub(super) wrote: WrittenFiles,
 }
 
-impl Answer<'_> {
+impl DebugAnswer<'_> {
     pub(super) fn held(&self, proof: Result<Proof, String>) -> AcceptedWork {
         AcceptedWork {
             verification: match proof {
@@ -175,7 +175,7 @@ impl Answer<'_> {
         }})
     }
 
-    /// The answer in words, for whoever judges it.
+    /// The answer in words, for the verifier.
     fn told(&self) -> String {
         let mut out = String::new();
         for (n, h) in self.found.iter().enumerate() {
@@ -271,7 +271,7 @@ fn headline(h: &Hypothesis) -> String {
     shown(if h.title.is_empty() { &h.mechanism } else { &h.title }, 160)
 }
 
-/// Somebody's words: no escapes, and no more than this.
+/// Text from outside: no escapes, and no more than this.
 fn shown(text: &str, max: usize) -> String {
     words::cut_end(&words::plain(text), max).into_owned()
 }

@@ -20,7 +20,7 @@ use crate::skills::tdd::pack::{self, PackRequest};
 use crate::verify::Repro;
 use crate::words;
 
-/// More than this of a project helps nobody, however large the window.
+/// More than this of a project is of no help, however large the window.
 const MOST: usize = 96 * 1024;
 /// Bytes of files in no known language that are held for the questions.
 const KEPT: usize = 4 << 20;
@@ -29,19 +29,19 @@ const AROUND: usize = 20;
 
 /// Everything a question is made of, whichever the tier.
 #[derive(Debug)]
-pub(super) struct Brief {
+pub(super) struct DebugBrief {
     pub(super) discipline: String,
     /// What is to be done, as lines `key: value` and a sentence.
     pub(super) task: String,
     pub(super) error: String,
     /// What the server saw, in a sentence, and what the command printed.
     pub(super) seen: Option<(String, String)>,
-    pub(super) material: Material,
+    pub(super) material: DebugMaterial,
 }
 
 /// The files that matter, found once.
 #[derive(Debug)]
-pub(super) struct Material {
+pub(super) struct DebugMaterial {
     root: PathBuf,
     ecosystem: Option<&'static Language>,
     /// Where the error is most likely made; everything else is chosen around it.
@@ -54,7 +54,7 @@ pub(super) struct Material {
     pub(super) not_shown: Vec<String>,
 }
 
-impl Brief {
+impl DebugBrief {
     pub(super) fn question(&self, tier: &Tier, evidence: &Evidence) -> Question {
         let schema = schema();
         let window = tier.model.window().min(MOST);
@@ -99,7 +99,7 @@ impl Brief {
     }
 }
 
-impl Material {
+impl DebugMaterial {
     pub(super) fn find(
         root: &Path,
         ecosystem: Option<&'static Language>,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::answer::{self, Wrote};
-use super::brief::{Brief, Material};
+use super::answer::{self, WrittenFiles};
+use super::brief::{DebugBrief, DebugMaterial};
 use super::job::Debug;
 use super::params::DebugParams;
 use super::visits::{Visit, visit};
@@ -19,7 +19,7 @@ use crate::server::{App, Call};
 use crate::session::SessionId;
 use crate::skills::common::{existing, filled};
 
-use crate::verify::{self, Bench, Repro, ReproCommand, Showed, Signature, TestLab};
+use crate::verify::{self, Bench, Repro, ReproCommand, ReproOutcome, Signature, TestLab};
 use crate::words;
 use crate::workspace::Scope;
 
@@ -65,7 +65,7 @@ impl DebugSubject {
     pub(super) async fn prepare(self, call: &mut Preparation<'_>) -> Result<PreparedCall<Debug>, RefusedCall> {
         let discipline = call.discipline(&DEBUG)?;
         let plan = self.plan();
-        let (mut repro, mut wrote) = (None, Wrote::default());
+        let (mut repro, mut wrote) = (None, WrittenFiles::default());
         if let Some(command) = self.repro.as_ref().filter(|_| !call.dry_run) {
             let (run, written) = self.reproduce(command, call).await?;
             (repro, wrote) = (Some(run), written);
@@ -91,7 +91,7 @@ impl DebugSubject {
         &self,
         command: &ReproCommand,
         call: &mut Preparation<'_>,
-    ) -> Result<(Repro, Wrote), RefusedCall> {
+    ) -> Result<(Repro, WrittenFiles), RefusedCall> {
         let typed = words::cut_end(&words::plain(&command.typed()), 120).into_owned();
         call.doing(format!("running `{typed}` to see the error"));
         let bench = Bench { guard: call.site.guard().map_err(RefusedCall::error)?, ..call.bench() };
@@ -99,10 +99,10 @@ impl DebugSubject {
         let run = Repro::run(command, &root, &Signature::of(&self.error), &bench, call.stop).await;
         drop(bench);
         let written = call.site.armed().and_then(|armed| Ok(armed.mark_by_products()?)).map_err(RefusedCall::error)?;
-        if *run.showed() == Showed::Cancelled {
+        if *run.showed() == ReproOutcome::Cancelled {
             return Err(RefusedCall::error("the call was cancelled; the project is as it was"));
         }
-        let mut wrote = Wrote::default();
+        let mut wrote = WrittenFiles::default();
         wrote.add(&call.site.changes().map_err(RefusedCall::error)?);
         if !written.is_empty() {
             call.site.reject(Scope::Applied).await.map_err(RefusedCall::error)?;
@@ -122,7 +122,7 @@ impl DebugSubject {
         let Self { error, context, files, lab, .. } = self;
         let root = call.root().to_owned();
         let ecosystem = lab.suite().and_then(verify::Suite::ecosystem);
-        let material = Material::find(&root, ecosystem, files, &error, repro.as_ref());
+        let material = DebugMaterial::find(&root, ecosystem, files, &error, repro.as_ref());
         let mut task = format!("phase: debug\nproject_root: {}\n", root.display());
         match lab.suite() {
             Some(suite) => task += &format!("test_cmd: {}\n", suite.command()),
@@ -136,9 +136,9 @@ impl DebugSubject {
         }
         task += "\nExplain the error below. Change nothing.\n";
         let seen = repro.as_ref().map(|repro| (repro.sentence(), repro.output().to_owned()));
-        let brief = Brief { discipline, task, error: error.clone(), seen, material };
+        let brief = DebugBrief { discipline, task, error: error.clone(), seen, material };
         let session = call.session.to_owned();
-        Debug { root, error, brief, repro, wrote: Wrote::default(), lab, bench: call.bench(), visit, session }
+        Debug { root, error, brief, repro, wrote: WrittenFiles::default(), lab, bench: call.bench(), visit, session }
     }
 
     fn plan(&self) -> DryRunPlan {

@@ -8,7 +8,7 @@ use crate::skills::common::inside;
 use crate::skills::tdd::pack;
 use crate::words;
 
-/// Nobody cites a line of a larger file.
+/// Lines of a larger file are never cited.
 const LARGEST: u64 = 1 << 20;
 
 /// A file as text, by its path in the project; or why it cannot be shown or cited.

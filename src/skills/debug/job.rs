@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::answer::{Answer, Wrote};
-use super::brief::Brief;
+use super::answer::{DebugAnswer, WrittenFiles};
+use super::brief::DebugBrief;
 use super::call::DebugSubject;
 use super::files;
 use super::params::DebugParams;
@@ -24,10 +24,10 @@ pub(super) struct Debug {
     /// Canonical.
     pub(super) root: PathBuf,
     pub(super) error: String,
-    pub(super) brief: Brief,
+    pub(super) brief: DebugBrief,
     pub(super) repro: Option<Repro>,
     /// By the command that shows the error.
-    pub(super) wrote: Wrote,
+    pub(super) wrote: WrittenFiles,
     pub(super) lab: TestLab,
     /// Without a guard: the site gives one when something is run.
     pub(super) bench: Bench,
@@ -97,7 +97,8 @@ impl Debug {
         let (confirmed, cause) = diagnosis::compare(&found, confirmed);
         let proof = diagnosis::proof(examined.checks, self.repro.as_ref(), &confirmed, cause);
         let flags = examined.flags;
-        Ok(Answer { job: self, found: &found, confirmed: &confirmed, cause, shelf: &shelf, flags, wrote }.held(proof))
+        Ok(DebugAnswer { job: self, found: &found, confirmed: &confirmed, cause, shelf: &shelf, flags, wrote }
+            .held(proof))
     }
 }
 

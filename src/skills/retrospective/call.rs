@@ -76,7 +76,7 @@ pub(super) async fn prepare(
     }
     let entries: BTreeSet<String> = material.telling.iter().map(LoggedCall::citation).collect();
     let message = format!(
-        "dry run: nobody was asked; {} of {} would be shown",
+        "dry run: no model was asked; {} of {} would be shown",
         words::count(material.telling.len(), "call"),
         all.len()
     );
@@ -99,7 +99,7 @@ pub(super) async fn prepare(
     Ok(PreparedCall { skill, discipline, task, finding: None, plan })
 }
 
-/// A good answer for which nobody need be asked.
+/// A good answer for which no model need be asked.
 fn nothing(message: String, stats: &serde_json::Value) -> RefusedCall {
     let details = json!({"stats": stats, "learnings": [], "written": []});
     RefusedCall { status: Status::Pass, message, runner_output: String::new(), details }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::engine::{Cause, Verdict};
 use crate::session::detail::LoggedCall;
-use crate::session::{Outcome, Stats};
+use crate::session::{RecordedOutcome, Stats};
 use crate::words;
 
 /// What a model is shown of a session, and what the server counted.
@@ -27,7 +27,7 @@ pub(super) fn is_about_work(call: &LoggedCall) -> bool {
 /// Passed at the first attempt without a further question: there is nothing to tell.
 pub(super) fn is_routine(call: &LoggedCall) -> bool {
     let attempts = &call.entry().attempts;
-    call.record.outcome == Outcome::Pass
+    call.record.outcome == RecordedOutcome::Pass
         && attempts.len() <= 1
         && attempts.iter().all(|attempt| attempt.asks.is_empty())
 }

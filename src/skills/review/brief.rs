@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::material::Material;
+use super::material::ReviewMaterial;
 use crate::answers::review::{LineSpan, RequirementList, RequirementVerdict, ScopePart, Severity};
 use crate::backend::Power;
 use crate::engine::evidence::Evidence;
@@ -11,7 +11,7 @@ use crate::prompts::{Nonce, fence};
 use crate::routing::Tier;
 use crate::words;
 
-/// More than this in one question helps nobody, however large the window.
+/// More than this in one question is of no help, however large the window.
 const MOST: usize = 128 * 1024;
 /// A model asked more often than this for one review would be asked all day.
 pub(super) const PARTS: usize = 16;
@@ -20,17 +20,17 @@ const LEAST: usize = 2 * 1024;
 
 /// Everything a question is made of, whichever the tier.
 #[derive(Debug)]
-pub(super) struct Brief {
+pub(super) struct ReviewBrief {
     pub(super) discipline: String,
     pub(super) task: String,
     pub(super) requirements: RequirementList,
 }
 
-impl Brief {
+impl ReviewBrief {
     /// One question for each part. The error says why this tier cannot take it on.
     pub(super) fn questions(
         &self,
-        material: &Material,
+        material: &ReviewMaterial,
         tier: &Tier,
         evidence: &Evidence,
     ) -> Result<(Vec<Question>, Vec<ScopePart>), TierUnfit> {
@@ -118,7 +118,7 @@ const REPLY: &str = "One JSON object with `findings` (an empty list if there are
                      files say changes this.";
 
 /// Whole files together as long as they fit; one that fits in no question is cut between two lines.
-fn split(material: &Material, room: usize) -> Result<Vec<ScopePart>, String> {
+fn split(material: &ReviewMaterial, room: usize) -> Result<Vec<ScopePart>, String> {
     let (mut parts, mut part, mut left) = (Vec::new(), ScopePart::default(), room);
     let mut close = |part: &mut ScopePart| {
         if !part.spans.is_empty() {
@@ -162,7 +162,7 @@ fn split(material: &Material, room: usize) -> Result<Vec<ScopePart>, String> {
 }
 
 /// The lines of a part, each file between marks of its own.
-fn shown(material: &Material, part: &ScopePart, nonce: &Nonce) -> String {
+fn shown(material: &ReviewMaterial, part: &ScopePart, nonce: &Nonce) -> String {
     let of_file = |file: &std::path::Path| {
         let mut text = String::new();
         for span in part.spans.iter().filter(|span| span.file == file) {

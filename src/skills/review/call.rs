@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::brief::{Brief, PARTS};
+use super::brief::{PARTS, ReviewBrief};
 use super::files;
 use super::job::Review;
-use super::material::Material;
-use super::params::{ReviewParams, What};
+use super::material::ReviewMaterial;
+use super::params::{ReviewParams, ReviewTarget};
 use super::range::Git;
 use super::report;
 use crate::answers::review::RequirementList;
@@ -35,7 +35,7 @@ pub(super) async fn run(app: &App, asked: &ReviewParams, call: &Call) -> CallRes
 
 /// What a review is about, from its arguments alone.
 pub(super) struct ReviewSubject {
-    what: What,
+    what: ReviewTarget,
     requirements: RequirementList,
     context: Option<String>,
 }
@@ -57,8 +57,11 @@ impl ReviewSubject {
         let discipline = call.discipline(&REVIEW)?;
         call.doing("reading what is to be reviewed");
         let material = self.read(call).await.map_err(RefusedCall::error)?;
-        let brief =
-            Brief { discipline, task: self.task(call.root(), &material), requirements: self.requirements.clone() };
+        let brief = ReviewBrief {
+            discipline,
+            task: self.task(call.root(), &material),
+            requirements: self.requirements.clone(),
+        };
         ensure_fits_some_tier(&brief, &material, call)?;
         let files = words::count(material.shown(), "file");
         let plan = DryRunPlan {
@@ -78,21 +81,21 @@ impl ReviewSubject {
         })
     }
 
-    async fn read(&self, call: &mut Preparation<'_>) -> Result<Material, String> {
+    async fn read(&self, call: &mut Preparation<'_>) -> Result<ReviewMaterial, String> {
         let redactor = Arc::clone(&call.surroundings.means.redactor);
         match &self.what {
-            What::Files(named) => {
+            ReviewTarget::Files(named) => {
                 let workspace = call.site.workspace().ok_or("the project is not open")?;
                 let named = named.clone();
                 // A disk may be slow, and other calls must not wait for it.
                 let read = tokio::task::spawn_blocking(move || files::read(&workspace, &named, &redactor));
                 read.await.map_err(|e| format!("reading the files failed: {e}"))?
             }
-            What::Range { base, head } => Git::find(call)?.read(base, head, &redactor, call.stop).await,
+            ReviewTarget::Range { base, head } => Git::find(call)?.read(base, head, &redactor, call.stop).await,
         }
     }
 
-    fn task(&self, root: &Path, material: &Material) -> String {
+    fn task(&self, root: &Path, material: &ReviewMaterial) -> String {
         let mut task = format!("project_root: {}\n", root.display());
         let range = &material.range;
         if range.is_null() {
@@ -127,7 +130,11 @@ impl ReviewSubject {
 }
 
 /// No model is asked where none could answer.
-fn ensure_fits_some_tier(brief: &Brief, material: &Material, call: &Preparation<'_>) -> Result<(), RefusedCall> {
+fn ensure_fits_some_tier(
+    brief: &ReviewBrief,
+    material: &ReviewMaterial,
+    call: &Preparation<'_>,
+) -> Result<(), RefusedCall> {
     let mut why = None;
     for tier in call.route.chain.tiers() {
         match brief.questions(material, tier, &Evidence::default()) {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::material::{FILE, FILES, Material, TOTAL};
+use super::material::{FILE, FILES, ReviewMaterial, TOTAL};
 use crate::redact::Redactor;
 use crate::skills::common::inside;
 use crate::words;
@@ -12,7 +12,7 @@ use crate::workspace::{PeekError, Workspace};
 const TOLD: usize = 10;
 
 /// Reads all of them, or says why not. Blocks.
-pub(super) fn read(workspace: &Workspace, named: &[String], redactor: &Redactor) -> Result<Material, String> {
+pub(super) fn read(workspace: &Workspace, named: &[String], redactor: &Redactor) -> Result<ReviewMaterial, String> {
     let mut refused: Vec<String> = Vec::new();
     let mut paths: Vec<PathBuf> = Vec::new();
     let mut total = 0;
@@ -28,7 +28,7 @@ pub(super) fn read(workspace: &Workspace, named: &[String], redactor: &Redactor)
             Err(why) => refused.push(why),
         }
     }
-    let mut material = Material::default();
+    let mut material = ReviewMaterial::default();
     if named.len() <= FILES && total <= TOTAL {
         for path in &paths {
             let shown = || words::plain(&path.to_string_lossy()).into_owned();

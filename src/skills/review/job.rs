@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::brief::Brief;
+use super::brief::ReviewBrief;
 use super::call::ReviewSubject;
-use super::material::Material;
+use super::material::ReviewMaterial;
 use super::params::ReviewParams;
-use super::report::Report;
+use super::report::ReviewReport;
 use crate::answers::review::{self, DroppedFinding, ScopePart, WeighedReview};
 use crate::backend::Edits;
 use crate::engine::Cause;
@@ -23,8 +23,8 @@ use crate::workspace::ChangeSet;
 
 /// A review, ready to be asked.
 pub(super) struct Review {
-    pub(super) brief: Brief,
-    pub(super) material: Material,
+    pub(super) brief: ReviewBrief,
+    pub(super) material: ReviewMaterial,
 }
 
 impl Skill for Review {
@@ -61,7 +61,7 @@ impl Review {
         let paths = |changed: &ChangeSet| changed.changes.iter().map(|change| change.path.clone()).collect();
         let (by_worker, by_others): (Vec<PathBuf>, Vec<PathBuf>) = match work.edits {
             Edits::InPlace => (paths(work.changed), Vec::new()),
-            // Who has no tools has touched nothing: it was somebody else, and is said.
+            // A model without tools has touched nothing: another process did it, and the result says so.
             Edits::AsData => {
                 let (changed, _) = work.site.review(0).await.map_err(|error| gates.broken(&error))?;
                 (Vec::new(), paths(&changed))
@@ -74,7 +74,7 @@ impl Review {
         gates.pass(untouched.id(), untouched.detail());
         if !by_others.is_empty() {
             let names = words::list(by_others.iter().map(|path| path.to_string_lossy()), 10);
-            gates.pass("meanwhile", format!("changed by somebody else during the review: {names}"));
+            gates.pass("meanwhile", format!("changed by another process during the review: {names}"));
         }
         let replies: Vec<&Value> = work.replies.iter().map(|reply| &reply.body).collect();
         let mut judged = review::judge(&self.material.scope, parts, &self.brief.requirements, &replies);
@@ -84,7 +84,7 @@ impl Review {
         let mut checks = std::mem::take(&mut judged.checks);
         checks.insert(0, untouched);
         let proof = Proof::of_checks(checks).map_err(|e| gates.refuse("proof", Cause::Rejected, e.to_string()))?;
-        Ok(Report { material: &self.material, judged, questions: parts.len(), by_others }.held(proof))
+        Ok(ReviewReport { material: &self.material, judged, questions: parts.len(), by_others }.held(proof))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::answers::scan::scan;
 use crate::redact::Redactor;
 use crate::words::diff::Diff;
 
-/// A file longer than this is no file that somebody reads.
+/// A file longer than this is not read by people.
 pub(super) const FILE: u64 = 512 * 1024;
 /// All files of one review.
 pub(super) const TOTAL: u64 = 1024 * 1024;
@@ -29,14 +29,14 @@ const DELETED: usize = 100;
 
 /// Everything a review is about.
 #[derive(Debug, Default)]
-pub(super) struct Material {
+pub(super) struct ReviewMaterial {
     pub(super) scope: ReviewScope,
     /// In the order they were named.
-    pub(super) covered: Vec<Covered>,
+    pub(super) covered: Vec<CoveredFile>,
     /// What the server found by itself.
     pub(super) scanned: Vec<ReviewFinding>,
     /// In a range: what is different, by file.
-    changes: BTreeMap<PathBuf, Changed>,
+    changes: BTreeMap<PathBuf, ChangedContent>,
     /// For the task and the result; null for files.
     pub(super) range: Value,
     /// What the commits of a range say, the newest first.
@@ -45,7 +45,7 @@ pub(super) struct Material {
 
 /// One file of the review, and how much of it is shown.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Covered {
+pub(super) struct CoveredFile {
     pub(super) file: String,
     /// What it was called before.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,7 +54,7 @@ pub(super) struct Covered {
     sha256: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lines: Option<usize>,
-    pub(super) read: Read,
+    pub(super) read: ReadExtent,
     /// Which lines, or why none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) note: Option<String>,
@@ -62,7 +62,7 @@ pub(super) struct Covered {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum Read {
+pub(super) enum ReadExtent {
     Full,
     Part,
     No,
@@ -72,7 +72,7 @@ const DELETED_NOTE: &str = "was deleted";
 
 /// What differs in one file.
 #[derive(Debug)]
-enum Changed {
+enum ChangedContent {
     Edited {
         new: LineRanges,
         /// What stood before a line and is gone.
@@ -82,7 +82,7 @@ enum Changed {
     Deleted,
 }
 
-impl Material {
+impl ReviewMaterial {
     /// A whole file.
     pub(super) fn add_file(&mut self, path: &Path, bytes: &[u8], redactor: &Redactor) -> Result<(), String> {
         let text = text(bytes)?;
@@ -124,7 +124,7 @@ impl Material {
         for (before, lines) in &gone {
             self.scope.add_gone(path, *before, lines);
         }
-        self.changes.insert(path.to_owned(), Changed::Edited { new: fresh, gone });
+        self.changes.insert(path.to_owned(), ChangedContent::Edited { new: fresh, gone });
         Ok(())
     }
 
@@ -142,7 +142,7 @@ impl Material {
                 Some(covered.note.take().map_or_else(|| DELETED_NOTE.into(), |n| format!("{DELETED_NOTE}; {n}")));
         }
         self.scope.add_deleted(path);
-        self.changes.insert(path.to_owned(), Changed::Deleted);
+        self.changes.insert(path.to_owned(), ChangedContent::Deleted);
         Ok(())
     }
 
@@ -156,12 +156,12 @@ impl Material {
     /// A file that is named and not shown.
     pub(super) fn leave_out(&mut self, file: &Path, why: impl Into<String>) {
         let file = file.display().to_string();
-        self.covered.push(Covered {
+        self.covered.push(CoveredFile {
             file,
             was: None,
             sha256: None,
             lines: None,
-            read: Read::No,
+            read: ReadExtent::No,
             note: Some(why.into()),
         });
     }
@@ -180,17 +180,17 @@ impl Material {
         self.scanned.extend(scan(path, source, count, secrets));
         let lines = source.lines();
         let (read, note) = match shown.count() {
-            all if all == lines => (Read::Full, None),
-            _ => (Read::Part, Some(format!("lines {shown}"))),
+            all if all == lines => (ReadExtent::Full, None),
+            _ => (ReadExtent::Part, Some(format!("lines {shown}"))),
         };
         let sha256 = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
         let file = path.display().to_string();
-        self.covered.push(Covered { file, was: None, sha256: Some(sha256), lines: Some(lines), read, note });
+        self.covered.push(CoveredFile { file, was: None, sha256: Some(sha256), lines: Some(lines), read, note });
     }
 
     /// How many files are shown.
     pub(super) fn shown(&self) -> usize {
-        self.covered.iter().filter(|file| file.read != Read::No).count()
+        self.covered.iter().filter(|file| file.read != ReadExtent::No).count()
     }
 
     /// Bytes of all lines that are shown, as they are shown.
@@ -207,7 +207,7 @@ impl Material {
     pub(super) fn line(&self, file: &Path, number: usize) -> String {
         let text = self.scope.source(file).and_then(|source| source.line(number)).unwrap_or_default();
         let Some(changed) = self.changes.get(file) else { return format!("{number}: {text}\n") };
-        let Changed::Edited { new, gone } = changed else { return format!("-{number}: {text}\n") };
+        let ChangedContent::Edited { new, gone } = changed else { return format!("-{number}: {text}\n") };
         let mut out = String::new();
         let last = self.scope.source(file).map_or(0, crate::answers::citations::SourceText::lines);
         let mark = if new.holds(number) { '+' } else { ' ' };

@@ -21,19 +21,21 @@ params!(ReviewParams {
 
 /// What is to be reviewed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum ReviewTarget {
     Files(Vec<String>),
     Range { base: String, head: String },
 }
 
 impl ReviewParams {
     /// The error is a sentence for the caller.
-    pub(super) fn what(&self) -> Result<What, String> {
+    pub(super) fn what(&self) -> Result<ReviewTarget, String> {
         let files: Vec<String> = self.files.iter().filter_map(|file| filled(Some(file))).collect();
         let (base, head) = (filled(self.base.as_deref()), filled(self.head.as_deref()));
         match (files.is_empty(), base, head) {
-            (false, None, None) => Ok(What::Files(files)),
-            (true, Some(base), head) => Ok(What::Range { base, head: head.unwrap_or_else(|| String::from("HEAD")) }),
+            (false, None, None) => Ok(ReviewTarget::Files(files)),
+            (true, Some(base), head) => {
+                Ok(ReviewTarget::Range { base, head: head.unwrap_or_else(|| String::from("HEAD")) })
+            }
             (true, None, None) => Err(String::from(
                 "there is nothing to review: give `files` (paths in the project), or `base` (a commit to compare `head` with)",
             )),
@@ -51,13 +53,13 @@ impl ReviewParams {
 fn one_or_more<'de, D: Deserializer<'de>>(given: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "expected a list of paths")]
-    enum Given {
+    enum GivenPaths {
         One(String),
         More(Vec<String>),
     }
-    Given::deserialize(given).map(|given| match given {
-        Given::One(file) => vec![file],
-        Given::More(files) => files,
+    GivenPaths::deserialize(given).map(|given| match given {
+        GivenPaths::One(file) => vec![file],
+        GivenPaths::More(files) => files,
     })
 }
 
@@ -71,8 +73,8 @@ mod tests {
             let files = files.iter().map(|&f| f.into()).collect();
             ReviewParams { files, base: base.map(Into::into), head: head.map(Into::into), ..Default::default() }.what()
         };
-        assert_eq!(what(&["a", " "], Some(""), None), Ok(What::Files(vec!["a".into()])));
-        assert_eq!(what(&[], Some("main"), None), Ok(What::Range { base: "main".into(), head: "HEAD".into() }));
+        assert_eq!(what(&["a", " "], Some(""), None), Ok(ReviewTarget::Files(vec!["a".into()])));
+        assert_eq!(what(&[], Some("main"), None), Ok(ReviewTarget::Range { base: "main".into(), head: "HEAD".into() }));
         assert!(what(&["a"], Some("main"), None).is_err_and(|e| e.contains("not both")));
         assert!(what(&["a"], None, Some("x")).is_err_and(|e| e.contains("not both")));
         assert!(what(&[], None, Some("x")).is_err_and(|e| e.contains("`head` needs `base`")));

@@ -10,10 +10,10 @@ use std::time::Duration;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::material::{FILE, FILES, Material};
+use super::material::{FILE, FILES, ReviewMaterial};
 use crate::engine::skill::Preparation;
 use crate::process::environment::{self, Environment};
-use crate::process::{End, Guard, Launcher, Limits, Spec, Stdin, which};
+use crate::process::{CaptureLimits, End, Guard, Launcher, Spec, Stdin, which};
 use crate::redact::Redactor;
 use crate::words;
 
@@ -36,7 +36,7 @@ pub(super) struct Git {
 }
 
 /// One file that differs.
-struct Changed {
+struct ChangedFile {
     path: PathBuf,
     /// What it was called before, if otherwise.
     was: Option<PathBuf>,
@@ -76,7 +76,7 @@ impl Git {
         head: &str,
         redactor: &Redactor,
         stop: &CancellationToken,
-    ) -> Result<Material, String> {
+    ) -> Result<ReviewMaterial, String> {
         let (asked, to) = (self.commit("base", base, stop).await?, self.commit("head", head, stop).await?);
         // Commits that only `base` has are not what `head` changed. Without a common ancestor, all of it is.
         let from = match self.ask(&["merge-base", &asked, &to], Stdin::Null, 1 << 16, stop).await {
@@ -84,7 +84,7 @@ impl Git {
             Err(_) => asked,
         };
         let changes = self.changes(&from, &to, stop).await?;
-        let mut material = Material::default();
+        let mut material = ReviewMaterial::default();
         material.range = json!({"base": base, "head": head, "from": from, "to": to});
         material.commits = self.messages(&from, &to, redactor, stop).await;
         let contents = self.contents(&changes, stop).await?;
@@ -104,7 +104,7 @@ impl Git {
             }
         }
         if material.shown() == 0 {
-            let why = |file: &super::material::Covered| {
+            let why = |file: &super::material::CoveredFile| {
                 format!("`{}` {}", words::plain(&file.file), file.note.as_deref().unwrap_or_default())
             };
             let told: Vec<String> = material.covered.iter().take(10).map(why).collect();
@@ -166,7 +166,7 @@ impl Git {
         }
     }
 
-    async fn changes(&self, from: &str, to: &str, stop: &CancellationToken) -> Result<Vec<Changed>, String> {
+    async fn changes(&self, from: &str, to: &str, stop: &CancellationToken) -> Result<Vec<ChangedFile>, String> {
         let too_many = |found: String| {
             format!(
                 "the range changes {found}, and {FILES} is the most for one review; choose a nearer `base`, or give `files`"
@@ -204,8 +204,10 @@ impl Git {
             // Of a renamed file both names follow, the old one first.
             let renamed = meta.rsplit(' ').next().is_some_and(|kind| kind.starts_with('R'));
             match renamed.then(|| fields.next()).flatten() {
-                Some(now) => changes.extend(Changed::read(&meta, now).map(|c| Changed { was: Some(file(path)), ..c })),
-                None => changes.extend(Changed::read(&meta, path)),
+                Some(now) => {
+                    changes.extend(ChangedFile::read(&meta, now).map(|c| ChangedFile { was: Some(file(path)), ..c }))
+                }
+                None => changes.extend(ChangedFile::read(&meta, path)),
             }
         }
         if changes.len() > FILES {
@@ -217,11 +219,11 @@ impl Git {
     /// The contents that are not too large, by object.
     async fn contents(
         &self,
-        changes: &[Changed],
+        changes: &[ChangedFile],
         stop: &CancellationToken,
     ) -> Result<BTreeMap<String, Content>, String> {
         // What is deleted comes last: it must not take the room of what is there.
-        let (there, deleted): (Vec<&Changed>, Vec<&Changed>) = changes.iter().partition(|c| c.after.is_some());
+        let (there, deleted): (Vec<&ChangedFile>, Vec<&ChangedFile>) = changes.iter().partition(|c| c.after.is_some());
         let objects = there.into_iter().chain(deleted).flat_map(|c| [&c.before, &c.after]).flatten();
         let mut known = std::collections::BTreeSet::new();
         let wanted: Vec<&String> = objects.filter(|object| known.insert(*object)).collect();
@@ -291,7 +293,7 @@ impl Git {
         spec.env = self.env.clone();
         spec.stdin = stdin;
         spec.limit = LIMIT;
-        spec.capture = Limits { head: most, tail: 0 };
+        spec.capture = CaptureLimits { head: most, tail: 0 };
         spec.guard = self.guard.clone();
         let finished = self.launcher.run(spec, stop).await;
         let said = words::cut_end(words::plain(finished.stderr.text().trim()).trim(), 300).into_owned();
@@ -316,7 +318,7 @@ enum Content {
     Absent,
 }
 
-impl Changed {
+impl ChangedFile {
     /// `:100644 100644 <before> <after> M`, and the path.
     fn read(meta: &str, path: &[u8]) -> Option<Self> {
         let mut words = meta.strip_prefix(':')?.split(' ');
@@ -343,7 +345,7 @@ enum Sides<'a> {
 }
 
 /// Both sides of a change. The error reads after the file's name.
-fn shown<'a>(change: &Changed, contents: &'a BTreeMap<String, Content>) -> Result<Sides<'a>, String> {
+fn shown<'a>(change: &ChangedFile, contents: &'a BTreeMap<String, Content>) -> Result<Sides<'a>, String> {
     if let Some(odd) = change.odd {
         return Err(odd.into());
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::material::{Material, Read};
+use super::material::{ReadExtent, ReviewMaterial};
 use crate::answers::review::{RequirementVerdict, ReviewFinding, Severity, WeighedReview};
 use crate::engine::Status;
 use crate::engine::skill::ServerFinding;
@@ -25,14 +25,14 @@ const LINES: usize = 8 * 1024;
 /// Bytes of what a verifier is shown beside the answer.
 const EXHIBIT: usize = 20 * 1024;
 
-pub(super) struct Report<'a> {
-    pub(super) material: &'a Material,
+pub(super) struct ReviewReport<'a> {
+    pub(super) material: &'a ReviewMaterial,
     pub(super) judged: WeighedReview,
     pub(super) questions: usize,
     pub(super) by_others: Vec<PathBuf>,
 }
 
-impl Report<'_> {
+impl ReviewReport<'_> {
     pub(super) fn held(self, proof: Proof) -> AcceptedWork {
         let mut findings: Vec<&ReviewFinding> = self.material.scanned.iter().chain(&self.judged.findings).collect();
         findings.sort_by(|a, b| (a.severity, &a.file, a.line).cmp(&(b.severity, &b.file, b.line)));
@@ -82,7 +82,7 @@ impl Report<'_> {
             let required = words::count(answers.len(), "requirement");
             add(format!("{required}: {} met, {missing} missing, {unsure} not verifiable", of(RequirementVerdict::Met)));
         }
-        let unseen = self.material.covered.iter().filter(|file| file.read == Read::No).count();
+        let unseen = self.material.covered.iter().filter(|file| file.read == ReadExtent::No).count();
         if unseen > 0 {
             add(format!("{} not shown", words::count(unseen, "changed file")));
         }
@@ -175,7 +175,7 @@ impl Report<'_> {
 }
 
 /// What the server's own scan has to say when no model gave an answer.
-pub(super) fn of_the_scan(material: &Material) -> Option<ServerFinding> {
+pub(super) fn of_the_scan(material: &ReviewMaterial) -> Option<ServerFinding> {
     let findings: Vec<&ReviewFinding> = material.scanned.iter().take(FINDINGS).collect();
     let lines: String = findings.iter().map(|finding| line(finding)).collect();
     (!findings.is_empty()).then(|| ServerFinding {

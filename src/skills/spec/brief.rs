@@ -15,7 +15,7 @@ use crate::words;
 
 /// Everything a question is made of, whichever the tier.
 #[derive(Debug)]
-pub(super) struct Brief {
+pub(super) struct SpecBrief {
     pub(super) discipline: String,
     /// What is to be done, for the verifier.
     pub(super) task: String,
@@ -26,7 +26,7 @@ pub(super) struct Brief {
     pub(super) project: Vec<(String, String)>,
 }
 
-/// More than this helps nobody, however large the window.
+/// More than this is of no help, however large the window.
 const MOST: usize = 96 * 1024;
 /// Where a project says what it is, and how much of each is read.
 const TELLING: &[&str] = &[
@@ -45,7 +45,7 @@ const TOLD: usize = 6 * 1024;
 /// A larger one is no description.
 const LARGEST: u64 = 1 << 20;
 
-impl Brief {
+impl SpecBrief {
     pub(super) fn question(&self, tier: &Tier, evidence: &Evidence) -> Question {
         let schema = schema();
         let window = tier.model.window().min(MOST);

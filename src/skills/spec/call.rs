@@ -2,7 +2,7 @@
 
 use serde_json::{Map, json};
 
-use super::brief::{self, Brief};
+use super::brief::{self, SpecBrief};
 use super::job::SpecSkill;
 use super::params::SpecParams;
 use super::target::Target;
@@ -35,8 +35,14 @@ pub(super) fn prepare(asked: &SpecParams, call: &mut Preparation<'_>) -> Result<
     let path = Target::named(&root, &asked.output(), asked.overwrite)?;
     let target = Target::held(call.site, path)?;
     let context = asked.common().context;
-    let mut brief =
-        Brief { discipline, task: String::new(), requirements, context, target, project: brief::project(call.site) };
+    let mut brief = SpecBrief {
+        discipline,
+        task: String::new(),
+        requirements,
+        context,
+        target,
+        project: brief::project(call.site),
+    };
     brief.task = task(&brief);
     let next = json!({"tool": "", "arguments": {
         "project_root": asked.project_root,
@@ -51,7 +57,7 @@ pub(super) fn prepare(asked: &SpecParams, call: &mut Preparation<'_>) -> Result<
     })
 }
 
-fn plan(brief: &Brief) -> DryRunPlan {
+fn plan(brief: &SpecBrief) -> DryRunPlan {
     let shown = |text: &str| json!(words::cut_end(&words::plain(text), 160));
     let requirements: Map<_, _> = brief.requirements.iter().map(|(id, text)| (id, shown(text))).collect();
     let path = &brief.target.path;
@@ -63,7 +69,7 @@ fn plan(brief: &Brief) -> DryRunPlan {
     DryRunPlan { message, details: json!({"output_path": path.display().to_string(), "requirements": requirements}) }
 }
 
-fn task(brief: &Brief) -> String {
+fn task(brief: &SpecBrief) -> String {
     let context = brief.context.as_deref().map(|c| format!("\ncontext: {}\n", words::plain(c))).unwrap_or_default();
     format!(
         "Specify what these requirements ask for, or ask about what is too vague.\n{}{context}",

@@ -32,7 +32,7 @@ pub(super) fn of_questions(questions: &[OpenQuestion], requirements: &Requiremen
     json!({"questions": asked, "requirements": requirements})
 }
 
-/// What a criterion amounts to, for whoever writes its first test.
+/// What a criterion amounts to, for the author of its first test.
 pub(super) fn task(criterion: &Criterion) -> String {
     format!("{}: {} (test: {})", criterion.id, criterion.text.trim(), criterion.test)
 }

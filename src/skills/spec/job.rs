@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::brief::Brief;
+use super::brief::SpecBrief;
 use super::params::SpecParams;
 use super::target::{Before, Target};
 use super::{call, details, render};
@@ -27,7 +27,7 @@ use crate::workspace::{Edit, EditError};
 
 /// A specification, ready to be asked for.
 pub(super) struct SpecSkill {
-    pub(super) brief: Brief,
+    pub(super) brief: SpecBrief,
     pub(super) root: PathBuf,
     /// The arguments that the next call shares with this one.
     pub(super) next: Value,
@@ -106,7 +106,7 @@ impl SpecSkill {
             Err(SiteError::Edit(
                 error @ (EditError::Exists { .. } | EditError::Missing { .. } | EditError::Changed { .. }),
             )) => {
-                let why = format!("somebody else worked on {} during the call: {error}; call again", named(path));
+                let why = format!("another process changed {} during the call: {error}; call again", named(path));
                 return Err(gates.refuse("written", Cause::CannotVerify, why));
             }
             Err(error) => return Err(gates.broken(&error)),
@@ -201,7 +201,7 @@ impl SpecSkill {
     }
 }
 
-/// The requirements that no criterion answers, so that nobody thinks that all of them will be built.
+/// The requirements that no criterion answers, so that the reader does not expect all of them to be built.
 fn unanswered(spec: &Specification) -> String {
     let without = |is: fn(&RequirementRoute) -> bool| {
         let routes = spec.requirement_map.iter().filter(|route| route.criteria.is_empty() && is(route));

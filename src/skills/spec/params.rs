@@ -13,7 +13,7 @@ params!(SpecParams {
     overwrite: bool,
 });
 
-/// Where a specification goes if nobody says otherwise.
+/// Where a specification goes unless the caller says otherwise.
 const OUTPUT: &str = "docs/spec.md";
 
 impl SpecParams {

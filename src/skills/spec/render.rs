@@ -1,4 +1,4 @@
-//! The document. Its form is ours, so it is always right; every text in it is somebody else's, so it can neither begin
+//! The document. Its form is ours, so it is always right; every text in it comes from outside, so it can neither begin
 //! a line nor open anything that the next text would be inside of.
 
 use std::fmt::Write as _;
@@ -143,7 +143,7 @@ fn one_line(text: &str) -> String {
     let mut out = String::with_capacity(joined.len());
     for c in words::plain(&joined).chars() {
         match c {
-            // Words nobody sees but a model reads: tags, joiners, selectors of nothing.
+            // Words that are invisible but that a model reads: tags, joiners, selectors of nothing.
             '\u{ad}'
             | '\u{200b}'
             | '\u{2060}'..='\u{2064}'

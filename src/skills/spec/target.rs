@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::engine::site::Site;
 use crate::engine::skill::RefusedCall;
 use crate::skills::common::{inside, named};
-use crate::verify::sealed::{Role, role};
+use crate::verify::sealed::{FileRole, role};
 use crate::words;
 
 /// A place for the document, and what is there now.
@@ -44,13 +44,13 @@ impl Target {
             return Err(refused(format!("{} is a link; name the file itself", named(link))));
         }
         match role(None, &path) {
-            Role::BuildConfig | Role::RunnerConfig | Role::Snapshot | Role::Fixture => {
+            FileRole::BuildConfig | FileRole::RunnerConfig | FileRole::Snapshot | FileRole::Fixture => {
                 return Err(refused(format!(
                     "{} is read by tools or tests of the project; choose another place, such as `docs/spec.md`",
                     named(&path)
                 )));
             }
-            Role::Source | Role::Test => {}
+            FileRole::Source | FileRole::Test => {}
         }
         if !overwrite && root.join(&path).symlink_metadata().is_ok() {
             return Err(refused(format!(

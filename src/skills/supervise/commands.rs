@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::call::caps_of;
 use crate::engine::site::Site;
-use crate::process::{ChildKind, Confinement, End, Finished, Launcher, Spec, environment};
+use crate::process::{ChildKind, Confinement, End, FinishedProcess, Launcher, Spec, environment};
 use crate::routing::{Routing, ViewStrategy};
 use crate::server::App;
 use crate::state::StateDir;
@@ -101,7 +101,7 @@ impl CommandBench {
         argv: &[String],
         limit: Duration,
         stop: &CancellationToken,
-    ) -> Result<Finished, String> {
+    ) -> Result<FinishedProcess, String> {
         let workspace = Workspace::open(root, self.caps.clone(), &self.state).map_err(|e| e.to_string())?;
         let lease = workspace.lock(Mode::Exclusive, "check", self.lock_wait, stop).await.map_err(|e| e.to_string())?;
         let mut site = Site::arm_private(lease, &self.launcher, self.strategy).await.map_err(|e| e.to_string())?;

@@ -25,7 +25,7 @@ const LARGEST_SPEC: u64 = 1 << 20;
 static READ_BEFORE: LazyLock<Mutex<DocumentStore>> = LazyLock::new(Mutex::default);
 
 /// What is asked, after the arguments were read.
-enum Asked {
+enum SuperviseRequest {
     Init,
     Checkpoint(CheckpointRequest),
     Status,
@@ -54,40 +54,40 @@ async fn serve(app: &App, asked: &SuperviseParams, call: &Call) -> Result<CallRe
         Err(error) => return Err(error.into()),
     };
     match wanted {
-        Asked::Init => init(&place, asked),
-        Asked::Checkpoint(request) => checkpoint(app, &place, request, call).await,
-        Asked::Status => status(&place),
-        Asked::Override { task, by, reason } => override_verdict(&place, &task, &by, &reason),
-        Asked::Shutdown { request_id } => {
+        SuperviseRequest::Init => init(&place, asked),
+        SuperviseRequest::Checkpoint(request) => checkpoint(app, &place, request, call).await,
+        SuperviseRequest::Status => status(&place),
+        SuperviseRequest::Override { task, by, reason } => override_verdict(&place, &task, &by, &reason),
+        SuperviseRequest::Shutdown { request_id } => {
             let response = IdleObserver::resume(&place)?.shut_down(&request_id)?;
             Ok(told(Status::Pass, format!("{TAG} shut down"), json!({"shutdown_response": response})))
         }
     }
 }
 
-fn wanted(asked: &SuperviseParams) -> Result<Asked, RequestError> {
+fn wanted(asked: &SuperviseParams) -> Result<SuperviseRequest, RequestError> {
     if let Some(text) = &asked.wake {
         return Ok(match WakeRequest::parse(text)? {
-            WakeRequest::Checkpoint(request) => Asked::Checkpoint(request),
-            WakeRequest::Shutdown { request_id } => Asked::Shutdown { request_id },
+            WakeRequest::Checkpoint(request) => SuperviseRequest::Checkpoint(request),
+            WakeRequest::Shutdown { request_id } => SuperviseRequest::Shutdown { request_id },
         });
     }
     let task = || CheckpointId::new(asked.task_id.as_deref().unwrap_or_default());
     Ok(match asked.operation {
-        Some(SuperviseOperation::Init) => Asked::Init,
-        Some(SuperviseOperation::Checkpoint) => Asked::Checkpoint(CheckpointRequest {
+        Some(SuperviseOperation::Init) => SuperviseRequest::Init,
+        Some(SuperviseOperation::Checkpoint) => SuperviseRequest::Checkpoint(CheckpointRequest {
             task_id: task()?,
             scope: asked.scope.clone(),
             progress: asked.pipeline_progress.clone().unwrap_or_default(),
         }),
-        Some(SuperviseOperation::Status) => Asked::Status,
-        Some(SuperviseOperation::Override) => Asked::Override {
+        Some(SuperviseOperation::Status) => SuperviseRequest::Status,
+        Some(SuperviseOperation::Override) => SuperviseRequest::Override {
             task: task()?,
             by: asked.by.clone().unwrap_or_default(),
             reason: asked.reason.clone().unwrap_or_default(),
         },
         Some(SuperviseOperation::Shutdown) => {
-            Asked::Shutdown { request_id: asked.request_id.clone().unwrap_or_default() }
+            SuperviseRequest::Shutdown { request_id: asked.request_id.clone().unwrap_or_default() }
         }
         None => return Err(RequestError::Unknown),
     })

@@ -8,13 +8,13 @@ use crate::words::diff::Diff;
 
 /// The lines of the newer text that are new, from 1, and the older lines that are gone.
 #[derive(Debug, Default)]
-pub(super) struct Lines {
+pub(super) struct ChangedLines {
     pub(super) added: BTreeSet<usize>,
     pub(super) removed: Vec<String>,
 }
 
-pub(super) fn lines(before: &str, after: &str) -> Lines {
-    let mut lines = Lines::default();
+pub(super) fn lines(before: &str, after: &str) -> ChangedLines {
+    let mut lines = ChangedLines::default();
     for change in Diff::of(before.as_bytes(), after.as_bytes()).changes() {
         lines.added.extend(change.at + 1..=change.at + change.new.len());
         lines.removed.extend(change.gone.iter().map(|line| String::from_utf8_lossy(line).into_owned()));
@@ -22,7 +22,7 @@ pub(super) fn lines(before: &str, after: &str) -> Lines {
     lines
 }
 
-impl Lines {
+impl ChangedLines {
     /// The new lines, as text.
     pub(super) fn text<'a>(&self, after: &'a str) -> Vec<&'a str> {
         (1..).zip(after.lines()).filter(|(n, _)| self.added.contains(n)).map(|(_, line)| line).collect()

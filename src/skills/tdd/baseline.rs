@@ -17,7 +17,8 @@ use crate::languages::Language;
 use crate::skills::common::inside;
 use crate::verify::sealed::role;
 use crate::verify::{
-    self, Bench, DetectRequest, KnownOutcome, Origin, Outcome, OutcomeKey, Recheck, Suite, TestName, TestRun, dependency_file,
+    self, BaselineOrigin, Bench, DetectRequest, KnownOutcome, Outcome, OutcomeKey, Recheck, Suite, TestName, TestRun,
+    dependency_file,
 };
 use crate::words;
 
@@ -36,7 +37,7 @@ pub(super) struct Ground {
     /// The tests as they were before anybody touched anything.
     pub(super) run: TestRun,
     /// Whether they were run just now, or known from a run of the very same files.
-    pub(super) origin: Origin,
+    pub(super) origin: BaselineOrigin,
     pub(super) by_products: Vec<PathBuf>,
     /// By-products that are sealed, such as a lock file, with what the tests wrote into them.
     pub(super) lock_files: BTreeMap<PathBuf, [u8; 32]>,
@@ -99,7 +100,7 @@ impl Ground {
         let (run, origin, written) = if let Some(KnownOutcome { run, by_products }) = known {
             call.doing(format!("`{}` was run on the very same files before", suite.command()));
             call.site.armed().map_err(RefusedCall::error)?.expect_by_products(by_products.keys());
-            (run, Origin::Known, by_products)
+            (run, BaselineOrigin::Known, by_products)
         } else {
             call.doing(format!("running `{}` before anything is changed", suite.command()));
             let mut guarded = Bench { guard: call.site.guard().map_err(RefusedCall::error)?, ..bench.clone() };
@@ -114,13 +115,16 @@ impl Ground {
                 let by_products = by_products.clone();
                 memory.outcomes.keep(key, KnownOutcome { run: run.clone(), by_products });
             }
-            (run, Origin::Ran, by_products)
+            (run, BaselineOrigin::Ran, by_products)
         };
         call.noted(format!("before: {} ({:.1} s)", run.sentence(), run.took().as_secs_f64()));
         says_something(&run)?;
         let ecosystem = suite.ecosystem();
-        let lock_files =
-            written.iter().filter(|(path, _)| role(ecosystem, path).is_sealed()).map(|(p, h)| (p.clone(), *h)).collect();
+        let lock_files = written
+            .iter()
+            .filter(|(path, _)| role(ecosystem, path).is_sealed())
+            .map(|(p, h)| (p.clone(), *h))
+            .collect();
         let by_products = written.into_keys().collect();
         let since = SystemTime::now();
         let changes = call.site.changes().map_err(RefusedCall::error)?;

@@ -17,7 +17,7 @@ use crate::words;
 
 /// Everything a question is made of, whichever the tier.
 #[derive(Debug)]
-pub(super) struct Brief {
+pub(super) struct TddBrief {
     pub(super) discipline: String,
     /// What is to be done, as lines `key: value` and a sentence.
     pub(super) task: String,
@@ -44,12 +44,12 @@ pub(super) struct EditableFiles<'a> {
     pub(super) rule: &'static str,
 }
 
-/// More than this of a project helps nobody, however large the window.
+/// More than this of a project is of no help, however large the window.
 const MOST: usize = 96 * 1024;
 /// Room for marks and headings that are added last, and for the names of the files that may be edited.
 const MARKS: usize = 600;
 
-impl Brief {
+impl TddBrief {
     /// The question, and the files that it shows.
     pub(super) fn question(
         &self,

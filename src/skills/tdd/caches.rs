@@ -1,6 +1,6 @@
 //! What an agent could change without a snapshot noticing: caches and installed packages are too large to keep, and yet
 //! they decide what runs. Bytecode is thrown away before tests are believed; installed packages are looked at by the one
-//! time that nobody can set.
+//! time that cannot be set.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::baseline::{Ground, TestsAsked, split};
-use super::brief::Brief;
+use super::brief::TddBrief;
 use super::green::{Green, TestFile};
 use super::job::{Phase, Tdd};
 use super::memory::{Memory, Pending};
-use super::params::{Asked, Goal};
+use super::params::{Goal, TddRequest};
 use super::red::Red;
 use super::refactor::Refactor;
 use super::repeat;
@@ -33,14 +33,14 @@ static GREEN: Prompt = prompt!("tdd/green");
 static REFACTOR: Prompt = prompt!("tdd/refactor");
 
 /// Answers one call; whatever goes wrong is in the answer.
-pub(super) async fn run(app: &App, asked: Asked, call: &Call) -> CallResult {
+pub(super) async fn run(app: &App, asked: TddRequest, call: &Call) -> CallResult {
     run_in_cycle(app, asked, &call.progress, &call.stop, CycleTies::default()).await
 }
 
 /// The same as one phase of a cycle.
 pub(super) async fn run_in_cycle(
     app: &App,
-    asked: Asked,
+    asked: TddRequest,
     listener: &dyn Listener,
     stop: &CancellationToken,
     cycle: CycleTies,
@@ -62,7 +62,7 @@ pub(super) async fn run_in_cycle(
 
 /// One phase as it was asked for.
 pub(super) struct TddCall {
-    asked: Asked,
+    asked: TddRequest,
     /// What earlier calls have seen of the project's tests.
     memory: Arc<Memory>,
     /// What is worth remembering, should the call end well.
@@ -158,7 +158,14 @@ impl TddCall {
         })
     }
 
-    fn brief(&self, ground: &Ground, phase: &Phase, test: TestFile, discipline: String, replies: ReplyTexts) -> Brief {
+    fn brief(
+        &self,
+        ground: &Ground,
+        phase: &Phase,
+        test: TestFile,
+        discipline: String,
+        replies: ReplyTexts,
+    ) -> TddBrief {
         let also = match &self.asked.goal {
             Goal::Refactor { impl_path, .. } => inside(&ground.root, impl_path).into_iter().collect(),
             Goal::Red { .. } | Goal::Green { .. } => Vec::new(),
@@ -204,7 +211,7 @@ impl TddCall {
         if let Some(context) = &self.asked.common.context {
             named = format!("{named}\n{context}");
         }
-        Brief {
+        TddBrief {
             discipline,
             task,
             named,

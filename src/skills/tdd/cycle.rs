@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::call;
 use super::cycle_report::{CriterionEnd, CycleReport, count_criteria};
-use super::params::{Asked, CycleParams, GreenParams, RedParams, RefactorParams, StopAt};
+use super::params::{CycleParams, GreenParams, RedParams, RefactorParams, StopAt, TddRequest};
 use crate::engine;
 use crate::engine::archive::archive;
 use crate::engine::call::{CallHost as _, CycleTies, Surroundings};
@@ -178,7 +178,7 @@ impl<'a> Cycle<'a> {
         serde_json::from_value(arguments).map_err(|e| format!("the next phase cannot be begun: {e}"))
     }
 
-    async fn phase(&self, asked: Asked, undo: Option<Arc<Mutex<Option<UndoRecord>>>>) -> CallResult {
+    async fn phase(&self, asked: TddRequest, undo: Option<Arc<Mutex<Option<UndoRecord>>>>) -> CallResult {
         let (n, of) = self.place;
         let listener = Criterion {
             of: &self.call.progress,

@@ -10,13 +10,13 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use serde_json::{Value, json};
 
 use super::baseline::Ground;
-use super::gates::{self, Gates, Seen};
+use super::gates::{self, Gates, SeenChanges};
 use crate::engine::Cause;
 use crate::engine::work::{RefusedWork, SubmittedWork};
 use crate::languages::ELIXIR;
 use crate::process::Scratch;
 use crate::verify::falsify::{FalsifiableTests, Falsification, FalsificationStage, FalsificationVerdict, falsify};
-use crate::verify::{Bench, State, Suite, TestName, TestRun, Tests};
+use crate::verify::{Bench, Suite, TestName, TestRun, TestState, Tests};
 use crate::workspace::{ChangeKind, Edit, Thing};
 
 /// A larger by-product is not put back between two states.
@@ -34,7 +34,7 @@ pub(super) async fn check(
     ground: &Ground,
     work: &mut SubmittedWork<'_>,
     gates: &mut Gates,
-    seen: &Seen,
+    seen: &SeenChanges,
     test: &Path,
     targets: &[TestName],
     plain: &TestRun,
@@ -89,7 +89,7 @@ pub(super) async fn certify(
     ground: &Ground,
     work: &mut SubmittedWork<'_>,
     gates: &mut Gates,
-    seen: &Seen,
+    seen: &SeenChanges,
     test: &Path,
     red: &TestRun,
 ) -> Result<&'static str, RefusedWork> {
@@ -117,7 +117,7 @@ pub(super) async fn certify(
         ));
     }
     gates::untouched_by_run(ground, work, gates, seen, red)?;
-    let passes = run.is_ok_and(|run| matches!(run.state(&name), Some(State::Passed)));
+    let passes = run.is_ok_and(|run| matches!(run.state(&name), Some(TestState::Passed)));
     Ok(if passes { "behaviour" } else { NOT_APPLICABLE })
 }
 

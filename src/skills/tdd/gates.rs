@@ -12,8 +12,8 @@ use crate::engine::Cause;
 use crate::engine::site::{Site, SiteError};
 use crate::engine::work::{RefusedWork, SubmittedWork};
 pub(super) use crate::skills::common::{Gates, named};
-use crate::verify::sealed::{Role, role};
-use crate::verify::{Baseline, DependencyFile, Outcome, Settled, TestName, TestRun, dependency_file, run_settled};
+use crate::verify::sealed::{FileRole, role};
+use crate::verify::{Baseline, DependencyFile, Outcome, SettledRun, TestName, TestRun, dependency_file, run_settled};
 use crate::words;
 use crate::workspace::{Change, ChangeKind, ChangeSet, Edit, EditError, Thing};
 
@@ -27,7 +27,7 @@ pub(super) fn shown(run: &TestRun) -> String {
 
 /// What the worker changed, with the content it left, taken before any test ran.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct SeenChanges {
     pub(super) changes: Vec<Change>,
     contents: BTreeMap<PathBuf, Option<blake3::Hash>>,
     /// Who else was at work meanwhile.
@@ -36,7 +36,7 @@ pub(super) struct Seen {
     pub(super) left_out: Vec<PathBuf>,
 }
 
-impl Seen {
+impl SeenChanges {
     /// Files that are there and were changed, with their text before and now.
     pub(super) fn texts(&self, site: &mut Site) -> Result<Vec<Text>, SiteError> {
         let root = site.files_root();
@@ -74,7 +74,7 @@ pub(super) fn take(
     work: &mut SubmittedWork<'_>,
     gates: &mut Gates,
     sealed: &dyn Fn(&Path) -> Result<(), String>,
-) -> Result<Seen, RefusedWork> {
+) -> Result<SeenChanges, RefusedWork> {
     let mut others = BTreeSet::new();
     let mut left_out = Vec::new();
     let edits = ground.door.read(work, gates, sealed)?;
@@ -114,13 +114,12 @@ pub(super) fn take(
         .map(|c| named(&c.path))
         .collect();
     if !meddled.is_empty() {
-        let why =
-            format!("somebody else changed {} during the call; call again when they are done", meddled.join(", "));
+        let why = format!("another process changed {} during the call; call again when it is done", meddled.join(", "));
         return Err(gates.refuse("scope", Cause::CannotVerify, why));
     }
     let mut foul = foul(ground, &work.site.files_root(), &now, work.edits);
     if !foul.is_empty() {
-        // Whoever hides a change behind another is told of both.
+        // A change hidden behind another is reported with it.
         let sealed = |c: &&Change| c.thing == Thing::File && c.kind != ChangeKind::Git && sealed(&c.path).is_err();
         foul.extend(now.changes.iter().filter(sealed).map(|c| format!("{} (sealed)", named(&c.path))));
         let why = format!("this may not be touched here: {}", foul.join(", "));
@@ -129,7 +128,7 @@ pub(super) fn take(
     let changes: Vec<Change> = now.changes.into_iter().filter(|c| !others.contains(&c.path)).collect();
     let root = work.site.files_root();
     let contents = changes.iter().map(|c| (c.path.clone(), content(&root, &c.path))).collect();
-    Ok(Seen { changes, contents, others, left_out })
+    Ok(SeenChanges { changes, contents, others, left_out })
 }
 
 /// Takes new test files that an agent wrote beside its code out of the project again.
@@ -243,9 +242,9 @@ fn foul(ground: &Ground, root: &Path, now: &ChangeSet, edits: Edits) -> Vec<Stri
     }
     if edits == Edits::InPlace {
         for new in now.unprotected.iter().filter(|u| !ground.unprotected.contains(&u.path)) {
-            // Removed below: whoever runs the tests first makes it.
+            // Removed below: the first test run makes it.
             if !caches::is_compiled(root, &new.path)
-                && role(ground.ecosystem(), &new.path.join("x")) == Role::BuildConfig
+                && role(ground.ecosystem(), &new.path.join("x")) == FileRole::BuildConfig
             {
                 foul.push(format!("{} (new, and it decides what is run)", named(&new.path)));
             }
@@ -260,12 +259,12 @@ fn foul(ground: &Ground, root: &Path, now: &ChangeSet, edits: Edits) -> Vec<Stri
     foul
 }
 
-/// Runs the whole suite; a failure that nobody `expects` and that the baseline does not have is run again.
+/// Runs the whole suite; a failure that is not among `expects` and that the baseline does not have is run again.
 pub(super) async fn run(
     ground: &Ground,
     work: &mut SubmittedWork<'_>,
     gates: &mut Gates,
-    seen: &Seen,
+    seen: &SeenChanges,
     before: Option<&Baseline>,
     expects: &(dyn Fn(&TestName) -> bool + Sync),
 ) -> Result<TestRun, RefusedWork> {
@@ -276,8 +275,8 @@ pub(super) async fn run(
     told(work, settled.run());
     untouched_by_run(ground, work, gates, seen, settled.run())?;
     match settled {
-        Settled::Sure(run) => Ok(*run),
-        Settled::Flaky { names, runs } => {
+        SettledRun::Sure(run) => Ok(*run),
+        SettledRun::Flaky { names, runs } => {
             let flaky: Vec<String> = names.iter().take(FLAKY_NAMED).map(ToString::to_string).collect();
             let names: Vec<String> = names.iter().take(5).map(|n| format!("`{n}`")).collect();
             let why = format!("two runs of the same files differ in {}: these tests are flaky", names.join(", "));
@@ -296,7 +295,7 @@ pub(super) fn untouched_by_run(
     ground: &Ground,
     work: &mut SubmittedWork<'_>,
     gates: &mut Gates,
-    seen: &Seen,
+    seen: &SeenChanges,
     run: &TestRun,
 ) -> Result<(), RefusedWork> {
     let root = work.site.files_root();
@@ -307,7 +306,7 @@ pub(super) fn untouched_by_run(
         let known = seen.contents.contains_key(&change.path) || seen.others.contains(&change.path);
         let role = role(ground.ecosystem(), &change.path);
         // A runner writes snapshots that were not there; that is what it is for.
-        let recorded = role == Role::Snapshot && change.kind == ChangeKind::Added;
+        let recorded = role == FileRole::Snapshot && change.kind == ChangeKind::Added;
         let follows = ground.may_grow(&change.path) && dependency_file(&change.path) == Some(DependencyFile::Lock);
         if !known && (recorded || follows) {
             adopted.push(change.path.clone());

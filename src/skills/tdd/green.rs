@@ -9,7 +9,7 @@ use super::additions;
 use super::baseline::{Ground, refused};
 use super::belongs::InFile;
 use super::falsified;
-use super::gates::{self, Gates, Seen, Text, named, shown};
+use super::gates::{self, Gates, SeenChanges, Text, named, shown};
 use super::memory::{Memory, Pending};
 use super::product;
 use super::repeat::{self, SELECTED};
@@ -18,7 +18,7 @@ use crate::engine::skill::RefusedCall;
 use crate::engine::work::{AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification};
 use crate::engine::{Cause, Status};
 use crate::verify::falsify::FalsifiableTests;
-use crate::verify::{Baseline, Outcome, Proof, Refusal, State, TestName, TestRun, Tests};
+use crate::verify::{Baseline, Outcome, Proof, Refusal, TestName, TestRun, TestState, Tests};
 use crate::words;
 
 /// A red that is worth a model.
@@ -26,7 +26,7 @@ pub(super) struct Green {
     test: TestFile,
     /// What is red; empty if it does not build yet, or if the command names no tests.
     targets: Vec<TestName>,
-    /// What was true before; `None` if nobody knows.
+    /// What was true before; `None` if unknown.
     before: Option<Baseline>,
     /// The call that usually follows, but for what it is about.
     next: Value,
@@ -53,7 +53,7 @@ impl TestFile {
 }
 
 impl Green {
-    /// Is there a red here that code can mend?
+    /// Is there a red here that code can fix?
     pub(super) fn of(
         ground: &Ground,
         test: TestFile,
@@ -217,7 +217,7 @@ impl Green {
         ground: &Ground,
         work: &mut SubmittedWork<'_>,
         gates: &mut Gates,
-        seen: &Seen,
+        seen: &SeenChanges,
     ) -> Result<(), RefusedWork> {
         if self.targets.len() > SELECTED {
             return Ok(());
@@ -290,7 +290,8 @@ impl Green {
         let path = ground.as_run(&self.test.path);
         let source = FalsifiableTests::whole_file(&path, &self.test.source);
         let skips = |name: &TestName| {
-            matches!(run.state(name), Some(State::Skipped)) && source.as_ref().is_some_and(|tests| tests.may_skip(name))
+            matches!(run.state(name), Some(TestState::Skipped))
+                && source.as_ref().is_some_and(|tests| tests.may_skip(name))
         };
         named.into_iter().filter(|name| !skips(name)).collect()
     }

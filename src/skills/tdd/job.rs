@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::baseline::Ground;
-use super::brief::{Brief, EditableFiles};
+use super::brief::{EditableFiles, TddBrief};
 use super::call::TddCall;
 use super::gates::Gates;
 use super::green::Green;
@@ -19,7 +19,7 @@ use crate::routing::Tier;
 /// A phase, ready to be asked.
 pub(super) struct Tdd {
     pub(super) ground: Ground,
-    pub(super) brief: Brief,
+    pub(super) brief: TddBrief,
     pub(super) phase: Phase,
 }
 

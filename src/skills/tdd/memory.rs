@@ -16,7 +16,7 @@ use crate::verify::{Baseline, KnownOutcome, Memo, OutcomeKey, Suite};
 pub struct Memory {
     /// Outcomes of runs, for calls that find the very same project again.
     pub(super) outcomes: Memo,
-    known: Mutex<HashMap<Key, Known>>,
+    known: Mutex<HashMap<Key, KnownBaseline>>,
     /// What a red was asked for, by the test file it wrote.
     specs: Mutex<HashMap<PathBuf, String>>,
 }
@@ -25,7 +25,7 @@ pub struct Memory {
 type Key = (PathBuf, String);
 
 #[derive(Debug)]
-struct Known {
+struct KnownBaseline {
     before: Baseline,
     tests: Digests,
 }
@@ -37,7 +37,7 @@ pub(super) type Digests = BTreeMap<PathBuf, [u8; 32]>;
 const KEPT: usize = 64;
 
 impl Memory {
-    fn keep(&self, key: Key, one: Known) {
+    fn keep(&self, key: Key, one: KnownBaseline) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= KEPT {
             known.clear();
@@ -70,14 +70,14 @@ impl Memory {
 /// What a call would have remembered; it is, once the call has ended well.
 #[derive(Debug, Default)]
 pub(super) struct Pending {
-    inventory: Mutex<Option<(Key, Known)>>,
+    inventory: Mutex<Option<(Key, KnownBaseline)>>,
     outcome: Mutex<Option<(OutcomeKey, KnownOutcome)>>,
 }
 
 impl Pending {
     pub(super) fn put(&self, root: &Path, command: &str, before: Baseline, tests: Digests) {
         let mut held = self.inventory.lock().unwrap_or_else(PoisonError::into_inner);
-        *held = Some(((root.to_owned(), command.to_owned()), Known { before, tests }));
+        *held = Some(((root.to_owned(), command.to_owned()), KnownBaseline { before, tests }));
     }
 
     /// The last run of the call, and the files it was about.

@@ -22,7 +22,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use crate::languages::{Definition as Item, DefinitionKind as Kind, Language, ProjectFiles as _, parent};
-use find::{Finder, Want};
+use find::{Finder, WantedName};
 use likely::Signs;
 use sheet::Sheet;
 use source::Source;
@@ -48,7 +48,7 @@ pub struct PackRequest<'a> {
 
 /// The files as text, and which they are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Packed {
+pub struct PackedFiles {
     /// Never longer than the window. Untrusted, as the files are.
     pub text: String,
     /// Shown, whole or in parts.
@@ -62,7 +62,7 @@ pub struct Packed {
 }
 
 /// Chooses files for a test and packs them.
-pub fn files(request: &PackRequest<'_>) -> Packed {
+pub fn files(request: &PackRequest<'_>) -> PackedFiles {
     let lang = language_of(request.ecosystem, request.test_path);
     let tree = Tree::open(request.root, lang);
     let test_path = tree::relative(request.test_path).unwrap_or_default();
@@ -122,7 +122,7 @@ struct Plan<'p> {
     /// Files of which more would help, the most useful first.
     wanted: Vec<Id>,
     ranked: Vec<(Id, f64)>,
-    said: said::Said,
+    said: said::OutputHints,
     /// The file that will most likely be changed.
     target: Option<Id>,
 }
@@ -169,7 +169,7 @@ impl<'p> Plan<'p> {
     }
 
     /// The file that will most likely be changed goes in before everything but the test: whole, or around what is meant.
-    fn likely(&mut self, finder: &Finder<'p>, wants: &[Want], test_path: &str, test: &Source) {
+    fn likely(&mut self, finder: &Finder<'p>, wants: &[WantedName], test_path: &str, test: &Source) {
         let given: Vec<Id> = self.request.also.iter().filter_map(|p| self.tree.at(&tree::relative(p)?)).collect();
         let likely = Signs {
             tree: self.tree,
@@ -195,7 +195,7 @@ impl<'p> Plan<'p> {
             if !self.show(*id, &[0..usize::MAX], room) {
                 self.traced(*id);
                 for want in wants.iter().chain(&likely.wants) {
-                    if let Want::Defined { file, lines, at, .. } = want
+                    if let WantedName::Defined { file, lines, at, .. } = want
                         && file == id
                     {
                         let share = self.request.window_bytes / 6;
@@ -214,7 +214,7 @@ impl<'p> Plan<'p> {
         // What was cut to its share in the file that matters most, as far as there is room.
         let (target, most) = (self.target, rooms[2]);
         for want in wants.iter().chain(&likely.wants) {
-            if let Want::Defined { file, lines, .. } = want
+            if let WantedName::Defined { file, lines, .. } = want
                 && target == Some(*file)
             {
                 self.show(*file, std::slice::from_ref(lines), most);
@@ -223,7 +223,7 @@ impl<'p> Plan<'p> {
         // What the caller named or the test calls, in files further down.
         let share = self.request.window_bytes / 12;
         for want in likely.wants.iter().take(12) {
-            if let Want::Defined { file, lines, at, .. } = want {
+            if let WantedName::Defined { file, lines, at, .. } = want {
                 self.part(*file, lines, *at, share);
             }
         }
@@ -256,30 +256,30 @@ impl<'p> Plan<'p> {
     }
 
     /// Names that the runner says are missing, where they are defined after all.
-    fn missing(&self, finder: &Finder<'p>, wants: &mut Vec<Want>) {
+    fn missing(&self, finder: &Finder<'p>, wants: &mut Vec<WantedName>) {
         for name in &self.said.missing {
-            let more: Vec<Want> = finder.anywhere(name, 3).into_iter().filter(|w| !wants.contains(w)).collect();
+            let more: Vec<WantedName> = finder.anywhere(name, 3).into_iter().filter(|w| !wants.contains(w)).collect();
             wants.extend(more);
         }
     }
 
     /// First a fair share of each definition, so that one giant does not push out the rest; then what is missing of them.
-    fn definitions(&mut self, wants: &[Want], test_path: &str) {
-        let defined = wants.iter().filter(|w| matches!(w, Want::Defined { .. })).count().max(1);
+    fn definitions(&mut self, wants: &[WantedName], test_path: &str) {
+        let defined = wants.iter().filter(|w| matches!(w, WantedName::Defined { .. })).count().max(1);
         let share = self.request.window_bytes.saturating_sub(self.sheet.used()) / defined;
         for want in wants {
-            if let Want::Defined { file, lines, at, .. } = want {
+            if let WantedName::Defined { file, lines, at, .. } = want {
                 self.part(*file, lines, *at, share);
             }
         }
         for want in wants {
-            if let Want::Defined { file, lines, .. } = want {
+            if let WantedName::Defined { file, lines, .. } = want {
                 self.show(*file, std::slice::from_ref(lines), 100);
                 self.want(*file);
             }
         }
         for want in wants {
-            if let Want::Missing { home } = want {
+            if let WantedName::Missing { home } = want {
                 for id in home.iter().copied() {
                     self.whole_or_outline(id);
                     self.want(id);
@@ -287,7 +287,7 @@ impl<'p> Plan<'p> {
             }
         }
         for want in wants {
-            if let Want::Defined { file, name, .. } = want {
+            if let WantedName::Defined { file, name, .. } = want {
                 self.members(*file, name);
             }
         }
@@ -463,7 +463,7 @@ impl<'p> Plan<'p> {
         crate::verify::sealed::role(self.request.ecosystem, Path::new(self.tree.path(id))).belongs_to_tests()
     }
 
-    fn finish(mut self) -> Packed {
+    fn finish(mut self) -> PackedFiles {
         let test_path = tree::relative(self.request.test_path).unwrap_or_default();
         let mut outlined = Vec::new();
         let mut refused = 0;
@@ -491,7 +491,7 @@ impl<'p> Plan<'p> {
         let (text, shown) = self.sheet.finish();
         let of_sources = shown.iter().filter(|p| self.tree.at(p).is_some()).count();
         let shown = shown.into_iter().map(PathBuf::from).collect();
-        Packed { text, shown, left_out: sources.saturating_sub(of_sources + outlined.len()), outlined, holds_test }
+        PackedFiles { text, shown, left_out: sources.saturating_sub(of_sources + outlined.len()), outlined, holds_test }
     }
 }
 

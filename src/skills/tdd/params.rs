@@ -177,7 +177,7 @@ impl schemars::JsonSchema for AllowedDependencies {
 
 /// What a call asks for, whichever the phase.
 #[derive(Debug, Clone)]
-pub(super) struct Asked {
+pub(super) struct TddRequest {
     pub(super) common: CallArguments,
     pub(super) test_cmd: Option<String>,
     pub(super) test_report: Option<String>,
@@ -211,7 +211,7 @@ impl Goal {
     }
 }
 
-impl Asked {
+impl TddRequest {
     /// The phase's own arguments that may not be empty.
     pub(super) fn required(&self) -> Vec<(&'static str, &str)> {
         match &self.goal {
@@ -222,7 +222,7 @@ impl Asked {
     }
 }
 
-impl From<RedParams> for Asked {
+impl From<RedParams> for TddRequest {
     fn from(p: RedParams) -> Self {
         let goal = Goal::Red { spec: p.spec.clone(), test_path: filled(p.test_path.as_deref()) };
         Self {
@@ -235,7 +235,7 @@ impl From<RedParams> for Asked {
     }
 }
 
-impl From<GreenParams> for Asked {
+impl From<GreenParams> for TddRequest {
     fn from(p: GreenParams) -> Self {
         let goal = Goal::Green { test_path: p.test_path.clone() };
         Self {
@@ -248,7 +248,7 @@ impl From<GreenParams> for Asked {
     }
 }
 
-impl From<RefactorParams> for Asked {
+impl From<RefactorParams> for TddRequest {
     fn from(p: RefactorParams) -> Self {
         let goal = Goal::Refactor { test_path: p.test_path.clone(), impl_path: p.impl_path.clone() };
         Self {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::baseline::Ground;
-use super::gates::{self, Gates, Seen, Text, shown};
+use super::gates::{self, Gates, SeenChanges, Text, shown};
 use crate::engine::Cause;
 use crate::engine::work::{RefusedWork, SubmittedWork};
 use crate::verify::{self, Bench, Outcome, TestRun};
@@ -48,7 +48,7 @@ pub(super) async fn check(
     ground: &Ground,
     work: &mut SubmittedWork<'_>,
     gates: &mut Gates,
-    seen: &Seen,
+    seen: &SeenChanges,
     texts: &[Text],
     tests: &TestRun,
 ) -> Result<(), RefusedWork> {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::additions;
 use super::baseline::{Ground, refused};
 use super::falsified;
-use super::gates::{self, Gates, Seen, Text, named, shown};
+use super::gates::{self, Gates, SeenChanges, Text, named, shown};
 use super::green::{failures, list};
 use super::memory::{Pending, digests};
 use super::scope;
@@ -22,9 +22,9 @@ use crate::engine::skill::RefusedCall;
 use crate::engine::work::{AcceptedWork, Exhibit, KeepPolicy, RefusalReach, RefusedWork, SubmittedWork, Verification};
 use crate::engine::{Cause, Status};
 use crate::languages::Language;
-use crate::verify::sealed::{Role, role};
+use crate::verify::sealed::{FileRole, role};
 use crate::verify::{
-    Baseline, Blame, BuildError, Outcome, Proof, Refusal, TestName, TestRun, Tests, blame, compare, counted_once,
+    Baseline, BuildBlame, BuildError, Outcome, Proof, Refusal, TestName, TestRun, Tests, blame, compare, counted_once,
     rust_regions,
 };
 use crate::words;
@@ -136,7 +136,7 @@ impl Red {
         ground: &Ground,
         work: &mut SubmittedWork<'_>,
         gates: &mut Gates,
-        seen: &Seen,
+        seen: &SeenChanges,
         name: &str,
     ) -> Result<(), RefusedWork> {
         let Some(alone) = ground.suite.only(&TestName(name.to_owned())) else { return Ok(()) };
@@ -162,7 +162,7 @@ impl Red {
         ground: &Ground,
         work: &mut SubmittedWork<'_>,
         gates: &mut Gates,
-        seen: &Seen,
+        seen: &SeenChanges,
     ) -> Result<Vec<Text>, RefusedWork> {
         let ecosystem = ground.ecosystem();
         let foul: Vec<String> = seen
@@ -178,9 +178,9 @@ impl Red {
         }
         let texts = seen.texts(work.site).map_err(|e| gates.broken(&e))?;
         for text in &texts {
-            let is_source = role(ecosystem, &text.path) == Role::Source;
+            let is_source = role(ecosystem, &text.path) == FileRole::Source;
             if is_source && rust_regions(text.was()).is_some() && rust_regions(text.is()).is_none() {
-                let why = format!("{} can no longer be read as Rust: mend the syntax of the test", named(&text.path));
+                let why = format!("{} can no longer be read as Rust: fix the syntax of the test", named(&text.path));
                 return Err(gates.refuse("scope", Cause::Rejected, why));
             }
             if is_source && !same_code(text.was(), text.is()) {
@@ -313,18 +313,18 @@ impl Red {
         let first = errors.first().map(ToString::to_string).unwrap_or_default();
         let mut no = |id: &str, why: String| gates.refuse_with(id, Cause::Rejected, why, shown(run));
         match blame(errors, &path, test.is()) {
-            Blame::MissingNames if compiled => {}
+            BuildBlame::MissingNames if compiled => {}
             // A new file that alone cannot be loaded takes no other test along.
-            Blame::MissingNames if test.before.is_none() && nothing_else_lost(self.before.run(), run) => {}
-            Blame::MissingNames => {
+            BuildBlame::MissingNames if test.before.is_none() && nothing_else_lost(self.before.run(), run) => {}
+            BuildBlame::MissingNames => {
                 let why = format!(
                     "the test file does not load: {first}; the tests that stand there are lost with it. Import what is \
                      missing inside the test, or write the test in a file of its own"
                 );
                 return Err(no("red", why));
             }
-            Blame::InFile => return Err(no("red", format!("the test itself does not build: {first}"))),
-            Blame::Elsewhere => return Err(no("red", format!("the project no longer builds: {first}"))),
+            BuildBlame::InFile => return Err(no("red", format!("the test itself does not build: {first}"))),
+            BuildBlame::Elsewhere => return Err(no("red", format!("the project no longer builds: {first}"))),
         }
         let (was, is) = (declared(ecosystem, &test.path, test.was()), declared(ecosystem, &test.path, test.is()));
         let new: Vec<&String> = is.difference(&was).collect();
@@ -341,7 +341,7 @@ impl Red {
     }
 
     /// The digests of all tests as they will be when this red is accepted.
-    fn note(&self, ground: &Ground, seen: &Seen, texts: &[Text]) {
+    fn note(&self, ground: &Ground, seen: &SeenChanges, texts: &[Text]) {
         let mut tests = ground.tests.clone();
         let hashes: Vec<(PathBuf, [u8; 32])> = texts
             .iter()
@@ -356,11 +356,11 @@ impl Red {
 
 /// The file with the new test: the one test file, or the one with the most new lines.
 fn test_file<'a>(ecosystem: Option<&'static Language>, texts: &'a [Text]) -> Option<&'a Text> {
-    let holds = |t: &&Text| role(ecosystem, &t.path) == Role::Test || role(ecosystem, &t.path) == Role::Source;
+    let holds = |t: &&Text| role(ecosystem, &t.path) == FileRole::Test || role(ecosystem, &t.path) == FileRole::Source;
     texts.iter().filter(holds).max_by_key(|t| additions::lines(t.was(), t.is()).added.len())
 }
 
-/// A Rust file whose tests alone differ. White space between items is nobody's behaviour.
+/// A Rust file whose tests alone differ. White space between items is not behaviour.
 fn same_code(before: &str, after: &str) -> bool {
     let rest = |source: &str| {
         let regions = rust_regions(source)?;

@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 
 use super::baseline::Ground;
-use super::gates::{self, Gates, Seen, shown};
+use super::gates::{self, Gates, SeenChanges, shown};
 use crate::engine::Cause;
 use crate::engine::skill::{Preparation, RefusedCall};
 use crate::engine::work::{RefusedWork, SubmittedWork};
-use crate::verify::{Bench, Outcome, State, Suite, TestName, TestRun, Tests};
+use crate::verify::{Bench, Outcome, Suite, TestName, TestRun, TestState, Tests};
 
 /// More than these are most of a suite, and a long command.
 pub(super) const SELECTED: usize = 20;
@@ -37,7 +37,7 @@ pub(super) async fn flaky_reds(
         let run = suite.run(&bench, call.stop).await;
         drop(bench);
         call.site.armed().and_then(|armed| Ok(armed.mark_by_products()?)).map_err(RefusedCall::error)?;
-        flaky.extend(red.iter().filter(|name| matches!(run.state(name), Some(State::Passed))).cloned());
+        flaky.extend(red.iter().filter(|name| matches!(run.state(name), Some(TestState::Passed))).cloned());
     }
     Ok(flaky)
 }
@@ -47,7 +47,7 @@ pub(super) async fn still_green(
     ground: &Ground,
     work: &mut SubmittedWork<'_>,
     gates: &mut Gates,
-    seen: &Seen,
+    seen: &SeenChanges,
     targets: &[TestName],
     times: u32,
 ) -> Result<(), RefusedWork> {
@@ -75,6 +75,6 @@ fn turned(run: &TestRun, targets: &[TestName]) -> Option<String> {
     if *run.tests() == Tests::Unknown || targets.is_empty() {
         return (!run.outcome().is_passed()).then(|| format!("`{}`", run.command()));
     }
-    let gone = targets.iter().find(|name| !matches!(run.state(name), Some(State::Passed)));
+    let gone = targets.iter().find(|name| !matches!(run.state(name), Some(TestState::Passed)));
     gone.map(|name| format!("`{name}`"))
 }

@@ -5,24 +5,26 @@ use std::path::Path;
 
 use super::additions;
 use super::baseline::Ground;
-use super::gates::{Gates, Seen, Text, named};
+use super::gates::{Gates, SeenChanges, Text, named};
 use crate::engine::Cause;
 use crate::engine::work::{RefusedWork, SubmittedWork};
 use crate::languages::Language;
 use crate::verify::Flags;
 use crate::verify::awareness::{looked_up, right_only_under_test};
 use crate::verify::falsify::FalsifiableTests;
-use crate::verify::sealed::{Role, role, shadows_the_runner, untouched};
+use crate::verify::sealed::{FileRole, role, shadows_the_runner, untouched};
 use crate::verify::{DependencyFile, SameTests, dependency_file, rust_regions, same_tests};
 use crate::workspace::{Change, ChangeKind, Thing};
 
 /// For edits as data: may code be written here?
 pub(super) fn code_only(ecosystem: Option<&'static Language>, path: &Path) -> Result<(), String> {
     match role(ecosystem, path) {
-        Role::Source => Ok(()),
-        Role::Test => Err("tests are sealed; mend the code".into()),
-        Role::Snapshot | Role::Fixture => Err("what tests compare with is sealed; mend the code".into()),
-        Role::RunnerConfig | Role::BuildConfig => Err("the configuration of runner and build is sealed".into()),
+        FileRole::Source => Ok(()),
+        FileRole::Test => Err("tests are read-only in this phase; fix the code instead".into()),
+        FileRole::Snapshot | FileRole::Fixture => {
+            Err("files that tests compare with are read-only in this phase; fix the code instead".into())
+        }
+        FileRole::RunnerConfig | FileRole::BuildConfig => Err("the configuration of runner and build is sealed".into()),
     }
 }
 
@@ -35,18 +37,18 @@ pub(super) fn code_beside<'a>(ground: &'a Ground, test: &'a Path) -> impl Fn(&Pa
         let needs = if dependency_file(path).is_some() { NEEDS_DEPENDENCY } else { "" };
         code_only(ground.ecosystem(), path).map_err(|why| format!("{why}{needs}"))?;
         if ground.starts(path) {
-            return Err("it is what the tests are started by; mend the code".into());
+            return Err("it starts the tests; fix the code instead".into());
         }
         if path == test && !in_file_tests(ground.ecosystem(), path) {
-            return Err("it is the test that must pass; mend the code".into());
+            return Err("it is the test that must pass; fix the code instead".into());
         }
         Ok(())
     }
 }
 
-/// A test file that nobody had before this call. It comes along with much good code, and nothing hangs on it.
+/// A test file that did not exist before this call. It comes along with much good code, and nothing depends on it.
 pub(super) fn is_new_test(ground: &Ground, path: &Path) -> bool {
-    !ground.had(path) && role(ground.ecosystem(), path) == Role::Test && !is_new_module_of_tests(ground, path)
+    !ground.had(path) && role(ground.ecosystem(), path) == FileRole::Test && !is_new_module_of_tests(ground, path)
 }
 
 /// A new file of tests that is a module of the code, so that the code does not build without it.
@@ -54,7 +56,7 @@ fn is_new_module_of_tests(ground: &Ground, path: &Path) -> bool {
     let has_own_directory = path.parent().is_some_and(|dir| dir.iter().any(|part| part == "tests"));
     !ground.had(path)
         && in_file_tests(ground.ecosystem(), path)
-        && role(ground.ecosystem(), path) == Role::Test
+        && role(ground.ecosystem(), path) == FileRole::Test
         && !has_own_directory
 }
 
@@ -83,13 +85,13 @@ pub(super) fn cause_of<'a>(touched: impl Iterator<Item = (&'a Path, String, Stri
 pub(super) fn tests_only(ground: &Ground, path: &Path) -> Result<(), String> {
     let ecosystem = ground.ecosystem();
     if ground.starts(path) {
-        return Err("it is what the tests are started by".into());
+        return Err("it starts the tests".into());
     }
     match role(ecosystem, path) {
-        Role::Test | Role::Snapshot | Role::Fixture => Ok(()),
-        Role::Source if in_file_tests(ecosystem, path) => Ok(()),
-        Role::Source => Err("only tests may be written in this phase, no code".into()),
-        Role::RunnerConfig | Role::BuildConfig => Err("the configuration of runner and build is sealed".into()),
+        FileRole::Test | FileRole::Snapshot | FileRole::Fixture => Ok(()),
+        FileRole::Source if in_file_tests(ecosystem, path) => Ok(()),
+        FileRole::Source => Err("only tests may be written in this phase, no code".into()),
+        FileRole::RunnerConfig | FileRole::BuildConfig => Err("the configuration of runner and build is sealed".into()),
     }
 }
 
@@ -103,7 +105,7 @@ pub(super) fn sealed(
     ground: &Ground,
     work: &mut SubmittedWork<'_>,
     gates: &mut Gates,
-    seen: &Seen,
+    seen: &SeenChanges,
     allowed: &dyn Fn(&Path) -> Result<(), String>,
 ) -> Result<Vec<Text>, RefusedWork> {
     let ecosystem = ground.ecosystem();

@@ -27,7 +27,7 @@ pub(super) struct TrainingScope {
 
 /// What the log holds.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Gathered {
+pub(super) struct GatheredCandidates {
     pub(super) candidates: Vec<TrainingCandidate>,
     pub(super) names: PrivateNames,
     /// Calls that were looked at.
@@ -45,7 +45,7 @@ const CUT: &str = "its change is too long to be kept whole";
 const KNOWN: &str = "written before";
 const LATER: &str = "left for the next call";
 
-impl Gathered {
+impl GatheredCandidates {
     pub(super) fn from_log(
         log: &SessionLog,
         scope: &TrainingScope,

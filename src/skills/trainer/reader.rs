@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::candidates::Gathered;
+use super::candidates::GatheredCandidates;
 use crate::answers::training::{self, TrainingCandidate};
 use crate::backend::{Edits, Power};
 use crate::engine::evidence::Evidence;
@@ -29,14 +29,17 @@ pub(super) struct ReaderSkill {
 }
 
 impl Skill for ReaderSkill {
-    type Params = Gathered;
+    type Params = GatheredCandidates;
     type Shown = ();
 
-    fn access(_: &Gathered) -> Result<Access, RefusedCall> {
+    fn access(_: &GatheredCandidates) -> Result<Access, RefusedCall> {
         Ok(Access::Nothing)
     }
 
-    async fn prepare(gathered: &Gathered, call: &mut Preparation<'_>) -> Result<PreparedCall<Self>, RefusedCall> {
+    async fn prepare(
+        gathered: &GatheredCandidates,
+        call: &mut Preparation<'_>,
+    ) -> Result<PreparedCall<Self>, RefusedCall> {
         let discipline = call.discipline(&READER)?;
         if gathered.candidates.is_empty() {
             return Err(nothing_to_train_on(gathered));
@@ -46,7 +49,7 @@ impl Skill for ReaderSkill {
             "skipped": gathered.skipped, "rejected": refusals(gathered),
         });
         let message = format!(
-            "dry run: nobody was asked; {} would be scored",
+            "dry run: no model was asked; {} would be scored",
             words::count(gathered.candidates.len(), "candidate")
         );
         Ok(PreparedCall {
@@ -137,12 +140,12 @@ fn shown(candidates: &[TrainingCandidate], most: usize) -> String {
     text
 }
 
-pub(super) fn refusals(gathered: &Gathered) -> Value {
+pub(super) fn refusals(gathered: &GatheredCandidates) -> Value {
     gathered.refused.iter().map(|(id, why)| json!({"id": id, "why": why})).collect()
 }
 
 /// Said without asking a model, with what would help.
-fn nothing_to_train_on(gathered: &Gathered) -> RefusedCall {
+fn nothing_to_train_on(gathered: &GatheredCandidates) -> RefusedCall {
     let mut message = format!("nothing to train on in {}", words::count(gathered.calls, "call"));
     for (why, n) in &gathered.skipped {
         let _ = write!(message, "; {n} skipped: {why}");

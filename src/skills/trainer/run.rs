@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::TrainerParams;
-use super::candidates::{Gathered, TrainingScope};
+use super::candidates::{GatheredCandidates, TrainingScope};
 use super::files::TrainingFolder;
 use super::reader::{ReaderSkill, refusals, scores_of};
 use super::writer::{KeptCandidates, WriterSkill};
@@ -35,7 +35,7 @@ pub(super) async fn run(app: &App, asked: &TrainerParams, call: &Call) -> CallRe
         "candidates": gathered.candidates.len(), "kept": 0, "min_score": least, "scores": scores,
         "skipped": gathered.skipped, "rejected": refusals(&gathered), "files": [],
     });
-    let Gathered { mut candidates, names, .. } = gathered;
+    let GatheredCandidates { mut candidates, names, .. } = gathered;
     candidates.retain(|one| scores.get(&one.id).is_some_and(|score| *score >= least));
     if candidates.is_empty() {
         let message = format!("no candidate scored {least} or more, so nothing was written");
@@ -44,7 +44,7 @@ pub(super) async fn run(app: &App, asked: &TrainerParams, call: &Call) -> CallRe
         return CallResult { message, verified: false, more, ..reader };
     }
     let kept = KeptCandidates { candidates, scores, names, folder, told };
-    // Both are calls of one session, also where nobody named one.
+    // Both are calls of one session, also where none was named.
     let write =
         CallRequest::without_project("trainer", "trainer-write", arguments(asked, Some(&reader.more.session_id)));
     let mut writer = engine::call::run::<WriterSkill>(app, write, &kept, &call.progress, &call.stop).await;
@@ -56,7 +56,7 @@ pub(super) async fn run(app: &App, asked: &TrainerParams, call: &Call) -> CallRe
     writer
 }
 
-async fn gather(app: &App, asked: &TrainerParams) -> Result<(Gathered, TrainingFolder), String> {
+async fn gather(app: &App, asked: &TrainerParams) -> Result<(GatheredCandidates, TrainingFolder), String> {
     let scope = scope(asked)?;
     if asked.min_score.is_some_and(|score| !(1..=5).contains(&score)) {
         return Err(String::from("`min_score` is a whole number from 1 to 5"));
@@ -66,7 +66,8 @@ async fn gather(app: &App, asked: &TrainerParams) -> Result<(Gathered, TrainingF
     let folder = TrainingFolder::below(&data_dir()?);
     let (env, redactor) = (app.env().clone(), app.redactor(&settings.routing));
     let read = tokio::task::spawn_blocking(move || {
-        let gathered = Gathered::from_log(&SessionLog::to_read(&state), &scope, &folder.digests(), &env, &redactor)?;
+        let gathered =
+            GatheredCandidates::from_log(&SessionLog::to_read(&state), &scope, &folder.digests(), &env, &redactor)?;
         Ok((gathered, folder))
     });
     read.await.map_err(|panic| format!("the log could not be read: {panic}"))?

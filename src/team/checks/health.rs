@@ -126,7 +126,7 @@ pub(super) fn errors_per_role(context: &CheckContext<'_>, check: &CheckDefinitio
     check.fail(details, bad.into_iter().flat_map(|(_, seen)| digest.places(seen)))
 }
 
-/// Whoever works on a task is heard of.
+/// An agent that works on a task sends messages.
 pub(super) fn stale_tasks(context: &CheckContext<'_>, check: &CheckDefinition) -> CheckFinding {
     let digest = context.digest;
     if let Some(silent) = digest.silence(check) {

@@ -125,10 +125,6 @@ impl IdleObserver {
 }
 
 impl AwakeObserver {
-    pub fn definition(&self) -> &CheckpointDefinition {
-        &self.definition
-    }
-
     pub fn place(&self) -> &TeamPlace {
         &self.observer.place
     }

@@ -25,7 +25,7 @@ static SIDES: LazyLock<Vec<Regex>> = LazyLock::new(|| {
 impl FalsifiableTests {
     /// The file with the first target expecting what the code gives now. `None` if the failure does not say that by a
     /// literal, or if the test does not expect one.
-    pub fn expecting_what_is_given(&self, failure: &str) -> Option<String> {
+    pub(crate) fn expecting_what_is_given(&self, failure: &str) -> Option<String> {
         let target = self.targets.first()?;
         let test = &self.source.sites[target.site];
         for found in SIDES.iter().filter_map(|sides| sides.captures(failure)) {

@@ -133,7 +133,7 @@ fn python_tests_expect_something_else() {
 }
 
 /// A value that has no literal to change is replaced, on the side that the form of the assertion names, or on the one
-/// where nothing is called. Which of two calls is the expected one nobody knows.
+/// where nothing is called. Which of two calls is the expected one is unknown.
 #[test]
 fn what_is_expected_without_a_literal_is_replaced_as_a_whole() {
     for (file, source, name, wanted) in [

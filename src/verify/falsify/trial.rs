@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use futures_util::future::BoxFuture;
 
-use super::super::outcome::{Outcome, State, TestName, TestRun, Tests};
+use super::super::outcome::{Outcome, TestName, TestRun, TestState, Tests};
 use super::{FalsifiableTests, FalsifiedTest, FalsifiedText};
 use crate::words;
 
@@ -13,7 +13,7 @@ use crate::words;
 const RETRIES: usize = 2;
 
 /// Where the falsified files are run.
-pub trait FalsificationStage: Send {
+pub(crate) trait FalsificationStage: Send {
     /// Runs the targets with this text in the place of their file, by the same name, command and environment as ever.
     /// An error says why that could not be done.
     fn run(&mut self, text: String) -> BoxFuture<'_, Result<TestRun, String>>;
@@ -21,7 +21,7 @@ pub trait FalsificationStage: Send {
 
 /// What the trial showed, and how it went.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Falsification {
+pub(crate) struct Falsification {
     pub verdict: FalsificationVerdict,
     /// The dice of this trial, so that it can be repeated.
     pub seed: u64,
@@ -34,7 +34,7 @@ pub struct Falsification {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FalsificationVerdict {
+pub(crate) enum FalsificationVerdict {
     /// Every target failed when it was made wrong.
     Falsified,
     /// A target passed although it was wrong.
@@ -61,7 +61,7 @@ impl TestFileState {
 }
 
 /// Makes the targets wrong and runs them. `plain` is the run in which they passed.
-pub async fn falsify(
+pub(crate) async fn falsify(
     tests: &FalsifiableTests,
     plain: &TestRun,
     seed: u64,
@@ -164,7 +164,7 @@ impl Trial<'_> {
         let text = self.tests.placebo(&mut self.dice);
         let run = self.run(text).await?;
         let mut names = self.tests.targets.iter().flat_map(|target| &target.names);
-        let failed = names.find(|name| !matches!(run.state(name), Some(State::Passed)));
+        let failed = names.find(|name| !matches!(run.state(name), Some(TestState::Passed)));
         match (run.tests(), failed) {
             (Tests::Unknown, _) if run.outcome().is_passed() => Ok(()),
             (Tests::Named(_), None) if run.outcome().speaks_about_the_code() => Ok(()),
@@ -269,7 +269,7 @@ impl Trial<'_> {
         }
         // A row that expects something else may have another name.
         let renamed = self.is_renamed(run);
-        let fails = |name: &TestName| matches!(run.state(name), Some(State::Failed(_)));
+        let fails = |name: &TestName| matches!(run.state(name), Some(TestState::Failed(_)));
         let has_failed = |test: &FalsifiedTest| {
             let outer = |name: &&TestName| !test.names.iter().any(|other| is_below(name, other));
             if test.in_every_row {

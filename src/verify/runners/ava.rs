@@ -7,14 +7,14 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use super::super::build::BuildError;
 use super::super::command::program;
 use super::super::detect::read_small;
-use super::super::outcome::{Outcome, State};
-use super::super::report::{Report, Reporting, Terminal, failed};
-use super::super::sealed::{Role, role};
+use super::super::outcome::{Outcome, TestState};
+use super::super::report::{Reporting, Terminal, TestRunReport, failed};
+use super::super::sealed::{FileRole, role};
 use super::super::session::{Judgement, Session};
 use super::super::step::SuiteStep;
 use super::{Runner, by_command_alone};
 use crate::languages::JAVASCRIPT;
-use crate::process::Finished;
+use crate::process::FinishedProcess;
 
 pub(super) static RUNNER: Runner = Runner {
     name: "ava",
@@ -45,7 +45,7 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
     .boxed()
 }
 
-fn explain(finished: &Finished, code: i32) -> Option<Outcome> {
+fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
     let err = finished.stderr.text();
     (code != 0 && err.contains("Couldn’t find any")).then_some(Outcome::NoTests)
 }
@@ -72,7 +72,7 @@ struct TapPoint<'a> {
 }
 
 /// `None` without the plan, which comes last.
-fn parse(text: &str, files: &[AvaTestFile]) -> Option<Report> {
+fn parse(text: &str, files: &[AvaTestFile]) -> Option<TestRunReport> {
     let mut points: Vec<TapPoint<'_>> = Vec::new();
     let mut plan = false;
     for line in text.lines() {
@@ -87,7 +87,7 @@ fn parse(text: &str, files: &[AvaTestFile]) -> Option<Report> {
         plan |= line.starts_with("1..");
     }
     plan.then_some(())?;
-    let mut report = Report::default();
+    let mut report = TestRunReport::default();
     let mut uncaught: Option<&str> = None;
     for point in &points {
         // A file that could not be run: what was thrown, then how it ended.
@@ -103,8 +103,8 @@ fn parse(text: &str, files: &[AvaTestFile]) -> Option<Report> {
             continue;
         }
         let state = match point.directive {
-            "SKIP" | "TODO" => State::Skipped,
-            _ if point.passed => State::Passed,
+            "SKIP" | "TODO" => TestState::Skipped,
+            _ if point.passed => TestState::Passed,
             _ => failed(point.below.iter().map(|l| l.trim_start_matches("  ")).collect::<Vec<_>>().join("\n")),
         };
         report.add(&name_of(point.title, files), state);
@@ -130,7 +130,7 @@ fn test_files(root: &Path) -> Vec<AvaTestFile> {
     let walk = ignore::WalkBuilder::new(root).max_depth(Some(8)).require_git(false).build();
     let files = walk.flatten().take(20_000).filter(|e| e.file_type().is_some_and(|t| t.is_file()));
     let relative: Vec<PathBuf> = files.filter_map(|e| Some(e.path().strip_prefix(root).ok()?.to_owned())).collect();
-    let tests = relative.into_iter().filter(|p| role(Some(&JAVASCRIPT), p) == Role::Test);
+    let tests = relative.into_iter().filter(|p| role(Some(&JAVASCRIPT), p) == FileRole::Test);
     let read =
         |path: PathBuf| Some(AvaTestFile { text: read_small(&root.join(&path))?, path: path.display().to_string() });
     tests.filter_map(read).take(MOST).collect()
@@ -171,9 +171,9 @@ mod tests {
     #[test]
     fn results_are_named_by_the_file_that_holds_the_title() {
         let report = parse(RUN, &files()).expect("whole");
-        assert_eq!(report.tests[&TestName::from("test/a.js > adds")], State::Passed);
-        assert_eq!(report.tests[&TestName::from("test/a.js > later")], State::Skipped);
-        assert!(matches!(&report.tests[&TestName::from("test/a.js > bad")], State::Failed(m) if m.contains("why")));
+        assert_eq!(report.tests[&TestName::from("test/a.js > adds")], TestState::Passed);
+        assert_eq!(report.tests[&TestName::from("test/a.js > later")], TestState::Skipped);
+        assert!(matches!(&report.tests[&TestName::from("test/a.js > bad")], TestState::Failed(m) if m.contains("why")));
         assert_eq!(parse(&RUN.replace("1..3", ""), &files()), None, "without its plan");
     }
 

@@ -10,7 +10,7 @@ use super::super::report::{Reporting, Terminal};
 use super::npm::{Tool, run_tool};
 use super::{Runner, by_command_alone, jest, quoted};
 use crate::languages::JAVASCRIPT;
-use crate::process::Finished;
+use crate::process::FinishedProcess;
 
 pub(super) static RUNNER: Runner = Runner {
     name: "bun",
@@ -56,7 +56,7 @@ static TOOL: Tool = Tool {
     options_first: false,
 };
 
-fn explain(finished: &Finished, code: i32) -> Option<Outcome> {
+fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
     let said = format!("{}\n{}", finished.stdout.text(), finished.stderr.text());
     if code != 0 && said.contains("did not match any test files") || said.contains("No tests found") {
         return Some(Outcome::NoTests);

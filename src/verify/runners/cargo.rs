@@ -13,13 +13,13 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 
 use super::super::build::BuildError;
 use super::super::command::{program, split_at_dashes};
-use super::super::outcome::{Outcome, State, TestName, Tests};
+use super::super::outcome::{Outcome, TestName, TestState, Tests};
 use super::super::session::{Judgement, Session, agree, exit_code, join_output, output_of};
 use super::super::step::SuiteStep;
-use super::super::witness::{self, Seen};
+use super::super::witness::{self, SeenProgram};
 use super::Runner;
 use crate::languages::RUST;
-use crate::process::Finished;
+use crate::process::FinishedProcess;
 use artifacts::{Build, Program};
 
 pub(super) static RUNNER: Runner = Runner {
@@ -123,11 +123,11 @@ pub(super) async fn build_alone(session: &Session<'_>, flags: &[String]) -> Judg
 
 /// What one of the two commands showed.
 struct Part {
-    tests: BTreeMap<TestName, State>,
+    tests: BTreeMap<TestName, TestState>,
     /// Why an exit code of 0 would not be believed.
     doubts: Vec<String>,
     output: String,
-    finished: Finished,
+    finished: FinishedProcess,
 }
 
 impl Part {
@@ -136,7 +136,7 @@ impl Part {
     }
 }
 
-fn programs(programs: &[Program], seen: &[Seen], finished: Finished) -> Part {
+fn programs(programs: &[Program], seen: &[SeenProgram], finished: FinishedProcess) -> Part {
     let (mut tests, mut doubts, mut shown) = (BTreeMap::new(), Vec::new(), Vec::new());
     for program in programs {
         let Some(seen) = seen.iter().find(|s| s.program == program.path) else {
@@ -151,8 +151,8 @@ fn programs(programs: &[Program], seen: &[Seen], finished: Finished) -> Part {
             tests.extend(read.tests.into_iter().map(|(name, s)| (TestName(format!("{} {name}", program.id)), s)));
         } else {
             let state = match seen.code {
-                Some(0) => State::Passed,
-                _ => State::Failed(libtest::cut_message(output)),
+                Some(0) => TestState::Passed,
+                _ => TestState::Failed(libtest::cut_message(output)),
             };
             tests.insert(TestName(program.id.clone()), state);
         }
@@ -168,7 +168,7 @@ fn programs(programs: &[Program], seen: &[Seen], finished: Finished) -> Part {
     Part { tests, doubts, output, finished }
 }
 
-fn doctests(finished: Finished) -> Part {
+fn doctests(finished: FinishedProcess) -> Part {
     let stdout = finished.stdout.text();
     let doubts = finished.stdout.is_cut().then(|| String::from("the doctests wrote too much to be read"));
     let tests = libtest::doctests(&stdout);
@@ -195,7 +195,7 @@ fn judge(parts: Vec<Part>, session: &Session<'_>) -> Judgement {
     Judgement { outcome, tests: Tests::Named(tests), exit_code: code, output, notes: Vec::new() }
 }
 
-fn not_built(built: Build, finished: &Finished) -> Judgement {
+fn not_built(built: Build, finished: &FinishedProcess) -> Judgement {
     let stderr = finished.stderr.text();
     let said = |what: &str| stderr.contains(what);
     let first = stderr.lines().find_map(|l| l.strip_prefix("error: ")).unwrap_or("cargo gave no reason").to_owned();

@@ -9,13 +9,13 @@ use super::super::build::{BuildError, errors_in_output};
 use super::super::command::program;
 use super::super::detect::{FoundSuite, SearchPlace, Strength, read_small};
 use super::super::junit;
-use super::super::outcome::{Outcome, State};
-use super::super::report::{Report, Reporting, Terminal, failed, without_colour};
+use super::super::outcome::{Outcome, TestState};
+use super::super::report::{Reporting, Terminal, TestRunReport, failed, without_colour};
 use super::super::session::{Judgement, Session, exit_code, output_of};
 use super::super::step::SuiteStep;
 use super::{Runner, quoted};
 use crate::languages::CPP;
-use crate::process::Finished;
+use crate::process::FinishedProcess;
 
 pub(super) static RUNNER: Runner = Runner {
     name: "ctest",
@@ -53,7 +53,7 @@ fn find(runner: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundSuite> 
     Some(FoundSuite::of(SuiteStep::new(argv, place.dir), "CMakeLists.txt").with_strength(strength))
 }
 
-/// A directory of another name in which somebody has built the project already.
+/// A directory of another name in which the project has been built already.
 fn configured(dir: &Path) -> Option<String> {
     let is_cache = |name: &str| dir.join(name).join("CMakeCache.txt").is_file();
     if is_cache(BUILD) {
@@ -75,7 +75,7 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
     .boxed()
 }
 
-/// Configures where nobody has, and builds. `None` if the tests can be run.
+/// Configures where that was not done, and builds. `None` if the tests can be run.
 async fn build(step: &SuiteStep, session: &Session<'_>) -> Option<Judgement> {
     let at = step.argv.iter().position(|word| word == "--test-dir");
     let dir = at.and_then(|at| step.argv.get(at + 1))?;
@@ -97,7 +97,7 @@ async fn build(step: &SuiteStep, session: &Session<'_>) -> Option<Judgement> {
     Some(judged(session, &finished, |said| Outcome::DidNotBuild { errors: build_errors(said, session.root()) }))
 }
 
-fn judged(session: &Session<'_>, finished: &Finished, outcome: impl Fn(&str) -> Outcome) -> Judgement {
+fn judged(session: &Session<'_>, finished: &FinishedProcess, outcome: impl Fn(&str) -> Outcome) -> Judgement {
     let said = without_colour(&output_of(finished));
     let outcome = session.cut_short(finished, "cmake").unwrap_or_else(|| outcome(&said));
     Judgement::without_tests(outcome, finished)
@@ -143,7 +143,7 @@ fn build_errors(said: &str, root: &Path) -> Vec<BuildError> {
     errors
 }
 
-fn explain(finished: &Finished, code: i32) -> Option<Outcome> {
+fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
     let said = without_colour(&output_of(finished));
     if said.contains("No tests were found") {
         return Some(Outcome::NoTests);
@@ -155,12 +155,12 @@ fn explain(finished: &Finished, code: i32) -> Option<Outcome> {
     })
 }
 
-fn parse(text: &str) -> Option<Report> {
-    let mut report = Report::default();
+fn parse(text: &str) -> Option<TestRunReport> {
+    let mut report = TestRunReport::default();
     for case in junit::parse(text)? {
         let state = match case.state() {
             // The report has no more to say than what the test wrote.
-            State::Failed(_) => failed(&case.output),
+            TestState::Failed(_) => failed(&case.output),
             state => state,
         };
         report.add(&case.name, state);
@@ -188,9 +188,9 @@ mod tests {
             <testcase name="CalcTest.Triples" status="fail"><failure message=""/><system-out>Which is: 2</system-out></testcase>
             <testcase name="CalcTest.Off" status="disabled"><system-out>Disabled</system-out></testcase></testsuite>"#;
         let tests = parse(text).expect("whole").tests;
-        assert_eq!(tests[&TestName::from("CalcTest.Doubles")], State::Passed);
-        assert_eq!(tests[&TestName::from("CalcTest.Triples")], State::Failed("Which is: 2".into()));
-        assert_eq!(tests[&TestName::from("CalcTest.Off")], State::Skipped);
+        assert_eq!(tests[&TestName::from("CalcTest.Doubles")], TestState::Passed);
+        assert_eq!(tests[&TestName::from("CalcTest.Triples")], TestState::Failed("Which is: 2".into()));
+        assert_eq!(tests[&TestName::from("CalcTest.Off")], TestState::Skipped);
         let step = SuiteStep::new(argv("ctest --test-dir build"), "/p");
         assert_eq!(select(&step, &["A.b", "c"]).expect("can be said")[3..], ["-R", r"^(A\.b|c)$"]);
     }

@@ -1,8 +1,8 @@
 //! `go test`: events from `-json`, checked against what a witness saw of each test program.
 //!
 //! The events are made from what the program prints, so a program could print them itself. The witness asks it for its
-//! list of tests first, and for a heap profile which is written only after the last test: whoever leaves early, with
-//! whatever words, is noticed.
+//! list of tests first, and for a heap profile which is written only after the last test: a program that leaves early,
+//! with whatever words, is noticed.
 
 mod events;
 
@@ -14,14 +14,14 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use super::super::build::BuildError;
 use super::super::command::program;
 use super::super::detect::{FoundSuite, SearchPlace};
-use super::super::outcome::{Outcome, State, TestName, Tests};
+use super::super::outcome::{Outcome, TestName, TestState, Tests};
 use super::super::session::{Judgement, Session, agree, exit_code, join_output};
 use super::super::step::SuiteStep;
-use super::super::witness::{self, Seen};
+use super::super::witness::{self, SeenProgram};
 use super::{Runner, by_manifest, quoted};
 use crate::languages::GO;
 use crate::words;
-use events::{End, Events};
+use events::{Events, GoTestEnd};
 
 pub(super) static RUNNER: Runner = Runner {
     name: "go",
@@ -123,11 +123,15 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
 }
 
 /// A panic ends the program of its package, and with it tests that have done nothing wrong: they run again without it.
-async fn resume(step: &SuiteStep, session: &Session<'_>, tests: &mut BTreeMap<TestName, State>) -> Option<String> {
+async fn resume(step: &SuiteStep, session: &Session<'_>, tests: &mut BTreeMap<TestName, TestState>) -> Option<String> {
     /// As many tests may panic; what is not reached then has failed.
     const ROUNDS: usize = 4;
-    let unreached = |tests: &BTreeMap<TestName, State>| -> Vec<TestName> {
-        tests.iter().filter(|(_, s)| matches!(s, State::Failed(m) if m == UNREACHED)).map(|(n, _)| n.clone()).collect()
+    let unreached = |tests: &BTreeMap<TestName, TestState>| -> Vec<TestName> {
+        tests
+            .iter()
+            .filter(|(_, s)| matches!(s, TestState::Failed(m) if m == UNREACHED))
+            .map(|(n, _)| n.clone())
+            .collect()
     };
     let all = unreached(tests).len();
     for round in 0..ROUNDS {
@@ -143,7 +147,7 @@ async fn resume(step: &SuiteStep, session: &Session<'_>, tests: &mut BTreeMap<Te
         argv.extend(rest.iter().cloned());
         let file = format!("{EVENTS}-{round}");
         let finished = session.run_into(&file, &argv, &[]).await;
-        // Whoever ends without a word has shown nothing.
+        // A program that ends without a report has shown nothing.
         let is_whole = witness::read(&dir).iter().all(|program| program.code != Some(0) || program.log.is_some());
         if session.cut_short(&finished, "go").is_some() || !is_whole {
             break;
@@ -181,11 +185,11 @@ async fn directories(events: &Events, session: &Session<'_>) -> BTreeMap<PathBuf
 fn judge(
     events: &Events,
     stderr: &str,
-    seen: &[Seen],
+    seen: &[SeenProgram],
     directories: &BTreeMap<PathBuf, String>,
     selects: bool,
     code: Option<i32>,
-) -> (Outcome, BTreeMap<TestName, State>) {
+) -> (Outcome, BTreeMap<TestName, TestState>) {
     let mut tests = events.tests();
     let mut doubts: Vec<String> = events.doubled().map(|name| format!("`{name}` has more than one result")).collect();
     let mut witnessed = BTreeSet::new();
@@ -203,14 +207,14 @@ fn judge(
             }
             doubts.push(format!("`{name}` has no result"));
             if program.code != Some(0) {
-                tests.insert(name, State::Failed(UNREACHED.to_owned()));
+                tests.insert(name, TestState::Failed(UNREACHED.to_owned()));
             }
         }
     }
     for (package, _) in
-        events.packages.iter().filter(|(p, end)| **end == Some(End::Pass) && !witnessed.contains(p.as_str()))
+        events.packages.iter().filter(|(p, end)| **end == Some(GoTestEnd::Pass) && !witnessed.contains(p.as_str()))
     {
-        doubts.push(format!("nobody saw the tests of `{package}` run"));
+        doubts.push(format!("no report shows that the tests of `{package}` ran"));
     }
     let said = format!("{}{stderr}", events.build);
     let not_built = events.printed.contains("[build failed]") || events.printed.contains("[setup failed]");

@@ -128,7 +128,7 @@ fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
 mod tests {
     use super::super::super::command::argv;
     use super::super::super::junit::parse;
-    use super::super::super::outcome::State;
+    use super::super::super::outcome::TestState;
     use super::*;
 
     /// As Gradle 8 writes it; recorded, because distributions have an older one.
@@ -149,7 +149,8 @@ mod tests {
     #[test]
     fn a_recorded_report_is_read() {
         let tests = named_cases(&parse(RECORDED).expect("whole")).tests;
-        let told: Vec<(&str, bool)> = tests.iter().map(|(n, state)| (n.0.as_str(), *state == State::Passed)).collect();
+        let told: Vec<(&str, bool)> =
+            tests.iter().map(|(n, state)| (n.0.as_str(), *state == TestState::Passed)).collect();
         let expected =
             [("demo.CalcTest#adds", true), ("demo.CalcTest#doubles", false), ("demo.CalcTest#halves", false)];
         assert_eq!(told, expected);

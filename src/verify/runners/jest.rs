@@ -7,13 +7,13 @@ use serde::Deserialize;
 
 use super::super::build::BuildError;
 use super::super::command::program;
-use super::super::outcome::{Outcome, State};
-use super::super::report::{Report, Reporting, Terminal, failed, without_colour};
+use super::super::outcome::{Outcome, TestState};
+use super::super::report::{Reporting, Terminal, TestRunReport, failed, without_colour};
 use super::super::step::SuiteStep;
 use super::npm::{Tool, run_tool};
 use super::{Runner, by_command_alone, quoted};
 use crate::languages::JAVASCRIPT;
-use crate::process::Finished;
+use crate::process::FinishedProcess;
 
 pub(super) static RUNNER: Runner = Runner {
     name: "jest",
@@ -50,7 +50,7 @@ fn recognises(argv: &[String]) -> bool {
 }
 
 /// No report is written when nothing was found.
-pub(super) fn explain(finished: &Finished, code: i32) -> Option<Outcome> {
+pub(super) fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
     let all = format!("{}\n{}", finished.stdout.text(), finished.stderr.text());
     let nothing = ["No tests found, exiting", "No test files found", "No test suite found in file"];
     (code != 0 && nothing.iter().any(|what| all.contains(what))).then_some(Outcome::NoTests)
@@ -106,9 +106,9 @@ struct Assertion {
     failure_messages: Option<Vec<String>>,
 }
 
-pub(super) fn parse(text: &str, root: &Path) -> Option<Report> {
+pub(super) fn parse(text: &str, root: &Path) -> Option<TestRunReport> {
     let document: Document = serde_json::from_str(text).ok()?;
-    let mut report = Report::default();
+    let mut report = TestRunReport::default();
     for file in document.test_results {
         let path = Path::new(&file.name);
         let path = path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned();
@@ -131,9 +131,9 @@ pub(super) fn parse(text: &str, root: &Path) -> Option<Report> {
             let titles: Vec<String> =
                 test.ancestor_titles.into_iter().filter(|t| !t.is_empty()).chain([test.title]).collect();
             let state = match test.status.as_str() {
-                "passed" => State::Passed,
+                "passed" => TestState::Passed,
                 "failed" => failed(test.failure_messages.unwrap_or_default().join("\n")),
-                _ => State::Skipped,
+                _ => TestState::Skipped,
             };
             report.add(&format!("{path} > {}", titles.join(" > ")), state);
         }
@@ -155,9 +155,9 @@ mod tests {
             {"ancestorTitles":[],"title":"later","status":"pending","failureMessages":[]}]},
             {"name":"/p/b.test.js","status":"failed","message":"  Cannot find module './nope' from 'b.test.js'","assertionResults":[]}]}"#;
         let report = parse(text, Path::new("/p")).expect("whole");
-        assert_eq!(report.tests[&TestName::from("a.test.js > sum > adds")], State::Passed);
+        assert_eq!(report.tests[&TestName::from("a.test.js > sum > adds")], TestState::Passed);
         assert_eq!(report.tests[&TestName::from("a.test.js > sum > bad")], failed("Error: boo"));
-        assert_eq!(report.tests[&TestName::from("a.test.js > later")], State::Skipped);
+        assert_eq!(report.tests[&TestName::from("a.test.js > later")], TestState::Skipped);
         assert_eq!(report.errors[0].missing, ["./nope"]);
         assert_eq!(parse("{}", Path::new("/p")), None);
     }

@@ -10,7 +10,7 @@ use super::super::command::program;
 use super::super::detect::{FoundSuite, SearchPlace, Strength, is_executable, read_small};
 use super::super::junit::JunitCase;
 use super::super::outcome::{Outcome, Tests};
-use super::super::report::{Report, without_colour};
+use super::super::report::{TestRunReport, without_colour};
 use super::super::session::{Judgement, Session, agree, exit_code, output_of};
 use super::super::step::SuiteStep;
 use super::Runner;
@@ -77,8 +77,8 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
 }
 
 /// `demo.CalcTest#adds`, as Maven itself names a test. Rows keep their number: `demo.CalcTest#adds[2]`.
-pub(super) fn named_cases(cases: &[JunitCase]) -> Report {
-    let mut report = Report::default();
+pub(super) fn named_cases(cases: &[JunitCase]) -> TestRunReport {
+    let mut report = TestRunReport::default();
     for case in cases {
         let (method, row) = case.name.rsplit_once('[').filter(|(_, row)| row.ends_with(']')).unzip();
         let method = method.unwrap_or(&case.name).split(['(', '{']).next().unwrap_or_default();
@@ -180,7 +180,7 @@ fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
 mod tests {
     use super::super::super::command::argv;
     use super::super::super::junit::parse;
-    use super::super::super::outcome::{State, TestName};
+    use super::super::super::outcome::{TestName, TestState};
     use super::*;
 
     #[test]
@@ -189,8 +189,8 @@ mod tests {
             <testcase name="rows{int, int}[2]" classname="demo.CalcTest"><failure message="no" type="x"/></testcase>
             <testcase name="rows(int, int)[1]" classname="demo.CalcTest$Inner"/></testsuite>"#;
         let tests = named_cases(&parse(report).expect("whole")).tests;
-        assert_eq!(tests[&TestName::from("demo.CalcTest#adds")], State::Passed);
-        assert!(matches!(tests[&TestName::from("demo.CalcTest#rows[2]")], State::Failed(_)));
+        assert_eq!(tests[&TestName::from("demo.CalcTest#adds")], TestState::Passed);
+        assert!(matches!(tests[&TestName::from("demo.CalcTest#rows[2]")], TestState::Failed(_)));
         assert!(tests.contains_key(&TestName::from("demo.CalcTest$Inner#rows[1]")));
         let step = SuiteStep::new(argv("mvn -o test"), "/p");
         let selected = select(&step, &["a.B#c", "a.B#d[1]", "a.B#d[2]", "a.E#f"]).expect("can be said");

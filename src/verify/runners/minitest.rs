@@ -9,13 +9,13 @@ use serde::Deserialize;
 use super::super::build::BuildError;
 use super::super::command::{program, unwrapped};
 use super::super::detect::SearchPlace;
-use super::super::outcome::{Outcome, State};
-use super::super::report::{Report, Reporting, Terminal, failed};
+use super::super::outcome::{Outcome, TestState};
+use super::super::report::{Reporting, Terminal, TestRunReport, failed};
 use super::super::session::{Judgement, Session};
 use super::super::step::SuiteStep;
 use super::{Runner, by_command_alone, jest, quoted, rspec};
 use crate::languages::RUBY;
-use crate::process::Finished;
+use crate::process::FinishedProcess;
 use crate::words;
 
 pub(super) static RUNNER: Runner = Runner {
@@ -129,7 +129,7 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
     .boxed()
 }
 
-fn explain(finished: &Finished, code: i32) -> Option<Outcome> {
+fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
     if let Some(outcome) = rspec::explain(finished, code) {
         return Some(outcome);
     }
@@ -216,11 +216,11 @@ struct NotedTest {
     message: String,
 }
 
-fn parse(text: &str) -> Option<Report> {
-    let mut report = Report::default();
+fn parse(text: &str) -> Option<TestRunReport> {
+    let mut report = TestRunReport::default();
     let mut open = 0_i64;
     let mut any = false;
-    let mut found: Vec<(String, u32, State)> = Vec::new();
+    let mut found: Vec<(String, u32, TestState)> = Vec::new();
     for line in text.lines() {
         let noted: NotedTest = serde_json::from_str(line).ok()?;
         any = true;
@@ -229,8 +229,8 @@ fn parse(text: &str) -> Option<Report> {
             continue;
         };
         let state = match noted.state.as_str() {
-            "passed" => State::Passed,
-            "skipped" => State::Skipped,
+            "passed" => TestState::Passed,
+            "skipped" => TestState::Skipped,
             _ => failed(noted.message),
         };
         let (name, number) = without_number(&name);
@@ -261,7 +261,7 @@ mod tests {
         let text = "{\"begins\":true}\n{\"name\":\"ATest#test_adds\",\"file\":\"test/a_test.rb\",\"state\":\"passed\"}\n\
             {\"name\":\"ATest#test_bad\",\"file\":\"test/a_test.rb\",\"state\":\"failed\",\"message\":\"Expected: 1\"}\n{\"begins\":false}\n";
         let report = parse(text).expect("whole");
-        assert_eq!(report.tests[&TestName::from("test/a_test.rb ATest#test_adds")], State::Passed);
+        assert_eq!(report.tests[&TestName::from("test/a_test.rb ATest#test_adds")], TestState::Passed);
         assert_eq!(report.tests[&TestName::from("test/a_test.rb ATest#test_bad")], failed("Expected: 1"));
         assert!(report.doubts.is_empty());
         let cut = text.trim_end().trim_end_matches("{\"begins\":false}");

@@ -6,13 +6,13 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 
 use super::super::build::BuildError;
 use super::super::command::program;
-use super::super::outcome::{Outcome, State};
-use super::super::report::{Report, Reporting, Terminal, failed, without_colour};
+use super::super::outcome::{Outcome, TestState};
+use super::super::report::{Reporting, Terminal, TestRunReport, failed, without_colour};
 use super::super::session::{Judgement, Session};
 use super::super::step::SuiteStep;
 use super::{Runner, by_manifest};
 use crate::languages::ELIXIR;
-use crate::process::Finished;
+use crate::process::FinishedProcess;
 
 pub(super) static RUNNER: Runner = Runner {
     name: "mix",
@@ -63,12 +63,12 @@ fn elixir_string(text: &str) -> String {
 }
 
 /// Without a suite that began, the reason is in what the compiler said.
-fn explain(finished: &Finished, code: i32) -> Option<Outcome> {
+fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
     let all = without_colour(&format!("{}\n{}", finished.stdout.text(), finished.stderr.text()));
     if code == 0 && all.contains("There are no tests to run") {
         return Some(Outcome::NoTests);
     }
-    // Without Hex nothing is fetched, and that is asked for where nobody answers.
+    // Without Hex nothing is fetched, and that is asked for where no user can answer.
     if let Some(line) =
         all.lines().find(|l| l.contains("Could not find Hex") || l.contains("Could not find an SCM for dependency"))
     {
@@ -133,8 +133,8 @@ fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
 }
 
 /// Lines `T state module name message`, between `B` and `E`.
-fn parse(text: &str) -> Option<Report> {
-    let mut report = Report::default();
+fn parse(text: &str) -> Option<TestRunReport> {
+    let mut report = TestRunReport::default();
     let mut lines = text.lines();
     (lines.next() == Some("B")).then_some(())?;
     for line in lines {
@@ -143,9 +143,9 @@ fn parse(text: &str) -> Option<Report> {
             ["E"] => return Some(report),
             ["T", state, module, name, message] => {
                 let state = match *state {
-                    "passed" => State::Passed,
+                    "passed" => TestState::Passed,
                     "failed" => failed(unhex(message)?),
-                    _ => State::Skipped,
+                    _ => TestState::Skipped,
                 };
                 report.add(&format!("{} {}", unhex(module)?, unhex(name)?), state);
             }
@@ -170,7 +170,10 @@ mod tests {
     fn a_report_counts_only_when_the_suite_came_to_its_end() {
         let whole = "B\nT passed 58 61 \nT failed 58 62 626f6f\nT skipped 58 63 \nE\n";
         let report = parse(whole).expect("whole");
-        assert_eq!(report.tests.values().collect::<Vec<_>>(), [&State::Passed, &failed("boo"), &State::Skipped]);
+        assert_eq!(
+            report.tests.values().collect::<Vec<_>>(),
+            [&TestState::Passed, &failed("boo"), &TestState::Skipped]
+        );
         assert_eq!(parse(whole.trim_end().trim_end_matches('E')), None);
         assert_eq!(parse("B\nT passed zz 61 \nE\n"), None);
     }

@@ -7,12 +7,12 @@ use serde::Deserialize;
 
 use super::super::build::BuildError;
 use super::super::command::program;
-use super::super::outcome::{Outcome, State};
-use super::super::report::{Report, Reporting, Terminal, failed};
+use super::super::outcome::{Outcome, TestState};
+use super::super::report::{Reporting, Terminal, TestRunReport, failed};
 use super::npm::{Tool, run_tool};
 use super::{Runner, by_command_alone, jest, quoted};
 use crate::languages::JAVASCRIPT;
-use crate::process::Finished;
+use crate::process::FinishedProcess;
 
 pub(super) static RUNNER: Runner = Runner {
     name: "mocha",
@@ -61,7 +61,7 @@ fn recognises(argv: &[String]) -> bool {
 }
 
 /// A file that cannot be loaded ends mocha before it reports.
-fn explain(finished: &Finished, code: i32) -> Option<Outcome> {
+fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
     let err = format!("{}\n{}", finished.stdout.text(), finished.stderr.text());
     if code != 0 && err.contains("No test files found") {
         return Some(Outcome::NoTests);
@@ -103,7 +103,7 @@ struct Failure {
     message: Option<String>,
 }
 
-fn parse(text: &str, root: &Path) -> Option<Report> {
+fn parse(text: &str, root: &Path) -> Option<TestRunReport> {
     let document: Document = serde_json::from_str(text).ok()?;
     let name = |test: &Test| {
         let path = test.file.as_deref().map(Path::new).unwrap_or(Path::new(""));
@@ -111,21 +111,21 @@ fn parse(text: &str, root: &Path) -> Option<Report> {
     };
     let is_in =
         |list: &[Test], test: &Test| list.iter().any(|t| t.full_title == test.full_title && t.file == test.file);
-    let mut report = Report::default();
+    let mut report = TestRunReport::default();
     for test in document.failures.iter().chain(document.tests.iter().filter(|t| !is_in(&document.failures, t))) {
         let state = if let Some(message) = &test.err.message {
             failed(message)
         } else if is_in(&document.failures, test) {
             failed("")
         } else if is_in(&document.pending, test) {
-            State::Skipped
+            TestState::Skipped
         } else {
-            State::Passed
+            TestState::Passed
         };
         report.add(&name(test), state);
     }
     let count = |passed: bool| {
-        report.tests.values().filter(|s| (**s == State::Passed) == passed && **s != State::Skipped).count()
+        report.tests.values().filter(|s| (**s == TestState::Passed) == passed && **s != TestState::Skipped).count()
     };
     if count(true) != document.stats.passes || count(false) != document.stats.failures {
         report.doubts.push(String::from("mocha's counts and its list of tests differ"));
@@ -146,9 +146,9 @@ mod tests {
             "pending":[{"fullTitle":"later","file":"/p/t.js","err":{}}],
             "failures":[{"fullTitle":"sum bad","file":"/p/t.js","err":{"message":"boo"}}],"passes":[]}"#;
         let report = parse(text, Path::new("/p")).expect("whole");
-        assert_eq!(report.tests[&TestName::from("t.js > sum adds")], State::Passed);
+        assert_eq!(report.tests[&TestName::from("t.js > sum adds")], TestState::Passed);
         assert_eq!(report.tests[&TestName::from("t.js > sum bad")], failed("boo"));
-        assert_eq!(report.tests[&TestName::from("t.js > later")], State::Skipped);
+        assert_eq!(report.tests[&TestName::from("t.js > later")], TestState::Skipped);
         assert!(report.doubts.is_empty(), "{report:?}");
     }
 

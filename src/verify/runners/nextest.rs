@@ -5,8 +5,8 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use serde::Deserialize;
 
 use super::super::command::program;
-use super::super::outcome::{Outcome, State};
-use super::super::report::{Report, Reporting, Terminal, failed};
+use super::super::outcome::{Outcome, TestState};
+use super::super::report::{Reporting, Terminal, TestRunReport, failed};
 use super::super::session::{Judgement, Session, exit_code};
 use super::super::step::SuiteStep;
 use super::{Runner, by_command_alone, cargo};
@@ -106,8 +106,8 @@ impl NextestBinary {
     }
 }
 
-fn parse(text: &str) -> Option<Report> {
-    let mut report = Report::default();
+fn parse(text: &str) -> Option<TestRunReport> {
+    let mut report = TestRunReport::default();
     let mut binary = String::new();
     let mut open = 0_usize;
     for line in text.lines().filter(|l| l.starts_with('{')) {
@@ -126,13 +126,13 @@ fn parse(text: &str) -> Option<Report> {
                 let test =
                     test.rsplit_once('#').filter(|(_, n)| n.parse::<u32>().is_ok()).map_or(test, |(test, _)| test);
                 let state = match outcome {
-                    "ok" => State::Passed,
-                    "ignored" => State::Skipped,
+                    "ok" => TestState::Passed,
+                    "ignored" => TestState::Skipped,
                     _ => failed(event.stdout.unwrap_or_default()),
                 };
                 let name = super::super::outcome::TestName(format!("{binary} {test}"));
                 // A binary with failures is told twice; the second time with those that failed.
-                if matches!(state, State::Failed(_)) || !report.tests.contains_key(&name) {
+                if matches!(state, TestState::Failed(_)) || !report.tests.contains_key(&name) {
                     report.tests.insert(name, state);
                 }
             }
@@ -169,8 +169,8 @@ mod tests {
             suite("failed", "bin"),
         ];
         let report = parse(&lines.join("\n")).expect("whole");
-        assert_eq!(report.tests[&TestName::from("demo tests::adds")], State::Passed);
-        assert_eq!(report.tests[&TestName::from("demo tests::later")], State::Skipped);
+        assert_eq!(report.tests[&TestName::from("demo tests::adds")], TestState::Passed);
+        assert_eq!(report.tests[&TestName::from("demo tests::later")], TestState::Skipped);
         assert_eq!(report.tests[&TestName::from("demo::bin/demo inbin")], failed("boo"));
         assert_eq!(parse(&lines[..6].join("\n")), None, "without its end");
     }

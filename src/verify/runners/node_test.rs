@@ -8,13 +8,13 @@ use serde::Deserialize;
 
 use super::super::build::BuildError;
 use super::super::command::program;
-use super::super::outcome::{Outcome, State};
-use super::super::report::{Report, Reporting, Terminal, failed};
+use super::super::outcome::{Outcome, TestState};
+use super::super::report::{Reporting, Terminal, TestRunReport, failed};
 use super::super::session::Session;
 use super::npm::{Tool, run_tool};
 use super::{Runner, by_command_alone, quoted};
 use crate::languages::JAVASCRIPT;
-use crate::process::Finished;
+use crate::process::FinishedProcess;
 
 pub(super) static RUNNER: Runner = Runner {
     name: "node_test",
@@ -69,7 +69,7 @@ fn flags(session: &Session<'_>) -> std::io::Result<Vec<String>> {
     ])
 }
 
-fn explain(finished: &Finished, _code: i32) -> Option<Outcome> {
+fn explain(finished: &FinishedProcess, _code: i32) -> Option<Outcome> {
     let err = finished.stderr.text();
     let line = err.lines().find(|l| l.contains("bad option") || l.contains("Could not find '"))?;
     Some(if line.contains("bad option") {
@@ -101,8 +101,8 @@ struct Event {
 }
 
 /// `None` if the last line, which says that all is told, is missing.
-fn parse(text: &str, root: &Path) -> Option<Report> {
-    let mut report = Report::default();
+fn parse(text: &str, root: &Path) -> Option<TestRunReport> {
+    let mut report = TestRunReport::default();
     // Per file: the titles on the way down, what was begun, what was written to stderr.
     let mut titles: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut open: BTreeMap<(String, usize, String, Option<u32>), i64> = BTreeMap::new();
@@ -135,8 +135,8 @@ fn parse(text: &str, root: &Path) -> Option<Report> {
                     _ if event.suite && event.kind == "test:pass" => continue,
                     // A suite fails with its tests, or by itself in a hook.
                     _ if event.suite && event.error.as_deref().is_some_and(|e| e.contains("subtest")) => continue,
-                    _ if event.skipped || event.todo => State::Skipped,
-                    "test:pass" => State::Passed,
+                    _ if event.skipped || event.todo => TestState::Skipped,
+                    "test:pass" => TestState::Passed,
                     _ => failed(event.error.unwrap_or_default()),
                 };
                 report.add(&format!("{file} > {}", titles.join(" > ")), state);
@@ -153,7 +153,7 @@ fn parse(text: &str, root: &Path) -> Option<Report> {
 }
 
 /// A file without tests of its own: a plain script, one that could not be loaded, or one that left before its tests.
-fn whole(report: &mut Report, file: &str, passed: bool, stderr: &str, root: &Path) {
+fn whole(report: &mut TestRunReport, file: &str, passed: bool, stderr: &str, root: &Path) {
     const LOADING: &[&str] =
         &["SyntaxError", "Cannot find module", "ERR_MODULE_NOT_FOUND", "does not provide an export"];
     if !passed && LOADING.iter().any(|what| stderr.contains(what)) {
@@ -167,7 +167,7 @@ fn whole(report: &mut Report, file: &str, passed: bool, stderr: &str, root: &Pat
         report.doubts.push(format!("`{file}` ended before any of its tests had a result"));
         return;
     }
-    report.add(file, if passed { State::Passed } else { failed(stderr) });
+    report.add(file, if passed { TestState::Passed } else { failed(stderr) });
 }
 
 /// The first file of the project in a stack trace: on a line of its own before the error, or in a frame behind it.
@@ -209,7 +209,7 @@ mod tests {
     fn results_are_named_by_file_and_titles() {
         let report = parse(&format!("{RUN}{{\"type\":\"end\"}}\n"), Path::new("/p")).expect("whole");
         assert_eq!(report.tests.len(), 2);
-        assert_eq!(report.tests[&TestName::from("test/c.js > suite > in ok")], State::Passed);
+        assert_eq!(report.tests[&TestName::from("test/c.js > suite > in ok")], TestState::Passed);
         assert_eq!(report.tests[&TestName::from("test/c.js > suite > in bad")], failed("boo"));
         assert!(report.doubts.is_empty(), "{report:?}");
         assert_eq!(parse(RUN, Path::new("/p")), None, "without its end");

@@ -35,7 +35,7 @@ pub(super) struct Tool {
     pub(super) options_first: bool,
 }
 
-/// What `npm init` writes when nobody has said how to test.
+/// What `npm init` writes when no test command is given.
 const PLACEHOLDER: &str = "no test specified";
 
 /// Packages that bring a runner, and the words that start it, for manifests without a script.

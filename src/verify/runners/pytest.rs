@@ -14,7 +14,7 @@ use super::super::session::{Judgement, Session};
 use super::super::step::SuiteStep;
 use super::Runner;
 use crate::languages::PYTHON;
-use crate::process::Finished;
+use crate::process::FinishedProcess;
 
 pub(super) static RUNNER: Runner = Runner {
     name: "pytest",
@@ -59,7 +59,7 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
 }
 
 /// Exit codes: 1 failures, 2 interrupted, 3 internal error, 4 usage, 5 nothing collected.
-fn explain(finished: &Finished, code: i32) -> Option<Outcome> {
+fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
     let (out, err) = (finished.stdout.text(), finished.stderr.text());
     let all = format!("{out}\n{err}");
     match code {

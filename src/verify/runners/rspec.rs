@@ -7,13 +7,13 @@ use serde::Deserialize;
 use super::super::build::BuildError;
 use super::super::command::program;
 use super::super::detect::{FoundSuite, SearchPlace, Strength};
-use super::super::outcome::{Outcome, State};
-use super::super::report::{Report, Reporting, Terminal, failed};
+use super::super::outcome::{Outcome, TestState};
+use super::super::report::{Reporting, Terminal, TestRunReport, failed};
 use super::super::session::{Judgement, Session};
 use super::super::step::SuiteStep;
 use super::{Runner, minitest};
 use crate::languages::RUBY;
-use crate::process::Finished;
+use crate::process::FinishedProcess;
 use crate::words;
 
 pub(super) static RUNNER: Runner = Runner {
@@ -100,7 +100,7 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
     .boxed()
 }
 
-pub(super) fn explain(finished: &Finished, code: i32) -> Option<Outcome> {
+pub(super) fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
     let err = finished.stderr.text();
     // Without the place in Bundler that says so.
     let line = |what: &str| err.lines().find_map(|l| Some(l[l.find(what)?..].trim().to_owned()));
@@ -180,17 +180,17 @@ impl Example {
     }
 }
 
-fn parse(text: &str) -> Option<Report> {
+fn parse(text: &str) -> Option<TestRunReport> {
     let document: Document = serde_json::from_str(text).ok()?;
-    let mut report = Report::default();
+    let mut report = TestRunReport::default();
     for example in &document.examples {
         let state = match (example.status.as_str(), &example.exception) {
             _ if example.left_as_if_skipped => {
                 report.doubts.push(format!("`{}` was left as if skipped, by code that is no example", example.name()));
-                State::Skipped
+                TestState::Skipped
             }
-            ("passed", _) => State::Passed,
-            ("pending", _) => State::Skipped,
+            ("passed", _) => TestState::Passed,
+            ("pending", _) => TestState::Skipped,
             (_, Some(e)) => failed(format!("{}: {}", e.class, e.message.trim())),
             (status, None) => failed(status),
         };
@@ -265,7 +265,7 @@ mod tests {
         let names: Vec<_> = report.tests.keys().map(|n| n.0.as_str()).collect();
         assert_eq!(names, ["spec/a_spec.rb A bad", "spec/a_spec.rb A ok", "spec/a_spec.rb A ok #2"]);
         assert!(
-            matches!(&report.tests[&TestName::from("spec/a_spec.rb A bad")], State::Failed(m) if m.contains("got: 1"))
+            matches!(&report.tests[&TestName::from("spec/a_spec.rb A bad")], TestState::Failed(m) if m.contains("got: 1"))
         );
         assert!(report.doubts.is_empty());
     }
@@ -306,7 +306,7 @@ mod tests {
         let text = r#"{"examples":[{"full_description":"A","status":"passed","file_path":"./s.rb","left_as_if_skipped":true}],
             "summary":{"example_count":1,"expected_count":3}}"#;
         let report = parse(text).expect("whole");
-        assert_eq!(report.tests[&TestName::from("s.rb A")], State::Skipped);
+        assert_eq!(report.tests[&TestName::from("s.rb A")], TestState::Skipped);
         assert_eq!(report.doubts.len(), 2, "{report:?}");
         assert!(report.doubts[0].contains("left as if skipped") && report.doubts[1] == "2 examples never began");
     }

@@ -8,13 +8,13 @@ use serde::Deserialize;
 
 use super::super::build::BuildError;
 use super::super::command::program;
-use super::super::outcome::{Outcome, State};
-use super::super::report::{Report, Reporting, Terminal, failed};
+use super::super::outcome::{Outcome, TestState};
+use super::super::report::{Reporting, Terminal, TestRunReport, failed};
 use super::super::session::{Judgement, Session};
 use super::super::step::SuiteStep;
 use super::{Runner, by_command_alone};
 use crate::languages::PYTHON;
-use crate::process::Finished;
+use crate::process::FinishedProcess;
 
 pub(super) static RUNNER: Runner = Runner {
     name: "unittest",
@@ -77,7 +77,7 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
 }
 
 /// Python 3.12 ends with 5 where nothing was found.
-fn explain(finished: &Finished, code: i32) -> Option<Outcome> {
+fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
     let err = finished.stderr.text();
     if err.contains("Ran 0 tests") {
         return Some(Outcome::NoTests);
@@ -113,8 +113,8 @@ struct NotedResult {
     message: String,
 }
 
-fn parse(text: &str) -> Option<Report> {
-    let mut report = Report::default();
+fn parse(text: &str) -> Option<TestRunReport> {
+    let mut report = TestRunReport::default();
     let mut ended = false;
     for line in text.lines() {
         let noted: NotedResult = serde_json::from_str(line).ok()?;
@@ -123,8 +123,8 @@ fn parse(text: &str) -> Option<Report> {
             continue;
         };
         let state = match noted.state.as_str() {
-            "passed" => State::Passed,
-            "skipped" => State::Skipped,
+            "passed" => TestState::Passed,
+            "skipped" => TestState::Skipped,
             "unloaded" => {
                 let last = noted.message.lines().rev().find(|l| l.contains("Error")).unwrap_or(&noted.message);
                 let mut error = BuildError::new(last.trim());
@@ -162,9 +162,9 @@ mod tests {
             {\"id\":\"TestA::test_y\",\"file\":\"test_a.py\",\"state\":\"failed\",\"message\":\"Traceback:\\n  x\\nAssertionError: 1 != 2\"}\n\
             {\"id\":\"test_b\",\"file\":\"test_b.py\",\"state\":\"unloaded\",\"message\":\"ModuleNotFoundError: No module named 'calc'\"}\n{\"id\":null}\n";
         let report = parse(text).expect("whole");
-        assert_eq!(report.tests[&TestName::from("test_a.py::TestA::test_x")], State::Passed);
+        assert_eq!(report.tests[&TestName::from("test_a.py::TestA::test_x")], TestState::Passed);
         assert!(
-            matches!(&report.tests[&TestName::from("test_a.py::TestA::test_y")], State::Failed(m) if m.starts_with("AssertionError: 1 != 2"))
+            matches!(&report.tests[&TestName::from("test_a.py::TestA::test_y")], TestState::Failed(m) if m.starts_with("AssertionError: 1 != 2"))
         );
         assert_eq!(
             (report.errors[0].file.as_deref(), report.errors[0].missing.as_slice()),

@@ -74,7 +74,8 @@ fn is_number(word: &str) -> bool {
     hex && (digits.len() < word.len() || (digits.len() >= 8 && digits.bytes().any(|b| b.is_ascii_digit())))
 }
 
-/// The file that a line points at, by its last name: `a.rs` of `--> /p/src/a.rs:12:5`. What lies in a library is nobody's.
+/// The file that a line points at, by its last name: `a.rs` of `--> /p/src/a.rs:12:5`. What lies in a library does not
+/// count.
 pub(super) fn place(line: &str) -> Option<String> {
     const LIBRARIES: &[&str] =
         &["site-packages", "node_modules", "/rustc/", ".cargo/registry", "/usr/lib", "/runtime/", "node:internal"];

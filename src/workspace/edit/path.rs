@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::EditError;
-use crate::workspace::armed::State;
+use crate::workspace::armed::ArmedState;
 use crate::workspace::ignored::{Rules, is_built, patterns};
 use crate::workspace::manifest::Area;
 use crate::workspace::root::{Node, as_path, join, split};
@@ -95,7 +95,7 @@ fn fold(name: &str) -> String {
 }
 
 /// Only what the snapshot protects may be edited, and what it would protect if it existed.
-pub(super) fn may_be_edited(state: &State, name: &str, path: &[u8]) -> Result<(), EditError> {
+pub(super) fn may_be_edited(state: &ArmedState, name: &str, path: &[u8]) -> Result<(), EditError> {
     let manifest = &state.snapshot.manifest;
     if manifest.find(Area::Tree, path).is_some_and(|e| e.node == Node::File) {
         return Ok(());

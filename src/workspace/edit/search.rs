@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// What came of a search, with the new text where one place was found.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum SearchOutcome {
     Exact(Vec<u8>),
     Tolerant(Vec<u8>),
     /// Lines count from 1.
@@ -17,15 +17,15 @@ pub(super) enum Found {
     EmptySearch,
 }
 
-pub(super) fn find(text: &[u8], search: &str, replace: &str) -> Found {
+pub(super) fn find(text: &[u8], search: &str, replace: &str) -> SearchOutcome {
     if search.trim().is_empty() {
-        return Found::EmptySearch;
+        return SearchOutcome::EmptySearch;
     }
     let exact = occurrences(text, search.as_bytes());
     match exact.as_slice() {
-        [at] => return Found::Exact(splice(text, *at..at + search.len(), replace.as_bytes())),
+        [at] => return SearchOutcome::Exact(splice(text, *at..at + search.len(), replace.as_bytes())),
         [] => {}
-        several => return Found::Several { lines: several.iter().map(|at| line_of(text, *at)).collect() },
+        several => return SearchOutcome::Several { lines: several.iter().map(|at| line_of(text, *at)).collect() },
     }
     let lines = lines(text);
     let wanted: Vec<&str> = trim_blank(&search.lines().collect::<Vec<_>>());
@@ -35,10 +35,10 @@ pub(super) fn find(text: &[u8], search: &str, replace: &str) -> Found {
     match windows.as_slice() {
         [from] => {
             let place = lines[*from].start..lines[from + wanted.len() - 1].end;
-            Found::Tolerant(put(text, place, wanted[0], replace))
+            SearchOutcome::Tolerant(put(text, place, wanted[0], replace))
         }
-        [] => Found::Nothing { nearest: nearest(text, &lines, &wanted) },
-        several => Found::Several { lines: several.iter().map(|from| from + 1).collect() },
+        [] => SearchOutcome::Nothing { nearest: nearest(text, &lines, &wanted) },
+        several => SearchOutcome::Several { lines: several.iter().map(|from| from + 1).collect() },
     }
 }
 
@@ -149,9 +149,9 @@ mod tests {
 
     const TEXT: &[u8] = b"fn a() {\n    one();\n    two();\n}\n\nfn b() {\n    one();\n}\n";
 
-    fn text(found: Found) -> String {
+    fn text(found: SearchOutcome) -> String {
         match found {
-            Found::Exact(t) | Found::Tolerant(t) => String::from_utf8(t).expect("text"),
+            SearchOutcome::Exact(t) | SearchOutcome::Tolerant(t) => String::from_utf8(t).expect("text"),
             other => panic!("{other:?}"),
         }
     }
@@ -159,15 +159,15 @@ mod tests {
     #[test]
     fn the_exact_place_is_preferred_and_two_are_refused() {
         assert!(text(find(TEXT, "    two();", "    three();")).contains("    one();\n    three();\n}"));
-        assert_eq!(find(TEXT, "    one();", "x"), Found::Several { lines: vec![2, 7] });
-        assert_eq!(find(TEXT, " \n", "x"), Found::EmptySearch);
+        assert_eq!(find(TEXT, "    one();", "x"), SearchOutcome::Several { lines: vec![2, 7] });
+        assert_eq!(find(TEXT, " \n", "x"), SearchOutcome::EmptySearch);
     }
 
     #[test]
     fn white_space_may_differ_and_the_files_own_is_kept() {
         let new = text(find(TEXT, "one();\ntwo();\n", "one();\nif x {\n    two();\n}\n"));
         assert!(new.contains("    one();\n    if x {\n        two();\n    }\n}\n"), "{new}");
-        assert!(matches!(find(TEXT, "one();\n two();", ""), Found::Tolerant(_)));
+        assert!(matches!(find(TEXT, "one();\n two();", ""), SearchOutcome::Tolerant(_)));
     }
 
     #[test]
@@ -179,8 +179,10 @@ mod tests {
 
     #[test]
     fn a_refusal_quotes_what_is_nearest() {
-        let Found::Nothing { nearest: Some((line, quoted)) } = find(TEXT, "    twoo();\n", "x") else { panic!() };
+        let SearchOutcome::Nothing { nearest: Some((line, quoted)) } = find(TEXT, "    twoo();\n", "x") else {
+            panic!()
+        };
         assert_eq!((line, quoted.as_str()), (3, "    two();"));
-        assert_eq!(find(TEXT, "nothing like it at all, really", "x"), Found::Nothing { nearest: None });
+        assert_eq!(find(TEXT, "nothing like it at all, really", "x"), SearchOutcome::Nothing { nearest: None });
     }
 }

@@ -1,17 +1,17 @@
-//! Writes accepted work into the project, by the same code and journal as edits that came as data. A file that somebody
-//! else has changed since the snapshot is not overwritten: the work is refused by name and kept aside.
+//! Writes accepted work into the project, by the same code and journal as edits that came as data. A file that
+//! another process has changed since the snapshot is not overwritten: the work is refused by name and kept aside.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::path::PathBuf;
 
 use super::super::armed::aside_path;
-use super::super::edit::{EditError, Planned};
-use super::super::manifest::{Area, Entry};
+use super::super::edit::{EditError, PlannedFile};
+use super::super::manifest::{Area, ManifestEntry};
 use super::super::root::{Node, as_path};
 use super::super::snapshot::ArmError;
 use super::super::store::make_private;
-use super::super::{Armed, Lease};
+use super::super::{ArmedSnapshot, Lease};
 use super::PrivateProject;
 use crate::process::{Guard, ViewError};
 
@@ -39,8 +39,8 @@ fn names(paths: &[PathBuf]) -> String {
 
 /// What a name was in the snapshot and is in the accepted work.
 #[derive(Debug, Clone)]
-pub(super) struct Wanted {
-    pub(super) base: Option<Entry>,
+pub(super) struct WantedState {
+    pub(super) base: Option<ManifestEntry>,
     /// Bytes and mode of a file; `None`: gone.
     pub(super) file: Option<(Vec<u8>, u32)>,
     /// A directory, which comes and goes with what is in it.
@@ -52,12 +52,12 @@ pub(super) struct Wanted {
 /// [`PendingCommit::write`], nothing has happened.
 #[derive(Debug)]
 pub struct PendingCommit {
-    target: Armed,
-    wanted: BTreeMap<Vec<u8>, Wanted>,
+    target: ArmedSnapshot,
+    wanted: BTreeMap<Vec<u8>, WantedState>,
 }
 
 impl PendingCommit {
-    /// For somebody who stands by: should this process die in the middle, what was written is taken back.
+    /// For the guard: should this process die in the middle, what was written is taken back.
     pub fn stand_by(&self) -> io::Result<Guard> {
         self.target.stand_by()
     }
@@ -100,7 +100,7 @@ impl PrivateProject {
         Ok(kept)
     }
 
-    pub(super) fn wanted(&self) -> Result<BTreeMap<Vec<u8>, Wanted>, CommitError> {
+    pub(super) fn wanted(&self) -> Result<BTreeMap<Vec<u8>, WantedState>, CommitError> {
         let state = self.armed.state();
         let tree = &state.inner().layout.tree;
         let mut wanted = BTreeMap::new();
@@ -114,14 +114,14 @@ impl PrivateProject {
                 _ => None,
             };
             let is_dir = now.or(difference.was.as_ref().map(|was| was.node)) == Some(Node::Dir);
-            wanted.insert(difference.path, Wanted { base: difference.was, file, is_dir, is_gone: now.is_none() });
+            wanted.insert(difference.path, WantedState { base: difference.was, file, is_dir, is_gone: now.is_none() });
         }
         Ok(wanted)
     }
 }
 
-/// Nobody has changed this name since the work began, or it is already as the work wants it.
-fn is_free(target: &Armed, path: &[u8], wanted: &Wanted) -> bool {
+/// This name has not changed since the work began, or it is already as the work wants it.
+fn is_free(target: &ArmedSnapshot, path: &[u8], wanted: &WantedState) -> bool {
     let state = target.state();
     let Some(now) = state.snapshot.manifest.find(Area::Tree, path) else {
         // Not in the snapshot: not there, or nothing that may be replaced.
@@ -138,7 +138,7 @@ fn is_free(target: &Armed, path: &[u8], wanted: &Wanted) -> bool {
     same_as_base || same_as_wanted
 }
 
-pub(super) fn write(target: &mut Armed, wanted: &BTreeMap<Vec<u8>, Wanted>) -> Result<(), CommitError> {
+pub(super) fn write(target: &mut ArmedSnapshot, wanted: &BTreeMap<Vec<u8>, WantedState>) -> Result<(), CommitError> {
     let state = target.state_mut();
     let mut plan = BTreeMap::new();
     for (path, wanted) in wanted.iter().filter(|(_, wanted)| !wanted.is_dir) {
@@ -149,12 +149,12 @@ pub(super) fn write(target: &mut Armed, wanted: &BTreeMap<Vec<u8>, Wanted>) -> R
             None => (None, None),
         };
         if before.is_some() || after.is_some() {
-            plan.insert(path.clone(), Planned { name, before, after, mode });
+            plan.insert(path.clone(), PlannedFile { name, before, after, mode });
         }
     }
     state.carry_out(&plan)?;
     for (path, _) in wanted.iter().rev().filter(|(_, wanted)| wanted.is_dir && wanted.is_gone) {
-        // Only an empty one goes: somebody may have put something there.
+        // Only an empty one is removed: another process may have put something there.
         let tree = state.inner().layout.tree.clone();
         if tree.meta(path)?.is_some_and(|meta| meta.node == Node::Dir) {
             tree.remove_if_empty(path)?;
@@ -163,7 +163,7 @@ pub(super) fn write(target: &mut Armed, wanted: &BTreeMap<Vec<u8>, Wanted>) -> R
     Ok(())
 }
 
-pub(super) fn keep(place: &std::path::Path, wanted: &BTreeMap<Vec<u8>, Wanted>) -> io::Result<()> {
+pub(super) fn keep(place: &std::path::Path, wanted: &BTreeMap<Vec<u8>, WantedState>) -> io::Result<()> {
     make_private(place)?;
     for (path, wanted) in wanted {
         if let Some((bytes, _)) = &wanted.file {

@@ -16,7 +16,7 @@ use crate::process::ViewLayers;
 const MOST_REMEMBERED: usize = 2_000;
 
 #[derive(Debug)]
-pub(super) struct Layer {
+pub(super) struct WriteLayer {
     dir: PathBuf,
 }
 
@@ -51,7 +51,7 @@ impl UpperLayer {
     }
 }
 
-impl Layer {
+impl WriteLayer {
     /// An empty one.
     pub(super) fn fresh(dir: PathBuf) -> io::Result<Self> {
         let layer = Self { dir };
@@ -64,7 +64,7 @@ impl Layer {
     pub(super) fn kept(dir: PathBuf, root: &Path) -> io::Result<Self> {
         let layer = Self { dir };
         if layer.open_mark().exists() {
-            // The last call was killed or dropped: nobody knows what was built from what.
+            // The last call was killed or dropped: it is unknown what was built from what.
             layer.remove_all()?;
         } else {
             layer.tidy(root, &mut std::iter::empty());
@@ -94,7 +94,7 @@ impl Layer {
     }
 
     /// Throws away all but build directories that the project itself does not have. These were built from files that may
-    /// have been younger than the project's own are: whoever uses them again must see `written` as younger still.
+    /// have been younger than the project's own are: a build that uses them again must see `written` as younger still.
     pub(super) fn tidy(&self, root: &Path, written: &mut dyn Iterator<Item = &[u8]>) {
         let Ok(upper) = Root::open(&self.upper()) else { return };
         let mut is_kept = false;
@@ -172,7 +172,7 @@ impl Layer {
     }
 }
 
-/// The kernel leaves directories there that nobody may read.
+/// The kernel leaves unreadable directories there.
 fn remove(above: &Path, name: &[u8]) -> io::Result<()> {
     match Root::open(above) {
         Ok(above) => remove_all(&above, name),

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use super::super::Armed;
+use super::super::ArmedSnapshot;
 use super::super::armed::aside_path;
 use super::super::root::as_path;
-use super::commit::{CommitError, Wanted, keep, write};
+use super::commit::{CommitError, WantedState, keep, write};
 use super::{NotPrivate, PrivateProject};
 use crate::process::Launcher;
 
@@ -49,10 +49,10 @@ impl PrivateProject {
 
 /// What each file shall be on top of the project as it is now; the names of those where that cannot be said.
 fn merge(
-    now: &Armed,
-    wanted: &BTreeMap<Vec<u8>, Wanted>,
+    now: &ArmedSnapshot,
+    wanted: &BTreeMap<Vec<u8>, WantedState>,
     bases: &BTreeMap<Vec<u8>, Option<Vec<u8>>>,
-) -> Result<BTreeMap<Vec<u8>, Wanted>, Vec<PathBuf>> {
+) -> Result<BTreeMap<Vec<u8>, WantedState>, Vec<PathBuf>> {
     let (mut merged, mut conflicts) = (BTreeMap::new(), Vec::new());
     for (path, wanted) in wanted {
         if wanted.is_dir {
@@ -77,7 +77,7 @@ fn merge(
                 continue;
             }
         };
-        merged.insert(path.clone(), Wanted { file, ..wanted.clone() });
+        merged.insert(path.clone(), WantedState { file, ..wanted.clone() });
     }
     if conflicts.is_empty() { Ok(merged) } else { Err(conflicts) }
 }

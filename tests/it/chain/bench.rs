@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use supervisor::answers::edits::{EditProposal, read_edit_answer};
 use supervisor::backend::breaker::Breaker;
 use supervisor::backend::warm::Warmth;
-use supervisor::backend::{Backends, Edits, Env, Power, Shared, Shell};
+use supervisor::backend::{Backends, Edits, Env, Power, SharedResources, Shell};
 use supervisor::engine::call::{CallArguments, CallHost, CallRequest, Surroundings, run};
 use supervisor::engine::event::{Listener, StoryLine};
 use supervisor::engine::evidence::{Evidence, FollowUp};
@@ -24,7 +24,7 @@ use supervisor::engine::work::{AcceptedWork, Exhibit, KeepPolicy, RefusedWork, S
 use supervisor::engine::{CallResult, Cause, Entry, Gate, Status, proposal};
 use supervisor::process::Launcher;
 use supervisor::redact::Redactor;
-use supervisor::routing::{CallOverrides, Loaded, Sources, Tier, load};
+use supervisor::routing::{CallOverrides, LoadedRouting, Sources, Tier, load};
 use supervisor::session::{SessionId, SessionLog};
 use supervisor::state::StateDir;
 use supervisor::verify::{self, Proof, Recheck};
@@ -195,19 +195,19 @@ impl Bench {
         self
     }
 
-    fn loaded(&self) -> Loaded {
+    fn loaded(&self) -> LoadedRouting {
         let file = self.state.path().join("models.toml");
         fs::write(&file, &self.settings).unwrap();
         load(&Sources { user_file: Some(file), ..Sources::default() }).unwrap()
     }
 
     /// Inside the walls that the settings ask for, as the server's.
-    fn launcher(&self, loaded: &Loaded) -> Launcher {
+    fn launcher(&self, loaded: &LoadedRouting) -> Launcher {
         let state = self.state.path().join("state");
         Launcher::at(env!("CARGO_BIN_EXE_supervisor")).under(loaded.routing.sandbox.rules(None, Some(&state)))
     }
 
-    fn means(&self, loaded: &Loaded, log: SessionLog) -> Means {
+    fn means(&self, loaded: &LoadedRouting, log: SessionLog) -> Means {
         let lines: String = self.answers.iter().map(|line| format!("{line}\n")).collect();
         fs::write(self.state.path().join("answers.jsonl"), lines).unwrap();
         let env: Env = self.env.clone().into_iter().collect();
@@ -220,7 +220,7 @@ impl Bench {
         };
         let redactor = Arc::new(redactor);
         Means {
-            backends: Backends::new(Shared::new(self.launcher(loaded), env.clone(), 2)),
+            backends: Backends::new(SharedResources::new(self.launcher(loaded), env.clone(), 2)),
             breaker: Breaker::new(loaded.routing.breaker),
             warmth: Warmth::new(None, env),
             redactor: Arc::clone(&redactor),

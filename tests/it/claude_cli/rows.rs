@@ -1,7 +1,7 @@
 //! How `claude --print` was seen to end, and what must come of it.
 
 use serde_json::{Value, json};
-use supervisor::backend::{Blame, Cause};
+use supervisor::backend::{FailureBlame, FailureCause};
 
 /// One ending, named after the row it was seen in.
 pub(super) struct Row {
@@ -16,7 +16,7 @@ pub(super) enum Ends {
     /// With a note that names this, unless empty.
     Answer(&'static str),
     /// With a message that names this.
-    Fails(Cause, Blame, &'static str),
+    Fails(FailureCause, FailureBlame, &'static str),
 }
 
 /// A whole run: the lines before the result, and the result.
@@ -75,9 +75,9 @@ fn gave_up(subtype: &str, turns: u64, errors: &[&str]) -> String {
 
 /// Eighteen rows; one with several cases has a line for each, named after a colon.
 pub(super) fn rows() -> Vec<Row> {
-    use Blame::{Endpoint, Model, Nobody};
-    use Cause::{Budget, Incapable, Infra, Quota, Refused, Setup};
     use Ends::{Answer, Fails};
+    use FailureBlame::{Endpoint, Model, Nobody};
+    use FailureCause::{Budget, Incapable, Infra, Quota, Refused, Setup};
     let row = |name, code, stdout, stderr, ends| Row { name, code, stdout, stderr, ends };
     let said = |name, stdout, ends| row(name, 1, stdout, "", ends);
     let api = |name, status: Value, text: &str, ends| row(name, 1, api_error(&status, text), "", ends);
@@ -262,9 +262,9 @@ pub(super) fn rows() -> Vec<Row> {
 
 /// False successes and other things that no table lists.
 pub(super) fn more_rows() -> Vec<Row> {
-    use Blame::{Model, Nobody};
-    use Cause::{Infra, Quota, Setup};
     use Ends::{Answer, Fails};
+    use FailureBlame::{Model, Nobody};
+    use FailureCause::{Infra, Quota, Setup};
     let good = run(&result(|_| ()));
     let row = |name, code, stdout: String, ends| Row { name, code, stdout, stderr: "", ends };
     vec![
@@ -286,7 +286,7 @@ pub(super) fn more_rows() -> Vec<Row> {
             "an error without a status that speaks of the rate",
             1,
             api_error(&Value::Null, "API Error: This request would exceed your account's rate limit"),
-            Fails(Quota, Blame::Endpoint, "rate limit"),
+            Fails(Quota, FailureBlame::Endpoint, "rate limit"),
         ),
         row(
             "an error without a status that speaks of the load",

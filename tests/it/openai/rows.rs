@@ -1,7 +1,7 @@
 //! What model servers were seen to answer, and what must come of it.
 
 use serde_json::{Value, json};
-use supervisor::backend::{Blame, Cause};
+use supervisor::backend::{FailureBlame, FailureCause};
 
 use crate::upstream::{Says, completion};
 
@@ -10,8 +10,8 @@ pub(super) struct Row {
     pub(super) name: &'static str,
     pub(super) key: Key,
     pub(super) says: Says,
-    pub(super) cause: Cause,
-    pub(super) blame: Blame,
+    pub(super) cause: FailureCause,
+    pub(super) blame: FailureBlame,
     /// What the message must name.
     pub(super) names: &'static str,
 }
@@ -46,8 +46,8 @@ fn gateway_ok(change: impl Fn(&mut Value)) -> Says {
 
 /// The tables of LiteLLM's answers: three about keys, sixteen about errors; a row with several cases has a line for each.
 pub(super) fn gateway_rows() -> Vec<Row> {
-    use Blame::{Endpoint, Model, Nobody};
-    use Cause::{Incapable, Infra, Quota, Setup};
+    use FailureBlame::{Endpoint, Model, Nobody};
+    use FailureCause::{Incapable, Infra, Quota, Setup};
     let row = |name, key, says, cause, blame, names| Row { name, key, says, cause, blame, names };
     let sent = |name, says, cause, blame, names| row(name, Key::Sent, says, cause, blame, names);
     let internal = "internal_server_error";
@@ -223,8 +223,8 @@ pub(super) fn gateway_rows() -> Vec<Row> {
 
 /// What servers without a gateway say, and what else was seen.
 pub(super) fn other_rows() -> Vec<Row> {
-    use Blame::{Endpoint, Model, Nobody};
-    use Cause::{Incapable, Infra, Quota, Refused, Setup};
+    use FailureBlame::{Endpoint, Model, Nobody};
+    use FailureCause::{Incapable, Infra, Quota, Refused, Setup};
     let sent = |name, says, cause, blame, names| Row { name, key: Key::Sent, says, cause, blame, names };
     let swap = |status, code: &str, message: &str, headers: &[(&str, &str)]| {
         let error = json!({"message": message, "type": "error", "param": null, "code": code});

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use supervisor::languages::Language;
 use supervisor::skills::tdd::pack::{self, PackRequest};
-use supervisor::verify::sealed::{Role, role};
+use supervisor::verify::sealed::{FileRole, role};
 
 /// Commits looked at, and commits that are tried, per repository.
 const LOOKED_AT: usize = 1_500;
@@ -44,9 +44,9 @@ fn changes(repository: &Path) -> Vec<Change> {
         if known.iter().any(|(how, _, own)| *own != language || *how != "M") {
             continue;
         }
-        let is = |path: &str, wanted: Role| role(Some(language), Path::new(path)) == wanted;
-        let tests: Vec<&str> = known.iter().map(|(_, p, _)| *p).filter(|p| is(p, Role::Test)).collect();
-        let sources: Vec<&str> = known.iter().map(|(_, p, _)| *p).filter(|p| is(p, Role::Source)).collect();
+        let is = |path: &str, wanted: FileRole| role(Some(language), Path::new(path)) == wanted;
+        let tests: Vec<&str> = known.iter().map(|(_, p, _)| *p).filter(|p| is(p, FileRole::Test)).collect();
+        let sources: Vec<&str> = known.iter().map(|(_, p, _)| *p).filter(|p| is(p, FileRole::Source)).collect();
         if let ([test], 1..=2) = (tests.as_slice(), sources.len()) {
             found.push(Change {
                 commit: commit.to_owned(),

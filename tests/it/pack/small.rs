@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use supervisor::languages::{self, Language};
-use supervisor::skills::tdd::pack::{self, PackRequest, Packed};
+use supervisor::skills::tdd::pack::{self, PackRequest, PackedFiles};
 
 struct Case<'a> {
     language: &'static Language,
@@ -15,7 +15,7 @@ struct Case<'a> {
 }
 
 impl Case<'_> {
-    fn pack(&self) -> Packed {
+    fn pack(&self) -> PackedFiles {
         let root = tempfile::tempdir().unwrap();
         for (path, text) in self.files {
             let path = root.path().join(path);
@@ -236,7 +236,7 @@ fn a_long_manifest_does_not_push_out_the_code() {
 }
 
 /// A red call: there is no test yet, and what the caller says is all that is known.
-fn before_the_test(language: &'static Language, files: &[(&str, &str)], spec: &str, window: usize) -> Packed {
+fn before_the_test(language: &'static Language, files: &[(&str, &str)], spec: &str, window: usize) -> PackedFiles {
     let root = tempfile::tempdir().unwrap();
     for (path, text) in files {
         let path = root.path().join(path);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use supervisor::process::{End, Finished};
+use supervisor::process::{End, FinishedProcess};
 use tokio_util::sync::CancellationToken;
 
 use super::shapes::{Leader, SHAPES, Shape, Tree, part_beside, spec};
@@ -94,7 +94,7 @@ async fn ended(tree: &Tree, shape: Shape, way: Way) -> Result<Duration, String> 
         Way::Dropped => run.abort(),
         Way::Normal | Way::Timeout | Way::ServerKilled => {}
     }
-    let finished: Option<Finished> = tokio::time::timeout(LONG * 2, run).await.expect("the run hangs").ok();
+    let finished: Option<FinishedProcess> = tokio::time::timeout(LONG * 2, run).await.expect("the run hangs").ok();
     launcher.settled().await;
     let took = began.elapsed();
     let survivors = tree.survivors();

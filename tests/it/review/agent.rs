@@ -84,7 +84,8 @@ async fn behind_walls_an_agent_cannot_touch_the_project_it_reviews() {
 fn without_walls_an_agent_that_touches_the_project_is_refused_and_the_next_is_not_blamed() {
     for (touch, path) in TOUCHES {
         let agent = Agent::does(&good(), &format!("{touch}; cat \"$here/out\""));
-        let mut bench = agent.bench_without_walls(&["agent", "small"]).answers("small", &clean(&["src/shop.py", "src/util.py"]));
+        let mut bench =
+            agent.bench_without_walls(&["agent", "small"]).answers("small", &clean(&["src/shop.py", "src/util.py"]));
         let review = bench.call("review", both());
         assert_eq!(trail(&review), "agent tampered | small accepted", "{touch}: {review:#}");
         let feedback = text(&review["attempts"][0], "feedback");

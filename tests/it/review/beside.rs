@@ -73,7 +73,7 @@ async fn what_somebody_else_edits_meanwhile_is_said_and_held_against_nobody() {
     let review = bench.call("review", both());
     assert_eq!((&review["status"], trail(&review).as_str()), (&json!("pass"), "gate accepted"), "{review:#}");
     assert_eq!(review["details"]["changed_meanwhile"], json!(["src/util.py"]));
-    assert!(text(gate(&review, "meanwhile"), "detail").contains("somebody else during the review: `src/util.py`"));
+    assert!(text(gate(&review, "meanwhile"), "detail").contains("another process during the review: `src/util.py`"));
 }
 
 /// A project with tests, a review of it and an edit of it, each of which waits for ever.

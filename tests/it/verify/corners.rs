@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use supervisor::verify::{
-    Baseline, Blame, Origin, Outcome, Proof, Settled, State, TestName, blame, detect, run_settled,
+    Baseline, BaselineOrigin, BuildBlame, Outcome, Proof, SettledRun, TestName, TestState, blame, detect, run_settled,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -93,7 +93,7 @@ fn a_node_script_that_names_its_files_is_understood_too() {
          it.skip('waits', () => {});\n});\n",
     );
     let seen = run(dir.path());
-    let named: Vec<_> = seen.named().map(|(n, s)| (n.0.as_str(), matches!(s, State::Failed(_)))).collect();
+    let named: Vec<_> = seen.named().map(|(n, s)| (n.0.as_str(), matches!(s, TestState::Failed(_)))).collect();
     assert_eq!(
         named,
         [
@@ -188,7 +188,9 @@ fn a_flood_on_stdout_does_not_hide_the_results() {
 #[test]
 fn a_name_that_is_not_written_yet_is_told_from_a_broken_project() {
     let test = "use demo::sub;\n#[test]\nfn subtracts() { assert_eq!(sub(3, 2), 1); }\n";
-    for (library, expected) in [("pub fn add() {}\n", Blame::MissingNames), ("pub fn add( {}\n", Blame::Elsewhere)] {
+    for (library, expected) in
+        [("pub fn add() {}\n", BuildBlame::MissingNames), ("pub fn add( {}\n", BuildBlame::Elsewhere)]
+    {
         let dir = rust(&[("src/lib.rs", library), ("tests/sums.rs", test)]);
         let seen = run(dir.path());
         let Outcome::DidNotBuild { errors } = seen.outcome() else { panic!("{seen:#?}") };
@@ -223,7 +225,7 @@ fn a_red_that_turns_green_by_itself_is_flaky_and_never_green() {
     let suite = detect(dir.path(), None, None).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let settled = runtime.block_on(run_settled(&suite, &bench(PLENTY), None, &|_| false, &CancellationToken::new()));
-    let Settled::Flaky { names, .. } = &settled else { panic!("{settled:#?}") };
+    let SettledRun::Flaky { names, .. } = &settled else { panic!("{settled:#?}") };
     assert_eq!(names, &[TestName::from("demo moody")]);
     assert!(Proof::of_tests(settled.run()).is_err());
 }
@@ -231,12 +233,12 @@ fn a_red_that_turns_green_by_itself_is_flaky_and_never_green() {
 #[test]
 fn red_then_green_is_proved_from_real_runs() {
     let dir = rust(&[("src/lib.rs", "pub fn add(_: i32, _: i32) -> i32 { 0 }\n#[test]\nfn old() {}\n")]);
-    let before = Baseline::of(run(dir.path()), Origin::Ran).expect("green");
+    let before = Baseline::of(run(dir.path()), BaselineOrigin::Ran).expect("green");
     file(dir.path(), "tests/sums.rs", "#[test]\nfn adds() { assert_eq!(demo::add(1, 2), 3); }\n");
     let red = run(dir.path());
     let (_, name) = Proof::of_red(&before, &red).expect("one new failure");
     assert_eq!(name.0, "demo::sums adds");
-    let red = Baseline::of(red, Origin::Ran).expect("a baseline");
+    let red = Baseline::of(red, BaselineOrigin::Ran).expect("a baseline");
     assert!(Proof::of_green(&red, red.run(), std::slice::from_ref(&name)).is_err());
     file(dir.path(), "src/lib.rs", "pub fn add(a: i32, b: i32) -> i32 { a + b }\n#[test]\nfn old() {}\n");
     let proof = Proof::of_green(&red, &run(dir.path()), &[name]).expect("it passes");

@@ -5,7 +5,9 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use supervisor::process::{ChildKind, Confinement, End, Finished, Guard, Launcher, SandboxMode, SandboxRules, Spec};
+use supervisor::process::{
+    ChildKind, Confinement, End, FinishedProcess, Guard, Launcher, SandboxMode, SandboxRules, Spec,
+};
 use supervisor::workspace::{CommitError, Edit, NotPrivate, PrivateProject};
 use tokio_util::sync::CancellationToken;
 
@@ -30,7 +32,7 @@ async fn private(bench: &Bench) -> Option<PrivateProject> {
     }
 }
 
-async fn run(bench: &Bench, kind: ChildKind, guard: Guard, script: &str) -> Finished {
+async fn run(bench: &Bench, kind: ChildKind, guard: Guard, script: &str) -> FinishedProcess {
     let mut spec = Spec::new(["sh", "-c", script], bench.root());
     spec.env.insert("PATH".into(), std::env::var_os("PATH").unwrap());
     spec.limit = LONG;

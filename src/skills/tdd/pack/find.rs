@@ -7,8 +7,8 @@ use std::ops::Range;
 use super::source::{Source, is_word, words};
 use super::tree::{Id, Tree};
 use crate::languages::{
-    self, Definition as Item, DefinitionKind as Kind, ELIXIR, GO, Imported as What, Language, ProjectFiles as _, RUBY,
-    RUST, join,
+    self, Definition as Item, DefinitionKind as Kind, ELIXIR, GO, ImportedNames as What, Language, ProjectFiles as _,
+    RUBY, RUST, join,
 };
 
 /// From front door to front door; more is a circle.
@@ -18,7 +18,7 @@ const MOST_WORDS: usize = 600;
 
 /// One name, and where it leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Want {
+pub(super) enum WantedName {
     Defined {
         name: String,
         file: Id,
@@ -26,11 +26,11 @@ pub(super) enum Want {
         /// The line that names it.
         at: usize,
     },
-    /// Nobody defines it yet; it is expected in one of these.
+    /// Not defined yet; it is expected in one of these.
     Missing { home: Vec<Id> },
 }
 
-enum Found {
+enum FoundItems {
     Nothing,
     Items(Vec<(Id, Item)>),
     Module(Vec<Id>),
@@ -46,7 +46,7 @@ impl<'t> Finder<'t> {
     }
 
     /// What the test takes from the project, in the order in which it says so.
-    pub(super) fn wanted(&self, lang: &'static Language, path: &str, test: &Source) -> Vec<Want> {
+    pub(super) fn wanted(&self, lang: &'static Language, path: &str, test: &Source) -> Vec<WantedName> {
         let mut wants = Vec::new();
         for import in test.imports().iter().cloned().chain(lang.unspoken_imports(test.masked())) {
             let files = self.locate(lang, path, &import.module, FARTHEST);
@@ -55,13 +55,13 @@ impl<'t> Finder<'t> {
             }
             match &import.what {
                 What::Named { name, bound } => match self.resolve(&files, name, None, FARTHEST) {
-                    Found::Items(items) => add(&mut wants, items),
-                    Found::Module(module) => self.members(lang, &module, bound, test, &mut wants),
+                    FoundItems::Items(items) => add(&mut wants, items),
+                    FoundItems::Module(module) => self.members(lang, &module, bound, test, &mut wants),
                     // `Kind::Circle`: a part of something that is defined.
-                    Found::Nothing => match self.last_item(lang, &files, &import.module) {
+                    FoundItems::Nothing => match self.last_item(lang, &files, &import.module) {
                         Some(items) => add(&mut wants, items),
                         None if name == "default" => {}
-                        None => wants.push(Want::Missing { home: files }),
+                        None => wants.push(WantedName::Missing { home: files }),
                     },
                 },
                 What::Whole { bound } => self.members(lang, &files, bound, test, &mut wants),
@@ -76,7 +76,7 @@ impl<'t> Finder<'t> {
     }
 
     /// Every definition of a name, members too; none if there are more than `most`.
-    pub(super) fn defined_anywhere(&self, name: &str, most: usize) -> Vec<Want> {
+    pub(super) fn defined_anywhere(&self, name: &str, most: usize) -> Vec<WantedName> {
         let mut wants = Vec::new();
         for id in self.tree.ids() {
             let Some(source) = self.tree.source(id).filter(|s| s.mentions(name)) else { continue };
@@ -90,7 +90,7 @@ impl<'t> Finder<'t> {
     }
 
     /// Where a name is defined that only the runner's words mention.
-    pub(super) fn anywhere(&self, name: &str, most: usize) -> Vec<Want> {
+    pub(super) fn anywhere(&self, name: &str, most: usize) -> Vec<WantedName> {
         let mut wants = Vec::new();
         for id in self.tree.ids() {
             let Some(source) = self.tree.source(id).filter(|s| s.mentions(name)) else { continue };
@@ -118,10 +118,10 @@ impl<'t> Finder<'t> {
                 continue;
             }
             match self.resolve(&files, segment, None, left - 1) {
-                Found::Module(next) => files = next,
+                FoundItems::Module(next) => files = next,
                 // A module or a type inside the file.
-                Found::Items(items) => files = unique(items.into_iter().map(|(id, _)| id)),
-                Found::Nothing => return self.by_folder(&files, module).unwrap_or(files),
+                FoundItems::Items(items) => files = unique(items.into_iter().map(|(id, _)| id)),
+                FoundItems::Nothing => return self.by_folder(&files, module).unwrap_or(files),
             }
         }
         files
@@ -139,7 +139,7 @@ impl<'t> Finder<'t> {
     }
 
     /// What `name` is in one of these files: defined there, or taken from further on.
-    fn resolve(&self, files: &[Id], name: &str, owner: Option<&str>, left: usize) -> Found {
+    fn resolve(&self, files: &[Id], name: &str, owner: Option<&str>, left: usize) -> FoundItems {
         let mut seen = HashSet::new();
         self.resolve_once(files, name, owner, left, &mut seen)
     }
@@ -151,7 +151,7 @@ impl<'t> Finder<'t> {
         owner: Option<&str>,
         left: usize,
         seen: &mut HashSet<(Id, String)>,
-    ) -> Found {
+    ) -> FoundItems {
         let files: Vec<Id> = files.iter().copied().filter(|id| seen.insert((*id, name.to_owned()))).collect();
         let mut items: Vec<(Id, Item)> = Vec::new();
         for &id in &files {
@@ -162,23 +162,23 @@ impl<'t> Finder<'t> {
             items.retain(|(_, i)| i.owner.as_deref() == owner);
         }
         if !items.is_empty() {
-            return Found::Items(items);
+            return FoundItems::Items(items);
         }
         if left == 0 {
-            return Found::Nothing;
+            return FoundItems::Nothing;
         }
         let child = |id: &Id| self.tree.lang_of(*id).child_module(self.tree, *id, name);
         let children = unique(files.iter().filter_map(child));
         if !children.is_empty() {
-            return Found::Module(children);
+            return FoundItems::Module(children);
         }
         for &id in &files {
             match self.passed_on(id, name, owner, left - 1, seen) {
-                Found::Nothing => {}
+                FoundItems::Nothing => {}
                 found => return found,
             }
         }
-        Found::Nothing
+        FoundItems::Nothing
     }
 
     /// Names that a file has from others: its re-exports.
@@ -189,8 +189,8 @@ impl<'t> Finder<'t> {
         owner: Option<&str>,
         left: usize,
         seen: &mut HashSet<(Id, String)>,
-    ) -> Found {
-        let Some(source) = self.tree.source(id) else { return Found::Nothing };
+    ) -> FoundItems {
+        let Some(source) = self.tree.source(id) else { return FoundItems::Nothing };
         let lang = self.tree.lang_of(id);
         let path = self.tree.path(id);
         let imports = source.imports();
@@ -203,13 +203,13 @@ impl<'t> Finder<'t> {
                     if files.is_empty() {
                         continue;
                     }
-                    return Found::Module(files);
+                    return FoundItems::Module(files);
                 }
                 _ => continue,
             };
             let files = self.locate(lang, path, &import.module, left);
             match self.resolve_once(&files, next, owner, left, seen) {
-                Found::Nothing => {}
+                FoundItems::Nothing => {}
                 found => return found,
             }
         }
@@ -217,19 +217,19 @@ impl<'t> Finder<'t> {
         for import in imports.iter().filter(|i| i.what == What::All) {
             let files = self.locate(lang, path, &import.module, left);
             match self.resolve_once(&files, name, owner, left, seen) {
-                Found::Nothing => {}
-                Found::Module(files) => return Found::Module(files),
-                Found::Items(more) => items.extend(more),
+                FoundItems::Nothing => {}
+                FoundItems::Module(files) => return FoundItems::Module(files),
+                FoundItems::Items(more) => items.extend(more),
             }
         }
         if owner.is_some() && items.iter().any(|(_, i): &(Id, Item)| i.owner.as_deref() == owner) {
             items.retain(|(_, i)| i.owner.as_deref() == owner);
         }
-        if items.is_empty() { Found::Nothing } else { Found::Items(items) }
+        if items.is_empty() { FoundItems::Nothing } else { FoundItems::Items(items) }
     }
 
     /// `module.name`, `module::name`: the members of a module that the test mentions.
-    fn members(&self, lang: &'static Language, files: &[Id], bound: &str, test: &Source, wants: &mut Vec<Want>) {
+    fn members(&self, lang: &'static Language, files: &[Id], bound: &str, test: &Source, wants: &mut Vec<WantedName>) {
         let owner = (*lang == ELIXIR).then(|| self.module_name(files, bound)).flatten();
         let (mut missing, before) = (false, wants.len());
         let mut bounds = vec![bound.to_owned()];
@@ -245,13 +245,13 @@ impl<'t> Finder<'t> {
         }
         for name in unique(names.into_iter()) {
             match self.resolve(files, name, owner.as_deref(), FARTHEST) {
-                Found::Items(items) => add(wants, items),
-                Found::Module(module) => self.members(lang, &module, &format!("{bound}.{name}"), test, wants),
-                Found::Nothing => missing = true,
+                FoundItems::Items(items) => add(wants, items),
+                FoundItems::Module(module) => self.members(lang, &module, &format!("{bound}.{name}"), test, wants),
+                FoundItems::Nothing => missing = true,
             }
         }
         if missing || wants.len() == before {
-            wants.push(Want::Missing { home: files.to_vec() });
+            wants.push(WantedName::Missing { home: files.to_vec() });
         }
     }
 
@@ -262,7 +262,7 @@ impl<'t> Finder<'t> {
     }
 
     /// Everything in these files may be meant, and what the test mentions is.
-    fn any_of(&self, lang: &'static Language, files: &[Id], test: &Source, wants: &mut Vec<Want>) {
+    fn any_of(&self, lang: &'static Language, files: &[Id], test: &Source, wants: &mut Vec<WantedName>) {
         let own: HashSet<&str> = test.items().iter().map(|i| i.name.as_str()).collect();
         let names = unique(words(test.masked()).filter(|w| !own.contains(w)));
         for name in names.into_iter().take(MOST_WORDS) {
@@ -271,7 +271,7 @@ impl<'t> Finder<'t> {
                 continue;
             }
             let owner = (*lang == RUBY).then(|| qualifier(test.masked(), name)).flatten();
-            if let Found::Items(items) = self.resolve(files, name, owner, FARTHEST) {
+            if let FoundItems::Items(items) = self.resolve(files, name, owner, FARTHEST) {
                 let (modules, items): (Vec<_>, Vec<_>) =
                     items.into_iter().partition(|(_, i)| *lang == RUBY && i.kind == Kind::Module);
                 add(wants, items);
@@ -281,7 +281,7 @@ impl<'t> Finder<'t> {
     }
 
     /// A Ruby module is a namespace in many files; what is meant is what is called on it.
-    fn functions_of(&self, modules: &[(Id, Item)], name: &str, test: &Source, wants: &mut Vec<Want>) {
+    fn functions_of(&self, modules: &[(Id, Item)], name: &str, test: &Source, wants: &mut Vec<WantedName>) {
         let called: HashSet<&str> = members_of(test.masked(), name).into_iter().collect();
         for (id, _) in modules {
             let Some(source) = self.tree.source(*id) else { continue };
@@ -292,10 +292,10 @@ impl<'t> Finder<'t> {
     }
 
     /// Ruby loads by convention too: `Billing::Invoice` lies in `billing/invoice.rb`.
-    fn constants(&self, test: &Source, wants: &mut Vec<Want>) {
+    fn constants(&self, test: &Source, wants: &mut Vec<WantedName>) {
         let is_constant = |w: &&str| w.starts_with(|c: char| c.is_ascii_uppercase());
         for name in unique(words(test.masked()).filter(is_constant)).into_iter().take(MOST_WORDS) {
-            if wants.iter().any(|w| matches!(w, Want::Defined { name: known, .. } if known == name)) {
+            if wants.iter().any(|w| matches!(w, WantedName::Defined { name: known, .. } if known == name)) {
                 continue;
             }
             let files = RUBY.locate(self.tree, "", &languages::underscored(name));
@@ -308,15 +308,15 @@ impl<'t> Finder<'t> {
     fn last_item(&self, lang: &'static Language, files: &[Id], module: &str) -> Option<Vec<(Id, Item)>> {
         let last = module.rsplit("::").next().filter(|_| *lang == RUST)?;
         match self.resolve(files, last, None, FARTHEST) {
-            Found::Items(items) => Some(items),
+            FoundItems::Items(items) => Some(items),
             _ => None,
         }
     }
 }
 
-fn add(wants: &mut Vec<Want>, items: Vec<(Id, Item)>) {
+fn add(wants: &mut Vec<WantedName>, items: Vec<(Id, Item)>) {
     for (file, item) in items {
-        let want = Want::Defined { name: item.name, file, lines: item.lines, at: item.at };
+        let want = WantedName::Defined { name: item.name, file, lines: item.lines, at: item.at };
         if !wants.contains(&want) {
             wants.push(want);
         }

@@ -4,9 +4,9 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use super::find::{Finder, Want};
+use super::find::{Finder, WantedName};
 use super::rank::subject;
-use super::said::Said;
+use super::said::OutputHints;
 use super::source::{Source, is_word, words};
 use super::tree::{Id, Tree};
 use crate::languages::{Language, ProjectFiles as _, parent};
@@ -22,11 +22,11 @@ pub(super) struct Signs<'s> {
     pub finder: &'s Finder<'s>,
     pub is_test: &'s dyn Fn(Id) -> bool,
     /// What the test takes from the project.
-    pub wants: &'s [Want],
+    pub wants: &'s [WantedName],
     pub given: &'s [Id],
     /// What the caller wrote.
     pub named: &'s str,
-    pub said: &'s Said,
+    pub said: &'s OutputHints,
     pub test_path: &'s str,
     pub test: Option<&'s Source>,
     /// By shared words, the most alike first.
@@ -36,7 +36,7 @@ pub(super) struct Signs<'s> {
 /// Files from the most likely on, and definitions that the signs point at.
 pub(super) struct Likely {
     pub files: Vec<Id>,
-    pub wants: Vec<Want>,
+    pub wants: Vec<WantedName>,
 }
 
 impl Signs<'_> {
@@ -58,7 +58,7 @@ impl Signs<'_> {
             self.few_definitions(self.test.map(|t| called_methods(t.masked())).unwrap_or_default().into_iter());
         for (found, each, most) in [(from_caller, 8.0, 60.0), (called, 5.0, 30.0)] {
             for want in found {
-                if let Want::Defined { file, .. } = &want {
+                if let WantedName::Defined { file, .. } = &want {
                     give(*file, each, most);
                 }
                 wants.push(want);
@@ -66,8 +66,8 @@ impl Signs<'_> {
         }
         for want in self.wants {
             match want {
-                Want::Defined { file, .. } => give(*file, 5.0, 25.0),
-                Want::Missing { home } => home.iter().for_each(|id| give(*id, 8.0 / home.len() as f64, 30.0)),
+                WantedName::Defined { file, .. } => give(*file, 5.0, 25.0),
+                WantedName::Missing { home } => home.iter().for_each(|id| give(*id, 8.0 / home.len() as f64, 30.0)),
             }
         }
         // A trace leads through the file that is wrong: the first mention says that it does, further ones how much.
@@ -97,7 +97,7 @@ impl Signs<'_> {
     }
 
     /// Where these names are defined outside of tests, as long as that says something.
-    fn few_definitions<'n>(&self, names: impl Iterator<Item = &'n str>) -> Vec<Want> {
+    fn few_definitions<'n>(&self, names: impl Iterator<Item = &'n str>) -> Vec<WantedName> {
         let mut seen: Vec<&str> = Vec::new();
         let mut found = Vec::new();
         for name in names.filter(|n| n.len() > 2) {
@@ -109,8 +109,10 @@ impl Signs<'_> {
             }
             seen.push(name);
             let all = self.finder.defined_anywhere(name, FEW + 2);
-            let outside: Vec<Want> =
-                all.into_iter().filter(|w| matches!(w, Want::Defined { file, .. } if !(self.is_test)(*file))).collect();
+            let outside: Vec<WantedName> = all
+                .into_iter()
+                .filter(|w| matches!(w, WantedName::Defined { file, .. } if !(self.is_test)(*file)))
+                .collect();
             if outside.len() <= FEW {
                 found.extend(outside);
             }

@@ -8,16 +8,16 @@ const MOST: usize = 40;
 const READ: usize = 64 << 10;
 
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct OutputHints {
     /// A path as it was written, and a line that counts from 1.
     pub places: Vec<(String, usize)>,
     /// The last parts of missing names.
     pub missing: Vec<String>,
 }
 
-pub(super) fn read(output: &str) -> Said {
+pub(super) fn read(output: &str) -> OutputHints {
     let output = crate::words::cut_middle(output, READ);
-    let mut said = Said::default();
+    let mut said = OutputHints::default();
     for word in output.split(|c: char| c.is_whitespace() || "()[]'\"`,".contains(c)) {
         if let Some(place) = place(word).filter(|p| !said.places.contains(p)) {
             said.places.push(place);

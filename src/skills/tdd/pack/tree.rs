@@ -40,7 +40,7 @@ pub(super) struct Tree {
 struct Entry {
     path: String,
     lang: &'static Language,
-    /// Declares what a file beside it defines: `more.pyi` of `more.py`. Found where it is named, and chosen by nobody.
+    /// Declares what a file beside it defines: `more.pyi` of `more.py`. Found where it is named, and never chosen.
     declares: bool,
     source: OnceCell<Option<Source>>,
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use super::super::super::build::BuildError;
-use super::super::super::witness::{Plan, Planned};
+use super::super::super::witness::{Plan, PlannedProgram};
 
 /// The result of a build.
 #[derive(Debug, Default)]
@@ -51,7 +51,9 @@ pub(super) fn parse(json_lines: &str) -> Build {
 
 impl Build {
     pub(super) fn plan(&self) -> Plan {
-        Plan { programs: self.programs.iter().map(|p| Planned { path: p.path.clone(), lists: p.lists }).collect() }
+        Plan {
+            programs: self.programs.iter().map(|p| PlannedProgram { path: p.path.clone(), lists: p.lists }).collect(),
+        }
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::super::super::outcome::{State, TestName};
+use super::super::super::outcome::{TestName, TestState};
 use super::super::super::session::MESSAGE;
-use super::super::super::witness::Seen;
+use super::super::super::witness::SeenProgram;
 use crate::words;
 
 /// Stands where the name of a test program would.
@@ -12,16 +12,16 @@ pub(super) const DOCTEST: &str = "doctest";
 
 /// The results of one test program.
 #[derive(Debug, Default)]
-pub(super) struct Read {
-    pub(super) tests: BTreeMap<String, State>,
+pub(super) struct LibtestResults {
+    pub(super) tests: BTreeMap<String, TestState>,
     /// Listed, but without a result of their own.
     pub(super) lost: Vec<String>,
     /// Why the program cannot be believed.
     pub(super) doubtful: Option<String>,
 }
 
-pub(super) fn read(seen: &Seen) -> Read {
-    let mut read = Read::default();
+pub(super) fn read(seen: &SeenProgram) -> LibtestResults {
+    let mut read = LibtestResults::default();
     let Some(names) = seen.list.as_deref().and_then(listed) else {
         read.doubtful = Some(String::from("did not list its tests"));
         return read;
@@ -38,17 +38,17 @@ pub(super) fn read(seen: &Seen) -> Read {
     let mut messages = messages(output);
     for name in names {
         let state = match result(&name).map(Vec::as_slice) {
-            Some([Line::Ok]) => State::Passed,
-            Some([Line::Ignored]) => State::Skipped,
-            Some([Line::Failed]) => State::Failed(messages.remove(&name).unwrap_or_default()),
+            Some([Line::Ok]) => TestState::Passed,
+            Some([Line::Ignored]) => TestState::Skipped,
+            Some([Line::Failed]) => TestState::Failed(messages.remove(&name).unwrap_or_default()),
             Some([_, _, ..]) => {
                 read.doubtful = Some(format!("gave more than one result for `{name}`"));
-                State::Failed(String::from("more than one result"))
+                TestState::Failed(String::from("more than one result"))
             }
             Some([]) | None => {
                 read.lost.push(name.clone());
                 let code = seen.code.map_or_else(|| String::from("no exit code"), |c| format!("exit code {c}"));
-                State::Failed(format!("the test program ended ({code}) before this test had a result"))
+                TestState::Failed(format!("the test program ended ({code}) before this test had a result"))
             }
         };
         read.tests.insert(name, state);
@@ -126,7 +126,7 @@ fn without_kind(name: &str) -> &str {
 }
 
 /// Doctests from rustdoc's output. Line numbers move with every edit above them, so they are not part of the name.
-pub(super) fn doctests(output: &str) -> BTreeMap<TestName, State> {
+pub(super) fn doctests(output: &str) -> BTreeMap<TestName, TestState> {
     let mut messages = messages(output);
     let mut tests = BTreeMap::new();
     for (name, result) in output.lines().filter_map(result_line) {
@@ -138,9 +138,9 @@ pub(super) fn doctests(output: &str) -> BTreeMap<TestName, State> {
             .find(|name| !tests.contains_key(name))
             .expect("numbers do not end");
         let state = match result {
-            Line::Ok => State::Passed,
-            Line::Ignored => State::Skipped,
-            Line::Failed => State::Failed(messages.remove(whole).unwrap_or_default()),
+            Line::Ok => TestState::Passed,
+            Line::Ignored => TestState::Skipped,
+            Line::Failed => TestState::Failed(messages.remove(whole).unwrap_or_default()),
         };
         tests.insert(name, state);
     }
@@ -178,7 +178,7 @@ fn messages(output: &str) -> BTreeMap<String, String> {
     found
 }
 
-/// Where the panic was is on the first line; the frames below it help nobody who reads a summary.
+/// Where the panic was is on the first line; the frames below it are of no help in a summary.
 fn without_backtrace(lines: &[&str]) -> String {
     let end = lines.iter().position(|l| *l == "stack backtrace:").unwrap_or(lines.len());
     let note = "note: run with `RUST_BACKTRACE=1`";
@@ -201,8 +201,8 @@ mod tests {
         assertion `left == right` failed: no\nway\n  left: 1\n right: 2\nstack backtrace:\n   0: rust_begin_unwind\n\n\n\
         failures:\n    tests::bad\n\ntest result: FAILED. 2 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out\n";
 
-    fn seen(log: Option<&str>, output: &str, code: i32) -> Seen {
-        Seen {
+    fn seen(log: Option<&str>, output: &str, code: i32) -> SeenProgram {
+        SeenProgram {
             program: "demo".into(),
             cwd: "/".into(),
             list: Some(LIST.into()),
@@ -216,10 +216,10 @@ mod tests {
     fn log_and_lines_tell_the_same_story() {
         for read in [read(&seen(Some(LOG), OUTPUT, 101)), read(&seen(None, OUTPUT, 101))] {
             assert!(read.lost.is_empty() && read.doubtful.is_none(), "{read:?}");
-            assert_eq!(read.tests["tests::ok"], State::Passed);
-            assert_eq!(read.tests["tests::sp"], State::Passed);
-            assert_eq!(read.tests["tests::ig"], State::Skipped);
-            let State::Failed(message) = &read.tests["tests::bad"] else { panic!("{read:?}") };
+            assert_eq!(read.tests["tests::ok"], TestState::Passed);
+            assert_eq!(read.tests["tests::sp"], TestState::Passed);
+            assert_eq!(read.tests["tests::ig"], TestState::Skipped);
+            let TestState::Failed(message) = &read.tests["tests::bad"] else { panic!("{read:?}") };
             assert!(message.contains("failed: no\nway") && !message.contains("backtrace"), "{message}");
         }
     }
@@ -232,7 +232,7 @@ mod tests {
         let twice = read(&seen(None, &format!("test tests::bad ... ok\n{OUTPUT}"), 0));
         assert!(twice.doubtful.is_some());
         let crashed = read(&seen(Some(""), "", 134));
-        assert!(crashed.tests.values().all(|s| matches!(s, State::Failed(m) if m.contains("134"))));
+        assert!(crashed.tests.values().all(|s| matches!(s, TestState::Failed(m) if m.contains("134"))));
     }
 
     #[test]

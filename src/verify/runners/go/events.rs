@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::super::super::outcome::{State, TestName};
+use super::super::super::outcome::{TestName, TestState};
 use super::super::super::report::failed;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum GoTestEnd {
     Pass,
     Fail,
     Skip,
@@ -18,9 +18,9 @@ pub(super) enum End {
 #[derive(Debug, Default)]
 pub(super) struct Events {
     /// How each package ended.
-    pub(super) packages: BTreeMap<String, Option<End>>,
+    pub(super) packages: BTreeMap<String, Option<GoTestEnd>>,
     /// Every end of each test; more than one is a forgery.
-    ends: BTreeMap<TestName, Vec<End>>,
+    ends: BTreeMap<TestName, Vec<GoTestEnd>>,
     said: BTreeMap<TestName, String>,
     /// What was printed, as without `-json`.
     pub(super) printed: String,
@@ -50,9 +50,9 @@ pub(super) fn parse(lines: &str) -> Events {
         };
         let name = event.test.as_ref().map(|test| TestName(format!("{} {test}", event.package)));
         let end = match event.action.as_str() {
-            "pass" => Some(End::Pass),
-            "fail" => Some(End::Fail),
-            "skip" => Some(End::Skip),
+            "pass" => Some(GoTestEnd::Pass),
+            "fail" => Some(GoTestEnd::Fail),
+            "skip" => Some(GoTestEnd::Skip),
             "build-output" => {
                 events.build.push_str(&event.output);
                 continue;
@@ -91,11 +91,11 @@ fn is_frame(output: &str) -> bool {
 
 impl Events {
     /// Tests with exactly one end. One that began and did not end has failed, if its package has.
-    pub(super) fn tests(&self) -> BTreeMap<TestName, State> {
+    pub(super) fn tests(&self) -> BTreeMap<TestName, TestState> {
         let said = |name: &TestName| self.said.get(name).map(String::as_str).unwrap_or_default();
-        let state = |name: &TestName, ends: &[End]| match ends {
-            [End::Pass] => Some(State::Passed),
-            [End::Skip] => Some(State::Skipped),
+        let state = |name: &TestName, ends: &[GoTestEnd]| match ends {
+            [GoTestEnd::Pass] => Some(TestState::Passed),
+            [GoTestEnd::Skip] => Some(TestState::Skipped),
             [] => self.package_failed(name).then(|| failed(format!("it did not end\n{}", said(name)))),
             _ => Some(failed(said(name))),
         };
@@ -104,7 +104,7 @@ impl Events {
 
     fn package_failed(&self, name: &TestName) -> bool {
         let package = name.0.split(' ').next().unwrap_or_default();
-        self.packages.get(package).is_some_and(|end| *end == Some(End::Fail))
+        self.packages.get(package).is_some_and(|end| *end == Some(GoTestEnd::Fail))
     }
 
     pub(super) fn doubled(&self) -> impl Iterator<Item = &TestName> {
@@ -131,11 +131,11 @@ not json
 {"Action":"fail","Package":"x","Elapsed":0}"#,
         );
         let tests = events.tests();
-        assert_eq!(tests[&TestName::from("x TestA")], State::Passed);
+        assert_eq!(tests[&TestName::from("x TestA")], TestState::Passed);
         assert_eq!(tests[&TestName::from("x TestB")], failed("a_test.go:5: boo"));
-        assert!(matches!(&tests[&TestName::from("x TestC")], State::Failed(m) if m.contains("did not end")));
+        assert!(matches!(&tests[&TestName::from("x TestC")], TestState::Failed(m) if m.contains("did not end")));
         assert_eq!(events.doubled().map(|n| n.0.as_str()).collect::<Vec<_>>(), ["x TestB"]);
-        assert_eq!(events.packages["x"], Some(End::Fail));
+        assert_eq!(events.packages["x"], Some(GoTestEnd::Fail));
     }
 
     proptest::proptest! {

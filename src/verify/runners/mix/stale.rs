@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const BUILD: &str = "_build";
-/// Nobody edits these, and they are large.
+/// These are not edited by hand, and they are large.
 const FOREIGN: &[&str] = &[BUILD, "deps", "node_modules", ".git", ".elixir_ls"];
 
 /// Makes the next compilation look at contents wherever times cannot tell. What cannot be read or set is left as it is.

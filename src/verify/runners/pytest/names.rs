@@ -3,12 +3,12 @@
 
 use super::super::super::build::BuildError;
 use super::super::super::junit::{self, JunitCase, JunitVerdict, VerdictKind};
-use super::super::super::outcome::{State, TestName};
-use super::super::super::report::{Report, failed};
+use super::super::super::outcome::{TestName, TestState};
+use super::super::super::report::{TestRunReport, failed};
 
 /// `None` if the document is not whole. `is_file` tells whether a path is one, from where the tests ran.
-pub(super) fn parse(xml: &str, is_file: &dyn Fn(&str) -> bool) -> Option<Report> {
-    let mut report = Report::default();
+pub(super) fn parse(xml: &str, is_file: &dyn Fn(&str) -> bool) -> Option<TestRunReport> {
+    let mut report = TestRunReport::default();
     for case in junit::parse(xml)? {
         if let Some(JunitVerdict { kind: VerdictKind::Error, message, body }) = &case.verdict
             && message == "collection failure"
@@ -22,7 +22,7 @@ pub(super) fn parse(xml: &str, is_file: &dyn Fn(&str) -> bool) -> Option<Report>
             _ => case.state(),
         };
         // A test that fails and whose clean-up fails too is there twice; a repeated one may have both results.
-        let worse = matches!(state, State::Failed(_)) || !report.tests.contains_key(&name);
+        let worse = matches!(state, TestState::Failed(_)) || !report.tests.contains_key(&name);
         if worse {
             report.tests.insert(name, state);
         }
@@ -109,10 +109,10 @@ E   ImportError: cannot import name 'nothing_here' from 'x' (/p/x.py)</error></t
     fn names_are_those_pytest_accepts_and_the_worst_result_counts() {
         let report = parse(RUN, &there).expect("whole");
         let name = |n: &str| &report.tests[&TestName(n.to_owned())];
-        let State::Failed(message) = name("tests/test_a.py::TestK::test_p[a b]") else { panic!("{report:?}") };
+        let TestState::Failed(message) = name("tests/test_a.py::TestK::test_p[a b]") else { panic!("{report:?}") };
         assert!(message.contains("<test_a.TestK object>") && message.contains("why not"), "{message}");
-        assert_eq!(name("tests/test_a.py::test_s"), &State::Skipped);
-        assert!(matches!(name("tests/test_a.py::test_ok"), State::Failed(m) if m.contains("teardown")));
+        assert_eq!(name("tests/test_a.py::test_s"), &TestState::Skipped);
+        assert!(matches!(name("tests/test_a.py::test_ok"), TestState::Failed(m) if m.contains("teardown")));
         assert_eq!(report.tests.len(), 3);
     }
 
@@ -135,7 +135,7 @@ E   ImportError: cannot import name 'nothing_here' from 'x' (/p/x.py)</error></t
         let names: Vec<String> = parse(&above, &there).expect("whole").tests.into_keys().map(|n| n.0).collect();
         assert_eq!(names, ["tests/test_c.py::TestC::test_x"], "as it can be named from where it ran");
         let report = parse(RUN, &there).expect("whole");
-        let State::Failed(said) = &report.tests[&TestName::from("tests/test_a.py::TestK::test_p[a b]")] else {
+        let TestState::Failed(said) = &report.tests[&TestName::from("tests/test_a.py::TestK::test_p[a b]")] else {
             panic!("{report:?}")
         };
         assert!(said.starts_with("AssertionError: why not\n"), "{said}");

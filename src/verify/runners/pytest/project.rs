@@ -7,7 +7,7 @@ use toml::Value;
 
 use super::super::super::command::{Piece, split_chain};
 use super::super::super::detect::{FoundSuite, SearchPlace, Strength};
-use super::super::super::sealed::{Role, role};
+use super::super::super::sealed::{FileRole, role};
 use super::super::super::step::{StepSurroundings, SuiteStep};
 use super::super::{Runner, unittest};
 use super::environment::{PythonEnvironment, environments};
@@ -266,7 +266,7 @@ impl TestFiles {
 fn is_test(path: &Path) -> bool {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     path.extension().is_some_and(|e| e == "py")
-        && role(Some(&PYTHON), path) == Role::Test
+        && role(Some(&PYTHON), path) == FileRole::Test
         && (stem.starts_with("test") || stem.ends_with("_test"))
 }
 

@@ -105,10 +105,10 @@ pub fn compare(before: &TestRun, after: &TestRun) -> Comparison {
             (Some(TestState::Failed(_)), TestState::Failed(_)) | (Some(TestState::Passed), TestState::Passed) => {}
             (_, TestState::Failed(_)) => comparison.newly_failing.push(name.clone()),
             (Some(TestState::Failed(_) | TestState::Skipped), TestState::Passed) => {
-                comparison.newly_passing.push(name.clone())
+                comparison.newly_passing.push(name.clone());
             }
             (Some(TestState::Passed | TestState::Failed(_)), TestState::Skipped) => {
-                comparison.newly_skipped.push(name.clone())
+                comparison.newly_skipped.push(name.clone());
             }
             (None, TestState::Skipped) => comparison.newly_skipped.push(name.clone()),
             (None, TestState::Passed) | (Some(TestState::Skipped), TestState::Skipped) => {}

@@ -18,11 +18,6 @@ fn no_type_name_stands_twice_unless_private_to_its_file() {
         homes.entry(named.name.clone()).or_default().insert(named.home());
     }
     assert!(homes.len() > 500, "only {} types were found", homes.len());
-    println!(
-        "{} types, {} of them not private to their file",
-        types.len(),
-        types.iter().filter(|t| !t.private).count()
-    );
     homes.retain(|_, files| files.len() > 1);
     let shared: Vec<_> = homes.iter().map(|(name, files)| format!("{name}: {files:?}")).collect();
     assert!(shared.is_empty(), "{} names stand for several types:\n{}", shared.len(), shared.join("\n"));

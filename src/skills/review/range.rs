@@ -205,7 +205,7 @@ impl Git {
             let renamed = meta.rsplit(' ').next().is_some_and(|kind| kind.starts_with('R'));
             match renamed.then(|| fields.next()).flatten() {
                 Some(now) => {
-                    changes.extend(ChangedFile::read(&meta, now).map(|c| ChangedFile { was: Some(file(path)), ..c }))
+                    changes.extend(ChangedFile::read(&meta, now).map(|c| ChangedFile { was: Some(file(path)), ..c }));
                 }
                 None => changes.extend(ChangedFile::read(&meta, path)),
             }

@@ -147,8 +147,8 @@ impl Started {
         if !drained {
             let _ = timeout(DRAIN, &mut drains).await;
         }
-        if report.is_some() {
-            self.control.dismiss().await;
+        if report.is_some() && !self.control.dismiss().await {
+            let _ = child.start_kill();
         }
         let end = match report {
             Some(Report::Refused { errno }) => End::CouldNotStart(refused(program, errno)),

@@ -113,7 +113,7 @@ pub(super) struct Planned {
     pub(super) mode: Option<u32>,
 }
 
-type Plan = BTreeMap<Vec<u8>, Planned>;
+pub(super) type Plan = BTreeMap<Vec<u8>, Planned>;
 
 impl Armed {
     /// Makes all of these edits or none. `may_touch` says, with a reason, which paths are off limits in this phase.

@@ -20,6 +20,7 @@ mod exchange;
 mod exercism;
 mod explain;
 mod fake_claude;
+mod gc;
 mod gym;
 mod help;
 mod honest_answers;
@@ -71,8 +72,10 @@ mod tdd_cycles;
 mod tdd_field;
 mod team;
 mod terminal;
+mod threads;
 mod tier;
 mod tiers;
+mod undo;
 mod upstream;
 mod verify;
 #[cfg(target_os = "linux")]

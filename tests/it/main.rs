@@ -60,6 +60,7 @@ mod routing_bench;
 mod routing_chain;
 mod routing_env;
 mod routing_messages;
+mod secrets;
 mod session;
 mod settings;
 mod skip;

@@ -74,7 +74,7 @@ fn without_threads_or_processes_there_is_an_answer_or_a_reason_and_no_panic() {
         json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
     let green = json!({"name": "tdd_green", "arguments": {
         "project_root": "[PROJECT]", "test_path": "run.sh", "test_cmd": "sh run.sh", "model": "nobody/nothing"}});
-    let log = json!({"name": "session_log", "arguments": {"action": "list"}});
+    let log = json!({"name": "session_log", "arguments": {"operation": "list"}});
     let requests = [
         json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}),
         json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),

@@ -13,7 +13,12 @@ const INLINE: &str = "\n#[test]\nfn one_is_one() {\n    assert_eq!(one(), 1);\n}
 
 /// A project in which a red and a green were accepted, and its server has ended.
 fn worked_on() -> Bench {
-    let mut bench = Bench::chain(&["small"], &[MANIFEST, ("src/lib.rs", &format!("{ONE}{INLINE}"))]);
+    worked_on_with("")
+}
+
+fn worked_on_with(settings: &str) -> Bench {
+    let files = [MANIFEST, ("src/lib.rs", &*format!("{ONE}{INLINE}"))];
+    let mut bench = Bench::chain(&["small"], &files).settings(settings);
     bench.say("small", &creates("tests/add.rs", ADD_TEST));
     let red = bench.call("tdd_red", json!({"spec": "add(a, b) gives the sum of two numbers", "session_id": "undo"}));
     assert_eq!(red["status"], "pass", "{red:#}");
@@ -61,6 +66,18 @@ fn accepted_calls_are_taken_back_one_by_one_the_latest_first() {
     let third = undo(&bench, &[]);
     assert_eq!(third.status.code(), Some(2), "{}", said(&third));
     assert!(said(&third).contains("no accepted call of"), "{}", said(&third));
+}
+
+#[test]
+fn work_that_was_done_in_a_private_view_is_taken_back_too() {
+    let bench = worked_on_with("[sandbox]\nmode = \"auto\"\n");
+    for (call, file) in [("tdd_green", "src/lib.rs"), ("tdd_red", "tests/add.rs")] {
+        let output = undo(&bench, &[]);
+        assert!(output.status.success(), "{}", said(&output));
+        assert!(said(&output).contains(call) && said(&output).contains(file), "{}", said(&output));
+    }
+    assert_eq!(bench.read("src/lib.rs"), format!("{ONE}{INLINE}"));
+    assert!(!bench.project.path().join("tests").exists());
 }
 
 #[test]

@@ -98,7 +98,7 @@ mod tests {
         removed.remove(1);
         let mut added = lines.clone();
         added.insert(2, String::from("{\"a\":9}"));
-        let mut swapped = lines.clone();
+        let mut swapped = lines;
         swapped.swap(1, 2);
         for tampered in [changed, removed, added, swapped] {
             assert!(faults(&tampered) > 0, "{tampered:?}");

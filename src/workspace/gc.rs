@@ -111,7 +111,7 @@ pub fn collect_daily(state: &StateDir, bounds: StateBounds) -> Vec<Garbage> {
 
 /// What is too old, then the longest unused until the rest fits.
 fn beyond(mut candidates: Vec<Candidate>, bounds: StateBounds) -> Vec<Garbage> {
-    candidates.sort_by(|a, b| b.idle.cmp(&a.idle));
+    candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.idle));
     let mut total: u64 = candidates.iter().map(|candidate| candidate.garbage.bytes).sum();
     let mut found = Vec::new();
     for Candidate { garbage, idle } in candidates {

@@ -8,6 +8,7 @@ mod console;
 mod demo;
 pub mod doctor;
 mod explain;
+mod gc;
 mod gym;
 mod hook;
 mod init;
@@ -18,12 +19,14 @@ mod log;
 mod pages;
 mod recover;
 mod report;
+mod runtime;
 pub mod serve;
 #[cfg(target_os = "linux")]
 mod shim;
 mod signals;
 mod simulate;
 mod stats;
+mod undo;
 mod verify;
 mod watch;
 mod witness;
@@ -63,6 +66,8 @@ enum Command {
     Verify(verify::Verify),
     Check(check::CheckCommand),
     Recover(recover::Recover),
+    Undo(undo::Undo),
+    Gc(gc::GcCommand),
     Stats(stats::StatsCommand),
     Completions(pages::Completions),
     /// Print the manual page
@@ -116,6 +121,8 @@ fn run(arguments: Arguments, out: &mut dyn Write, err: &mut dyn Write) -> anyhow
         Command::Verify(verify) => verify.run(arguments.config, out),
         Command::Check(check) => check.run(arguments.config, out),
         Command::Recover(recover) => recover.run(out),
+        Command::Undo(undo) => undo.run(arguments.config, out),
+        Command::Gc(gc) => gc.run(arguments.config, out),
         Command::Stats(stats) => stats.run(arguments.config, out),
         Command::Completions(completions) => completions.run(out),
         Command::Man => pages::manual(out),

@@ -1,6 +1,7 @@
 //! Which parts of a text are secret? Known values go in every form they travel in, unknown keys by their shape.
 //! Knows text and JSON. Does not know where secrets come from, nor where the text goes.
 
+mod files;
 mod lines;
 mod patterns;
 mod values;
@@ -10,6 +11,7 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
+pub use files::is_secret_file;
 use values::Values;
 
 /// What stands where a secret stood.

@@ -2,6 +2,7 @@
 //! Knows entries and files. Does not know how a call came to its end.
 
 mod bound;
+mod chain;
 pub mod detail;
 pub mod exchange;
 mod file;

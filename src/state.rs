@@ -80,6 +80,17 @@ impl StateDir {
     }
 }
 
+/// What a name and everything below it takes on disk. Links are not followed; what cannot be read counts as nothing.
+pub fn allocated_bytes(path: &Path) -> u64 {
+    let Ok(meta) = std::fs::symlink_metadata(path) else { return 0 };
+    let own = meta.blocks() * 512;
+    if !meta.is_dir() {
+        return own;
+    }
+    let below = std::fs::read_dir(path).into_iter().flatten().flatten();
+    below.map(|entry| allocated_bytes(&entry.path())).sum::<u64>() + own
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -176,3 +176,19 @@ impl fmt::Display for AskStep {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_that_cannot_be_are_unknown_and_no_costs() {
+        let cost = |usd: f64| Usage { cost_usd: Some(usd), ..Usage::default() }.plausible().cost_usd;
+        for absurd in [-0.01, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e12] {
+            assert_eq!(cost(absurd), None, "{absurd}");
+        }
+        assert_eq!((cost(0.0), cost(1.5)), (Some(0.0), Some(1.5)));
+        let tokens = Usage { tokens_in: Some(u64::MAX), tokens_out: Some(12), cost_usd: None }.plausible();
+        assert_eq!((tokens.tokens_in, tokens.tokens_out), (None, Some(12)));
+    }
+}

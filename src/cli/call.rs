@@ -83,7 +83,7 @@ impl CallCommand {
         // Read before anything starts: a typing error should cost nothing.
         let given = GivenArguments::read(&self.args, self.json.as_deref())?;
         let app = App::of_process(config);
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let runtime = super::runtime::build_runtime()?;
         let said = runtime.block_on(self.in_session(app, given));
         // A name lookup that never ends would hold an ordinary shutdown.
         runtime.shutdown_background();

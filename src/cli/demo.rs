@@ -57,11 +57,7 @@ impl Demo {
             config.is_none(),
             "`demo` brings its own settings and reads none of yours; leave `--config` out"
         );
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()
-            .context("starting the runtime")?;
+        let runtime = super::runtime::build_runtime()?;
         let shown = runtime.block_on(show());
         // A second Ctrl-C may have left a call behind; the shims finish it.
         runtime.shutdown_background();

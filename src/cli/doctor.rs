@@ -6,6 +6,7 @@ mod checks;
 mod found;
 mod passports;
 mod prompts;
+mod state_size;
 mod walls;
 
 use std::io::{self, Write};
@@ -42,7 +43,7 @@ static CHECKS: &[(&str, Check)] = &[
     ("passports", |case| Box::pin(passports::passports(case))),
     ("verifier", |case| Box::pin(checks::verifier(case))),
     ("prompts", |case| Box::pin(prompts::prompts(case))),
-    ("state", |case| Box::pin(checks::state(case))),
+    ("state", |case| Box::pin(state_size::state(case))),
     ("sandbox", |case| Box::pin(walls::sandbox(case))),
     ("git", |case| Box::pin(checks::git(case))),
     ("tests", |case| Box::pin(checks::tests(case))),
@@ -66,7 +67,7 @@ pub fn run(arguments: &Arguments, config: Option<PathBuf>, out: &mut dyn Write) 
         StateDir::locate(),
         PathBuf::from("."),
     );
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+    let runtime = super::runtime::build_runtime()?;
     let report = runtime.block_on(examine(&case));
     // A name lookup that never ends would hold an ordinary shutdown.
     runtime.shutdown_background();

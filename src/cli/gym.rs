@@ -97,7 +97,7 @@ impl GymCommand {
                 );
             }
         }
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let runtime = super::runtime::build_runtime()?;
         let ended = runtime.block_on(self.exercise(config, out));
         runtime.shutdown_background();
         Ok(ExitCode::from(ended?))

@@ -59,7 +59,7 @@ const CANARY: Duration = Duration::from_secs(180);
 impl Init {
     pub(super) fn run(self, config: Option<PathBuf>, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
         let file = SettingsFile::locate(&Sources::of_process(config))?;
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
+        let runtime = super::runtime::build_runtime()?;
         let mut dialog = Dialog::new(out, self.yes);
         let done = runtime.block_on(self.set_up(&file, &mut dialog));
         // A name lookup that never ends would hold an ordinary shutdown.

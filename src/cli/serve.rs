@@ -6,7 +6,6 @@ use std::io::{IsTerminal as _, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anyhow::Context as _;
 use tokio_util::sync::CancellationToken;
 
 use super::signals::Signals;
@@ -31,11 +30,7 @@ pub(super) fn run(config: Option<PathBuf>, err: &mut dyn Write) -> anyhow::Resul
 
 /// Serves on stdin and stdout. The server is made inside the runtime.
 pub fn serve(make: impl FnOnce() -> Server) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .context("starting the runtime")?;
+    let runtime = super::runtime::build_runtime()?;
     let code = runtime.block_on(async {
         let stop = CancellationToken::new();
         // Before anything else: a signal that comes early is a signal too.

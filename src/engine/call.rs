@@ -26,10 +26,10 @@ use super::top_tier;
 use super::walk::{WalkContext, walk_chain};
 use crate::backend::Env;
 use crate::process::Launcher;
-use crate::routing::{CallOverrides, LoadedRouting, Recall, Route, WorkspaceSettings};
+use crate::routing::{CallOverrides, LoadedRouting, Recall, Route, StateSettings, WorkspaceSettings};
 use crate::state::StateDir;
 use crate::workspace::{
-    ArmError, Caps, EditError, Lease, LockError, Mode, OpenError, Scope, UndoRecord, UndoReport, Workspace,
+    ArmError, Caps, EditError, Lease, LockError, Mode, OpenError, Scope, StateBounds, UndoRecord, UndoReport, Workspace,
 };
 
 /// The arguments that every tool with a chain takes besides its own; empty ones are taken for left out.
@@ -235,6 +235,14 @@ pub(crate) fn caps_of(settings: &WorkspaceSettings) -> Caps {
     }
 }
 
+/// What the settings say about how much of projects is kept.
+pub(crate) fn bounds_of(settings: StateSettings) -> StateBounds {
+    StateBounds {
+        age: Duration::from_secs(u64::from(settings.days) * 24 * 60 * 60),
+        bytes: settings.mb.saturating_mul(1_000_000),
+    }
+}
+
 /// The work, with a word to the listener while it takes long.
 async fn told<T>(teller: &Teller<'_>, work: impl Future<Output = T>) -> T {
     tokio::select! {
@@ -350,7 +358,8 @@ impl<'a> OpenCall<'a> {
         let recalled = self.recall(&call.task).await;
         let context = WalkContext { means, route, budget: &budget, teller, stop: self.stop, open, recalled: &recalled };
         let walked = walk_chain(context, &call, &mut site).await;
-        let end = CallEnd { undo: self.cycle.undo.as_deref(), teller, stop: self.stop };
+        let (undo, state) = (self.cycle.undo.as_deref(), &self.surroundings.state);
+        let end = CallEnd { undo, state, teller, stop: self.stop };
         let result = conclude(route, &self.header, site, walked, call.finding, end).await;
         WalkedCall { result, class: Some(class), policy }
     }

@@ -12,7 +12,7 @@ use super::call::CallHeader;
 use super::decide::WalkEnd;
 use super::event::Teller;
 use super::exchange::shorten_feedback;
-use super::keeping;
+use super::keeping::{self, UndoNote};
 use super::result::{CallResult, Gate, More, Status};
 use super::site::{Site, SiteError};
 use super::skill::{RefusedCall, ServerFinding};
@@ -21,6 +21,7 @@ use super::work::{KeepPolicy, Verification};
 use crate::backend::Edits;
 use crate::redact::Redactor;
 use crate::routing::Route;
+use crate::state::StateDir;
 use crate::verify::Flags;
 use crate::words;
 use crate::workspace::{Scope, UndoRecord};
@@ -29,6 +30,7 @@ use crate::workspace::{Scope, UndoRecord};
 pub(super) struct CallEnd<'a> {
     /// Where it is written down how to take an accepted change back.
     pub(super) undo: Option<&'a Mutex<Option<UndoRecord>>>,
+    pub(super) state: &'a StateDir,
     pub(super) teller: &'a Teller<'a>,
     pub(super) stop: &'a CancellationToken,
 }
@@ -42,24 +44,20 @@ pub(super) async fn conclude(
     finding: Option<ServerFinding>,
     end: CallEnd<'_>,
 ) -> CallResult {
-    let CallEnd { undo, teller, stop } = end;
+    let CallEnd { undo, state, teller, stop } = end;
     let WalkReport { ending, attempts, best, mut met } = report;
     let mut result = refuse(header, RefusedCall::error(""));
     result.more.sandbox = site.sandbox();
     let keep = matches!(&ending, WalkEnding::Accepted { work, .. } if work.keeps == KeepPolicy::Changes);
-    if let (true, Some(undo)) = (keep, undo) {
-        let record = site.armed().map_err(|e| e.to_string()).and_then(|a| a.undo_record().map_err(|e| e.to_string()));
-        match record {
-            Ok(record) => *undo.lock().unwrap_or_else(PoisonError::into_inner) = Some(record),
-            Err(why) => tracing::warn!("what a change replaced could not be written down: {why}"),
-        }
-    }
     if !keep && let Ok(drift) = site.drift().await {
         met.others.extend(drift.paths().map(Path::to_owned));
     }
     let mut moved = None;
     let closed = match &ending {
-        _ if keep => keeping::keep(site, teller, stop).await.map(|kept| {
+        _ if keep => keeping::keep(site, UndoNote { state, header }, teller, stop).await.map(|kept| {
+            if let Some(undo) = undo {
+                *undo.lock().unwrap_or_else(PoisonError::into_inner) = kept.undo;
+            }
             met.others.extend(kept.meanwhile);
             moved = kept.moved;
         }),

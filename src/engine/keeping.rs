@@ -6,8 +6,11 @@ use std::path::PathBuf;
 
 use tokio_util::sync::CancellationToken;
 
+use super::call::CallHeader;
 use super::event::{Event, Teller};
-use super::site::{Site, SiteError};
+use super::site::{Site, SiteError, blocking};
+use crate::state::StateDir;
+use crate::workspace::{UndoRecord, UndoStore};
 
 /// How often a change is followed before what is left of it is decided by its names alone.
 const ROUNDS: usize = 3;
@@ -21,10 +24,24 @@ pub(super) struct KeptWork {
     pub(super) meanwhile: Vec<PathBuf>,
     /// The change as it was written, where it is not the one that was judged first.
     pub(super) moved: Option<(String, Vec<String>)>,
+    /// How it can be taken back.
+    pub(super) undo: Option<UndoRecord>,
+}
+
+/// Where it is written down how an accepted change can be taken back, and under which name.
+#[derive(Clone, Copy)]
+pub(super) struct UndoNote<'a> {
+    pub(super) state: &'a StateDir,
+    pub(super) header: &'a CallHeader,
 }
 
 /// Writes accepted work, or says why it was not written; then nothing was.
-pub(super) async fn keep(mut site: Site, teller: &Teller<'_>, stop: &CancellationToken) -> Result<KeptWork, SiteError> {
+pub(super) async fn keep(
+    mut site: Site,
+    note: UndoNote<'_>,
+    teller: &Teller<'_>,
+    stop: &CancellationToken,
+) -> Result<KeptWork, SiteError> {
     let (mut met, mut kept) = (BTreeSet::new(), KeptWork::default());
     for _ in 0..ROUNDS {
         let drift = site.drift().await?;
@@ -39,7 +56,39 @@ pub(super) async fn keep(mut site: Site, teller: &Teller<'_>, stop: &Cancellatio
         let (changes, diff) = site.review(DIFF).await?;
         kept.moved = Some((diff, changes.files().map(|change| change.path.display().to_string()).collect()));
     }
-    site.accept().await?;
+    // On disk before the project is written, so that a server that dies in between leaves no change without its record.
+    kept.undo = note.write(&mut site).await;
+    if let Err(error) = site.accept().await {
+        note.withdraw().await;
+        return Err(error);
+    }
     kept.meanwhile = met.into_iter().collect();
     Ok(kept)
+}
+
+impl UndoNote<'_> {
+    /// A change that cannot be written down is accepted all the same: only `supervisor undo` will not know it.
+    async fn write(self, site: &mut Site) -> Option<UndoRecord> {
+        let root = site.root().to_owned();
+        let record = match site.undo_record().await {
+            Ok(record) => record?,
+            Err(why) => {
+                tracing::warn!("what a change replaced could not be written down: {why}");
+                return None;
+            }
+        };
+        let (store, call, skill) = (UndoStore::of(self.state), self.header.call.clone(), self.header.skill.clone());
+        blocking(move || {
+            if let Err(why) = store.keep(&call, &skill, &root, &record) {
+                tracing::warn!("what a change replaced could not be kept for `supervisor undo`: {why}");
+            }
+            Some(record)
+        })
+        .await
+    }
+
+    async fn withdraw(self) {
+        let (store, call) = (UndoStore::of(self.state), self.header.call.clone());
+        blocking(move || drop(store.remove(&call))).await;
+    }
 }

@@ -11,7 +11,7 @@ use crate::verify::Recheck;
 use crate::words;
 use crate::workspace::{
     AppliedEdits, ArmError, ArmedSnapshot, ChangeSet, CommitError, Drift, Edit, EditError, Glance, Lease, NotPrivate,
-    PrivateProject, RestoreError, RestoreReport, Scope, Workspace,
+    PrivateProject, RestoreError, RestoreReport, Scope, UndoRecord, Workspace,
 };
 
 /// The place of one call. Whatever is not accepted is undone when it is dropped.
@@ -303,6 +303,32 @@ impl Site {
         .await;
         self.ground = Ground::Armed(armed);
         Ok(Some(seen?))
+    }
+
+    /// What accepting the work would replace; `None` where nothing can change.
+    pub async fn undo_record(&mut self) -> Result<Option<UndoRecord>, SiteError> {
+        let (ground, record) = match std::mem::replace(&mut self.ground, Ground::Lost) {
+            Ground::Armed(armed) => {
+                blocking(move || {
+                    let record = armed.undo_record();
+                    (Ground::Armed(armed), record)
+                })
+                .await
+            }
+            Ground::Private(private) => {
+                blocking(move || {
+                    let record = private.armed().undo_record();
+                    (Ground::Private(private), record)
+                })
+                .await
+            }
+            other => {
+                self.ground = other;
+                return Ok(None);
+            }
+        };
+        self.ground = ground;
+        Ok(Some(record?))
     }
 
     /// What others changed in the project since the work began, or, where it happens in place, since it was judged.

@@ -53,14 +53,15 @@ impl Control {
         ShimReport::parse(&received.ok()?.0)
     }
 
-    /// Sends the shim away and waits until it has let go of its locks.
-    pub(super) async fn dismiss(&self) {
+    /// Sends the shim away and waits until it has let go of its locks. False if it does not leave: it is stopped or stuck.
+    pub(super) async fn dismiss(&self) -> bool {
         /// It has nothing left to do but to leave.
         const LEAVE: Duration = Duration::from_secs(2);
-        if self.ask(Request::Bye).await.is_ok() {
-            let gone = async { while self.report().await.is_some() {} };
-            let _ = tokio::time::timeout(LEAVE, gone).await;
+        if self.ask(Request::Bye).await.is_err() {
+            return true;
         }
+        let gone = async { while self.report().await.is_some() {} };
+        tokio::time::timeout(LEAVE, gone).await.is_ok()
     }
 
     async fn send(&self, packet: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {

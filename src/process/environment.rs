@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
+use crate::redact::Redactor;
+
 pub(crate) type Environment = BTreeMap<OsString, OsString>;
 
 /// For agent CLIs: only what is named here, and what the backend asks for by name.
@@ -17,7 +19,12 @@ pub(crate) fn tests(
     key_vars: &[String],
     env_pass: &[String],
 ) -> Environment {
-    keep(inherited, |name| names(env_pass, name) || !(is_secret(name) || names(key_vars, name)))
+    let shapes = Redactor::by_shape();
+    let is_kept = |name: &str, value: &str| {
+        names(env_pass, name) || !(names(key_vars, name) || is_secret(name, value) || holds_secret(&shapes, value))
+    };
+    let text = OsStr::to_string_lossy;
+    inherited.into_iter().filter(|(name, value)| is_kept(&text(name), &text(value))).collect()
 }
 
 /// Does a variable of this name hold something that should not be read?
@@ -57,7 +64,9 @@ const PROXIES: &[&str] = &["http_proxy", "https_proxy", "no_proxy", "all_proxy"]
 
 const SECRET_PREFIXES: &[&str] = &["ANTHROPIC_", "CLAUDE", "SUPERVISOR_"];
 const KEY_ENDINGS: &[&str] = &["KEY", "APIKEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIALS"];
-const SECRET_ENDINGS: &[&str] = &["API_KEY", "TOKEN", "SECRET"];
+/// A word of a name that ends like this announces a secret, wherever it stands.
+const ANNOUNCING: &[&str] =
+    &["TOKEN", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "CREDENTIAL", "CREDENTIALS"];
 
 fn is_allowed(name: &str) -> bool {
     ALLOWED.contains(&name)
@@ -65,13 +74,44 @@ fn is_allowed(name: &str) -> bool {
         || PROXIES.iter().any(|p| name.eq_ignore_ascii_case(p))
 }
 
-/// In any case of letters; `_TOKEN` and a bare `TOKEN`, but not `BROKEN`.
-fn is_secret(name: &str) -> bool {
+/// In any case of letters; `_TOKEN` and a bare `TOKEN`, but not `BROKEN`. The last word of a name says what its value is;
+/// an earlier one may speak about something else (`TOKEN_LIMIT`, `PASSWORD_STORE_DIR`), so there the value decides, too.
+fn is_secret(name: &str, value: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    SECRET_PREFIXES.iter().any(|p| name.starts_with(p))
-        || SECRET_ENDINGS
-            .iter()
-            .any(|ending| name.strip_suffix(ending).is_some_and(|rest| rest.is_empty() || rest.ends_with('_')))
+    let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
+    let Some((last, before)) = words.split_last() else { return false };
+    let announces = |word: &str| ANNOUNCING.iter().any(|ending| word.ends_with(ending));
+    SECRET_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+        || announces(last)
+        || (*last == "KEY" && (before.last() == Some(&"API") || looks_random(value)))
+        || (["PASS", "PWD"].contains(last) && !before.is_empty() && !is_place(value))
+        || (before.iter().any(|word| announces(word)) && looks_chosen(value))
+}
+
+/// A key or a password inside the value itself: `postgres://user:password@host`, `-----BEGIN PRIVATE KEY-----`.
+fn holds_secret(shapes: &Redactor, value: &str) -> bool {
+    shapes.name_of_secret(value).is_some()
+}
+
+fn is_place(value: &str) -> bool {
+    value.starts_with(['/', '~', '.'])
+}
+
+/// Neither a place nor a number nor a plain word of a setting, such as `bearer` or `on`.
+fn looks_chosen(value: &str) -> bool {
+    let is_word = value.chars().all(|c| c.is_ascii_lowercase() || c == '-' || c == '_');
+    let is_number = value.chars().all(|c| c.is_ascii_digit() || c == '.');
+    value.len() >= 6 && !is_place(value) && !is_word && !is_number
+}
+
+/// As programs make keys: long, letters and digits, in one piece.
+fn looks_random(value: &str) -> bool {
+    let has = |test: fn(&char) -> bool| value.chars().any(|c| test(&c));
+    value.len() >= 16
+        && !is_place(value)
+        && !value.contains(char::is_whitespace)
+        && has(char::is_ascii_digit)
+        && has(char::is_ascii_alphabetic)
 }
 
 fn names(list: &[String], name: &str) -> bool {
@@ -155,5 +195,42 @@ mod tests {
             kept(&tests(all, &["MY_LLM".into()], &["GITHUB_TOKEN".into(), "MY_LLM".into()])),
             ["BROKEN", "DATABASE_URL", "GITHUB_TOKEN", "HOME", "MY_LLM", "TOKENIZER"]
         );
+    }
+
+    #[test]
+    fn a_secret_does_not_reach_the_tests_whatever_its_variable_is_called() {
+        let one = |name: &str, value: &str| vec![(OsString::from(name), OsString::from(value))];
+        for (name, value) in [
+            ("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
+            ("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE"),
+            ("MY_PASSWORD", "hunter2"),
+            ("PGPASSWORD", "hunter2"),
+            ("MYSQL_PWD", "hunter2"),
+            ("DATABASE_URL", "postgres://app:hunter2@db.internal:5432/app"),
+            ("CELERY_BROKER", "amqp://app:hunter2@mq//"),
+            ("DEPLOY_CERT", "-----BEGIN PRIVATE KEY-----\nMIIE"),
+            ("ENCRYPTION_KEY", "0f3a9c77d2e84b1f0f3a9c77d2e84b1f"),
+            ("SECRET_PROD", "Tr0ub4dor&3"),
+            ("npm_config_password", "hunter2"),
+        ] {
+            assert!(tests(one(name, value), &[], &[]).is_empty(), "{name}");
+            assert_eq!(tests(one(name, value), &[], &[name.to_owned()]).len(), 1, "{name}: `env_pass` names it");
+        }
+        for (name, value) in [
+            ("DATABASE_URL", "postgres://localhost/app_test"),
+            ("PASSWORD_STORE_DIR", "/home/x/.password-store"),
+            ("TOKEN_LIMIT", "4096"),
+            ("SECRET_BACKEND", "local-files"),
+            ("TOKENIZERS_PARALLELISM", "false"),
+            ("PWD", "/home/x"),
+            ("OLDPWD", "/home/x"),
+            ("GIT_ASKPASS", "/usr/bin/askpass"),
+            ("SORT_KEY", "created"),
+            ("RUSTFLAGS", "-C debuginfo=0"),
+            ("HTTPS_PROXY", "http://proxy:3128"),
+            ("RUSTC_BOOTSTRAP_KEY", "1"),
+        ] {
+            assert_eq!(tests(one(name, value), &[], &[]).len(), 1, "{name}");
+        }
     }
 }

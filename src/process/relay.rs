@@ -43,7 +43,7 @@ fn run(argv: &[OsString], output: RelayOutput) -> io::Result<i32> {
     let mut child = command.stdout(Stdio::piped()).spawn()?;
     let mut pipe = child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?;
     let (done, drained) = mpsc::channel();
-    std::thread::spawn(move || {
+    let copy = move || {
         let (mut buffer, mut kept) = ([0; 32 * 1024], 0);
         while let Ok(n @ 1..) = pipe.read(&mut buffer) {
             let take = n.min(KEPT - kept);
@@ -53,7 +53,12 @@ fn run(argv: &[OsString], output: RelayOutput) -> io::Result<i32> {
             }
         }
         let _ = done.send(());
-    });
+    };
+    if let Err(error) = std::thread::Builder::new().spawn(copy) {
+        let _ = child.kill();
+        let _ = child.wait();
+        return Err(error);
+    }
     let status = child.wait()?;
     let _ = drained.recv_timeout(DRAIN);
     Ok(code(status))

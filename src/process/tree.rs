@@ -149,8 +149,8 @@ impl StartedProcess {
         if !drained {
             let _ = timeout(DRAIN, &mut drains).await;
         }
-        if report.is_some() {
-            self.control.dismiss().await;
+        if report.is_some() && !self.control.dismiss().await {
+            let _ = child.start_kill();
         }
         let end = match report {
             Some(ShimReport::Refused { errno }) => End::CouldNotStart(refused(program, errno)),

@@ -73,6 +73,8 @@ pub(crate) const KEYS: &[Key] = &[
     key(&["log", "exchange"], Kind::OneOf(&["off", "answers", "full"])),
     key(&["log", "exchange_days"], Kind::Count(1, 3650)),
     key(&["log", "exchange_mb"], Kind::Count(1, 1_000_000)),
+    key(&["state", "days"], Kind::Count(1, 3650)),
+    key(&["state", "mb"], Kind::Count(1, 1_000_000)),
     key(&["brain", "dir"], Kind::Path),
     key(&["brain", "ingest_url"], Kind::Url),
     key(&["breaker", "failures"], Kind::Count(1, 1000)),

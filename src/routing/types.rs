@@ -339,6 +339,14 @@ pub struct LogSettings {
     pub exchange_mb: u64,
 }
 
+/// How much the state directory may hold of projects, and for how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StateSettings {
+    pub days: u32,
+    pub mb: u64,
+}
+
 /// How much of what was asked and answered is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -460,6 +468,7 @@ pub struct Routing {
     /// A team's own service for notes, in place of the folder.
     pub ingest_url: Option<String>,
     pub log: LogSettings,
+    pub state: StateSettings,
     /// Where each key and table came from, by key as written in TOML.
     pub origins: BTreeMap<String, Origin>,
     /// What it was made from: a call puts its own layer on top.

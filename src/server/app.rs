@@ -12,7 +12,7 @@ use crate::backend::breaker::Breaker;
 use crate::backend::warm::Warmth;
 use crate::backend::world::{Look, World};
 use crate::backend::{Backends, Env, SharedResources};
-use crate::engine::call::{CallHost, Surroundings};
+use crate::engine::call::{CallHost, Surroundings, bounds_of};
 use crate::engine::means::{Means, SessionBudgets};
 use crate::gym::passport::PassportBook;
 use crate::process::Launcher;
@@ -166,6 +166,14 @@ impl App {
                     }
                 }),
                 Err(error) => tracing::warn!("killed calls could not be looked for: {error}"),
+            });
+            let (Ok(state), sources) = (self.state(), self.sources.clone()) else { return };
+            tokio::task::spawn_blocking(move || {
+                let Ok(settings) = routing::load(&sources) else { return };
+                let gone = workspace::collect_daily(&state, bounds_of(settings.routing.state));
+                if !gone.is_empty() {
+                    tracing::debug!("{} removed from the state directory", words::count(gone.len(), "item"));
+                }
             });
         });
     }

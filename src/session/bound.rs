@@ -12,6 +12,9 @@ pub(super) const STRING_MAX: usize = 64 * 1024;
 /// No line is longer, its newline included.
 pub(super) const LINE_MAX: usize = 1024 * 1024;
 
+/// What is left of it for the entry itself.
+const ENTRY_MAX: usize = LINE_MAX - super::chain::LENGTH;
+
 /// Strings are not cut below this: what is left would say nothing.
 const STRING_MIN: usize = 256;
 /// Where even that does not help, as many attempts stay.
@@ -33,18 +36,18 @@ pub(super) fn line(mut entry: Value) -> (Vec<u8>, Vec<CutField>) {
     let mut limit = STRING_MAX;
     cut_strings(&mut entry, limit, &At::Root, &mut cuts);
     let mut text = serialised(&entry);
-    if text.len() > LINE_MAX {
+    if text.len() > ENTRY_MAX {
         cut_input(&mut entry, &mut cuts);
         text = serialised(&entry);
     }
-    while text.len() > LINE_MAX && limit > STRING_MIN {
+    while text.len() > ENTRY_MAX && limit > STRING_MIN {
         limit /= 2;
         cut_strings(&mut entry, limit, &At::Root, &mut cuts);
         text = serialised(&entry);
     }
     // What is still too long has too many parts rather than long ones.
     for shorten in [cut_attempts, cut_all] {
-        if text.len() > LINE_MAX {
+        if text.len() > ENTRY_MAX {
             shorten(&mut entry, &mut cuts);
             text = serialised(&entry);
         }

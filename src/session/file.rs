@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::OFlags;
 
+use super::chain;
 use crate::state::STATE_DIR_VAR;
 
 /// Far longer than a neighbour's write takes: a process that holds the lock longer is stopped, not busy.
@@ -58,15 +59,26 @@ pub(super) fn open_to_append(path: &Path) -> Result<File, FileError> {
     Ok(file)
 }
 
+/// What was written, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Appended {
+    pub(super) tail: Tail,
+    /// Of the line as it was written, with its digest and its newline.
+    pub(super) bytes: usize,
+}
+
 /// Appends `line`, which ends in a newline, and waits until it is on disk. The wait is outside the lock, so that
 /// writers wait for the disk together and not for each other.
-pub(super) fn append(path: &Path, line: &[u8]) -> Result<Tail, FileError> {
+pub(super) fn append(path: &Path, line: &[u8]) -> Result<Appended, FileError> {
     let fail = |error| refused(path, error);
     let file = locked(path, PATIENCE)?;
     let before = file.metadata().map_err(fail)?.len();
-    let written = write_line(&file, before, line);
+    let written = last_digest(&file, before).and_then(|previous| {
+        let line = chain::seal(previous.as_deref(), line);
+        Ok(Appended { tail: write_line(&file, before, &line)?, bytes: line.len() })
+    });
     let unlocked = file.unlock();
-    let tail = written.map_err(fail)?;
+    let appended = written.map_err(fail)?;
     unlocked.map_err(fail)?;
     file.sync_data().map_err(fail)?;
     if before == 0 {
@@ -74,7 +86,16 @@ pub(super) fn append(path: &Path, line: &[u8]) -> Result<Tail, FileError> {
         let directory = path.parent().expect("a log lies in a directory");
         File::open(directory).and_then(|directory| directory.sync_all()).map_err(fail)?;
     }
-    Ok(tail)
+    Ok(appended)
+}
+
+/// The digest of the last line, if that is whole and has one.
+fn last_digest(file: &File, length: u64) -> io::Result<Option<String>> {
+    let from = length.saturating_sub(chain::LENGTH as u64 + 1);
+    let mut end = [0; chain::LENGTH + 1];
+    let end = &mut end[..usize::try_from(length - from).unwrap_or(0)];
+    file.read_exact_at(end, from)?;
+    Ok(end.strip_suffix(b"\n").and_then(chain::digest_of).map(str::to_owned))
 }
 
 fn write_line(mut file: &File, before: u64, line: &[u8]) -> io::Result<Tail> {
@@ -190,10 +211,10 @@ mod tests {
     fn a_torn_tail_is_closed_and_the_next_line_is_whole() {
         let (_dir, path) = log();
         std::fs::write(&path, "{\"a\":1}\n{\"torn\":\"ha").expect("write");
-        assert_eq!(append(&path, b"{\"b\":2}\n").expect("appended"), Tail::Torn);
-        assert_eq!(append(&path, b"{\"c\":3}\n").expect("appended"), Tail::Whole);
+        assert_eq!(append(&path, b"b\n").expect("appended").tail, Tail::Torn);
+        assert_eq!(append(&path, b"c\n").expect("appended").tail, Tail::Whole);
         let text = std::fs::read_to_string(&path).expect("read");
-        assert_eq!(text, "{\"a\":1}\n{\"torn\":\"ha\n{\"b\":2}\n{\"c\":3}\n");
+        assert_eq!(text, "{\"a\":1}\n{\"torn\":\"ha\nb\nc\n");
     }
 
     #[test]

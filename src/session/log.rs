@@ -137,10 +137,14 @@ impl SessionLog {
     pub fn append_value(&self, id: &SessionId, mut tree: Value) -> Result<WrittenEntry, LogError> {
         // First secrets, then length: half a key is still half a key.
         self.redactor.redact_json(&mut tree);
+        if let Some(fields) = tree.as_object_mut() {
+            // The line's own digest takes this name.
+            fields.remove("chain");
+        }
         let (line, cut) = bound::line(tree);
         let path = self.path(id);
-        let tail = self.in_directory(|| file::append(&path, &line))?;
-        Ok(WrittenEntry { path, bytes: line.len(), cut, repaired: tail == Tail::Torn })
+        let appended = self.in_directory(|| file::append(&path, &line))?;
+        Ok(WrittenEntry { path, bytes: appended.bytes, cut, repaired: appended.tail == Tail::Torn })
     }
 
     /// Everything that can be read of a session; nothing, if there is none.

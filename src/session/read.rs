@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader};
 
+use super::chain::ChainCheck;
 use super::{CallRecord, SessionId};
 use crate::words::{count, cut_end};
 
@@ -27,6 +28,8 @@ pub struct Damage {
     pub broken: usize,
     /// Lines beyond any length we write.
     pub too_long: usize,
+    /// Entries that do not follow from the line before: something else changed, added or removed lines. They are read.
+    pub tampered: usize,
     /// Attempts that were left out of an entry otherwise sound.
     pub attempts: usize,
     /// The first few, for a person to look at.
@@ -77,12 +80,13 @@ pub struct LogReader {
     lines: Option<BufReader<File>>,
     number: usize,
     damage: Damage,
+    chain: ChainCheck,
 }
 
 impl LogReader {
     pub(super) fn new(id: &SessionId, file: Option<File>) -> Self {
         let lines = file.map(|file| BufReader::with_capacity(64 * 1024, file));
-        Self { id: id.clone(), lines, number: 0, damage: Damage::default() }
+        Self { id: id.clone(), lines, number: 0, damage: Damage::default(), chain: ChainCheck::default() }
     }
 
     /// What was passed over so far.
@@ -102,9 +106,11 @@ impl LogReader {
         match CallRecord::parse(line, &self.id) {
             Ok((record, left_out)) => {
                 self.damage.attempts += left_out;
+                self.damage.tampered += usize::from(!self.chain.follows(line));
                 Some(record)
             }
             Err(error) => {
+                self.chain.skip();
                 if error.is_eof() {
                     self.damage.torn += 1;
                 } else {
@@ -133,6 +139,7 @@ impl Iterator for LogReader {
                 }
                 Ok(Line::TooLong) => {
                     self.damage.too_long += 1;
+                    self.chain.skip();
                     self.damage.tell(self.number, &format_args!("longer than {} MiB", LINE_MAX >> 20));
                 }
                 Ok(Line::End) => self.lines = None,
@@ -208,7 +215,7 @@ mod tests {
         let history = read(&text);
         let skills: Vec<_> = history.records.iter().map(|r| r.entry.skill.as_str()).collect();
         assert_eq!(skills, ["a", "b"]);
-        let Damage { torn, broken, too_long, attempts, told } = &history.damage;
+        let Damage { torn, broken, too_long, attempts, told, .. } = &history.damage;
         assert_eq!((*torn, *broken, *too_long, *attempts, told.len()), (2, 4, 1, 0, FAULTS_TOLD), "{told:?}");
         assert_eq!(told[0].line, 4);
         assert_eq!(

@@ -101,6 +101,9 @@ pub struct UnreadEntries {
     /// Counted, but by a `v` that is not known here: what they say may mean something else.
     #[serde(skip_serializing_if = "is_none")]
     pub newer: usize,
+    /// Counted, but they do not follow from the line before: something else changed, added or removed lines.
+    #[serde(skip_serializing_if = "is_none")]
+    pub tampered: usize,
     /// Why the first few files could not be opened.
     #[serde(skip)]
     pub told: Vec<String>,
@@ -145,7 +148,7 @@ impl UnreadEntries {
             broken: self.broken,
             too_long: self.too_long,
             attempts: self.attempts,
-            told: Vec::new(),
+            ..Damage::default()
         };
         let files = (self.files > 0).then(|| format!("{} could not be opened", crate::words::count(self.files, "log")));
         let undated =
@@ -166,6 +169,7 @@ impl UnreadEntries {
         self.broken += damage.broken;
         self.too_long += damage.too_long;
         self.attempts += damage.attempts;
+        self.tampered += damage.tampered;
     }
 }
 

@@ -72,7 +72,9 @@ impl ArmedSnapshot {
         let mut journal = Journal::open(&inner.project).map_err(failed)?;
         journal.turn_over(&inner.project).map_err(failed)?;
         if inner.layout.view.is_none() {
-            keep_reserve(&reserve(&inner.project));
+            keep_reserve(&reserve(inner.state.path()));
+            // Earlier versions set blocks aside for each project.
+            let _ = std::fs::remove_file(inner.project.join("reserve"));
         }
         let tag = Tag::random();
         let armed = ArmedAs {
@@ -284,7 +286,7 @@ impl ArmedState {
         compare(&self.inner().layout, &self.inner().caps, &self.snapshot)
     }
 
-    fn is_by_product(&self, d: &Difference) -> bool {
+    pub(super) fn is_by_product(&self, d: &Difference) -> bool {
         d.area == Area::Tree && self.lease.by_products.contains(&d.path) && !self.edited.contains_key(&d.path)
     }
 
@@ -310,7 +312,7 @@ impl ArmedState {
         let at_journal = |source| RestoreError::Journal { path: inner.project.join("journal"), source };
         let _at_rest =
             lock::all_at_rest(&inner.project, AT_REST).map_err(at_journal)?.ok_or(RestoreError::StillRunning)?;
-        let reserve = reserve(&inner.project);
+        let reserve = reserve(inner.state.path());
         if self.exposed {
             // A command's parent may have been killed; what it left behind would write on.
             sweep_tagged(&self.tag);
@@ -375,8 +377,9 @@ pub(super) fn aside_path(state: &Path, since: &str, id: &str) -> PathBuf {
     state.join("rejected").join(format!("{}-{id}", since.replace(':', "-")))
 }
 
-pub(super) fn reserve(project: &Path) -> PathBuf {
-    project.join("reserve")
+/// One for all projects: a disk is full for all of them at once, and the next call sets new blocks aside.
+pub(super) fn reserve(state: &Path) -> PathBuf {
+    state.join("reserve")
 }
 
 /// Some blocks for bad times. Where the file system cannot set blocks aside, there are none.

@@ -13,7 +13,7 @@ use super::root::{Node, Root, is_absent, join, split};
 use super::store::make_private;
 
 /// How long rejected work is kept.
-const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+pub(super) const KEPT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
 /// The directory of one call's rejected work. Made when the first file comes.
 #[derive(Debug)]

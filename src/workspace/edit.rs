@@ -113,7 +113,7 @@ pub(super) struct PlannedFile {
     pub(super) mode: Option<u32>,
 }
 
-type Plan = BTreeMap<Vec<u8>, PlannedFile>;
+pub(super) type Plan = BTreeMap<Vec<u8>, PlannedFile>;
 
 impl ArmedSnapshot {
     /// Makes all of these edits or none. `may_touch` says, with a reason, which paths are off limits in this phase.

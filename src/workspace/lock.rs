@@ -155,6 +155,16 @@ pub(super) fn try_acquire(project: &Path, mode: Mode, what: &str) -> Result<Opti
     }
 }
 
+/// The lock of a project at rest, without a word about who holds it; `None` if it is held.
+pub(super) fn try_hold(project: &Path) -> io::Result<Option<File>> {
+    let file = open(&project.join("lock"))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(e)) => Err(e),
+    }
+}
+
 /// The file whose share every command's parent holds while it works in the project.
 pub(super) fn open_trees(project: &Path) -> io::Result<File> {
     open(&project.join("trees"))

@@ -112,13 +112,13 @@ pub(super) fn finish(project: &Path, root: Option<&Path>, who: Who) -> Result<Op
     let store = Store::at(project.join(&open.armed.store)).map_err(at_journal)?;
     let snapshot = store.load(&open.armed.manifest).map_err(at_journal)?;
     let scope = open.scope();
-    let reserve = reserve(project);
+    // `<state>/projects/<key>` is where a project lies.
+    let state = project.ancestors().nth(2).unwrap_or(project);
+    let reserve = reserve(state);
     if open.rolling_back.is_none() {
         with_reserve(&reserve, &mut || journal.write(&JournalRecord::RollingBack { scope })).map_err(at_journal)?;
         point(Point::RollingBack);
     }
-    // `<state>/projects/<key>` is where a project lies.
-    let state = project.ancestors().nth(2).unwrap_or(project);
     let mut aside = Aside::at(aside_path(state, &open.armed.since, &open.armed.id));
     let restore = Restore {
         layout: &layout,

@@ -45,6 +45,7 @@ fn masked(text: &str, bench: &Bench) -> String {
         (r"· \d+ s", "· [TIME]"),
         (r"-[0-9a-f]{16}\b", "-[HASH]"),
         (r"results/[0-9a-f]{16}\b", "results/[HASH]"),
+        (r#""chain": "[0-9a-f]{32}""#, r#""chain": "[DIGEST]""#),
         (r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ", "[WHEN]"),
         // Why a test failed is the runner's to say.
         (r"(1 failed, 0 skipped): [^\n]*?(; call again|\n|$)", "$1: [WHY]$2"),

@@ -34,7 +34,8 @@ const MAY_USE: &[(&str, &str)] = &[
     ("routing", "process words"),
     ("prompts", "words"),
     ("languages", "words"),
-    ("process", "words"),
+    // Which variables a child gets depends on what looks like a secret in them.
+    ("process", "redact words"),
     ("redact", ""),
     ("state", ""),
     ("words", ""),

@@ -72,3 +72,29 @@ async fn a_full_disk_does_not_stop_a_restore_or_leaves_it_for_later() {
     assert_eq!(fs::read(project.join("large.bin")).unwrap(), vec![7; 6 << 20]);
     assert!(recover(&state).unwrap().is_empty());
 }
+
+#[tokio::test]
+async fn a_full_state_directory_on_a_disk_of_its_own_does_not_stop_a_restore() {
+    let Some(small) = Small::new("16m") else { return };
+    let project = tempfile::tempdir().unwrap();
+    fs::write(project.path().join("a.txt"), "a".repeat(10_000)).unwrap();
+    let state = StateDir::at(small.dir.path().join("state")).unwrap();
+    let workspace = Workspace::open(project.path(), Caps::default(), &state).unwrap();
+    let stop = CancellationToken::new();
+    let lease = workspace.lock(Mode::Exclusive, "a test", Duration::ZERO, &stop).await.unwrap();
+    // Another project has the same reserve, and needs it no more.
+    let other = tempfile::tempdir().unwrap();
+    let beside = Workspace::open(other.path(), Caps::default(), &state).unwrap();
+    let beside = beside.lock(Mode::Exclusive, "a test", Duration::ZERO, &stop).await.unwrap();
+    beside.arm().unwrap().accept().unwrap();
+
+    let armed = lease.arm().unwrap();
+    fs::write(project.path().join("a.txt"), vec![7; 2 << 20]).unwrap();
+    fs::write(project.path().join("made.txt"), "made").unwrap();
+    small.fill(Path::new("filler"));
+    let (_, restored) = armed.restore(Scope::Everything).unwrap();
+    assert_eq!(fs::read_to_string(project.path().join("a.txt")).unwrap(), "a".repeat(10_000));
+    assert!(!project.path().join("made.txt").exists());
+    let kept = restored.kept_in.expect("rejected work is kept aside on the full disk");
+    assert_eq!(fs::metadata(kept.join("files/a.txt")).unwrap().len(), 2 << 20);
+}

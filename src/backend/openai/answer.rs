@@ -207,7 +207,11 @@ mod tests {
         assert_eq!(cost(&[], &counted, Some(2.0)), Some(3.0));
         assert_eq!(cost(&[], &counted, None), None);
         assert_eq!(cost(&[], &zeros, Some(2.0)), None);
-        assert_eq!(cost(&[("x-litellm-response-cost", "-1")], &zeros, None), None);
+        for absurd in ["-1", "NaN", "inf", "1e300", "free"] {
+            assert_eq!(cost(&[("x-litellm-response-cost", absurd)], &zeros, None), None, "{absurd}");
+        }
+        let absurd = json!({"usage": {"prompt_tokens": -5, "completion_tokens": 1e30}});
+        assert_eq!(usage(&got(200, &[], ""), &absurd, &model(Some(2.0))), Usage::default());
         assert_eq!(usage(&got(200, &[], ""), &zeros, &model(None)), Usage::default());
     }
 

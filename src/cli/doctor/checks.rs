@@ -195,14 +195,6 @@ pub(super) async fn verifier(case: &Case) -> Vec<Finding> {
     judges.into_iter().map(finding).collect()
 }
 
-pub(super) async fn state(case: &Case) -> Vec<Finding> {
-    vec![match case.state.as_ref().map(|state| state.writable()) {
-        Ok(Ok(path)) => Finding::ok(format!("{} can be written", path.display())),
-        Ok(Err(error)) => Finding::fail(error.to_string(), ""),
-        Err(error) => Finding::fail(error.to_string(), ""),
-    }]
-}
-
 /// Tells which files are ignored.
 pub(super) async fn git(case: &Case) -> Vec<Finding> {
     let mut spec = Spec::new(["git", "--version"], "/");

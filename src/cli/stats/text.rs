@@ -81,6 +81,13 @@ impl Page {
             let calls = count(stats.unread.newer, "call");
             self.paragraph(&format!("{calls} by a newer version, counted as far as this one understands them."));
         }
+        if stats.unread.tampered > 0 {
+            let lines = count(stats.unread.tampered, "line");
+            self.paragraph(&format!(
+                "warning: {lines} of the log may not be as written: something else than supervisor changed, added or \
+                 removed lines, so these figures may be wrong."
+            ));
+        }
         for why in &stats.unread.told {
             self.paragraph(&format!("  {why}"));
         }

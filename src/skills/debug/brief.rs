@@ -15,6 +15,7 @@ use crate::engine::evidence::Evidence;
 use crate::engine::skill::Question;
 use crate::languages::Language;
 use crate::prompts::{Nonce, fence};
+use crate::redact::Redactor;
 use crate::routing::Tier;
 use crate::skills::tdd::pack::{self, PackRequest};
 use crate::verify::Repro;
@@ -61,13 +62,15 @@ impl DebugBrief {
         // A quarter stays free for the answer.
         let window = window - window / 4;
         let nonce = Nonce::fresh().expect("the system gives random bytes");
-        let error = fence(&nonce, "the error", &words::cut_middle(&words::plain(&self.error), window / 6));
+        // Programs print keys and addresses with passwords, and people paste what was printed.
+        let shapes = Redactor::by_shape();
+        let shown = |text: &str| words::cut_middle(&words::plain(&shapes.redact(text)), window / 6).into_owned();
+        let error = fence(&nonce, "the error", &shown(&self.error));
         let seen = self.seen.as_ref().map_or_else(String::new, |(sentence, output)| {
             let printed = if says_the_same(output, &self.error) {
                 String::from("It printed what stands above, and nothing else.")
             } else {
-                let output = words::cut_middle(&words::plain(output), window / 6).into_owned();
-                fence(&nonce, "what the command printed", &output)
+                fence(&nonce, "what the command printed", &shown(output))
             };
             format!("## What the server saw when it ran the command\n\n{sentence}\n\n{printed}\n\n")
         });

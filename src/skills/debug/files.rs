@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use crate::redact::is_secret_file;
 use crate::skills::common::inside;
 use crate::skills::tdd::pack;
 use crate::words;
@@ -37,8 +38,7 @@ pub(super) fn read(root: &Path, said: &str) -> Result<(PathBuf, String), String>
 
 /// The repository itself, and files that hold secrets by custom.
 fn is_private(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    path.iter().any(|part| part == ".git") || name == ".env" || name.starts_with(".env.")
+    path.iter().any(|part| part == ".git") || is_secret_file(path)
 }
 
 /// A place that a text points at, inside this project: also if the text comes from a machine where it lay elsewhere.

@@ -14,7 +14,7 @@ use super::material::{FILE, FILES, ReviewMaterial};
 use crate::engine::skill::Preparation;
 use crate::process::environment::{self, Environment};
 use crate::process::{CaptureLimits, End, Guard, Launcher, Spec, Stdin, which};
-use crate::redact::Redactor;
+use crate::redact::{Redactor, is_secret_file};
 use crate::words;
 
 /// Bytes of all contents together, both sides of every change.
@@ -89,6 +89,10 @@ impl Git {
         material.commits = self.messages(&from, &to, redactor, stop).await;
         let contents = self.contents(&changes, stop).await?;
         for change in &changes {
+            if is_secret_file(&change.path) || change.was.as_deref().is_some_and(is_secret_file) {
+                material.leave_out(&change.path, "holds secrets by its name, so it is shown only if `files` names it");
+                continue;
+            }
             let added = shown(change, &contents).and_then(|sides| match sides {
                 Sides::After { before, after } => material.add_change(&change.path, before, after, redactor),
                 Sides::Deleted(before) => {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use crate::engine::evidence::{Evidence, FollowUp, FollowUpKind};
+use crate::redact::is_secret_file;
 use crate::words;
 
 /// Files shown for one name.
@@ -45,8 +46,10 @@ pub(super) fn needed_files(evidence: &Evidence) -> Vec<PathBuf> {
 /// The file of this name, or those in which the words stand, the nearest to a definition first.
 fn find(root: &Path, paths: &[String], want: &str) -> Vec<String> {
     let bare = want.trim().trim_matches(['`', '"', '\'']).trim_start_matches("./");
+    // A file with secrets is in no brief unless the caller names it, and a model is not the caller.
+    let shown = || paths.iter().filter(|path| !is_secret_file(Path::new(path)));
     let named = |path: &&String| *path == bare || path.ends_with(&format!("/{bare}"));
-    let by_path: Vec<String> = paths.iter().filter(named).take(FILES_FOR_A_NAME).cloned().collect();
+    let by_path: Vec<String> = shown().filter(named).take(FILES_FOR_A_NAME).cloned().collect();
     if !by_path.is_empty() {
         return by_path;
     }
@@ -57,7 +60,7 @@ fn find(root: &Path, paths: &[String], want: &str) -> Vec<String> {
         return Vec::new();
     };
     let mut hits: Vec<(bool, &String)> = Vec::new();
-    for path in paths.iter().take(5_000) {
+    for path in shown().take(5_000) {
         let whole = root.join(path);
         if whole.symlink_metadata().is_ok_and(|meta| meta.is_file() && meta.len() <= LARGEST)
             && let Ok(text) = fs::read_to_string(&whole)
@@ -106,6 +109,7 @@ mod tests {
             ("src/roman.rs", "pub fn to_roman(n: u32) {}\n"),
             ("src/main.rs", "use demo::to_roman;\n"),
             ("README.md", "about VIIII\n"),
+            (".env", "to_roman=VIIII\n"),
         ];
         for (path, text) in files {
             fs::create_dir_all(dir.path().join("src")).expect("mkdir");
@@ -115,6 +119,7 @@ mod tests {
         assert_eq!(find(dir.path(), &paths, "src/roman.rs"), ["src/roman.rs"]);
         assert_eq!(find(dir.path(), &paths, "`roman.rs`"), ["src/roman.rs"]);
         assert_eq!(find(dir.path(), &paths, "fn to_roman"), ["src/roman.rs", "src/main.rs"]);
+        assert!(find(dir.path(), &paths, ".env").is_empty(), "secrets are not shown because a model asks");
         assert_eq!(find(dir.path(), &paths, "search \"VIIII\""), ["README.md"]);
         let asked = follow_up(dir.path(), &paths, &["fn to_roman".into(), "no_such_thing".into()]);
         insta::assert_snapshot!(asked.said, @"You asked to see more of the project. Now among the files: `src/roman.rs`, `src/main.rs`. Not found: `no_such_thing`. Now write the code.");

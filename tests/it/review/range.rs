@@ -331,3 +331,26 @@ fn nothing_that_the_project_configures_is_run() {
         assert!(sprung().contains(&name.into()), "`{name}` cannot spring, so nothing was shown: {:?}", sprung());
     }
 }
+
+#[test]
+fn files_with_secrets_are_named_and_not_shown_unless_the_caller_names_them() {
+    if skips(&["git"]) {
+        return;
+    }
+    let (bench, base) = repository(&["small"]);
+    let mut bench = bench.answers("small", &review_of(&[runs()]));
+    let root = bench.root();
+    fs::write(root.join(".env"), "LOGIN = canary of the environment\n").unwrap();
+    fs::write(root.join(".netrc"), "machine host login me password canary-of-the-host\n").unwrap();
+    commit(&root);
+    let review = bench.call("review", json!({"base": base}));
+    assert_eq!(review["status"], "pass", "{review:#}");
+    let asked = &bench.asked_of("small")[0];
+    assert!(!asked.contains("canary"), "{asked}");
+    assert!(asked.contains("`.env` holds secrets by its name"), "it is said that they are there: {asked}");
+
+    // The caller may name one: then it is read, like any other file.
+    bench.say("small", &clean(&[".netrc"]));
+    bench.call("review", json!({"files": [".netrc"]}));
+    assert!(bench.asked_of("small")[1].contains("machine host"), "{}", bench.asked_of("small")[1]);
+}

@@ -1,0 +1,191 @@
+//! What accepted calls replaced, on disk: one file per call in `<state>/undo`, so that a call can be taken back after the
+//! server has ended. Knows files. Does not know whether the project still allows it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::{fs, io};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+
+use super::name::Name;
+use super::root::as_path;
+use super::store::write_synced;
+use super::undo::{FileBefore, UndoRecord};
+use crate::state::StateDir;
+
+/// The directory below the state directory.
+const FOLDER: &str = "undo";
+/// A change that replaced more bytes than this is not kept.
+const LARGEST: usize = 32 << 20;
+/// A larger file is not one of ours: base64 takes a third more than the bytes.
+const LARGEST_FILE: u64 = 64 << 20;
+
+/// The records of this user, of all projects.
+#[derive(Debug, Clone)]
+pub struct UndoStore {
+    state: StateDir,
+}
+
+/// How one accepted call can be taken back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredUndo {
+    /// The `call` of its log entry.
+    pub call: String,
+    pub skill: String,
+    /// RFC 3339.
+    pub accepted: String,
+    pub root: PathBuf,
+    pub record: UndoRecord,
+}
+
+#[derive(Serialize, Deserialize)]
+struct UndoFile {
+    call: String,
+    skill: String,
+    accepted: String,
+    root: Name,
+    files: Vec<UndoFileEntry>,
+    directories: Vec<Name>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct UndoFileEntry {
+    path: Name,
+    /// Base64; absent if it was not there.
+    before: Option<String>,
+    mode: u32,
+    /// Hexadecimal digest; absent if the change deleted it.
+    after: Option<String>,
+    by_product: bool,
+}
+
+impl UndoStore {
+    pub fn of(state: &StateDir) -> Self {
+        Self { state: state.clone() }
+    }
+
+    /// Writes the record down. False if the change is empty or too large to be kept.
+    pub fn keep(&self, call: &str, skill: &str, root: &Path, record: &UndoRecord) -> io::Result<bool> {
+        let bytes: usize = record.files.values().filter_map(|file| Some(file.before.as_ref()?.0.len())).sum();
+        if record.files.is_empty() || bytes > LARGEST || !is_call(call) {
+            return Ok(false);
+        }
+        let file = UndoFile {
+            call: call.to_owned(),
+            skill: skill.to_owned(),
+            // To the nanosecond: calls follow each other closely, and the latest is taken back first.
+            accepted: jiff::Timestamp::now().to_string(),
+            root: Name(root.as_os_str().as_encoded_bytes().to_vec()),
+            files: record.files.iter().map(UndoFileEntry::from).collect(),
+            directories: record.directories.iter().cloned().map(Name).collect(),
+        };
+        let folder = self.state.sub(FOLDER).map_err(io::Error::other)?;
+        write_synced(&folder, &format!("{call}.json"), &serde_json::to_vec(&file).map_err(io::Error::other)?)?;
+        Ok(true)
+    }
+
+    pub fn remove(&self, call: &str) -> io::Result<()> {
+        if !is_call(call) {
+            return Ok(());
+        }
+        match fs::remove_file(self.folder().join(format!("{call}.json"))) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Every record that can be read, the latest first.
+    pub fn list(&self) -> Vec<StoredUndo> {
+        let entries = fs::read_dir(self.folder()).into_iter().flatten().flatten().map(|entry| entry.path());
+        let mut found: Vec<StoredUndo> = entries.filter_map(|path| load(&path)).collect();
+        found.sort_by(|a, b| b.accepted.cmp(&a.accepted));
+        found
+    }
+
+    fn folder(&self) -> PathBuf {
+        self.state.path().join(FOLDER)
+    }
+}
+
+/// As calls are named here: a file name of its own in every case.
+fn is_call(call: &str) -> bool {
+    !call.is_empty() && call.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+fn load(path: &Path) -> Option<StoredUndo> {
+    if path.extension()? != "json" || fs::symlink_metadata(path).ok()?.len() > LARGEST_FILE {
+        return None;
+    }
+    let file: UndoFile = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+    let mut files = BTreeMap::new();
+    for entry in file.files {
+        let (path, before) = entry.read()?;
+        files.insert(path, before);
+    }
+    let directories = file.directories.into_iter().map(|name| name.0).collect();
+    Some(StoredUndo {
+        call: file.call,
+        skill: file.skill,
+        accepted: file.accepted,
+        root: as_path(&file.root.0).to_owned(),
+        record: UndoRecord { files, directories },
+    })
+}
+
+impl From<(&Vec<u8>, &FileBefore)> for UndoFileEntry {
+    fn from((path, file): (&Vec<u8>, &FileBefore)) -> Self {
+        Self {
+            path: Name(path.clone()),
+            before: file.before.as_ref().map(|(bytes, _)| STANDARD.encode(bytes)),
+            mode: file.before.as_ref().map_or(0, |(_, mode)| *mode),
+            after: file.after.map(|digest| blake3::Hash::from(digest).to_hex().to_string()),
+            by_product: file.by_product,
+        }
+    }
+}
+
+impl UndoFileEntry {
+    /// `None` if somebody else wrote it: then no part of the record is trusted.
+    fn read(self) -> Option<(Vec<u8>, FileBefore)> {
+        let before = match self.before {
+            Some(text) => Some((STANDARD.decode(text).ok()?, self.mode)),
+            None => None,
+        };
+        let after = match self.after {
+            Some(text) => Some(*blake3::Hash::from_hex(text).ok()?.as_bytes()),
+            None => None,
+        };
+        Some((self.path.0, FileBefore { before, after, by_product: self.by_product }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_reads_back_as_it_was_written_also_with_names_that_are_not_text() {
+        let dir = tempfile::tempdir().expect("temp dir");
+        let store = UndoStore::of(&StateDir::at(dir.path().join("state")).expect("absolute"));
+        let file = |before: Option<&[u8]>, after: Option<&[u8]>| FileBefore {
+            before: before.map(|bytes| (bytes.to_vec(), 0o755)),
+            after: after.map(|bytes| *blake3::hash(bytes).as_bytes()),
+            by_product: false,
+        };
+        let files = BTreeMap::from([
+            (b"a\xff\n%".to_vec(), file(Some(b"\x00old"), Some(b"new"))),
+            (b"gone".to_vec(), file(Some(b""), None)),
+            (b"made".to_vec(), file(None, Some(b"x"))),
+        ]);
+        let record = UndoRecord { files, directories: vec![b"d".to_vec()] };
+        assert!(store.keep("0a", "tdd_green", Path::new("/p"), &record).expect("kept"));
+        assert!(!store.keep("../x", "tdd_green", Path::new("/p"), &record).expect("refused"));
+        let found = store.list();
+        assert_eq!(found.len(), 1);
+        assert_eq!((&found[0].record, found[0].root.as_path()), (&record, Path::new("/p")));
+        store.remove("0a").expect("removed");
+        assert!(store.list().is_empty());
+    }
+}

@@ -13,6 +13,7 @@ mod reply;
 pub(crate) mod schema;
 mod session;
 mod stdio;
+mod tasks;
 mod transport;
 
 use std::any::Any;
@@ -25,7 +26,7 @@ use rmcp::handler::server::tool::{ToolCallContext, ToolRouter, schema_for_output
 use rmcp::model::{
     CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, CustomRequest, CustomResult, DiscoverResult,
     ErrorCode, GetTaskParams, GetTaskResult, Implementation, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
-    ServerCapabilities, ServerConfig, Tool,
+    ServerCapabilities, ServerConfig, Tool, UpdateTaskParams,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -124,6 +125,24 @@ impl Server {
         self.app.launcher().settled().await;
     }
 
+    /// Makes the call, and answers whatever happens in it.
+    async fn answer_call(&self, request: CallToolRequestParams, cx: RequestContext<RoleServer>) -> CallToolResponse {
+        let name = request.name.clone();
+        let call = self.tools.call(ToolCallContext::new(self, request, cx));
+        let message = match AssertUnwindSafe(call).catch_unwind().await {
+            Ok(Ok(response)) => return response,
+            // Clients show protocol errors badly or not at all; whatever a tool says is a result.
+            Ok(Err(error)) => error.message.into_owned(),
+            Err(panic) => {
+                format!(
+                    "`{name}` failed by a defect of this server: {}; nothing can be said about the task",
+                    said(&*panic)
+                )
+            }
+        };
+        reply::reply(reply::failed(&name, message)).into()
+    }
+
     fn instructions(&self) -> String {
         let order = ORDER.iter().filter(|(tool, _)| self.tools.has_route(tool)).map(|(_, words)| *words);
         std::iter::once(INSTRUCTIONS).chain(order).collect::<Vec<_>>().join("\n")
@@ -185,11 +204,19 @@ impl ServerHandler for Server {
         self.cancel_job(&request.task_id)
     }
 
+    /// No job asks the client for anything, so that whatever is sent answers nothing.
+    async fn update_task(&self, request: UpdateTaskParams, _cx: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        self.find_job(&request.task_id).map(drop)
+    }
+
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _cx: RequestContext<RoleServer>,
+        cx: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
+        if let Some(answer) = self.answer_older_task_method(&request.method, request.params.as_ref(), &cx).await {
+            return answer.map(CustomResult::new);
+        }
         let message = format!("unknown method `{}`", words::cut_end(&words::plain(&request.method), 100));
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
     }
@@ -203,32 +230,14 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let name = request.name.clone();
-        if !self.tools.has_route(&name) {
-            return Err(self.unknown_tool(&name));
+        if !self.tools.has_route(&request.name) {
+            return Err(self.unknown_tool(&request.name));
         }
         self.app.recover();
-        let (request, cx) = if self.becomes_job(&request, &cx) {
-            match self.start_job(request, cx) {
-                Ok(handle) => return Ok(handle),
-                Err(unchanged) => *unchanged,
-            }
-        } else {
-            (request, cx)
-        };
-        let call = self.tools.call(ToolCallContext::new(self, request, cx));
-        let message = match self.calls.track_future(AssertUnwindSafe(call).catch_unwind()).await {
-            Ok(Ok(response)) => return Ok(response),
-            // Clients show protocol errors badly or not at all; whatever a tool says is a result.
-            Ok(Err(error)) => error.message.into_owned(),
-            Err(panic) => {
-                format!(
-                    "`{name}` failed by a defect of this server: {}; nothing can be said about the task",
-                    said(&*panic)
-                )
-            }
-        };
-        Ok(reply::reply(reply::failed(&name, message)).into())
+        if Self::takes_handles(&cx) {
+            return self.call_or_job(request, cx).await;
+        }
+        Ok(self.calls.track_future(self.answer_call(request, cx)).await)
     }
 }
 

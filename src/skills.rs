@@ -38,14 +38,6 @@ const SKILLS: &[SkillRouter] = &[
     ("trainer", Server::trainer_tool),
 ];
 
-/// Tools that ask models and leave the project as it is, so that the caller may go on meanwhile. `spec` writes a document.
-const EDIT_NOTHING: &[&str] = &["debug", "review"];
-
-/// May this tool run while the caller goes on?
-pub(crate) fn edits_nothing(tool: &str) -> bool {
-    EDIT_NOTHING.contains(&tool)
-}
-
 /// All tools in one router.
 pub fn router() -> ToolRouter<Server> {
     SKILLS.iter().fold(ToolRouter::new(), |mut all, (_, tools)| {

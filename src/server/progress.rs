@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rmcp::RoleServer;
 use rmcp::model::{ProgressNotification, ProgressNotificationParam, ProgressToken, ServerJsonRpcMessage};
 use rmcp::service::RequestContext;
+use tokio::sync::Notify;
 
 use super::transport::Outlet;
 use crate::engine::event::{Listener, StoryLine};
@@ -17,7 +18,14 @@ pub const MAX_PROGRESS: usize = 200;
 
 /// Reports progress of one call. Cheap to clone; silent when the client did not ask for progress.
 #[derive(Clone, Debug, Default)]
-pub struct Progress(Option<Arc<Line>>);
+pub struct Progress {
+    line: Option<Arc<Line>>,
+    apart: Option<ApartSignal>,
+}
+
+/// Rides along with a request whose client takes a handle for an answer: raised when the call is set apart.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ApartSignal(pub(super) Arc<Notify>);
 
 #[derive(Debug)]
 struct Line {
@@ -35,12 +43,13 @@ impl Progress {
 
     pub(super) fn of(cx: &RequestContext<RoleServer>) -> Self {
         let line = cx.meta.get_progress_token().zip(cx.extensions.get::<Outlet>());
-        Self(line.map(|(token, outlet)| Arc::new(Line { outlet: outlet.clone(), token, steps: AtomicU64::new(0) })))
+        let line = line.map(|(token, outlet)| Line { outlet: outlet.clone(), token, steps: AtomicU64::new(0) });
+        Self { line: line.map(Arc::new), apart: cx.extensions.get::<ApartSignal>().cloned() }
     }
 
     /// Sends one line, cut at [`MAX_PROGRESS`] characters.
     pub fn say(&self, message: &str) {
-        let Some(line) = &self.0 else { return };
+        let Some(line) = &self.line else { return };
         let step = line.steps.fetch_add(1, Ordering::Relaxed) + 1;
         #[expect(clippy::cast_precision_loss, reason = "a call does not take 2^53 steps")]
         let params = ProgressNotificationParam::new(line.token.clone(), step as f64).with_message(cut(message));
@@ -53,6 +62,12 @@ impl Progress {
 impl Listener for Progress {
     fn hear(&self, told: &StoryLine) {
         self.say(&told.line);
+    }
+
+    fn on_set_apart(&self) {
+        if let Some(ApartSignal(apart)) = &self.apart {
+            apart.notify_one();
+        }
     }
 }
 

@@ -9,7 +9,9 @@ mod lines;
 mod outbox;
 mod parameters;
 mod progress;
+mod prompts;
 mod reply;
+mod resources;
 pub(crate) mod schema;
 mod session;
 mod stdio;
@@ -24,8 +26,10 @@ use futures_util::FutureExt as _;
 use rmcp::handler::server::common::{AsRequestContext, FromContextPart};
 use rmcp::handler::server::tool::{ToolCallContext, ToolRouter, schema_for_output};
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, CustomRequest, CustomResult, DiscoverResult,
-    ErrorCode, GetTaskParams, GetTaskResult, Implementation, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult,
+    CustomRequest, CustomResult, DiscoverResult, ErrorCode, GetPromptRequestParams, GetPromptResponse, GetTaskParams,
+    GetTaskResult, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
     ServerCapabilities, ServerConfig, Tool, UpdateTaskParams,
 };
 use rmcp::service::RequestContext;
@@ -39,6 +43,7 @@ pub use outbox::Output;
 pub use parameters::{Parameters, parse};
 pub use progress::{MAX_PROGRESS, Progress};
 pub use reply::{MAX_ERROR, MAX_RESULT};
+pub use resources::PrintedPages;
 pub use session::{Ended, serve};
 pub use stdio::stdio;
 
@@ -82,6 +87,8 @@ pub struct Server {
     calls: TaskTracker,
     /// Ends the jobs when the session ends; their requests have been answered long ago.
     jobs_stop: CancellationToken,
+    /// What commands print, where there are commands.
+    pages: Option<PrintedPages>,
 }
 
 impl Server {
@@ -110,7 +117,14 @@ impl Server {
             listed,
             calls: TaskTracker::new(),
             jobs_stop: CancellationToken::new(),
+            pages: None,
         }
+    }
+
+    /// The same server, whose clients may also read what commands of the terminal print.
+    #[must_use]
+    pub fn with_pages(self, pages: PrintedPages) -> Self {
+        Self { pages: Some(pages), ..self }
     }
 
     pub fn app(&self) -> &App {
@@ -161,7 +175,15 @@ impl Server {
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_tasks().build())
+        // No list of ours tells of its changes, so that none declares `listChanged`.
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_prompts()
+            .enable_resources()
+            .enable_completions()
+            .enable_tasks()
+            .build();
+        ServerConfig::new(capabilities)
             .with_server_info(Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")))
             .with_instructions(self.instructions())
     }
@@ -178,9 +200,7 @@ impl ServerHandler for Server {
         request: Option<PaginatedRequestParams>,
         cx: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        if request.is_some_and(|page| page.cursor.is_some()) {
-            return Err(ErrorData::invalid_params("the list has one page, so that no cursor is valid", None));
-        }
+        first_page(request)?;
         self.app.recover();
         let list = ListToolsResult::with_all_items(self.listed.to_vec());
         // Older revisions do not know the caching hints.
@@ -190,6 +210,57 @@ impl ServerHandler for Server {
             }
             _ => list,
         })
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _cx: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        first_page(request)?;
+        Ok(ListResourcesResult::with_all_items(self.listed_resources()))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _cx: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        first_page(request)?;
+        Ok(ListResourceTemplatesResult::with_all_items(self.resource_templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _cx: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        self.read_address(&request.uri).await.map(Into::into)
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        _cx: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Ok(CompleteResult::new(self.completions(request).await))
+    }
+
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _cx: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        first_page(request)?;
+        Ok(ListPromptsResult::with_all_items(prompts::listed()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _cx: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        prompts::filled(&request.name, request.arguments.as_ref()).map(Into::into)
     }
 
     async fn get_task(
@@ -238,6 +309,14 @@ impl ServerHandler for Server {
             return self.call_or_job(request, cx).await;
         }
         Ok(self.calls.track_future(self.answer_call(request, cx)).await)
+    }
+}
+
+/// Every list of ours has one page.
+fn first_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
+    match request.and_then(|page| page.cursor) {
+        None => Ok(()),
+        Some(_) => Err(ErrorData::invalid_params("the list has one page, so that no cursor is valid", None)),
     }
 }
 

@@ -16,7 +16,7 @@ pub mod trainer;
 
 use rmcp::handler::server::tool::ToolRouter;
 
-pub(crate) use common::BrainRecollection;
+pub(crate) use common::{BrainRecollection, notes_folder};
 
 use crate::server::Server;
 

@@ -38,6 +38,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use app::App;
+use jobs::WorkingJobs;
 pub use lines::MAX_LINE;
 pub use outbox::Output;
 pub use parameters::{Parameters, parse};
@@ -87,6 +88,7 @@ pub struct Server {
     calls: TaskTracker,
     /// Ends the jobs when the session ends; their requests have been answered long ago.
     jobs_stop: CancellationToken,
+    working: WorkingJobs,
     /// What commands print, where there are commands.
     pages: Option<PrintedPages>,
 }
@@ -117,6 +119,7 @@ impl Server {
             listed,
             calls: TaskTracker::new(),
             jobs_stop: CancellationToken::new(),
+            working: WorkingJobs::default(),
             pages: None,
         }
     }
@@ -268,6 +271,7 @@ impl ServerHandler for Server {
         request: GetTaskParams,
         _cx: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
+        self.app.recover();
         self.answer_task(&request.task_id)
     }
 

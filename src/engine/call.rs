@@ -243,16 +243,6 @@ async fn told<T>(teller: &Teller<'_>, work: impl Future<Output = T>) -> T {
     }
 }
 
-/// Does the call leave the files of the project alone until its end? Of words without a project nothing is known: what
-/// becomes of them is decided outside the call.
-fn is_set_apart(access: Access, site: &Site) -> bool {
-    match access {
-        Access::Nothing => false,
-        Access::Read | Access::RunCommands => true,
-        Access::Edit => !site.is_in_place(),
-    }
-}
-
 /// Passes the story on to a record that others can read.
 struct ToWatcher<'a>(&'a dyn LiveRecord);
 
@@ -385,7 +375,7 @@ impl<'a> OpenCall<'a> {
     ) -> Result<(Site, PreparedCall<S>), RefusedCall> {
         let access = S::access(params)?;
         let mut site = self.open_site(access, teller).await?;
-        if !self.dry_run && is_set_apart(access, &site) {
+        if !self.dry_run && access.leaves_files_alone(site.is_in_place()) {
             teller.set_apart();
         }
         let mut preparation = Preparation {

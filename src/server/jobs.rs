@@ -1,6 +1,8 @@
 //! Calls that last: a client that offers tasks is answered with a handle as soon as a call is set apart, which is when it
 //! is known to leave the user's files alone until its end. Every other call is answered with its result, as ever.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rmcp::RoleServer;
@@ -10,12 +12,45 @@ use serde_json::Value;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::progress::ApartSignal;
+use super::progress::JobStory;
 use super::{Server, tasks};
 use crate::session::jobs::{HeldJob, JobState, JobStore};
 
 /// How often a wish to cancel is looked for.
 const WISHES: Duration = Duration::from_millis(500);
+
+/// The jobs that this server works on, and what each told last.
+#[derive(Debug, Clone, Default)]
+pub(super) struct WorkingJobs(Arc<Mutex<HashMap<String, Arc<JobStory>>>>);
+
+/// A job is told about as long as this lives.
+struct ToldJob {
+    jobs: WorkingJobs,
+    id: String,
+}
+
+impl WorkingJobs {
+    fn tell(&self, id: &str, story: Arc<JobStory>) -> ToldJob {
+        self.jobs().insert(id.to_owned(), story);
+        ToldJob { jobs: self.clone(), id: id.to_owned() }
+    }
+
+    /// What the job told last, if this server works on it.
+    pub(super) fn last_word(&self, id: &str) -> Option<String> {
+        let story = self.jobs().get(id).cloned()?;
+        Some(story.last()).filter(|last| !last.is_empty())
+    }
+
+    fn jobs(&self) -> MutexGuard<'_, HashMap<String, Arc<JobStory>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for ToldJob {
+    fn drop(&mut self) {
+        self.jobs.jobs().remove(&self.id);
+    }
+}
 
 impl Server {
     /// Does the client of this request take a handle for an answer?
@@ -31,11 +66,11 @@ impl Server {
     ) -> Result<CallToolResponse, ErrorData> {
         // The request's own token ends with its reply.
         let asked = std::mem::replace(&mut cx.ct, self.jobs_stop.child_token());
-        let apart = ApartSignal::default();
-        cx.extensions.insert(apart.clone());
+        let story = Arc::new(JobStory::default());
+        cx.extensions.insert(Arc::clone(&story));
         let (answer, answered) = oneshot::channel();
         let server = self.clone();
-        tokio::spawn(self.calls.track_future(async move { server.drive(request, cx, asked, apart, answer).await }));
+        tokio::spawn(self.calls.track_future(async move { server.drive(request, cx, asked, story, answer).await }));
         answered.await.map_err(|_| ErrorData::internal_error("the call ended without an answer", None))
     }
 
@@ -44,7 +79,7 @@ impl Server {
         request: CallToolRequestParams,
         cx: RequestContext<RoleServer>,
         asked: CancellationToken,
-        ApartSignal(apart): ApartSignal,
+        story: Arc<JobStory>,
         answer: oneshot::Sender<CallToolResponse>,
     ) {
         let stop = cx.ct.clone();
@@ -61,12 +96,13 @@ impl Server {
                 }
                 () = asked.cancelled(), if !stop.is_cancelled() => stop.cancel(),
                 // A client that has given up waits for no handle.
-                () = apart.notified(), if !stop.is_cancelled() => match self.begin_job(&tool, &root) {
+                () = story.apart.notified(), if !stop.is_cancelled() => match self.begin_job(&tool, &root) {
                     Ok(job) => break job,
                     Err(error) => tracing::warn!("the call is made without a job: {error}"),
                 },
             }
         };
+        let _told = self.working.tell(&job.record().id, story);
         let _ = answer.send(CallToolResponse::Task(CreateTaskResult::new(tasks::describe(job.record()))));
         let response = loop {
             tokio::select! {

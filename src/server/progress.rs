@@ -1,8 +1,8 @@
 //! What a running call tells the client on the way. Saying something costs a queue entry at most:
 //! it never waits, is dropped when the reader is behind, and falls silent with the reply or a cancel.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::RoleServer;
 use rmcp::model::{ProgressNotification, ProgressNotificationParam, ProgressToken, ServerJsonRpcMessage};
@@ -20,12 +20,23 @@ pub const MAX_PROGRESS: usize = 200;
 #[derive(Clone, Debug, Default)]
 pub struct Progress {
     line: Option<Arc<Line>>,
-    apart: Option<ApartSignal>,
+    job: Option<Arc<JobStory>>,
 }
 
-/// Rides along with a request whose client takes a handle for an answer: raised when the call is set apart.
-#[derive(Clone, Debug, Default)]
-pub(super) struct ApartSignal(pub(super) Arc<Notify>);
+/// Rides along with a request whose client takes a handle for an answer.
+#[derive(Debug, Default)]
+pub(super) struct JobStory {
+    /// Raised when the call is set apart.
+    pub(super) apart: Notify,
+    /// What was told last, for a client that asks how the job is going.
+    last: Mutex<String>,
+}
+
+impl JobStory {
+    pub(super) fn last(&self) -> String {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
 
 #[derive(Debug)]
 struct Line {
@@ -44,7 +55,7 @@ impl Progress {
     pub(super) fn of(cx: &RequestContext<RoleServer>) -> Self {
         let line = cx.meta.get_progress_token().zip(cx.extensions.get::<Outlet>());
         let line = line.map(|(token, outlet)| Line { outlet: outlet.clone(), token, steps: AtomicU64::new(0) });
-        Self { line: line.map(Arc::new), apart: cx.extensions.get::<ApartSignal>().cloned() }
+        Self { line: line.map(Arc::new), job: cx.extensions.get::<Arc<JobStory>>().cloned() }
     }
 
     /// Sends one line, cut at [`MAX_PROGRESS`] characters.
@@ -62,11 +73,14 @@ impl Progress {
 impl Listener for Progress {
     fn hear(&self, told: &StoryLine) {
         self.say(&told.line);
+        if let Some(job) = &self.job {
+            *job.last.lock().unwrap_or_else(PoisonError::into_inner) = cut(&told.line);
+        }
     }
 
     fn on_set_apart(&self) {
-        if let Some(ApartSignal(apart)) = &self.apart {
-            apart.notify_one();
+        if let Some(job) = &self.job {
+            job.apart.notify_one();
         }
     }
 }

@@ -36,7 +36,10 @@ impl Server {
 
     pub(super) fn answer_task(&self, id: &str) -> Result<GetTaskResult, ErrorData> {
         let job = self.find_job(id)?;
-        let base = describe(&job);
+        let mut base = describe(&job);
+        if let Some(last) = self.working.last_word(id).filter(|_| job.state == JobState::Working) {
+            base = base.with_status_message(last);
+        }
         let payload = match job.state {
             JobState::Working => TaskPayload::Working,
             JobState::Cancelled => TaskPayload::Cancelled,

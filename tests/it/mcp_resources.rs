@@ -52,7 +52,7 @@ fn refusal(session: &mut Session, uri: &str) -> (i64, String) {
     (error["code"].as_i64().unwrap(), message.to_owned())
 }
 
-fn completed(session: &mut Session, template: &str, name: &str, value: &str, given: Value) -> Vec<String> {
+fn completed(session: &mut Session, template: &str, name: &str, value: &str, given: &Value) -> Vec<String> {
     let params = json!({"ref": {"type": "ref/resource", "uri": template}, "argument": {"name": name, "value": value},
         "context": {"arguments": given}});
     let reply = ask(session, "completion/complete", params);
@@ -122,9 +122,9 @@ fn a_checkpoint_report_is_read_from_its_project() {
         assert_eq!((mime.as_str(), text), ("text/markdown", pipeline.report("CHECKPOINT-001")));
         let template = "supervisor://checkpoints/{team}/{checkpoint}{?project_root}";
         let given = json!({"project_root": root, "team": ID});
-        assert_eq!(completed(&mut session, template, "team", "TLV4", given.clone()), [ID]);
-        assert_eq!(completed(&mut session, template, "checkpoint", "", given), ["CHECKPOINT-001"]);
-        assert!(completed(&mut session, template, "team", "", json!({"project_root": "."})).is_empty());
+        assert_eq!(completed(&mut session, template, "team", "TLV4", &given), [ID]);
+        assert_eq!(completed(&mut session, template, "checkpoint", "", &given), ["CHECKPOINT-001"]);
+        assert!(completed(&mut session, template, "team", "", &json!({"project_root": "."})).is_empty());
         let (_, said) = refusal(&mut session, &uri.replace("-001", "-002"));
         assert!(said.contains("has no report of CHECKPOINT-002"), "{said}");
     }
@@ -151,7 +151,7 @@ fn slots_are_completed_from_what_is_there() {
         ("supervisor://other/{x}", "x", "", json!({}), vec![]),
     ];
     for (template, name, value, given, wanted) in cases {
-        assert_eq!(completed(session, template, name, value, given.clone()), wanted, "{template} {given}");
+        assert_eq!(completed(session, template, name, value, &given), wanted, "{template} {given}");
     }
     let prompt = json!({"ref": {"type": "ref/prompt", "name": "tdd"}, "argument": {"name": "request", "value": "a"}});
     assert_eq!(ask(session, "completion/complete", prompt)["result"]["completion"]["values"], json!([]));

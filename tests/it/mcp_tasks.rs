@@ -94,7 +94,9 @@ fn a_cancelled_task_stays_cancelled_and_leaves_the_project_as_it_was() {
     let before = bench.tree();
     let mut session = offering(&bench);
     let id = start_hanging(&mut session, &bench);
-    assert_eq!(get(&mut session, &id)["status"], "working");
+    let working = get(&mut session, &id);
+    assert_eq!(working["status"], "working");
+    assert!(working["statusMessage"].as_str().unwrap().contains("review · tier 1/1 small · ask"), "{working}");
     cancel(&mut session, &id);
     let task = ended(&mut session, &id);
     assert_eq!((&task["status"], task.get("result")), (&json!("cancelled"), None), "{task:#}");

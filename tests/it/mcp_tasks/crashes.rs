@@ -68,7 +68,7 @@ fn after_kills_at_random_moments_each_task_has_ended_exactly_once() {
     }
     let crashed = ends.values().filter(|end| end["status"] == "failed").count();
     let completed = ends.values().filter(|end| end["status"] == "completed").count();
-    println!("{rounds} kills: {} handles, {crashed} crashed, {completed} completed", handles.len());
+    eprintln!("{rounds} kills: {} handles, {crashed} crashed, {completed} completed", handles.len());
     assert_eq!(crashed + completed, ends.len(), "{ends:#?}");
     assert_eq!(bench.tree(), before);
 }

@@ -1,12 +1,15 @@
 //! Calls that edit: in a private view they are tasks, in the project itself they block.
 
+use std::fs;
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::bench::{ADDED, ask, cancel, ended, get, green, offering, on, red_project, start};
 use super::crashes::kill;
 use crate::mcp_bench::{Session, result_of, until};
 use crate::skip::{is_missing, skip};
-use crate::tdd::bench::{Bench, replaces};
+use crate::tdd::bench::{Bench, creates, replaces};
 
 /// Starts a green in a private view; `None`, said aloud, where there are no views.
 fn start_green(session: &mut Session, bench: &Bench) -> Option<String> {
@@ -46,6 +49,59 @@ fn a_green_in_a_private_view_is_a_task_and_the_project_changes_when_it_is_accept
     assert_eq!((&result["status"], &result["verified"]), (&json!("pass"), &json!(true)), "{result:#}");
     assert!(result["sandbox"].as_str().unwrap().contains("private view"), "{result:#}");
     assert_eq!(bench.read("add.py"), ADDED);
+}
+
+#[test]
+fn a_whole_cycle_in_private_views_is_one_task() {
+    if is_missing("python3") {
+        return;
+    }
+    let mut bench = red_project(true);
+    fs::write(bench.project.path().join("add.py"), ADDED).unwrap();
+    let test = "import unittest\n\nfrom add import sub\n\n\nclass SubTest(unittest.TestCase):\n    def test_subtracts(self):\n        \
+                self.assertEqual(sub(5, 2), 3)\n";
+    bench.say("small", &creates("test_sub.py", test));
+    let both = format!("{ADDED}\n\ndef sub(a, b):\n    return a - b\n");
+    bench.say("small", &replaces("add.py", &both));
+    let mut session = offering(&bench);
+    let criteria = json!({"criteria": "sub(a, b) gives the difference", "test_cmd": "python3 -m unittest -v"});
+    session.call("start", "tdd", on(&bench, criteria));
+    let reply = session.reply_after_tests("start");
+    let Some(id) = reply["result"]["taskId"].as_str() else { return skip(&result_of(&reply).to_string()) };
+    let task = ended(&mut session, id);
+    assert_eq!(task["result"]["structuredContent"]["status"], "pass", "{task:#}");
+    assert_eq!((bench.read("add.py"), bench.read("test_sub.py")), (both, test.to_owned()));
+    assert_eq!(ask(&mut session, "tasks/list", json!({}))["result"]["tasks"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_green_that_is_killed_at_a_random_moment_is_in_the_project_whole_or_not_at_all() {
+    if is_missing("python3") {
+        return;
+    }
+    let rounds = if std::env::var("SUPERVISOR_TEST_LONG").is_ok_and(|v| v == "1") { 60 } else { 6 };
+    for _ in 0..rounds {
+        let mut bench = red_project(true);
+        bench.line(&json!({"model": "small", "answer": replaces("add.py", ADDED), "wait_ms": 50}));
+        let before = bench.tree();
+        let mut session = offering(&bench);
+        let Some(id) = start_green(&mut session, &bench) else { return };
+        std::thread::sleep(Duration::from_millis(getrandom::u64().unwrap() % 1_500));
+        kill(session);
+        let mut restarted = offering(&bench);
+        let task = get(&mut restarted, &id);
+        let is_changed = bench.tree() != before;
+        if is_changed {
+            assert_eq!(bench.read("add.py"), ADDED, "{task:#}");
+        }
+        match task["status"].as_str().unwrap() {
+            "completed" => assert!(is_changed, "{task:#}"),
+            "failed" => assert_eq!(task["error"]["data"]["cause"], "crashed", "{task:#}"),
+            other => panic!("{other}"),
+        }
+        eprintln!("{} · changed {is_changed}", task["status"]);
+        assert_eq!(get(&mut restarted, &id), task, "it ended once");
+    }
 }
 
 #[test]

@@ -40,6 +40,7 @@ fn a_task_whose_server_was_killed_has_crashed_once_whoever_asks() {
 }
 
 #[test]
+#[expect(clippy::print_stderr, reason = "the figures are what the test shows")]
 fn after_kills_at_random_moments_each_task_has_ended_exactly_once() {
     let rounds = if std::env::var("SUPERVISOR_TEST_LONG").is_ok_and(|v| v == "1") { 200 } else { 20 };
     let mut bench = shop(&["small"]);

@@ -9,10 +9,13 @@ mod lines;
 mod outbox;
 mod parameters;
 mod progress;
+mod prompts;
 mod reply;
+mod resources;
 pub(crate) mod schema;
 mod session;
 mod stdio;
+mod tasks;
 mod transport;
 
 use std::any::Any;
@@ -23,9 +26,11 @@ use futures_util::FutureExt as _;
 use rmcp::handler::server::common::{AsRequestContext, FromContextPart};
 use rmcp::handler::server::tool::{ToolCallContext, ToolRouter, schema_for_output};
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, CustomRequest, CustomResult, DiscoverResult,
-    ErrorCode, GetTaskParams, GetTaskResult, Implementation, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
-    ServerCapabilities, ServerConfig, Tool,
+    CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult,
+    CustomRequest, CustomResult, DiscoverResult, ErrorCode, GetPromptRequestParams, GetPromptResponse, GetTaskParams,
+    GetTaskResult, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, ServerConfig, Tool, UpdateTaskParams,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -33,11 +38,13 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use app::App;
+use jobs::WorkingJobs;
 pub use lines::MAX_LINE;
 pub use outbox::OutboxSink;
 pub use parameters::{Parameters, parse};
 pub use progress::{MAX_PROGRESS, Progress};
 pub use reply::{MAX_ERROR, MAX_RESULT};
+pub use resources::PrintedPages;
 pub use session::{SessionEnd, serve};
 pub use stdio::stdio;
 
@@ -81,6 +88,9 @@ pub struct Server {
     calls: TaskTracker,
     /// Ends the jobs when the session ends; their requests have been answered long ago.
     jobs_stop: CancellationToken,
+    working: WorkingJobs,
+    /// What commands print, where there are commands.
+    pages: Option<PrintedPages>,
 }
 
 impl Server {
@@ -109,7 +119,15 @@ impl Server {
             listed,
             calls: TaskTracker::new(),
             jobs_stop: CancellationToken::new(),
+            working: WorkingJobs::default(),
+            pages: None,
         }
+    }
+
+    /// The same server, whose clients may also read what commands of the terminal print.
+    #[must_use]
+    pub fn with_pages(self, pages: PrintedPages) -> Self {
+        Self { pages: Some(pages), ..self }
     }
 
     pub fn app(&self) -> &App {
@@ -122,6 +140,24 @@ impl Server {
         self.calls.wait().await;
         self.calls.reopen();
         self.app.launcher().settled().await;
+    }
+
+    /// Makes the call, and answers whatever happens in it.
+    async fn answer_call(&self, request: CallToolRequestParams, cx: RequestContext<RoleServer>) -> CallToolResponse {
+        let name = request.name.clone();
+        let call = self.tools.call(ToolCallContext::new(self, request, cx));
+        let message = match AssertUnwindSafe(call).catch_unwind().await {
+            Ok(Ok(response)) => return response,
+            // Clients show protocol errors badly or not at all; whatever a tool says is a result.
+            Ok(Err(error)) => error.message.into_owned(),
+            Err(panic) => {
+                format!(
+                    "`{name}` failed by a defect of this server: {}; nothing can be said about the task",
+                    said(&*panic)
+                )
+            }
+        };
+        reply::reply(reply::failed(&name, message)).into()
     }
 
     fn instructions(&self) -> String {
@@ -142,7 +178,15 @@ impl Server {
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().enable_tasks().build())
+        // No list of ours tells of its changes, so that none declares `listChanged`.
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_prompts()
+            .enable_resources()
+            .enable_completions()
+            .enable_tasks()
+            .build();
+        ServerConfig::new(capabilities)
             .with_server_info(Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")))
             .with_instructions(self.instructions())
     }
@@ -159,9 +203,7 @@ impl ServerHandler for Server {
         request: Option<PaginatedRequestParams>,
         cx: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        if request.is_some_and(|page| page.cursor.is_some()) {
-            return Err(ErrorData::invalid_params("the list has one page, so that no cursor is valid", None));
-        }
+        first_page(request)?;
         self.app.recover();
         let list = ListToolsResult::with_all_items(self.listed.to_vec());
         // Older revisions do not know the caching hints.
@@ -173,11 +215,63 @@ impl ServerHandler for Server {
         })
     }
 
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _cx: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        first_page(request)?;
+        Ok(ListResourcesResult::with_all_items(self.listed_resources()))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _cx: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        first_page(request)?;
+        Ok(ListResourceTemplatesResult::with_all_items(self.resource_templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        _cx: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        self.read_address(&request.uri).await.map(Into::into)
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        _cx: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Ok(CompleteResult::new(self.completions(request).await))
+    }
+
+    async fn list_prompts(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        _cx: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        first_page(request)?;
+        Ok(ListPromptsResult::with_all_items(prompts::listed()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _cx: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        prompts::filled(&request.name, request.arguments.as_ref()).map(Into::into)
+    }
+
     async fn get_task(
         &self,
         request: GetTaskParams,
         _cx: RequestContext<RoleServer>,
     ) -> Result<GetTaskResult, ErrorData> {
+        self.app.recover();
         self.answer_task(&request.task_id)
     }
 
@@ -185,11 +279,19 @@ impl ServerHandler for Server {
         self.cancel_job(&request.task_id)
     }
 
+    /// No job asks the client for anything, so that whatever is sent answers nothing.
+    async fn update_task(&self, request: UpdateTaskParams, _cx: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+        self.find_job(&request.task_id).map(drop)
+    }
+
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _cx: RequestContext<RoleServer>,
+        cx: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
+        if let Some(answer) = self.answer_older_task_method(&request.method, request.params.as_ref(), &cx).await {
+            return answer.map(CustomResult::new);
+        }
         let message = format!("unknown method `{}`", words::cut_end(&words::plain(&request.method), 100));
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
     }
@@ -203,32 +305,22 @@ impl ServerHandler for Server {
         request: CallToolRequestParams,
         cx: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let name = request.name.clone();
-        if !self.tools.has_route(&name) {
-            return Err(self.unknown_tool(&name));
+        if !self.tools.has_route(&request.name) {
+            return Err(self.unknown_tool(&request.name));
         }
         self.app.recover();
-        let (request, cx) = if self.becomes_job(&request, &cx) {
-            match self.start_job(request, cx) {
-                Ok(handle) => return Ok(handle),
-                Err(unchanged) => *unchanged,
-            }
-        } else {
-            (request, cx)
-        };
-        let call = self.tools.call(ToolCallContext::new(self, request, cx));
-        let message = match self.calls.track_future(AssertUnwindSafe(call).catch_unwind()).await {
-            Ok(Ok(response)) => return Ok(response),
-            // Clients show protocol errors badly or not at all; whatever a tool says is a result.
-            Ok(Err(error)) => error.message.into_owned(),
-            Err(panic) => {
-                format!(
-                    "`{name}` failed by a defect of this server: {}; nothing can be said about the task",
-                    said(&*panic)
-                )
-            }
-        };
-        Ok(reply::reply(reply::failed(&name, message)).into())
+        if Self::takes_handles(&cx) {
+            return self.call_or_job(request, cx).await;
+        }
+        Ok(self.calls.track_future(self.answer_call(request, cx)).await)
+    }
+}
+
+/// Every list of ours has one page.
+fn first_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
+    match request.and_then(|page| page.cursor) {
+        None => Ok(()),
+        Some(_) => Err(ErrorData::invalid_params("the list has one page, so that no cursor is valid", None)),
     }
 }
 

@@ -16,7 +16,7 @@ pub mod trainer;
 
 use rmcp::handler::server::tool::ToolRouter;
 
-pub(crate) use common::BrainRecollection;
+pub(crate) use common::{BrainRecollection, notes_folder};
 
 use crate::server::Server;
 
@@ -37,14 +37,6 @@ const SKILLS: &[SkillRouter] = &[
     ("tier", Server::tier_tool),
     ("trainer", Server::trainer_tool),
 ];
-
-/// Tools that ask models and leave the project as it is, so that the caller may go on meanwhile. `spec` writes a document.
-const EDIT_NOTHING: &[&str] = &["debug", "review"];
-
-/// May this tool run while the caller goes on?
-pub(crate) fn edits_nothing(tool: &str) -> bool {
-    EDIT_NOTHING.contains(&tool)
-}
 
 /// All tools in one router.
 pub fn router() -> ToolRouter<Server> {

@@ -14,7 +14,7 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 
 use crate::gym::passport::PassportBook;
-use crate::routing::{CallOverrides, Routing, Sources, load};
+use crate::routing::{CallOverrides, LoadedRouting, Routing, RoutingError, Sources, load};
 use crate::state::StateDir;
 
 #[derive(Debug, Args)]
@@ -44,19 +44,7 @@ impl Explain {
     ) -> anyhow::Result<ExitCode> {
         let loaded = load(&Sources::of_process(config))?;
         let call = overrides(self.model, &self.args)?;
-        let mut skills = Vec::new();
-        match &self.skill {
-            Some(skill) => skills.push(loaded.routing.choices(skill, &call)?),
-            None => {
-                for skill in Routing::known_skills() {
-                    skills.push(loaded.routing.choices(skill, &call)?);
-                }
-            }
-        }
-        let mut report = report::ExplainReport::new(&loaded, &skills, self.skill.is_none());
-        if let Ok(state) = StateDir::locate() {
-            measured::fill(&mut report, &skills, &loaded.routing, &PassportBook::of(&state));
-        }
+        let report = explained(&loaded, self.skill.as_deref(), &call, StateDir::locate().ok().as_ref())?;
         let mut text = Vec::new();
         if self.json {
             serde_json::to_writer_pretty(&mut text, &report)?;
@@ -70,6 +58,33 @@ impl Explain {
         super::print(out, &String::from_utf8_lossy(&text))?;
         Ok(ExitCode::SUCCESS)
     }
+}
+
+/// One skill in full, or all of them in short, as JSON, for a reader who is not at the terminal.
+pub(super) fn printed(
+    loaded: &LoadedRouting,
+    state: &StateDir,
+    skill: Option<&str>,
+) -> Result<serde_json::Value, String> {
+    let report = explained(loaded, skill, &CallOverrides::default(), Some(state)).map_err(|error| error.to_string())?;
+    serde_json::to_value(report).map_err(|error| error.to_string())
+}
+
+fn explained(
+    loaded: &LoadedRouting,
+    skill: Option<&str>,
+    call: &CallOverrides,
+    state: Option<&StateDir>,
+) -> Result<report::ExplainReport, RoutingError> {
+    let skills = match skill {
+        Some(skill) => vec![loaded.routing.choices(skill, call)?],
+        None => Routing::known_skills().map(|skill| loaded.routing.choices(skill, call)).collect::<Result<_, _>>()?,
+    };
+    let mut report = report::ExplainReport::new(loaded, &skills, skill.is_none());
+    if let Some(state) = state {
+        measured::fill(&mut report, &skills, &loaded.routing, &PassportBook::of(state));
+    }
+    Ok(report)
 }
 
 /// What the call would set. Other arguments of a tool say nothing about the routing, and are told so.

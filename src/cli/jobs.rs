@@ -13,8 +13,8 @@ use crate::words::{cut_end, did_you_mean, plain};
 
 /// List, show or cancel calls that went on in the background
 ///
-/// A client that offers MCP tasks is answered at once when a call edits nothing, and fetches the result later. Results
-/// wait here for a week.
+/// A client that offers MCP tasks need not wait for a call that edits nothing or works in a private view, and fetches
+/// the result later. Results wait here for a week.
 #[derive(Debug, Args)]
 pub(super) struct JobsCommand {
     #[command(subcommand)]

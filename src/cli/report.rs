@@ -69,6 +69,13 @@ impl ReportCommand {
     }
 }
 
+/// The few lines over everything, for a reader who is not at the terminal.
+pub(super) fn printed(state: &StateDir) -> Result<String, String> {
+    let log = SessionLog::to_read(state);
+    let data = ReportData::gather(&log, &Filter::default(), false).map_err(|error| format!("{error:#}"))?;
+    Ok(text::render(&data, log.directory()))
+}
+
 /// In one piece and private: there is code of the user's projects in it.
 fn write_page(file: &Path, page: &str) -> anyhow::Result<()> {
     if file.is_dir() {

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use tokio_util::sync::CancellationToken;
 
 use super::signals::Signals;
-use crate::server::{self, App, Server};
+use crate::server::{self, App, PrintedPages, Server};
 
 /// Serves the tools of this program.
 pub(super) fn run(config: Option<PathBuf>, err: &mut dyn Write) -> anyhow::Result<ExitCode> {
@@ -25,7 +25,8 @@ pub(super) fn run(config: Option<PathBuf>, err: &mut dyn Write) -> anyhow::Resul
         }
     }
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "supervisor starting");
-    serve(|| Server::new(app))
+    let pages = PrintedPages { report: super::report::printed, routing: super::explain::printed };
+    serve(|| Server::new(app).with_pages(pages))
 }
 
 /// Serves on stdin and stdout. The server is made inside the runtime.

@@ -384,6 +384,9 @@ impl<'a> OpenCall<'a> {
     ) -> Result<(Site, PreparedCall<S>), RefusedCall> {
         let access = S::access(params)?;
         let mut site = self.open_site(access, teller).await?;
+        if !self.dry_run && access.leaves_files_alone(site.is_in_place()) {
+            teller.set_apart();
+        }
         let mut preparation = Preparation {
             surroundings: &self.surroundings,
             route: &self.route,

@@ -109,6 +109,10 @@ pub struct ChainPlace {
 pub trait Listener: Send + Sync {
     /// Must not block.
     fn hear(&self, line: &StoryLine);
+
+    /// The call is set apart: from here to its end it leaves the files of the project alone, because it edits nothing or
+    /// works in a private view. A caller need not wait for such a call.
+    fn on_set_apart(&self) {}
 }
 
 /// No listener.
@@ -173,6 +177,11 @@ impl<'a> Teller<'a> {
         if let Some(watcher) = self.watcher {
             watcher.hear(&line);
         }
+    }
+
+    /// Passes on that the call is set apart.
+    pub fn set_apart(&self) {
+        self.listener.on_set_apart();
     }
 
     /// Tells again what goes on, with the time it has taken, whenever nothing was told for three seconds. Never ends: it

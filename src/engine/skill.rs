@@ -81,6 +81,18 @@ pub enum Access {
     Edit,
 }
 
+impl Access {
+    /// Does a call leave the files of the project alone until its end? Of words without a project nothing is known: what
+    /// becomes of them is decided outside the call.
+    pub(super) fn leaves_files_alone(self, is_in_place: bool) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Read | Self::RunCommands => true,
+            Self::Edit => !is_in_place,
+        }
+    }
+}
+
 /// A skill ready to be asked, with what the engine needs to know besides.
 #[derive(Debug)]
 pub struct PreparedCall<S> {

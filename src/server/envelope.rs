@@ -2,8 +2,9 @@
 //! A request is always answered under its own id; a notification never is. Knows JSON-RPC, not what tools do.
 
 use rmcp::model::{
-    CallToolRequestParams, ClientJsonRpcMessage, ClientNotification, ClientRequest, InitializeRequestParams,
-    ListToolsRequest, PaginatedRequestParams,
+    CallToolRequestParams, CancelTaskParams, ClientJsonRpcMessage, ClientNotification, ClientRequest,
+    CompleteRequestParams, GetPromptRequestParams, GetTaskParams, InitializeRequestParams, ListToolsRequest,
+    PaginatedRequestParams, ReadResourceRequestParams, UpdateTaskParams,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -174,6 +175,13 @@ fn wrong_params(method: &str, params: Option<Value>) -> Option<String> {
         "initialize" => check::<InitializeRequestParams>(params).or_else(fallback),
         "tools/call" => check::<CallToolRequestParams>(params).or_else(fallback),
         "tools/list" => check::<PaginatedRequestParams>(params),
+        "resources/list" | "resources/templates/list" | "prompts/list" => check::<PaginatedRequestParams>(params),
+        "resources/read" => check::<ReadResourceRequestParams>(params).or_else(fallback),
+        "prompts/get" => check::<GetPromptRequestParams>(params).or_else(fallback),
+        "completion/complete" => check::<CompleteRequestParams>(params).or_else(fallback),
+        "tasks/get" => check::<GetTaskParams>(params).or_else(fallback),
+        "tasks/update" => check::<UpdateTaskParams>(params).or_else(fallback),
+        "tasks/cancel" => check::<CancelTaskParams>(params).or_else(fallback),
         "ping" | "server/discover" => fallback(),
         _ => None,
     }

@@ -1,148 +1,170 @@
-//! Calls that last, as the tasks of the protocol: the client is answered with a handle at once, asks for the result when
-//! it likes, and may ask again. Only where the client offers it, and only for tools that edit nothing.
+//! Calls that last: a client that offers tasks is answered with a handle as soon as a call is set apart, which is when it
+//! is known to leave the user's files alone until its end. Every other call is answered with its result, as ever.
 
-use std::panic::AssertUnwindSafe;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use rmcp::RoleServer;
-use rmcp::handler::server::tool::ToolCallContext;
-use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CreateTaskResult, DetailedTask, ErrorData, GetTaskResult, JsonObject,
-    Task, TaskPayload, TaskStatus,
-};
+use rmcp::model::{CallToolRequestParams, CallToolResponse, CreateTaskResult, ErrorData};
 use rmcp::service::RequestContext;
-use serde_json::{Value, json};
+use serde_json::Value;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
-use super::{Server, reply, said};
-use crate::session::jobs::{HeldJob, JobRecord, JobState, JobStore, KEPT_FOR};
-use crate::skills;
+use super::progress::JobStory;
+use super::{Server, tasks};
+use crate::session::jobs::{HeldJob, JobState, JobStore};
 
-/// How often a wish to cancel is looked for, and how often a client should ask.
+/// How often a wish to cancel is looked for.
 const WISHES: Duration = Duration::from_millis(500);
-const POLL_MS: u64 = 2_000;
 
-impl Server {
-    /// Should this call be answered with a handle?
-    pub(super) fn becomes_job(&self, request: &CallToolRequestParams, cx: &RequestContext<RoleServer>) -> bool {
-        let is_offered = cx.client_capabilities().is_some_and(|client| client.supports_tasks());
-        let is_dry = request.arguments.as_ref().and_then(|given| given.get("dry_run")).is_some_and(|dry| dry != false);
-        is_offered && !is_dry && skills::edits_nothing(&request.name)
+/// The jobs that this server works on, and what each told last.
+#[derive(Debug, Clone, Default)]
+pub(super) struct WorkingJobs(Arc<Mutex<HashMap<String, Arc<JobStory>>>>);
+
+/// A job is told about as long as this lives.
+struct ToldJob {
+    jobs: WorkingJobs,
+    id: String,
+}
+
+impl WorkingJobs {
+    fn tell(&self, id: &str, story: Arc<JobStory>) -> ToldJob {
+        self.jobs().insert(id.to_owned(), story);
+        ToldJob { jobs: self.clone(), id: id.to_owned() }
     }
 
-    /// Starts the call in the background and answers with its handle. Without a place for its record it is made as ever.
-    pub(super) fn start_job(
+    /// What the job told last, if this server works on it.
+    pub(super) fn last_word(&self, id: &str) -> Option<String> {
+        let story = self.jobs().get(id).cloned()?;
+        Some(story.last()).filter(|last| !last.is_empty())
+    }
+
+    fn jobs(&self) -> MutexGuard<'_, HashMap<String, Arc<JobStory>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for ToldJob {
+    fn drop(&mut self) {
+        self.jobs.jobs().remove(&self.id);
+    }
+}
+
+impl Server {
+    /// Does the client of this request take a handle for an answer?
+    pub(super) fn takes_handles(cx: &RequestContext<RoleServer>) -> bool {
+        cx.client_capabilities().is_some_and(|client| client.supports_tasks())
+    }
+
+    /// Makes the call in a task of its own, so that it can go on after the answer.
+    pub(super) async fn call_or_job(
         &self,
         request: CallToolRequestParams,
         mut cx: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, Box<(CallToolRequestParams, RequestContext<RoleServer>)>> {
-        let root = request.arguments.as_ref().and_then(|given| given.get("project_root")).and_then(Value::as_str);
-        let begun = self.app.state().map_err(|error| error.to_string()).and_then(|state| {
-            JobStore::new(&state).begin(&request.name, root.unwrap_or_default()).map_err(|error| error.to_string())
-        });
-        let job = match begun {
-            Ok(job) => job,
-            Err(error) => {
-                tracing::warn!("the call is made without a job: {error}");
-                return Err(Box::new((request, cx)));
-            }
-        };
-        let handle = task(job.record());
+    ) -> Result<CallToolResponse, ErrorData> {
         // The request's own token ends with its reply.
-        cx.ct = self.jobs_stop.child_token();
+        let asked = std::mem::replace(&mut cx.ct, self.jobs_stop.child_token());
+        let story = Arc::new(JobStory::default());
+        cx.extensions.insert(Arc::clone(&story));
+        let (answer, answered) = oneshot::channel();
         let server = self.clone();
-        tokio::spawn(self.calls.track_future(async move { server.work_on(job, request, cx).await }));
-        Ok(CallToolResponse::Task(CreateTaskResult::new(handle)))
+        tokio::spawn(self.calls.track_future(async move { server.drive(request, cx, asked, story, answer).await }));
+        answered.await.map_err(|_| ErrorData::internal_error("the call ended without an answer", None))
     }
 
-    async fn work_on(&self, job: HeldJob, request: CallToolRequestParams, cx: RequestContext<RoleServer>) {
-        let (name, stop) = (request.name.clone(), cx.ct.clone());
-        let call = AssertUnwindSafe(self.tools.call(ToolCallContext::new(self, request, cx))).catch_unwind();
-        let mut was_cancelled = false;
-        let ended = {
-            tokio::pin!(call);
-            loop {
-                tokio::select! {
-                    ended = &mut call => break ended,
-                    () = tokio::time::sleep(WISHES), if !was_cancelled => {
-                        if job.is_cancel_wanted() {
-                            was_cancelled = true;
-                            stop.cancel();
-                        }
+    async fn drive(
+        self,
+        request: CallToolRequestParams,
+        cx: RequestContext<RoleServer>,
+        asked: CancellationToken,
+        story: Arc<JobStory>,
+        answer: oneshot::Sender<CallToolResponse>,
+    ) {
+        let stop = cx.ct.clone();
+        let tool = request.name.to_string();
+        let root = request.arguments.as_ref().and_then(|given| given.get("project_root")).and_then(Value::as_str);
+        let root = root.unwrap_or_default().to_owned();
+        let call = self.answer_call(request, cx);
+        tokio::pin!(call);
+        let job = loop {
+            tokio::select! {
+                response = &mut call => {
+                    let _ = answer.send(response);
+                    return;
+                }
+                () = asked.cancelled(), if !stop.is_cancelled() => stop.cancel(),
+                // A client that has given up waits for no handle.
+                () = story.apart.notified(), if !stop.is_cancelled() => match self.begin_job(&tool, &root) {
+                    Ok(job) => break job,
+                    Err(error) => tracing::warn!("the call is made without a job: {error}"),
+                },
+            }
+        };
+        let _told = self.working.tell(&job.record().id, story);
+        let _ = answer.send(CallToolResponse::Task(CreateTaskResult::new(tasks::describe(job.record()))));
+        let response = loop {
+            tokio::select! {
+                response = &mut call => break response,
+                () = tokio::time::sleep(WISHES), if !stop.is_cancelled() => {
+                    if job.is_cancel_wanted() {
+                        stop.cancel();
                     }
                 }
             }
         };
-        let result = match ended {
-            Ok(Ok(CallToolResponse::Complete(result))) => serde_json::to_value(result),
-            Ok(Ok(_)) => {
-                serde_json::to_value(reply::reply(reply::failed(&name, "it asked for what a job has not".into())))
-            }
-            Ok(Err(error)) => serde_json::to_value(reply::reply(reply::failed(&name, error.message.into_owned()))),
-            Err(panic) => {
-                let said = format!("`{name}` failed by a defect of this server: {}", said(&*panic));
-                serde_json::to_value(reply::reply(reply::failed(&name, said)))
-            }
+        self.end_job(job, response, &stop).await;
+    }
+
+    fn begin_job(&self, tool: &str, project_root: &str) -> Result<HeldJob, String> {
+        let state = self.app.state().map_err(|error| error.to_string())?;
+        JobStore::new(&state).begin(tool, project_root).map_err(|error| error.to_string())
+    }
+
+    async fn end_job(&self, job: HeldJob, response: CallToolResponse, stop: &CancellationToken) {
+        let result = match response {
+            CallToolResponse::Complete(result) => serde_json::to_value(result).unwrap_or_default(),
+            _ => Value::Null,
         };
-        let result = result.unwrap_or_default();
+        let (state, cause) = ending(&result, stop.is_cancelled(), self.jobs_stop.is_cancelled());
         let message = result["structuredContent"]["message"].as_str().unwrap_or_default().to_owned();
-        let (state, cause) = match (was_cancelled, stop.is_cancelled()) {
-            (true, _) => (JobState::Cancelled, ""),
-            (false, true) => (JobState::Failed, "stopped"),
-            (false, false) => (JobState::Completed, ""),
-        };
         let written = tokio::task::spawn_blocking(move || job.end(state, cause, &message, result)).await;
         if let Ok(Err(error)) = written {
             tracing::warn!("the end of a job is lost: {error}");
         }
     }
+}
 
-    pub(super) fn find_job(&self, id: &str) -> Result<JobRecord, ErrorData> {
-        let state = self.app.state().map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
-        JobStore::new(&state).find(id).ok_or_else(|| {
-            let said = "unknown task: there is none of this id, or its result was kept for its time and is gone";
-            ErrorData::invalid_params(said, None)
-        })
-    }
-
-    pub(super) fn answer_task(&self, id: &str) -> Result<GetTaskResult, ErrorData> {
-        let job = self.find_job(id)?;
-        let base = task(&job);
-        let payload = match job.state {
-            JobState::Working => TaskPayload::Working,
-            JobState::Cancelled => TaskPayload::Cancelled,
-            JobState::Completed => TaskPayload::Completed { result: object(job.result) },
-            JobState::Failed => TaskPayload::Failed {
-                error: object(json!({"code": -32_000, "message": format!("{}: {}", job.cause, job.message)})),
-            },
-        };
-        Ok(GetTaskResult::new(DetailedTask::new(base, payload)))
-    }
-
-    pub(super) fn cancel_job(&self, id: &str) -> Result<(), ErrorData> {
-        self.find_job(id)?;
-        let state = self.app.state().map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
-        // One that is over stays as it ended.
-        let asked = JobStore::new(&state).ask_to_cancel(id);
-        asked.map(drop).map_err(|error| ErrorData::internal_error(error.to_string(), None))
+/// How a job ended. A call that came to an answer before it heard of the cancel has done its work, and is completed.
+fn ending(result: &Value, was_stopped: bool, by_the_server: bool) -> (JobState, &'static str) {
+    let is_answer = result["isError"] == false;
+    match (is_answer || !was_stopped, by_the_server) {
+        (true, _) => (JobState::Completed, ""),
+        (false, true) => (JobState::Failed, "stopped"),
+        (false, false) => (JobState::Cancelled, ""),
     }
 }
 
-fn task(job: &JobRecord) -> Task {
-    let status = match job.state {
-        JobState::Working => TaskStatus::Working,
-        JobState::Completed => TaskStatus::Completed,
-        JobState::Failed => TaskStatus::Failed,
-        JobState::Cancelled => TaskStatus::Cancelled,
-    };
-    let kept = u64::try_from(KEPT_FOR.as_millis()).unwrap_or(u64::MAX);
-    let task = Task::new(&job.id, status, &job.began, &job.changed).with_ttl_ms(kept).with_poll_interval_ms(POLL_MS);
-    if job.message.is_empty() { task } else { task.with_status_message(&job.message) }
-}
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
 
-fn object(value: Value) -> JsonObject {
-    match value {
-        Value::Object(fields) => fields,
-        _ => JsonObject::default(),
+    use super::*;
+
+    #[test]
+    fn a_cancel_that_comes_after_the_answer_changes_nothing() {
+        let (answer, error) = (json!({"isError": false}), json!({"isError": true}));
+        let rows = [
+            (&answer, false, false, JobState::Completed),
+            (&error, false, false, JobState::Completed),
+            (&answer, true, false, JobState::Completed),
+            (&answer, true, true, JobState::Completed),
+            (&error, true, false, JobState::Cancelled),
+            (&error, true, true, JobState::Failed),
+        ];
+        for (result, was_stopped, by_the_server, state) in rows {
+            assert_eq!(ending(result, was_stopped, by_the_server).0, state, "{result} {was_stopped} {by_the_server}");
+        }
     }
 }

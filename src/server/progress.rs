@@ -1,12 +1,13 @@
 //! What a running call tells the client on the way. Saying something costs a queue entry at most:
 //! it never waits, is dropped when the reader is behind, and falls silent with the reply or a cancel.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::RoleServer;
 use rmcp::model::{ProgressNotification, ProgressNotificationParam, ProgressToken, ServerJsonRpcMessage};
 use rmcp::service::RequestContext;
+use tokio::sync::Notify;
 
 use super::transport::Outlet;
 use crate::engine::event::{Listener, StoryLine};
@@ -17,7 +18,25 @@ pub const MAX_PROGRESS: usize = 200;
 
 /// Reports progress of one call. Cheap to clone; silent when the client did not ask for progress.
 #[derive(Clone, Debug, Default)]
-pub struct Progress(Option<Arc<Line>>);
+pub struct Progress {
+    line: Option<Arc<Line>>,
+    job: Option<Arc<JobStory>>,
+}
+
+/// Rides along with a request whose client takes a handle for an answer.
+#[derive(Debug, Default)]
+pub(super) struct JobStory {
+    /// Raised when the call is set apart.
+    pub(super) apart: Notify,
+    /// What was told last, for a client that asks how the job is going.
+    last: Mutex<String>,
+}
+
+impl JobStory {
+    pub(super) fn last(&self) -> String {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
 
 #[derive(Debug)]
 struct Line {
@@ -30,12 +49,13 @@ struct Line {
 impl Progress {
     pub(super) fn of(cx: &RequestContext<RoleServer>) -> Self {
         let line = cx.meta.get_progress_token().zip(cx.extensions.get::<Outlet>());
-        Self(line.map(|(token, outlet)| Arc::new(Line { outlet: outlet.clone(), token, steps: AtomicU64::new(0) })))
+        let line = line.map(|(token, outlet)| Line { outlet: outlet.clone(), token, steps: AtomicU64::new(0) });
+        Self { line: line.map(Arc::new), job: cx.extensions.get::<Arc<JobStory>>().cloned() }
     }
 
     /// Sends one line, cut at [`MAX_PROGRESS`] characters.
     pub fn say(&self, message: &str) {
-        let Some(line) = &self.0 else { return };
+        let Some(line) = &self.line else { return };
         let step = line.steps.fetch_add(1, Ordering::Relaxed) + 1;
         #[expect(clippy::cast_precision_loss, reason = "a call does not take 2^53 steps")]
         let params = ProgressNotificationParam::new(line.token.clone(), step as f64).with_message(cut(message));
@@ -48,6 +68,15 @@ impl Progress {
 impl Listener for Progress {
     fn hear(&self, told: &StoryLine) {
         self.say(&told.line);
+        if let Some(job) = &self.job {
+            *job.last.lock().unwrap_or_else(PoisonError::into_inner) = cut(&told.line);
+        }
+    }
+
+    fn on_set_apart(&self) {
+        if let Some(job) = &self.job {
+            job.apart.notify_one();
+        }
     }
 }
 

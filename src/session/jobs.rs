@@ -19,6 +19,8 @@ use crate::state::{StateDir, StateError};
 const FOLDER: &str = "jobs";
 /// How long a result waits to be fetched.
 pub const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// A file without its record is left over once it is this old.
+const STRAY_AFTER: Duration = Duration::from_secs(60 * 60);
 /// A larger record is not one of ours; results are cut to less where they are made.
 const LARGEST: u64 = 4 << 20;
 
@@ -168,7 +170,8 @@ impl JobStore {
         let crashed = JobRecord {
             state: JobState::Failed,
             cause: "crashed".into(),
-            message: "the server died while it worked on this; the project is as it was".into(),
+            message: "the server died during this call; nothing that it had not accepted by then is in the project"
+                .into(),
             changed: Timestamp::now().to_string(),
             ..now
         };
@@ -202,6 +205,7 @@ impl JobStore {
 
     /// Removes what will not be asked for again.
     fn sweep(&self) {
+        self.sweep_strays();
         for id in self.ids() {
             let record = self.read(&id);
             let settled =
@@ -210,6 +214,17 @@ impl JobStore {
                 for ending in ["json", "lock", "stop"] {
                     let _ = fs::remove_file(self.path(&id, ending));
                 }
+            }
+        }
+    }
+
+    /// Removes what a server left that died between two files of one job. A young file may belong to a job that begins now.
+    fn sweep_strays(&self) {
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let age = entry.metadata().and_then(|meta| meta.modified()).ok().and_then(|time| time.elapsed().ok());
+            if age.is_some_and(|age| age > STRAY_AFTER) && !path.with_extension("json").exists() {
+                let _ = fs::remove_file(path);
             }
         }
     }
@@ -309,6 +324,23 @@ mod tests {
         let found: Vec<_> = (0..3).filter_map(|_| store.find(&id)).collect();
         assert!(found.iter().all(|job| *job == found[0]), "one end, whoever asks: {found:?}");
         assert_eq!((found[0].state, found[0].cause.as_str()), (JobState::Failed, "crashed"));
+    }
+
+    #[test]
+    fn what_a_killed_begin_left_goes_once_it_is_old() {
+        let (_dir, store) = store();
+        let held = store.begin("review", "/p").expect("begun");
+        let (old, young) = (store.folder.join("dead.lock"), store.folder.join("young.lock"));
+        for path in [&old, &young, &store.folder.join(".jobXyZ")] {
+            File::create(path).expect("made");
+        }
+        let long_ago = std::time::SystemTime::now() - 2 * STRAY_AFTER;
+        for path in [&old, &store.folder.join(".jobXyZ"), &store.path(&held.record().id, "lock")] {
+            File::options().write(true).open(path).and_then(|file| file.set_modified(long_ago)).expect("aged");
+        }
+        store.begin("review", "/p").expect("begun");
+        assert!(!old.exists() && !store.folder.join(".jobXyZ").exists() && young.exists());
+        assert_eq!(store.find(&held.record().id).map(|job| job.state), Some(JobState::Working), "its lock is kept");
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod recall;
 pub(super) use gates::{Gates, named};
 pub(super) use params::{filled, params};
 pub(super) use paths::{existing, inside};
+pub(crate) use places::notes_folder;
 pub(super) use places::{BrainPlaces, data_dir, with_index};
 pub(super) use private::private_names;
 pub(super) use project::identify;

@@ -112,6 +112,19 @@ impl TeamPlace {
         Ok(None)
     }
 
+    /// The names of all teams below a project.
+    pub fn team_names(root: &Path) -> Result<Vec<String>, PlaceError> {
+        let folder = ConfinedFolder::open(root)?;
+        let mut names = std::collections::BTreeSet::new();
+        for session in folder.list(SESSIONS)? {
+            names.extend(folder.list(&format!("{SESSIONS}/{session}/runs"))?);
+        }
+        for dir in [OLDER, OLDEST] {
+            names.extend(folder.list(dir)?);
+        }
+        Ok(names.into_iter().filter(|name| TeamId::new("team", name).is_ok()).collect())
+    }
+
     /// The team's place; where it has none, the one a new team gets.
     pub fn find_or_new(root: &Path, id: &TeamId, run_dir: Option<&str>) -> Result<Self, PlaceError> {
         if let Some(found) = Self::find(root, id, run_dir)?

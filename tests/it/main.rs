@@ -38,6 +38,8 @@ mod mcp_end;
 mod mcp_envelope;
 mod mcp_eras;
 mod mcp_load;
+mod mcp_resources;
+mod mcp_tasks;
 mod mcp_tools;
 mod names;
 mod openai;

@@ -116,11 +116,11 @@ fn wrong_lines() -> Vec<Wrong> {
             "unknown method",
         ),
         (
-            "prompts, which we have not",
+            "a prompt that we have not",
             r#"{"jsonrpc":"2.0","id":30,"method":"prompts/get","params":{"name":"x"}}"#,
             json!(30),
-            -32601,
-            "",
+            -32602,
+            "unknown prompt `x`",
         ),
         (
             "an unknown tool",

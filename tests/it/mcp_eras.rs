@@ -21,7 +21,8 @@ fn each_handshake_revision_is_spoken_as_the_client_asks() {
         assert_eq!(result["protocolVersion"], spoken, "{asked}");
         assert_eq!(result["serverInfo"], json!({"name": "supervisor", "version": env!("CARGO_PKG_VERSION")}));
         let tasks = json!({"io.modelcontextprotocol/tasks": {}});
-        assert_eq!(result["capabilities"], json!({"extensions": tasks, "tools": {}}));
+        let lists = json!({"extensions": tasks, "tools": {}, "resources": {}, "prompts": {}, "completions": {}});
+        assert_eq!(result["capabilities"], lists, "and no news of changes");
         session.request(1, "tools/list", json!({}));
         let list = session.reply(1)["result"].clone();
         assert!(list["tools"].as_array().unwrap().len() > 3);

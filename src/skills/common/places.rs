@@ -22,14 +22,19 @@ pub(in crate::skills) struct BrainPlaces {
 
 impl BrainPlaces {
     pub(in crate::skills) fn of(routing: &Routing, state: &StateDir) -> Result<Self, String> {
-        let notes = match &routing.brain_dir {
-            Some(dir) => dir.clone(),
-            None => data_dir()?.join("brain"),
-        };
+        let notes = notes_folder(routing)?;
         let state = state.sub("brain").map_err(|e| e.to_string())?;
         // One index a folder of notes: another folder has other notes.
         let name = blake3::hash(notes.as_os_str().as_encoded_bytes()).to_hex();
         Ok(Self { notes, index: state.join(format!("{}.sqlite", &name[..16])) })
+    }
+}
+
+/// The folder of notes, which need not be there yet.
+pub(crate) fn notes_folder(routing: &Routing) -> Result<PathBuf, String> {
+    match &routing.brain_dir {
+        Some(dir) => Ok(dir.clone()),
+        None => Ok(data_dir()?.join("brain")),
     }
 }
 

@@ -224,4 +224,8 @@ impl Listener for Criterion<'_> {
     fn hear(&self, told: &StoryLine) {
         self.of.hear(&StoryLine { line: format!("{}{}", self.prefix, told.line), ..told.clone() });
     }
+
+    fn on_set_apart(&self) {
+        self.of.on_set_apart();
+    }
 }

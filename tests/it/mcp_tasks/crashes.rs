@@ -16,7 +16,7 @@ pub(super) fn kill(mut session: Session) {
 }
 
 #[test]
-fn a_task_whose_server_was_killed_has_crashed_once_whoever_asks() {
+fn a_task_whose_server_was_killed_has_crashed_once_for_every_client() {
     let bench = hanging_review();
     let before = bench.tree();
     let mut session = offering(&bench);

@@ -2,138 +2,35 @@
 //! prepare, walk, conclude, log. A skill is asked four questions in between ([`Skill`]) and knows nothing of the rest.
 
 mod dry_run;
+mod request;
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+pub(super) use request::CallHeader;
+pub use request::{CallArguments, CallHost, CallRequest, CycleTies, Surroundings};
+
 use super::archive::archive;
-use super::budget::Budget;
 use super::conclude::{CallEnd, conclude, refuse, tidy};
 use super::entry::{Entry, VERSION};
 use super::event::{Event, Listener, StoryLine, Teller};
-use super::means::{LiveHeader, LiveRecord, Means, OpenRecord, RecallRequest};
+use super::means::{LiveHeader, LiveRecord, OpenRecord, RecallRequest};
 use super::policy::{PolicyDecision, TaskClass, along, choose_way};
 use super::result::{CallResult, Status};
 use super::site::{Site, blocking};
 use super::skill::{Access, Preparation, PreparedCall, RefusedCall, Skill};
 use super::top_tier;
 use super::walk::{WalkContext, walk_chain};
-use crate::backend::Env;
-use crate::process::Launcher;
-use crate::routing::{CallOverrides, LoadedRouting, Recall, Route, StateSettings, WorkspaceSettings};
-use crate::state::StateDir;
+use crate::routing::{CallOverrides, Recall, Route, StateSettings, WorkspaceSettings};
 use crate::workspace::{
     ArmError, Caps, EditError, Lease, LockError, Mode, OpenError, Scope, StateBounds, UndoRecord, UndoReport, Workspace,
 };
-
-/// The arguments that every tool with a chain takes besides its own; empty ones are taken for left out.
-#[derive(Debug, Clone, Default)]
-pub struct CallArguments {
-    pub project_root: String,
-    pub model: Option<String>,
-    pub session_id: Option<String>,
-    pub context: Option<String>,
-    pub timeout_s: Option<u64>,
-    pub max_attempts: Option<u32>,
-    pub budget_usd: Option<f64>,
-    pub dry_run: bool,
-    /// In a dry run: the first tier's prompt, word for word.
-    pub show_prompt: bool,
-    /// All arguments as they came, for the log.
-    pub input: Value,
-}
-
-/// One call as it comes in.
-#[derive(Debug, Clone)]
-pub struct CallRequest {
-    skill: String,
-    phase: String,
-    arguments: CallArguments,
-    /// Required arguments that are empty.
-    missing: Vec<&'static str>,
-    cycle: CycleTies,
-}
-
-/// What a call shares with the others of one cycle. A call of its own has none of it.
-#[derive(Debug, Clone, Default)]
-pub struct CycleTies {
-    /// Stands in the log entry of each call.
-    pub id: String,
-    /// The budget of the whole cycle.
-    pub budget: Option<Budget>,
-    /// Filled by a call whose change is accepted, so that the cycle can take it back.
-    pub undo: Option<Arc<Mutex<Option<UndoRecord>>>>,
-}
-
-impl CallRequest {
-    /// `required` are the skill's own arguments that may not be empty.
-    pub fn new(
-        skill: impl Into<String>,
-        phase: impl Into<String>,
-        arguments: CallArguments,
-        required: &[(&'static str, &str)],
-    ) -> Self {
-        let root = ("project_root", arguments.project_root.as_str());
-        let all = std::iter::once(&root).chain(required);
-        let missing = all.filter(|(_, value)| value.trim().is_empty()).map(|(name, _)| *name).collect();
-        Self { skill: skill.into(), phase: phase.into(), arguments, missing, cycle: CycleTies::default() }
-    }
-
-    /// The same call as a part of a cycle.
-    #[must_use]
-    pub fn in_cycle(self, cycle: CycleTies) -> Self {
-        Self { cycle, ..self }
-    }
-
-    /// A call about no project: what it works on is in its arguments.
-    pub fn without_project(skill: impl Into<String>, phase: impl Into<String>, arguments: CallArguments) -> Self {
-        Self { skill: skill.into(), phase: phase.into(), arguments, missing: Vec::new(), cycle: CycleTies::default() }
-    }
-
-    /// The skill's own arguments that may not be empty.
-    #[must_use]
-    pub fn requiring(mut self, required: &[(&'static str, &str)]) -> Self {
-        let empty = required.iter().filter(|(_, value)| value.trim().is_empty());
-        self.missing.extend(empty.map(|(name, _)| *name));
-        self
-    }
-}
-
-/// What the process around a call gives it.
-#[derive(Debug, Clone)]
-pub struct Surroundings {
-    pub settings: LoadedRouting,
-    pub means: Arc<Means>,
-    pub state: StateDir,
-    pub launcher: Launcher,
-    pub env: Env,
-}
-
-/// The process around a call. Read anew for each, so that edited settings need no restart.
-pub trait CallHost {
-    /// The error is a sentence for the caller.
-    fn surroundings(&self) -> Result<Surroundings, String>;
-}
-
-/// What a call is, for the log and the result.
-#[derive(Debug, Clone)]
-pub(super) struct CallHeader {
-    pub(super) skill: String,
-    pub(super) phase: String,
-    pub(super) session_id: String,
-    /// Tells this call from all others; empty before it begins.
-    pub(super) call: String,
-    /// Absolute; empty where no project is involved.
-    pub(super) project_root: String,
-    /// The arguments as they came.
-    pub(super) input: Value,
-}
 
 /// Answers one call; whatever goes wrong is in the answer. Every call that could begin is in the log before this
 /// returns, dry runs aside.

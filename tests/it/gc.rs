@@ -102,9 +102,9 @@ async fn what_was_not_used_for_long_goes_and_what_is_needed_stays() {
         let path = place.state.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         if name.starts_with("undo") {
-            fs::write(&path, "{}").unwrap()
+            fs::write(&path, "{}").unwrap();
         } else {
-            fs::create_dir(&path).unwrap()
+            fs::create_dir(&path).unwrap();
         }
         age(&path, days);
     }

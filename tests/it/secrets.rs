@@ -4,6 +4,8 @@
 use std::fs;
 
 use serde_json::json;
+use supervisor::session::SessionLog;
+use supervisor::state::StateDir;
 
 use crate::tdd::bench::{Bench, replaces};
 use crate::tdd::{ADD, MANIFEST, WRONG};
@@ -57,11 +59,11 @@ fn a_variable_that_env_pass_names_reaches_the_tests() {
 
 #[test]
 fn stats_says_when_lines_of_the_log_were_changed_or_removed() {
-    let mut bench = Bench::chain(&["small"], &[MANIFEST, ("src/lib.rs", WRONG)]);
+    let bench = Bench::chain(&["small"], &[MANIFEST, ("src/lib.rs", WRONG)]);
+    let log = SessionLog::open(&StateDir::at(bench.state.path().join("state")).unwrap()).unwrap();
     for n in 0..3 {
-        let entry = json!({"operation": "append", "session_id": "mine", "skill": "own", "final_status": "pass",
-            "entry": {"message": format!("call {n}")}});
-        bench.reply("session_log", entry);
+        let entry = json!({"skill": "own", "final_status": "pass", "message": format!("call {n}"), "attempts": []});
+        log.append_value(&"mine".parse().unwrap(), entry).unwrap();
     }
     let path = bench.state.path().join("state/sessions/mine.jsonl");
     let written = fs::read_to_string(&path).unwrap();

@@ -8,7 +8,7 @@ mod stage;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -36,6 +36,8 @@ struct Act {
     goal: &'static str,
 }
 
+/// How long a cancelled call may take to end after a second Ctrl-C.
+const IMPATIENT: Duration = Duration::from_secs(3);
 const ACTS: [Act; 3] = [
     Act { tool: "tdd_red", name: "RED", goal: "write one failing test" },
     Act { tool: "tdd_green", name: "GREEN", goal: "make it pass, the cheapest model first" },
@@ -84,7 +86,8 @@ async fn show() -> anyhow::Result<DemoEnd> {
                 stop.cancel();
                 tokio::select! {
                     played = &mut play => Some(played),
-                    () = signals.next_of_a_person() => None,
+                    // A cancelled call still writes its last line; what is removed before that would be made anew.
+                    () = signals.next_of_a_person() => tokio::time::timeout(IMPATIENT, &mut play).await.ok(),
                 }
             }
         }

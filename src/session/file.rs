@@ -61,7 +61,7 @@ pub(super) fn open_to_append(path: &Path) -> Result<File, FileError> {
 
 /// What was written, and where.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Appended {
+pub(super) struct AppendReport {
     pub(super) tail: Tail,
     /// Of the line as it was written, with its digest and its newline.
     pub(super) bytes: usize,
@@ -69,13 +69,13 @@ pub(super) struct Appended {
 
 /// Appends `line`, which ends in a newline, and waits until it is on disk. The wait is outside the lock, so that
 /// writers wait for the disk together and not for each other.
-pub(super) fn append(path: &Path, line: &[u8]) -> Result<Appended, FileError> {
+pub(super) fn append(path: &Path, line: &[u8]) -> Result<AppendReport, FileError> {
     let fail = |error| refused(path, error);
     let file = locked(path, PATIENCE)?;
     let before = file.metadata().map_err(fail)?.len();
     let written = last_digest(&file, before).and_then(|previous| {
         let line = chain::seal(previous.as_deref(), line);
-        Ok(Appended { tail: write_line(&file, before, &line)?, bytes: line.len() })
+        Ok(AppendReport { tail: write_line(&file, before, &line)?, bytes: line.len() })
     });
     let unlocked = file.unlock();
     let appended = written.map_err(fail)?;

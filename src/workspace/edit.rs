@@ -113,7 +113,7 @@ pub(super) struct PlannedFile {
     pub(super) mode: Option<u32>,
 }
 
-pub(super) type Plan = BTreeMap<Vec<u8>, PlannedFile>;
+pub(super) type EditPlan = BTreeMap<Vec<u8>, PlannedFile>;
 
 impl ArmedSnapshot {
     /// Makes all of these edits or none. `may_touch` says, with a reason, which paths are off limits in this phase.
@@ -123,7 +123,7 @@ impl ArmedSnapshot {
         may_touch: &dyn Fn(&Path) -> Result<(), String>,
     ) -> Result<AppliedEdits, EditError> {
         let state = self.state_mut();
-        let (mut plan, mut applied) = (Plan::new(), AppliedEdits::default());
+        let (mut plan, mut applied) = (EditPlan::new(), AppliedEdits::default());
         for edit in edits {
             let path = path::checked(edit.path())?;
             path::may_be_edited(state, edit.path(), &path)?;
@@ -218,7 +218,7 @@ impl ArmedState {
         }
     }
 
-    pub(super) fn carry_out(&mut self, plan: &Plan) -> Result<(), EditError> {
+    pub(super) fn carry_out(&mut self, plan: &EditPlan) -> Result<(), EditError> {
         let Some(first) = plan.values().next() else { return Ok(()) };
         let failed = |name: &str| {
             let path = name.to_owned();
@@ -262,7 +262,7 @@ impl ArmedState {
         Ok(())
     }
 
-    fn missing_dirs(&self, plan: &Plan) -> io::Result<Vec<Vec<u8>>> {
+    fn missing_dirs(&self, plan: &EditPlan) -> io::Result<Vec<Vec<u8>>> {
         let tree = &self.inner().layout.tree;
         let mut missing = Vec::new();
         for path in plan.iter().filter(|(_, p)| p.after.is_some()).map(|(path, _)| path) {

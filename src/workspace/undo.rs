@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::ArmedSnapshot;
 use super::armed::ArmedState;
-use super::edit::{EditError, Plan, PlannedFile};
+use super::edit::{EditError, EditPlan, PlannedFile};
 use super::manifest::Area;
 use super::root::{Node, as_path};
 
@@ -123,7 +123,7 @@ impl ArmedSnapshot {
 }
 
 impl ArmedState {
-    fn plan_undo(&self, record: &UndoRecord) -> Result<(Plan, UndoReport), EditError> {
+    fn plan_undo(&self, record: &UndoRecord) -> Result<(EditPlan, UndoReport), EditError> {
         let (mut plan, mut report) = (BTreeMap::new(), UndoReport::default());
         for (path, file) in &record.files {
             let name = as_path(path).to_string_lossy().into_owned();
@@ -154,7 +154,7 @@ impl ArmedState {
         Ok((plan, report))
     }
 
-    fn carry_out_undo(&mut self, plan: &Plan, record: &UndoRecord) -> Result<(), EditError> {
+    fn carry_out_undo(&mut self, plan: &EditPlan, record: &UndoRecord) -> Result<(), EditError> {
         self.carry_out(plan)?;
         let tree = self.inner().layout.tree.clone();
         for path in record.directories.iter().rev() {

@@ -151,6 +151,8 @@ pub struct WalledProject {
     pub git: Vec<PathBuf>,
     /// The process whose view of the project the child shares.
     pub view: Option<u32>,
+    /// Where this process finds the files of that view.
+    pub view_files: Option<PathBuf>,
     /// Where it is written down which walls stood.
     pub record: SandboxRecord,
 }

@@ -104,8 +104,20 @@ impl<'a> Session<'a> {
         Ok(Self { bench, stop, root, around, began, scratch, left: Mutex::default() })
     }
 
+    /// Where the commands run, as they name it themselves.
     pub(super) fn root(&self) -> &Path {
         self.root
+    }
+
+    /// Where this process reads the files that the commands see and write there: in a private view they are not in the
+    /// project.
+    pub(super) fn files(&self) -> PathBuf {
+        let project = self.bench.guard.as_ref().and_then(|guard| guard.project.as_ref());
+        let in_view = project.and_then(|project| {
+            let below = self.root.strip_prefix(&project.root).ok()?;
+            Some(project.view_files.as_ref()?.join(below))
+        });
+        in_view.unwrap_or_else(|| self.root.to_owned())
     }
 
     /// What a variable says in the environment of this run.

@@ -98,7 +98,7 @@ impl Lease {
 
     fn walled_project(&self) -> WalledProject {
         let (root, git) = (self.workspace.root().to_owned(), self.git_directories());
-        WalledProject { root, git, view: None, record: self.record.clone() }
+        WalledProject { root, git, view: None, view_files: None, record: self.record.clone() }
     }
 
     /// No child writes to these, wherever a mount can prevent it.

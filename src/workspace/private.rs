@@ -128,7 +128,7 @@ impl PrivateProject {
     /// For test commands: they work in the server's view.
     pub fn guard(&mut self) -> io::Result<Guard> {
         let guard = self.armed.guard()?;
-        Ok(self.guard_in(guard, self.view.holder()))
+        Ok(self.guard_in(guard, &self.view))
     }
 
     /// For a worker about to start: it works in a view of its own, which shows the project as it is now.
@@ -143,17 +143,18 @@ impl PrivateProject {
                 return Err(io::Error::other(why));
             }
         };
-        let guard = self.guard_in(self.armed.stand_by()?, view.holder());
+        let guard = self.guard_in(self.armed.stand_by()?, &view);
         self.worker = Some(WorkerView { view, layer });
         Ok(guard)
     }
 
     /// Nothing has to be undone should the server die, so no ticket is handed on.
-    fn guard_in(&self, guard: Guard, holder: u32) -> Guard {
+    fn guard_in(&self, guard: Guard, view: &View) -> Guard {
         let project = guard.project.clone().map(|project| WalledProject {
             root: self.real.workspace.root().to_owned(),
             git: self.real.git_directories(),
-            view: Some(holder),
+            view: Some(view.holder()),
+            view_files: Some(view.path()),
             record: project.record,
         });
         Guard { ticket: None, project, ..guard }

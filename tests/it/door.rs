@@ -5,7 +5,7 @@
 mod follow_up;
 mod projects;
 mod property;
-mod real_model;
+mod real_llama;
 mod shapes;
 
 use std::collections::BTreeSet;

@@ -79,7 +79,7 @@ impl House {
             tree_lock: lock("trees"),
             ticket: None,
             tag: Tag::random(),
-            project: Some(WalledProject { root, git, view: None, record: SandboxRecord::default() }),
+            project: Some(WalledProject { root, git, view: None, view_files: None, record: SandboxRecord::default() }),
         });
         (spec, locks)
     }

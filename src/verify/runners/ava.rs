@@ -31,7 +31,7 @@ pub(super) static RUNNER: Runner = Runner {
 static REPORTING: Reporting = Reporting {
     program: "ava",
     file: "ava.tap",
-    parse: |text, session| parse(text, &test_files(session.root())),
+    parse: |text, session| parse(text, &test_files(&session.files())),
     explain,
     terminal: Terminal::Silent,
 };

@@ -79,11 +79,11 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
 async fn build(step: &SuiteStep, session: &Session<'_>) -> Option<Judgement> {
     let at = step.argv.iter().position(|word| word == "--test-dir");
     let dir = at.and_then(|at| step.argv.get(at + 1))?;
-    if !session.root().join("CMakeLists.txt").is_file() {
+    if !session.files().join("CMakeLists.txt").is_file() {
         return None;
     }
     let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
-    if !session.root().join(dir).join("CMakeCache.txt").is_file() {
+    if !session.files().join(dir).join("CMakeCache.txt").is_file() {
         let finished = session.run(&words(&["cmake", "-S", ".", "-B", dir]), &[]).await;
         if exit_code(&finished) != Some(0) {
             return Some(judged(session, &finished, not_configured));

@@ -49,7 +49,7 @@ fn find(runner: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundSuite> 
 
 fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
     async move {
-        let before = ReportsBefore::look(session.root(), REPORTS);
+        let before = ReportsBefore::look(&session.files(), REPORTS);
         let mut argv = step.with_arguments(&["--continue", "--console=plain", "--no-build-cache"].map(String::from));
         if step.shell.is_none() {
             argv.insert(1, String::from("cleanTest"));

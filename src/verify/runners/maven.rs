@@ -54,7 +54,7 @@ fn lists_module(dir: &Path, module: &Path) -> bool {
 
 fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
     async move {
-        let before = ReportsBefore::look(session.root(), REPORTS);
+        let before = ReportsBefore::look(&session.files(), REPORTS);
         // All modules, whatever became of the first.
         let more = ["--batch-mode", "--fail-at-end"].map(String::from);
         let finished = session.run(&step.with_arguments(&more), &[]).await;

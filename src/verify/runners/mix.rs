@@ -49,7 +49,7 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
             return Judgement::no_place(&error);
         }
         let formatter = formatter.to_string_lossy().into_owned();
-        stale::look_twice(session.root());
+        stale::look_twice(&session.files());
         let mut argv: Vec<String> = ["elixir", "-r", &formatter, "-S"].map(String::from).to_vec();
         argv.extend_from_slice(step.argv());
         argv.extend(["--formatter", &module, "--formatter", "ExUnit.CLIFormatter"].map(String::from));

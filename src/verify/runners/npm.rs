@@ -125,7 +125,7 @@ fn script(session: &Session<'_>) -> Result<(), Outcome> {
         why: why.to_owned(),
         remedy: String::from("write `scripts.test` in package.json or name a `test_cmd`"),
     };
-    let text = std::fs::read_to_string(session.root().join("package.json"))
+    let text = std::fs::read_to_string(session.files().join("package.json"))
         .map_err(|e| cannot(&format!("`package.json` cannot be read: {e}")))?;
     let manifest: serde_json::Value =
         serde_json::from_str(&text).map_err(|e| cannot(&format!("`package.json` is not valid JSON: {e}")))?;

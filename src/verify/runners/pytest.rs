@@ -31,7 +31,7 @@ pub(super) static RUNNER: Runner = Runner {
 static REPORTING: Reporting = Reporting {
     program: "pytest",
     file: "pytest.xml",
-    parse: |text, session| names::parse(text, &|file| session.root().join(file).is_file()),
+    parse: |text, session| names::parse(text, &|file| session.files().join(file).is_file()),
     explain,
     terminal: Terminal::Tells,
 };

@@ -33,7 +33,7 @@ const MOST: usize = 2_000;
 fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
     async move {
         let pattern = step.reports.as_deref().unwrap_or_default();
-        let before = ReportsBefore::look(session.root(), &[pattern]);
+        let before = ReportsBefore::look(&session.files(), &[pattern]);
         let finished = session.run(&step.with_arguments(&[]), &[]).await;
         let code = exit_code(&finished);
         let written = before.after_the_run();

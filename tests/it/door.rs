@@ -184,6 +184,6 @@ fn shapes_hold_in_elixir() {
 
 /// Files below a directory, for what a call kept.
 fn files_below(dir: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(dir).map(|entries| entries.flatten().map(|entry| entry.path()).collect::<Vec<_>>());
-    entries.unwrap_or_default()
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
 }

@@ -182,6 +182,17 @@ impl Session {
         speaks(&came)
     }
 
+    /// Waits until this many progress messages were sent, or the reply to this call is there; true for the former.
+    pub(crate) fn wait_for_step(&mut self, step: u32, id: impl Into<Value>) -> bool {
+        let id = id.into();
+        let is_step = |m: &Value| m["params"]["progress"].as_f64().is_some_and(|made| made >= f64::from(step));
+        let is_reply = |m: &Value| m.get("method").is_none() && m["id"] == id;
+        let came = self.find("progress", |m| is_step(m) || is_reply(m));
+        let stepped = is_step(&came);
+        self.seen.push_front(came);
+        stepped
+    }
+
     /// Did the reply to this call come already?
     pub(crate) fn has_reply(&mut self, id: impl Into<Value>) -> bool {
         let id = id.into();

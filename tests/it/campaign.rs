@@ -105,6 +105,27 @@ fn whatever_misbehaves_a_call_ends_typed_and_leaves_nothing_behind() {
     assert!(alone.is_some() || count < CASES || accepted > 0, "nothing was ever accepted, so nothing was tested");
 }
 
+/// Cases in which something was wrong once.
+const FOUND: &[&str] = &[
+    // A panic: the tests leave a file whose name is not UTF-8, the agent does.
+    "green/in-place/flood/escapes/names-not-utf8/whole/1",
+    "green/auto/status-408/right/names-not-utf8/whole/1",
+    "green/in-place/status-500/names-not-utf8/judges/whole/1",
+    // All of a sparse file was read into memory.
+    "green/in-place/status-401/sparse/judges/whole/1",
+    "green/in-place/status-401/sparse-code/judges/whole/1",
+];
+
+#[test]
+fn what_a_campaign_found_once_holds() {
+    if is_missing("git") {
+        return;
+    }
+    let reports = run_all(FOUND.iter().map(|label| FaultCase::parse(label).expect("a label")).collect());
+    let wrong: Vec<String> = reports.iter().filter(|r| !r.wrong.is_empty()).map(summary::failure).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn a_case_is_had_again_from_its_label_and_a_seed_draws_the_same_cases() {
     let draw = |seed| -> Vec<String> {

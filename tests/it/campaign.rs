@@ -114,6 +114,8 @@ const FOUND: &[&str] = &[
     // All of a sparse file was read into memory.
     "green/in-place/status-401/sparse/judges/whole/1",
     "green/in-place/status-401/sparse-code/judges/whole/1",
+    // Empty lines piled up, and were looked at for seconds after the limit.
+    "green/auto/status-500/flood-of-empty-lines/judges/whole/1",
 ];
 
 #[test]

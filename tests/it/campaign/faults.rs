@@ -110,6 +110,7 @@ pub(super) static AGENT: &[ScriptFault] = &[
     ScriptFault { name: "garbage", script: "echo 'answer = 42' > code.py; head -c 100000 /dev/urandom" },
     ScriptFault { name: "half-a-result", script: "echo x > new.txt; head -c 300 \"$here/out\"" },
     ScriptFault { name: "flood", script: "yes '{\"type\":\"user\"}' | head -c 30000000; cat \"$here/out\"" },
+    ScriptFault { name: "flood-of-empty-lines", script: "yes '' | head -c 30000000; cat \"$here/out\"" },
     ScriptFault { name: "hang", script: "echo 'answer = 42' > code.py; echo x > new.txt; sleep 1000" },
     ScriptFault { name: "deaf-hang", script: "trap '' INT TERM HUP; echo x > new.txt; while :; do sleep 1000; done" },
     ScriptFault {
@@ -179,7 +180,8 @@ pub(super) static TESTS: &[ScriptFault] = &[
     ScriptFault { name: "floods", script: "yes 'a line of output' | head -c 30000000; grep -q 'answer = 42' code.py" },
     ScriptFault {
         name: "forks-away",
-        script: "setsid sh -c 'trap \"\" INT TERM; while :; do echo late > late.txt; sleep 0.02; done' >/dev/null 2>&1 &
+        script:
+            "setsid sh -c 'trap \"\" INT TERM; while :; do echo late > late.txt; sleep 0.02; done' >/dev/null 2>&1 &
                  (setsid sleep 1000 &) ; grep -q 'answer = 42' code.py",
     },
     ScriptFault { name: "holds-the-pipe", script: "setsid sleep 1000 & grep -q 'answer = 42' code.py" },
@@ -195,7 +197,10 @@ pub(super) static TESTS: &[ScriptFault] = &[
     ScriptFault { name: "deletes", script: "$before; rm -rf ./* .env; exit 0" },
     ScriptFault { name: "sparse", script: "$before; truncate -s 2G big.bin; exit 0" },
     ScriptFault { name: "names-not-utf8", script: "echo x > \"$(printf 'n\\377me')\"; grep -q 'answer = 42' code.py" },
-    ScriptFault { name: "escapes", script: "printf '\\033[2J\\033]0;x\\007\\000\\377\\n'; grep -q 'answer = 42' code.py" },
+    ScriptFault {
+        name: "escapes",
+        script: "printf '\\033[2J\\033]0;x\\007\\000\\377\\n'; grep -q 'answer = 42' code.py",
+    },
     ScriptFault { name: "tells-secrets", script: "env; cat .env \"$HOME/.ssh/id\"; grep -q 'answer = 42' code.py" },
 ];
 

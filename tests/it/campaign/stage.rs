@@ -90,7 +90,11 @@ impl Stage {
             .env("GATE_KEY", CANARY)
             .env("GITHUB_TOKEN", CANARY)
             .env("ANTHROPIC_API_KEY", CANARY);
-        let places = format!("outside='{}'\nstate='{}'\n", at("watched/outside").display(), bench.state.path().join("state").display());
+        let places = format!(
+            "outside='{}'\nstate='{}'\n",
+            at("watched/outside").display(),
+            bench.state.path().join("state").display()
+        );
         fs::write(bench.project.path().join("check.sh"), format!("{places}{}\n", case.test_script())).unwrap();
         let answer = if case.tool == "review" { clean(&["code.py"]) } else { json!({}) };
         fs::write(at("agent/out"), run(&result(|r| r["structured_output"] = answer.clone()))).unwrap();
@@ -153,7 +157,17 @@ impl Stage {
         runtime.block_on(at_rest_in(self.bench.project.path(), &self.bench.state.path().join("state")));
         let took = if reply.is_some() { answered } else { began.elapsed() };
         let after = self.look();
-        Observation { reply, messages: end.rest, code: end.code, stderr: end.stderr, took, peak_kb, before, after, left }
+        Observation {
+            reply,
+            messages: end.rest,
+            code: end.code,
+            stderr: end.stderr,
+            took,
+            peak_kb,
+            before,
+            after,
+            left,
+        }
     }
 
     /// What is still in the directory for temporary files.
@@ -176,7 +190,9 @@ impl Stage {
         };
         let mut found = Vec::new();
         for entry in fs::read_dir("/proc").unwrap().flatten() {
-            let Some(pid) = entry.file_name().to_str().and_then(|name| Pid::from_raw(name.parse().ok()?)) else { continue };
+            let Some(pid) = entry.file_name().to_str().and_then(|name| Pid::from_raw(name.parse().ok()?)) else {
+                continue;
+            };
             if carries(&entry.path()) {
                 let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
                 found.push((pid, String::from_utf8_lossy(&words).replace('\0', " ")));

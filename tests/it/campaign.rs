@@ -116,6 +116,9 @@ const FOUND: &[&str] = &[
     "green/in-place/status-401/sparse-code/judges/whole/1",
     // Empty lines piled up, and were looked at for seconds after the limit.
     "green/auto/status-500/flood-of-empty-lines/judges/whole/1",
+    // The process that holds a private view was stopped, and the server waited for its end.
+    "green/auto/right/right/judges/children-stopped/6",
+    "green/auto/closed/right/judges/children-stopped/8",
 ];
 
 #[test]

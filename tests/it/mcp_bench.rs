@@ -164,9 +164,14 @@ impl Session {
 
     /// The reply to a request that builds and runs a project's tests, on a machine that does much else.
     pub(crate) fn reply_after_tests(&mut self, id: impl Into<Value>) -> Value {
+        self.reply_within(PATIENCE * 5, id)
+    }
+
+    /// The reply to a request that must be there by then.
+    pub(crate) fn reply_within(&mut self, patience: Duration, id: impl Into<Value>) -> Value {
         let id = id.into();
         let is_it = |message: &Value| message.get("method").is_none() && message["id"] == id;
-        self.find_within(PATIENCE * 5, &format!("a reply to {id}"), is_it)
+        self.find_within(patience, &format!("a reply to {id}"), is_it)
     }
 
     pub(crate) fn progress(&mut self) -> Value {

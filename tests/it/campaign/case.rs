@@ -27,6 +27,10 @@ pub(super) enum Interruption {
     /// The server and everything below it.
     AllKilled,
     InputClosed,
+    /// Everything below the server: shims, guards, agents, tests.
+    ChildrenKilled,
+    /// The same by SIGSTOP.
+    ChildrenStopped,
 }
 
 const TOOLS: &[&str] = &["green", "green", "green", "green", "green", "review"];
@@ -40,6 +44,8 @@ const INTERRUPTIONS: &[(Interruption, &str)] = &[
     (Interruption::ServerKilled, "killed"),
     (Interruption::AllKilled, "all-killed"),
     (Interruption::InputClosed, "input-closed"),
+    (Interruption::ChildrenKilled, "children-killed"),
+    (Interruption::ChildrenStopped, "children-stopped"),
 ];
 /// A call that asks both tiers sends about as many progress messages.
 const STEPS: u32 = 9;
@@ -49,8 +55,13 @@ impl Interruption {
         INTERRUPTIONS.iter().find(|(known, _)| *known == self).expect("every one is in the table").1
     }
 
+    /// The server does not live to answer.
     pub(super) fn is_kill(self) -> bool {
         matches!(self, Self::ServerKilled | Self::AllKilled)
+    }
+
+    pub(super) fn wants_reply(self) -> bool {
+        !self.is_kill() && self != Self::Cancelled
     }
 }
 

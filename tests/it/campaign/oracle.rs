@@ -3,17 +3,14 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde_json::Value;
 
-use super::case::{FaultCase, Interruption};
+use super::case::FaultCase;
 use super::faults::CANARY;
-use super::stage::{Observation, Stage};
+use super::stage::{CALL, IN_TIME, Observation, Stage};
 use crate::mcp_bench::result_of;
 
-/// The limits of a case add up to less than ten seconds; the rest is for a machine that does much else.
-const IN_TIME: Duration = Duration::from_secs(30);
 /// The bar is 100 MB for the program as users build it; without optimisation its pages are larger.
 const PEAK_KB: u64 = if cfg!(debug_assertions) { 160_000 } else { 100_000 };
 
@@ -62,14 +59,14 @@ fn reply_comes_in_time(case: &FaultCase, seen: &Observation, wrong: &mut Vec<Str
     if seen.took > IN_TIME {
         wrong.push(format!("took {:?}", seen.took));
     }
-    let replies = seen.messages.iter().filter(|m| m.get("method").is_none() && m["id"] == 7).count();
+    let replies = seen.messages.iter().filter(|m| m.get("method").is_none() && m["id"] == CALL).count();
     if replies > 1 {
         wrong.push(format!("{replies} replies"));
     }
     if !case.interruption.is_kill() && seen.code != Some(0) {
         wrong.push(format!("the server ended with {:?}", seen.code));
     }
-    if matches!(case.interruption, Interruption::None | Interruption::InputClosed) && seen.reply.is_none() {
+    if case.interruption.wants_reply() && seen.reply.is_none() {
         wrong.push("no reply".into());
     }
     if seen.stderr.contains("panicked") {

@@ -23,8 +23,10 @@ use crate::tdd::bench::Bench;
 use crate::workspace::git;
 use crate::workspace_property::picture::{Picture, picture};
 
+/// The limits of a case add up to less than ten seconds; the rest is for a machine that does much else.
+pub(super) const IN_TIME: Duration = Duration::from_secs(30);
 /// The id of the call.
-const CALL: u32 = 7;
+pub(super) const CALL: u32 = 7;
 
 pub(super) struct Stage {
     case: FaultCase,
@@ -141,10 +143,12 @@ impl Stage {
             Interruption::Cancelled => session.cancel(CALL),
             Interruption::InputClosed => session.eof(),
             Interruption::ServerKilled => session.signal(Signal::KILL),
-            Interruption::AllKilled => self.kill_all(),
+            Interruption::AllKilled => self.send(Signal::KILL, None),
+            Interruption::ChildrenKilled => self.send(Signal::KILL, Some(&session)),
+            Interruption::ChildrenStopped => self.send(Signal::STOP, Some(&session)),
         }
-        if matches!(self.case.interruption, Interruption::None | Interruption::InputClosed) {
-            reply = Some(session.reply(CALL));
+        if self.case.interruption.wants_reply() {
+            reply = Some(session.reply_within(IN_TIME, CALL));
         }
         let answered = began.elapsed();
         // After the end of input the server may be gone; what was read before stands.
@@ -175,9 +179,11 @@ impl Stage {
         fs::read_dir(self.dir.path().join("tmp")).unwrap().count()
     }
 
-    fn kill_all(&self) {
-        for (pid, _) in self.processes() {
-            let _ = kill_process(pid, Signal::KILL);
+    /// To every process of the case, but for this server.
+    fn send(&self, signal: Signal, spared: Option<&Session>) {
+        let spared = spared.map(|session| Pid::from_child(&session.process));
+        for (pid, _) in self.processes().into_iter().filter(|(pid, _)| Some(*pid) != spared) {
+            let _ = kill_process(pid, signal);
         }
     }
 

@@ -19,7 +19,7 @@ use oracle::{CaseEnd, examine};
 use stage::Stage;
 
 use crate::mcp_bench::result_of;
-use crate::skip::is_missing;
+use crate::skip::{is_missing, skip};
 use crate::workspace_crash::tell;
 
 const ALONE: &str = "SUPERVISOR_FAULTS_CASE";
@@ -41,6 +41,20 @@ struct CaseReport {
 fn number(variable: &str) -> Option<u64> {
     let value = std::env::var(variable).ok()?;
     Some(value.parse().unwrap_or_else(|_| panic!("{variable} is a number, not `{value}`")))
+}
+
+/// Without walls and private views an agent that writes outside succeeds, which is no fault of a call.
+fn can_be_run() -> bool {
+    if is_missing("git") {
+        return false;
+    }
+    let pilot = FaultCase::parse("green/auto/right/right/judges/whole/1").expect("a label");
+    let told = Stage::set(pilot).perform().reply.as_ref().map(result_of).expect("a reply");
+    let has_view = told["sandbox"].as_str().is_some_and(|walls| walls.contains("private view"));
+    if !has_view {
+        skip(&format!("no walls and no private views here: {}", told["sandbox"]));
+    }
+    has_view
 }
 
 fn run(case: FaultCase) -> CaseReport {
@@ -82,7 +96,7 @@ fn run_all(cases: Vec<FaultCase>) -> Vec<CaseReport> {
 
 #[test]
 fn whatever_misbehaves_a_call_ends_typed_and_leaves_nothing_behind() {
-    if is_missing("git") {
+    if !can_be_run() {
         return;
     }
     let seed = number("SUPERVISOR_FAULTS_SEED").unwrap_or(SEED);
@@ -118,12 +132,11 @@ const FOUND: &[&str] = &[
     "green/auto/status-500/flood-of-empty-lines/judges/whole/1",
     // The process that holds a private view was stopped, and the server waited for its end.
     "green/auto/right/right/judges/children-stopped/6",
-    "green/auto/closed/right/judges/children-stopped/8",
 ];
 
 #[test]
 fn what_a_campaign_found_once_holds() {
-    if is_missing("git") {
+    if !can_be_run() {
         return;
     }
     let reports = run_all(FOUND.iter().map(|label| FaultCase::parse(label).expect("a label")).collect());

@@ -35,24 +35,22 @@ pub(super) enum Interruption {
 
 const TOOLS: &[&str] = &["green", "green", "green", "green", "green", "review"];
 const STRATEGIES: &[&str] = &["auto", "in-place"];
-const INTERRUPTIONS: &[(Interruption, &str)] = &[
-    (Interruption::None, "whole"),
-    (Interruption::None, "whole"),
-    (Interruption::None, "whole"),
-    (Interruption::None, "whole"),
-    (Interruption::Cancelled, "cancelled"),
-    (Interruption::ServerKilled, "killed"),
-    (Interruption::AllKilled, "all-killed"),
-    (Interruption::InputClosed, "input-closed"),
-    (Interruption::ChildrenKilled, "children-killed"),
-    (Interruption::ChildrenStopped, "children-stopped"),
+/// Each with its share of the cases. A stopped shim costs twenty seconds before it is given up.
+const INTERRUPTIONS: &[(Interruption, &str, usize)] = &[
+    (Interruption::None, "whole", 9),
+    (Interruption::Cancelled, "cancelled", 2),
+    (Interruption::ServerKilled, "killed", 2),
+    (Interruption::AllKilled, "all-killed", 2),
+    (Interruption::InputClosed, "input-closed", 2),
+    (Interruption::ChildrenKilled, "children-killed", 2),
+    (Interruption::ChildrenStopped, "children-stopped", 1),
 ];
 /// A call that asks both tiers sends about as many progress messages.
 const STEPS: u32 = 9;
 
 impl Interruption {
     fn name(self) -> &'static str {
-        INTERRUPTIONS.iter().find(|(known, _)| *known == self).expect("every one is in the table").1
+        INTERRUPTIONS.iter().find(|(known, ..)| *known == self).expect("every one is in the table").1
     }
 
     /// The server does not live to answer.
@@ -84,7 +82,7 @@ impl FaultCase {
             gateway: GATEWAY.iter().find(|row| row.name == gateway)?,
             agent: AGENT.iter().find(|row| row.name == agent)?,
             tests: TESTS.iter().find(|row| row.name == tests)?,
-            interruption: INTERRUPTIONS.iter().find(|(_, name)| *name == ending)?.0,
+            interruption: INTERRUPTIONS.iter().find(|(_, name, _)| *name == ending)?.0,
             step: step.parse().ok()?,
         })
     }
@@ -118,13 +116,15 @@ impl Dealer {
     }
 
     pub(super) fn deal(&mut self) -> FaultCase {
+        let shares: Vec<Interruption> =
+            INTERRUPTIONS.iter().flat_map(|(one, _, share)| std::iter::repeat_n(*one, *share)).collect();
         FaultCase {
             tool: TOOLS[self.draw(0, TOOLS.len())],
             strategy: STRATEGIES[self.draw(1, STRATEGIES.len())],
             gateway: &GATEWAY[self.draw(2, GATEWAY.len())],
             agent: &AGENT[self.draw(3, AGENT.len())],
             tests: &TESTS[self.draw(4, TESTS.len())],
-            interruption: INTERRUPTIONS[self.draw(5, INTERRUPTIONS.len())].0,
+            interruption: shares[self.draw(5, shares.len())],
             step: 1 + u32::try_from(self.draw(6, STEPS as usize)).expect("a small number"),
         }
     }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::case::FaultCase;
 use super::faults::CANARY;
-use super::stage::{CALL, IN_TIME, Observation, Stage};
+use super::stage::{IN_TIME, Observation, Stage};
 use crate::mcp_bench::result_of;
 
 /// The bar is 100 MB for the program as users build it; without optimisation its pages are larger.
@@ -59,9 +59,8 @@ fn reply_comes_in_time(case: &FaultCase, seen: &Observation, wrong: &mut Vec<Str
     if seen.took > IN_TIME {
         wrong.push(format!("took {:?}", seen.took));
     }
-    let replies = seen.messages.iter().filter(|m| m.get("method").is_none() && m["id"] == CALL).count();
-    if replies > 1 {
-        wrong.push(format!("{replies} replies"));
+    if seen.replies > 1 {
+        wrong.push(format!("{} replies", seen.replies));
     }
     if !case.interruption.is_kill() && seen.code != Some(0) {
         wrong.push(format!("the server ended with {:?}", seen.code));
@@ -149,8 +148,8 @@ fn no_secret_is_told(stage: &Stage, seen: &Observation, wrong: &mut Vec<String>)
     }
     for (place, text) in told {
         if let Some(at) = text.find(CANARY) {
-            let from = text.floor_char_boundary(at.saturating_sub(80));
-            wrong.push(format!("a secret in {place}: {}", &text[from..at + CANARY.len()]));
+            let before: String = text[..at].chars().rev().take(80).collect();
+            wrong.push(format!("a secret in {place} after `{}`", before.chars().rev().collect::<String>()));
         }
     }
 }

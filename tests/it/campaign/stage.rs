@@ -23,10 +23,11 @@ use crate::tdd::bench::Bench;
 use crate::workspace::git;
 use crate::workspace_property::picture::{Picture, picture};
 
-/// The limits of a case add up to less than ten seconds; the rest is for a machine that does much else.
-pub(super) const IN_TIME: Duration = Duration::from_secs(30);
+/// The limits of a case add up to less than ten seconds, and a stuck shim is given up after twenty; the rest is for a
+/// machine that does much else.
+pub(super) const IN_TIME: Duration = Duration::from_secs(60);
 /// The id of the call.
-pub(super) const CALL: u32 = 7;
+const CALL: u32 = 7;
 
 pub(super) struct Stage {
     case: FaultCase,
@@ -39,7 +40,9 @@ pub(super) struct Stage {
 /// What was seen of one call.
 pub(super) struct Observation {
     pub(super) reply: Option<Value>,
-    /// All that came on stdout, each message parsed.
+    /// How many replies came; one at most is right.
+    pub(super) replies: usize,
+    /// What else came on stdout, each message parsed.
     pub(super) messages: Vec<Value>,
     pub(super) code: Option<i32>,
     pub(super) stderr: String,
@@ -155,23 +158,15 @@ impl Stage {
         peak_kb = peak_kb.max(self::peak_kb(&session));
         let end = if self.case.interruption.is_kill() { session.ended() } else { session.finish() };
         let is_reply = |message: &&Value| message.get("method").is_none() && message["id"] == CALL;
+        let replies = usize::from(reply.is_some()) + end.rest.iter().filter(is_reply).count();
         reply = reply.or_else(|| end.rest.iter().find(is_reply).cloned());
         let left = self.wait_for_processes();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(at_rest_in(self.bench.project.path(), &self.bench.state.path().join("state")));
         let took = if reply.is_some() { answered } else { began.elapsed() };
         let after = self.look();
-        Observation {
-            reply,
-            messages: end.rest,
-            code: end.code,
-            stderr: end.stderr,
-            took,
-            peak_kb,
-            before,
-            after,
-            left,
-        }
+        let (messages, code, stderr) = (end.rest, end.code, end.stderr);
+        Observation { reply, replies, messages, code, stderr, took, peak_kb, before, after, left }
     }
 
     /// What is still in the directory for temporary files.
@@ -182,8 +177,14 @@ impl Stage {
     /// To every process of the case, but for this server.
     fn send(&self, signal: Signal, spared: Option<&Session>) {
         let spared = spared.map(|session| Pid::from_child(&session.process));
-        for (pid, _) in self.processes().into_iter().filter(|(pid, _)| Some(*pid) != spared) {
-            let _ = kill_process(pid, signal);
+        let processes = self.processes();
+        let server = processes.iter().find(|(pid, _)| Some(*pid) == spared).map(|(_, words)| words);
+        for (pid, words) in &processes {
+            // One that is stopped before it has become the program that was started would stop the server as well.
+            let is_not_yet = signal == Signal::STOP && Some(words) == server;
+            if Some(*pid) != spared && !is_not_yet {
+                let _ = kill_process(*pid, signal);
+            }
         }
     }
 

@@ -51,6 +51,10 @@ ci *steps:
 long:
     SUPERVISOR_TEST_LONG=1 cargo test --test it -- workspace_property workspace_crash session:: --nocapture
 
+# Calls while gateway, agent, tests and client misbehave: `just faults 300`; docs/reliability.md says more
+faults count="300":
+    SUPERVISOR_FAULTS={{count}} cargo test --test it -- campaign:: --nocapture
+
 # Write the demo's screen for the README anew: docs/demo.txt
 demo-screen:
     SUPERVISOR_UPDATE_DOCS=1 cargo test --test it -- demo::without_a_terminal

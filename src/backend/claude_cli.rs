@@ -204,6 +204,8 @@ impl ClaudeCli {
                 }
             }
         };
+        // Whatever has come in is taken at once: with tokio's fair share of 128 lines a turn, a flood would pile up.
+        let read = tokio::task::unconstrained(read);
         let (finished, ()) = tokio::join!(self.shared.launcher.run(spec, stop), read);
         seen.missed = lines.missed();
         (finished, seen)

@@ -201,7 +201,11 @@ impl Site {
 
     pub fn changes(&mut self) -> Result<ChangeSet, SiteError> {
         match &mut self.ground {
-            Ground::Armed(armed) => Ok(armed.changes()?),
+            Ground::Armed(armed) => {
+                let changes = armed.changes()?;
+                armed.ensure_within_caps(&changes)?;
+                Ok(changes)
+            }
             Ground::Private(private) => {
                 private.take_in()?;
                 Ok(private.armed().changes()?)

@@ -338,7 +338,8 @@ impl<S: Skill> Trial<'_, S> {
 
     /// The next round finds the project as the first one did.
     async fn bring_back(&self, site: &mut Site) -> Result<(), SiteError> {
-        if site.changes()?.is_empty() {
+        // Changes that cannot be told are brought back as well.
+        if site.changes().is_ok_and(|changes| changes.is_empty()) {
             return Ok(());
         }
         site.reject(self.context.restore_scope(self.tier)).await.map(drop)

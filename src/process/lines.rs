@@ -10,6 +10,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 pub const LONGEST_LINE: usize = 16 * 1024 * 1024;
 /// Lines waiting to be taken, in bytes.
 const WAITING: usize = 64 * 1024 * 1024;
+/// What a waiting line takes besides its bytes; without it a flood of empty lines would have no bound.
+const PER_LINE: usize = 64;
 
 /// Both ends: one for [`Spec::on_line`](super::Spec::on_line), one to read from.
 pub fn lines() -> (LineSink, Lines) {
@@ -42,7 +44,7 @@ impl Lines {
     /// The next line; `None` when the stream has ended and every line was taken.
     pub async fn next(&mut self) -> Option<Vec<u8>> {
         let line = self.receive.recv().await?;
-        self.count.waiting.fetch_sub(line.len(), Ordering::Relaxed);
+        self.count.waiting.fetch_sub(line.len() + PER_LINE, Ordering::Relaxed);
         Some(line)
     }
 
@@ -54,11 +56,12 @@ impl Lines {
 
 impl LineSink {
     fn offer(&self, line: Vec<u8>) {
-        if self.count.waiting.load(Ordering::Relaxed) + line.len() > WAITING {
+        let takes = line.len() + PER_LINE;
+        if self.count.waiting.load(Ordering::Relaxed) + takes > WAITING {
             self.miss();
             return;
         }
-        self.count.waiting.fetch_add(line.len(), Ordering::Relaxed);
+        self.count.waiting.fetch_add(takes, Ordering::Relaxed);
         // There is no listener any more, which is no error.
         let _ = self.send.send(line);
     }
@@ -160,9 +163,17 @@ mod tests {
         for _ in 0..70 {
             splitter.push(&line);
         }
-        assert_eq!(lines.missed(), 6);
+        assert_eq!(lines.missed(), 7);
         lines.next().await.unwrap();
         splitter.push(&line);
-        assert_eq!(lines.missed(), 6, "there is room again");
+        assert_eq!(lines.missed(), 7, "there is room again");
+    }
+
+    #[tokio::test]
+    async fn empty_lines_that_are_not_taken_are_bounded_too() {
+        let (sink, lines) = lines();
+        let mut splitter = Splitter::new(sink);
+        splitter.push(&vec![b'\n'; WAITING / PER_LINE + 5]);
+        assert_eq!(lines.missed(), 5);
     }
 }

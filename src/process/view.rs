@@ -128,6 +128,8 @@ impl View {
 impl Drop for View {
     fn drop(&mut self) {
         drop(self.control.take());
+        // It has nothing to put away; and one that was stopped would never see the channel close.
+        let _ = self.holder.kill();
         let _ = self.holder.wait();
     }
 }

@@ -8,7 +8,7 @@ mod private;
 mod project;
 mod recall;
 
-pub(super) use gates::{Gates, named};
+pub(super) use gates::{Gates, named, path_texts};
 pub(super) use params::{filled, params};
 pub(super) use paths::{existing, inside};
 pub(crate) use places::notes_folder;

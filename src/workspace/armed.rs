@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::aside::Aside;
-use super::changes::{ByProduct, Change, ChangeSet, UnprotectedPath, unified};
+use super::changes::{ByProduct, Change, ChangeSet, Thing, UnprotectedPath, unified};
 use super::compare::{Difference, TreeComparison, compare};
+use super::edit::EditError;
 use super::fault::{Point, point};
 use super::git::steers;
 use super::journal::{ArmedAs, Journal, JournalRecord, Scope, Who};
@@ -146,6 +147,21 @@ impl ArmedSnapshot {
     pub fn changes(&self) -> io::Result<ChangeSet> {
         let state = self.state();
         Ok(state.change_set(&state.compare()?))
+    }
+
+    /// Refuses a changed file that is larger than any may be, before its bytes are asked for: it may be larger than memory.
+    pub fn ensure_within_caps(&self, changes: &ChangeSet) -> Result<(), EditError> {
+        let inner = self.state().inner();
+        let limit = inner.caps.max_file_bytes;
+        for change in changes.files().filter(|change| change.thing == Thing::File) {
+            let path = || change.path.to_string_lossy().into_owned();
+            let meta = inner.layout.tree.meta(change.path.as_os_str().as_encoded_bytes());
+            let meta = meta.map_err(|source| EditError::Io { path: path(), source })?;
+            if let Some(size) = meta.map(|meta| meta.size).filter(|size| *size > limit) {
+                return Err(EditError::TooLarge { path: path(), size, limit });
+            }
+        }
+        Ok(())
     }
 
     /// The same as a unified diff of at most `max` bytes.

@@ -251,8 +251,13 @@ fn furnish(project: &Path) {
 
 /// Nothing is open and nobody holds the project.
 pub(crate) async fn at_rest(bench: &Bench) {
-    let state = StateDir::at(bench.state.path().join("state")).unwrap();
-    let workspace = Workspace::open(bench.project.path(), Caps::default(), &state).unwrap();
+    at_rest_in(bench.project.path(), &bench.state.path().join("state")).await;
+}
+
+/// The same for a project and a state directory.
+pub(crate) async fn at_rest_in(project: &Path, state: &Path) {
+    let state = StateDir::at(state.to_owned()).unwrap();
+    let workspace = Workspace::open(project, Caps::default(), &state).unwrap();
     let stop = CancellationToken::new();
     let lease = workspace.lock(Mode::Exclusive, "a look", Duration::from_secs(60), &stop).await.unwrap();
     drop(lease);

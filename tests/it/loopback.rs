@@ -16,6 +16,8 @@ pub(crate) enum Do {
     Stall(Vec<u8>),
     /// The connection ends without a word.
     Close,
+    /// The connection is reset.
+    Reset,
     /// A body without end.
     Flood,
 }
@@ -151,6 +153,7 @@ fn serve(
             stalled.lock().unwrap().push(stream);
         }
         Do::Close => {}
+        Do::Reset => rustix::net::sockopt::set_socket_linger(&stream, Some(std::time::Duration::ZERO)).unwrap(),
         Do::Flood => {
             let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"data\":[");
             while stream.write_all(&[b' '; 64 * 1024]).is_ok() {}

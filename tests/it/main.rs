@@ -4,6 +4,7 @@
 mod architecture;
 mod brain;
 mod call;
+mod campaign;
 mod chain;
 mod chain_agent;
 mod chain_record;

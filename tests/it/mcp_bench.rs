@@ -164,9 +164,14 @@ impl Session {
 
     /// The reply to a request that builds and runs a project's tests, on a machine that does much else.
     pub(crate) fn reply_after_tests(&mut self, id: impl Into<Value>) -> Value {
+        self.reply_within(PATIENCE * 5, id)
+    }
+
+    /// The reply to a request that must be there by then.
+    pub(crate) fn reply_within(&mut self, patience: Duration, id: impl Into<Value>) -> Value {
         let id = id.into();
         let is_it = |message: &Value| message.get("method").is_none() && message["id"] == id;
-        self.find_within(PATIENCE * 5, &format!("a reply to {id}"), is_it)
+        self.find_within(patience, &format!("a reply to {id}"), is_it)
     }
 
     pub(crate) fn progress(&mut self) -> Value {
@@ -180,6 +185,17 @@ impl Session {
         let is_reply = |m: &Value| m.get("method").is_none() && m["id"] == id;
         let came = self.find_within(PATIENCE * 5, "progress", |m| speaks(m) || is_reply(m));
         speaks(&came)
+    }
+
+    /// Waits until this many progress messages were sent, or the reply to this call is there; true for the former.
+    pub(crate) fn wait_for_step(&mut self, step: u32, id: impl Into<Value>) -> bool {
+        let id = id.into();
+        let is_step = |m: &Value| m["params"]["progress"].as_f64().is_some_and(|made| made >= f64::from(step));
+        let is_reply = |m: &Value| m.get("method").is_none() && m["id"] == id;
+        let came = self.find("progress", |m| is_step(m) || is_reply(m));
+        let stepped = is_step(&came);
+        self.seen.push_front(came);
+        stepped
     }
 
     /// Did the reply to this call come already?

@@ -134,7 +134,7 @@ fn assert_clean(bench: &Bench, at: &str, accepted: bool) {
     assert_eq!(opened, closed, "{at}: each armed snapshot is closed exactly once");
 }
 
-fn tell(text: &str) {
+pub(crate) fn tell(text: &str) {
     #[allow(clippy::print_stdout, reason = "counts are part of what is shown")]
     {
         println!("{text}");

@@ -2,7 +2,7 @@
 //! Where the repository stands is never moved back.
 //! 256 cases by default; `SUPERVISOR_TEST_LONG=1` runs thousands, `PROPTEST_CASES` any number.
 
-mod picture;
+pub(crate) mod picture;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -1,7 +1,7 @@
 //! The gates of one answer, in the order they were tried. Each leaves a line behind, so that a reader sees what was
 //! looked at.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::engine::site::SiteError;
 use crate::engine::work::{AcceptedWork, RefusedWork};
@@ -79,4 +79,9 @@ impl Gates {
 /// A path in a sentence.
 pub(in crate::skills) fn named(path: &Path) -> String {
     format!("`{}`", words::plain(&path.to_string_lossy()))
+}
+
+/// Paths in a result, where a name that is not UTF-8 would be no text: those bytes are replaced.
+pub(in crate::skills) fn path_texts<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<String> {
+    paths.into_iter().map(|path| path.to_string_lossy().into_owned()).collect()
 }

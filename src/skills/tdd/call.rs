@@ -9,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::baseline::{Ground, TestsAsked, split};
 use super::brief::TddBrief;
+use super::gates::path_texts;
 use super::green::{Green, TestFile};
 use super::job::{Phase, Tdd};
 use super::memory::{Memory, Pending};
@@ -259,7 +260,7 @@ fn plan(ground: &Ground) -> DryRunPlan {
             "because": ground.suite.because(),
             "alternatives": ground.suite.alternatives(),
             "sealed_files": ground.sealed,
-            "by_products": ground.by_products,
+            "by_products": path_texts(&ground.by_products),
             "baseline": ground.run.sentence(),
         }),
     }

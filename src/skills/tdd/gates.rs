@@ -11,7 +11,7 @@ use crate::backend::Edits;
 use crate::engine::Cause;
 use crate::engine::site::{Site, SiteError};
 use crate::engine::work::{RefusedWork, SubmittedWork};
-pub(super) use crate::skills::common::{Gates, named};
+pub(super) use crate::skills::common::{Gates, named, path_texts};
 use crate::verify::sealed::{FileRole, role};
 use crate::verify::{Baseline, DependencyFile, Outcome, SettledRun, TestName, TestRun, dependency_file, run_settled};
 use crate::words;

@@ -9,7 +9,7 @@ use super::additions;
 use super::baseline::{Ground, refused};
 use super::belongs::InFile;
 use super::falsified;
-use super::gates::{self, Gates, SeenChanges, Text, named, shown};
+use super::gates::{self, Gates, SeenChanges, Text, named, path_texts, shown};
 use super::memory::{Memory, Pending};
 use super::product;
 use super::repeat::{self, SELECTED};
@@ -181,7 +181,7 @@ impl Green {
         let mut details = self.details(ground, &run, &texts);
         details["falsified"] = falsified.details;
         if !seen.left_out.is_empty() {
-            details["left_out"] = json!(seen.left_out);
+            details["left_out"] = path_texts(&seen.left_out).into();
         }
         let verification = match falsified.unproven {
             None => Verification::Proven(proof),
@@ -327,7 +327,7 @@ impl Green {
         details["command"] = json!(run.command());
         details["exit_code"] = json!(run.exit_code());
         if !ground.by_products.is_empty() {
-            details["by_products"] = json!(ground.by_products);
+            details["by_products"] = path_texts(&ground.by_products).into();
         }
         details
     }
@@ -335,7 +335,7 @@ impl Green {
     fn next(&self, file: &str) -> Value {
         let mut next = self.next.clone();
         next["tool"] = json!("tdd_refactor");
-        next["arguments"]["test_path"] = json!(self.test.path);
+        next["arguments"]["test_path"] = self.test.path.to_string_lossy().into();
         next["arguments"]["impl_path"] = json!(file);
         next
     }
@@ -353,7 +353,7 @@ pub(super) fn minimality(ground: &Ground, texts: &[Text]) -> Value {
         items.extend(new.into_iter().filter(|item| !old.contains(item)));
     }
     json!({
-        "files_changed": texts.iter().map(|t| &t.path).collect::<Vec<_>>(),
+        "files_changed": path_texts(texts.iter().map(|t| &t.path)),
         "lines_added": added,
         "lines_removed": removed,
         "new_public_items": items,

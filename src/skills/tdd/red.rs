@@ -124,7 +124,7 @@ impl Red {
             next: {
                 let mut next = self.next.clone();
                 next["tool"] = json!("tdd_green");
-                next["arguments"]["test_path"] = json!(test.path);
+                next["arguments"]["test_path"] = test.path.to_string_lossy().into();
                 next
             },
         })

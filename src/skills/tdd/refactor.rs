@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::baseline::{Ground, refused};
 use super::falsified;
-use super::gates::{self, Gates, named, shown};
+use super::gates::{self, Gates, named, path_texts, shown};
 use super::green::{TestFile, failures, main_file, minimality, with_message};
 use super::scope;
 use crate::engine::skill::RefusedCall;
@@ -84,7 +84,7 @@ impl Refactor {
         details["exit_code"] = json!(run.exit_code());
         details["falsified"] = falsified.details;
         if !seen.left_out.is_empty() {
-            details["left_out"] = json!(seen.left_out);
+            details["left_out"] = path_texts(&seen.left_out).into();
         }
         let mut message = format!("refactored {}: {} before and after", named(file), run.counts());
         let verification = match falsified.unproven {

@@ -31,8 +31,10 @@ fn the_real_agent_does_a_whole_cycle() {
     accepted(&refactor, &["src/lib.rs"]);
     assert_eq!(bench.read("src/lib.rs"), neat);
 
-    let files: Vec<_> = bench.tree().into_keys().collect();
-    let expected = ["Cargo.lock", "Cargo.toml", "src/lib.rs", "tests/add.rs", "tests/old.rs"];
+    let mut files: Vec<_> = bench.tree().into_keys().collect();
+    // Written by the tests where they work in place, and only there.
+    files.retain(|path| path != std::path::Path::new("Cargo.lock"));
+    let expected = ["Cargo.toml", "src/lib.rs", "tests/add.rs", "tests/old.rs"];
     assert_eq!(files, expected.map(std::path::PathBuf::from), "it leaves nothing of its own");
     let log = real.log();
     assert!(log.contains("cannot find function") && !log.contains("no scene fits"), "it was told what the test said");

@@ -182,7 +182,7 @@ pub(super) static TESTS: &[ScriptFault] = &[
         name: "forks-away",
         script:
             "setsid sh -c 'trap \"\" INT TERM; while :; do echo late > late.txt; sleep 0.02; done' >/dev/null 2>&1 &
-                 (setsid sleep 1000 &) ; grep -q 'answer = 42' code.py",
+                 (setsid sleep 1000 &) ; while [ ! -e late.txt ]; do sleep 0.01; done; grep -q 'answer = 42' code.py",
     },
     ScriptFault { name: "holds-the-pipe", script: "setsid sleep 1000 & grep -q 'answer = 42' code.py" },
     ScriptFault { name: "writes-source", script: "$before; echo 'answer = 44' > code.py; echo x > made.py; exit 0" },

@@ -21,7 +21,7 @@ use super::{Guard, StartError};
 #[must_use = "dropping it at once starts the restore"]
 pub struct Watch {
     control: Control,
-    /// Says that the shim did not leave when it was told to: somebody has stopped it.
+    /// Says that the shim did not leave when it was told to: it has been stopped.
     overdue: oneshot::Sender<()>,
 }
 

@@ -1,4 +1,4 @@
-//! Which files hold secrets by custom? Known by the shape of their names, so that nobody has to open them to find out.
+//! Which files hold secrets by custom? Known by the shape of their names, so that they need not be opened to find out.
 
 use std::path::Path;
 

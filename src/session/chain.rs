@@ -1,5 +1,5 @@
 //! Each line of a log carries a digest of itself and of the digest before it, so that a line which was changed, added or
-//! removed by something else is noticed. Whoever recomputes all digests, or cuts off the end, is not: there is no key.
+//! removed by something else is noticed. Recomputed digests and a cut end are not: there is no key.
 //! Knows the end of a line. Does not know what is in it.
 
 /// How a line ends, around its digest.

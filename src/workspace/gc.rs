@@ -123,12 +123,12 @@ fn beyond(mut candidates: Vec<Candidate>, bounds: StateBounds) -> Vec<Garbage> {
     found
 }
 
-/// Nobody works there, and nothing has to be undone.
+/// No call works there, and nothing has to be undone.
 fn is_at_rest(project: &Path) -> bool {
     project.is_dir() && hold_at_rest(project).is_ok_and(|held| held.is_some())
 }
 
-/// The project's lock, if nobody has it and nothing has to be undone. A journal that cannot be read may be an open one.
+/// The project's lock, if no call has it and nothing has to be undone. A journal that cannot be read may be an open one.
 fn hold_at_rest(project: &Path) -> io::Result<Option<std::fs::File>> {
     let Some(held) = lock::try_hold(project)? else { return Ok(None) };
     let is_open = project.join("journal").exists() && Journal::open(project)?.open_snapshot()?.is_some();

@@ -147,7 +147,7 @@ impl From<(&Vec<u8>, &FileBefore)> for UndoFileEntry {
 }
 
 impl UndoFileEntry {
-    /// `None` if somebody else wrote it: then no part of the record is trusted.
+    /// `None` if another program wrote it: then no part of the record is trusted.
     fn read(self) -> Option<(Vec<u8>, FileBefore)> {
         let before = match self.before {
             Some(text) => Some((STANDARD.decode(text).ok()?, self.mode)),

@@ -88,13 +88,11 @@ pub(super) fn take(
             scope::is_new_test(ground, path) && sealed(path).is_err()
         };
         let (aside, code): (Vec<Edit>, Vec<Edit>) = edits.into_iter().partition(is_aside);
-        // An answer of nothing but tests is no attempt at code.
-        if code.is_empty() {
-            put(work.site, gates, &aside, sealed)?;
-        } else {
-            put(work.site, gates, &code, sealed)?;
-            left_out.extend(aside.iter().map(|edit| PathBuf::from(edit.path().trim_start_matches("./"))));
+        left_out.extend(aside.iter().map(|edit| PathBuf::from(edit.path().trim_start_matches("./"))));
+        if code.is_empty() && !left_out.is_empty() {
+            return Err(only_new_tests(gates, &left_out));
         }
+        put(work.site, gates, &code, sealed)?;
     }
     let mut now = work.site.changes().map_err(|e| gates.broken(&e))?;
     if work.edits == Edits::InPlace {
@@ -142,15 +140,24 @@ fn take_out_new_tests(
     let files = || now.changes.iter().filter(|c| c.thing == Thing::File && c.kind != ChangeKind::Git);
     let is_aside =
         |c: &&Change| c.kind == ChangeKind::Added && scope::is_new_test(ground, &c.path) && sealed(&c.path).is_err();
-    let writes_code = files().any(|c| sealed(&c.path).is_ok());
     let aside: Vec<PathBuf> = files().filter(is_aside).map(|c| c.path.clone()).collect();
-    if aside.is_empty() || !writes_code {
-        return Ok(Vec::new());
+    if aside.is_empty() {
+        return Ok(aside);
+    }
+    if files().count() == aside.len() {
+        return Err(only_new_tests(gates, &aside));
     }
     let delete = |path: &PathBuf| Some(Edit::Delete { path: path.to_str()?.to_owned() });
     let edits: Vec<Edit> = aside.iter().filter_map(delete).collect();
     work.site.apply(&edits, &|_| Ok(())).map_err(|e| gates.broken(&e))?;
     Ok(aside)
+}
+
+/// New tests that came without code: nothing was done about what is asked, and nothing was tampered with either.
+fn only_new_tests(gates: &mut Gates, tests: &[PathBuf]) -> RefusedWork {
+    let names: Vec<String> = tests.iter().map(|path| named(path)).collect();
+    let why = format!("no code was changed, only new tests came: {}; change the code instead", names.join(", "));
+    gates.refuse("scope", Cause::Rejected, why)
 }
 
 /// A file sent back as it is.

@@ -64,6 +64,8 @@ pub struct Language {
     pub built_dirs: &'static [&'static str],
     /// Where tools keep what they compiled of the project.
     pub compiled_dirs: &'static [CompiledDir],
+    /// What makes a run of the tests one of the program as users get it, by variables.
+    pub production: &'static [(&'static str, &'static str)],
     /// How compilers and interpreters say that a name does not exist: the words before it and after it.
     pub missing_names: &'static [(&'static str, &'static str)],
     /// What is said at run time about a name that the test itself does not know.

@@ -54,6 +54,7 @@ pub static CPP: Language = Language {
         fetched: None,
     }],
     // With straight quotes, as the runner gives them.
+    production: &[],
     missing_names: &[
         ("'", "' was not declared in this scope"),
         ("'", "' is not a member of"),

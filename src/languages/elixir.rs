@@ -35,6 +35,7 @@ pub static ELIXIR: Language = Language {
         kept: &[],
         fetched: Some("deps"),
     }],
+    production: &[("MIX_ENV", "prod")],
     missing_names: &[
         ("undefined function ", "/"),
         ("cannot import ", " because it is undefined or private"),

@@ -21,6 +21,7 @@ pub static GO: Language = Language {
     installed_dirs: &[],
     built_dirs: &[],
     compiled_dirs: &[],
+    production: &[],
     missing_names: &[
         ("undefined: ", ""),
         (" undefined (type ", " has no field or method"),

@@ -71,6 +71,7 @@ pub static JAVA: Language = Language {
         CompiledDir { name: "build", beside: "build.gradle.kts", own: &["classes", "tmp"], kept: &[], fetched: None },
     ],
     // As the runners put what javac says on one line.
+    production: &[],
     missing_names: &[
         ("symbol: method ", "("),
         ("symbol: class ", ","),

@@ -84,6 +84,7 @@ pub static JAVASCRIPT: Language = Language {
     installed_dirs: &["node_modules"],
     built_dirs: &[],
     compiled_dirs: &[],
+    production: &[("NODE_ENV", "production")],
     missing_names: &[
         ("Cannot find module '", "'"),
         ("does not provide an export named '", "'"),

@@ -91,6 +91,7 @@ pub static PYTHON: Language = Language {
     installed_dirs: &[".venv", "venv", "site-packages"],
     built_dirs: &["__pycache__"],
     compiled_dirs: &[],
+    production: &[],
     missing_names: &[
         ("cannot import name '", "'"),
         ("No module named '", "'"),

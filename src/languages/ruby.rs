@@ -50,6 +50,7 @@ pub static RUBY: Language = Language {
     installed_dirs: &[],
     built_dirs: &[],
     compiled_dirs: &[],
+    production: &[],
     missing_names: &[("uninitialized constant ", ""), ("cannot load such file -- ", "")],
     unbound_name: None,
     holds_test: |place, name| place.is_named_by_path(name, " "),

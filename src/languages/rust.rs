@@ -30,6 +30,7 @@ pub static RUST: Language = Language {
     installed_dirs: &[],
     built_dirs: &["target"],
     compiled_dirs: &[],
+    production: &[("CARGO_PROFILE_DEV_DEBUG_ASSERTIONS", "false")],
     missing_names: &[
         ("cannot find function `", "`"),
         ("cannot find value `", "`"),

@@ -94,6 +94,8 @@ pub struct Confinement {
     pub write: Vec<PathBuf>,
     /// Readable for this program although the settings hide it.
     pub reveal: Vec<PathBuf>,
+    /// The repository of the project is hidden from this program, history and all.
+    pub hides_git: bool,
     /// The file or directory on the left stands at the path on the right, for this program alone. Needs namespaces.
     pub replaced: Vec<(PathBuf, PathBuf)>,
     /// A directory that this program may change as it likes, for itself alone; some of it is saved when it has ended.
@@ -109,7 +111,8 @@ pub struct Confinement {
 impl Confinement {
     pub fn new(kind: ChildKind) -> Self {
         let (write, reveal, replaced) = Default::default();
-        Self { kind, write, reveal, replaced, layered: None, network: None, at_least: SandboxMode::Off, off: false }
+        let (hides_git, off) = (false, false);
+        Self { kind, write, reveal, hides_git, replaced, layered: None, network: None, at_least: SandboxMode::Off, off }
     }
 }
 
@@ -292,8 +295,10 @@ pub(super) fn build_walls(
         }
     }
     let sockets = session_sockets();
-    let hidden =
-        rules.hide.iter().chain(&sockets).filter(|hidden| !confine.reveal.iter().any(|r| r.starts_with(hidden)));
+    let git: Vec<PathBuf> = project.iter().flat_map(|project| project.git.clone()).collect();
+    let (masked, read_only) = if confine.hides_git { (git, Vec::new()) } else { (Vec::new(), git) };
+    let hidden = rules.hide.iter().chain(&sockets).chain(&masked);
+    let hidden = hidden.filter(|hidden| !confine.reveal.iter().any(|r| r.starts_with(hidden)));
     let bytes =
         |paths: Vec<PathBuf>| -> Vec<OsString> { real(paths).into_iter().map(PathBuf::into_os_string).collect() };
     Ok(Some(Walls {
@@ -302,7 +307,7 @@ pub(super) fn build_walls(
         network,
         hidden: bytes(hidden.cloned().collect()),
         writable: bytes(writable),
-        read_only: bytes(project.iter().flat_map(|project| project.git.clone()).collect()),
+        read_only: bytes(read_only),
         replaced: confine.replaced.into_iter().map(|(new, old)| (new.into(), old.into())).collect(),
         layered: confine.layered.zip(layer).and_then(|(layered, place)| place_layer(layered, place)),
         view: project.and_then(|project| project.view),

@@ -58,6 +58,10 @@ pub(crate) fn fits(kind: Kind, value: &Value) -> Result<(), Fault> {
             let n = number(value).ok_or_else(wrong)?;
             must((0.0..=2.0).contains(&n), out_of_bounds(kind, &n))
         }
+        Kind::Switch => match value {
+            Value::Bool(..) => Ok(()),
+            _ => Err(Fault::NotOneOf { expected: expected(kind), found: text()?.to_owned() }),
+        },
         Kind::Recall => match value {
             Value::Bool(..) => Ok(()),
             _ => must(text()? == "session", Fault::NotOneOf { expected: expected(kind), found: text()?.to_owned() }),
@@ -83,6 +87,7 @@ pub(crate) fn expected(kind: Kind) -> String {
         Kind::Seconds(low) => format!("seconds, {low} or more and at most a year"),
         Kind::Money => "an amount of USD, 0 or more".into(),
         Kind::Temperature => "a number from 0 to 2".into(),
+        Kind::Switch => "true or false".into(),
         Kind::Recall => "true, false or `session`".into(),
     }
 }

@@ -30,6 +30,8 @@ pub(crate) enum Kind {
     Money,
     /// How freely a model chooses its words, from 0 to 2.
     Temperature,
+    /// `true` or `false`.
+    Switch,
     /// `true`, `false` or `"session"`.
     Recall,
 }
@@ -87,6 +89,7 @@ pub(crate) const KEYS: &[Key] = &[
     key(&["workspace", "exclude"], Kind::Texts),
     key(&["workspace", "strategy"], Kind::OneOf(&["auto", "overlay", "in-place"])),
     key(&["verify", "repeat"], Kind::Count(1, 100)),
+    key(&["verify", "other_build"], Kind::Switch),
     key(&["sandbox", "mode"], Kind::OneOf(SANDBOX_MODES)),
     key(&["sandbox", "write"], Kind::Texts),
     key(&["sandbox", "hide"], Kind::Texts),
@@ -278,6 +281,7 @@ mod tests {
             Kind::Seconds(_) => "1.5",
             Kind::Money => "2",
             Kind::Temperature => "0.5",
+            Kind::Switch => "true",
             Kind::Recall => "\"session\"",
         }
     }

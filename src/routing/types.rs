@@ -223,6 +223,8 @@ pub struct WorkspaceSettings {
 pub struct VerifySettings {
     /// Runs of a red before a model is asked, and of a green before it is accepted.
     pub repeat: u32,
+    /// Whether the targets of a green run once more in the build that users get.
+    pub other_build: bool,
 }
 
 /// Where work happens before it is accepted.

@@ -181,7 +181,7 @@ fn parse(kind: Kind, text: &str) -> Result<Value, Fault> {
         Kind::Seconds(_) | Kind::Money | Kind::Temperature => {
             Value::from(text.parse::<f64>().ok().filter(|n| n.is_finite()).ok_or_else(wrong)?)
         }
-        Kind::Recall => match unquoted(text) {
+        Kind::Switch | Kind::Recall => match unquoted(text) {
             "true" => Value::from(true),
             "false" => Value::from(false),
             other => Value::from(other),

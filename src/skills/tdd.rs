@@ -16,6 +16,7 @@ mod green;
 mod job;
 mod memory;
 mod need;
+mod other_build;
 pub mod pack;
 mod params;
 mod product;

@@ -41,6 +41,8 @@ pub struct Bench {
 pub struct TestWalls {
     /// How far the network reaches, once the first run has shown what the tests need.
     pub network: Option<NetworkReach>,
+    /// The commands find no repository, where walls can hide it.
+    pub hides_git: bool,
     /// The file on the left stands at the absolute path on the right, for the commands alone.
     pub replaced: Vec<(PathBuf, PathBuf)>,
 }
@@ -149,6 +151,7 @@ impl<'a> Session<'a> {
         spec.guard.clone_from(&self.bench.guard);
         spec.confine = Some(Confinement {
             write: vec![self.scratch.path().to_owned()],
+            hides_git: self.bench.walls.hides_git,
             replaced: self.bench.walls.replaced.clone(),
             network: self.bench.walls.network,
             ..Confinement::new(ChildKind::Tests)

@@ -55,6 +55,7 @@ pub(super) struct Ground {
     scripts: BTreeSet<PathBuf>,
     /// How often a red and a green are run before they are believed.
     pub(super) repeat: u32,
+    pub(super) other_build: bool,
     /// What failed in the first run and passed in another one of the same files.
     pub(super) flaky: BTreeSet<TestName>,
     /// Where answers come in.
@@ -148,6 +149,7 @@ impl Ground {
             dependencies: asked.dependencies.clone(),
             scripts,
             repeat: call.routing().verify.repeat,
+            other_build: call.routing().verify.other_build,
             flaky: BTreeSet::new(),
             door: AnswerDoor::default(),
         })

@@ -16,14 +16,17 @@ use crate::engine::work::{RefusedWork, SubmittedWork};
 use crate::languages::ELIXIR;
 use crate::process::Scratch;
 use crate::verify::falsify::{FalsifiableTests, Falsification, FalsificationStage, FalsificationVerdict, falsify};
-use crate::verify::{Bench, Suite, TestName, TestRun, TestState, Tests};
+use crate::verify::{Bench, Flags, Suite, TestName, TestRun, TestState, Tests};
 use crate::workspace::{ChangeKind, Edit, Thing};
 
 /// A larger by-product is not put back between two states.
 const MOST_BYTES: u64 = 1 << 20;
 
 /// What the gate showed about work that it does not refuse.
+#[derive(Debug)]
 pub(super) struct FalsificationReport {
+    /// The targets pass only where the repository of the project can be read.
+    pub(super) needs_git: bool,
     /// Why nothing was shown, if so.
     pub(super) unproven: Option<String>,
     pub(super) details: Value,
@@ -40,7 +43,7 @@ pub(super) async fn check(
     plain: &TestRun,
 ) -> Result<FalsificationReport, RefusedWork> {
     if is_switched_off() {
-        return Ok(FalsificationReport { unproven: None, details: Value::Null });
+        return Ok(FalsificationReport { needs_git: false, unproven: None, details: Value::Null });
     }
     let (original, tests) = match find(ground, test, targets, plain) {
         Ok(found) => found,
@@ -56,7 +59,15 @@ pub(super) async fn check(
     let before = by_products(work, &ground.files);
     let seed = fastrand::u64(..);
     let mut stage = InPlaceStage { ground, work, path: test, suite: for_states(&suite), bench, before };
-    let trial = falsify(&tests, plain, seed, &mut stage).await;
+    // The history of the repository holds the tests as they were: who answers from there is not found out by other tests.
+    stage.bench.walls.hides_git = true;
+    let mut trial = falsify(&tests, plain, seed, &mut stage).await;
+    let mut needs_git = false;
+    if trial.fails_harmlessly {
+        stage.bench.walls.hides_git = false;
+        trial = falsify(&tests, plain, seed, &mut stage).await;
+        needs_git = !trial.fails_harmlessly;
+    }
     tracing::info!(seed, order = trial.order.join(", "), runs = trial.runs, "falsified {}", test.display());
     let written = stage.write(&original);
     drop(stage);
@@ -69,7 +80,8 @@ pub(super) async fn check(
         ));
     }
     gates::untouched_by_run(ground, work, gates, seen, plain)?;
-    conclude(gates, trial)
+    let report = conclude(gates, trial)?;
+    Ok(FalsificationReport { needs_git, ..report })
 }
 
 /// Gives the test file the time of now before it is run as it is: a file that is younger than usual betrays nothing when
@@ -141,7 +153,7 @@ fn conclude(gates: &mut Gates, trial: Falsification) -> Result<FalsificationRepo
                 trial.by_value, trial.by_assertion
             );
             gates.pass("falsified", detail);
-            Ok(FalsificationReport { unproven: None, details })
+            Ok(FalsificationReport { needs_git: false, unproven: None, details })
         }
         FalsificationVerdict::Survived { sentence, .. } => Err(gates.refuse("falsified", Cause::Tampered, sentence)),
         FalsificationVerdict::Unproven { why } => Ok(unproven(gates, why, details)),
@@ -157,7 +169,7 @@ fn without_row(name: &TestName) -> TestName {
 
 fn unproven(gates: &mut Gates, why: String, details: Value) -> FalsificationReport {
     gates.pass("falsified", format!("unproven: {why}"));
-    FalsificationReport { unproven: Some(why), details }
+    FalsificationReport { needs_git: false, unproven: Some(why), details }
 }
 
 fn find(
@@ -191,6 +203,16 @@ struct InPlaceStage<'a, 'w> {
     bench: Bench,
     /// What the tests had written before, so that one state leaves the next no notes.
     before: BTreeMap<PathBuf, Option<Vec<u8>>>,
+}
+
+impl FalsificationReport {
+    /// What the runs themselves make doubtful, for a reader to judge.
+    pub(super) fn raise(&self, flags: &mut Flags, test: &Path) {
+        if self.needs_git {
+            let why = "it passes only where the repository of the project can be read";
+            flags.raise("needs_git", test.display().to_string(), why);
+        }
+    }
 }
 
 impl InPlaceStage<'_, '_> {

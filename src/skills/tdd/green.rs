@@ -11,6 +11,7 @@ use super::belongs::InFile;
 use super::falsified;
 use super::gates::{self, Gates, SeenChanges, Text, named, path_texts, shown};
 use super::memory::{Memory, Pending};
+use super::other_build;
 use super::product;
 use super::repeat::{self, SELECTED};
 use super::scope;
@@ -175,6 +176,9 @@ impl Green {
         let targets: Vec<TestName> = targets.into_iter().filter(|name| run.passed().any(|p| p == name)).collect();
         repeat::still_green(ground, work, gates, &seen, &targets, ground.repeat).await?;
         let falsified = falsified::check(ground, work, gates, &seen, &self.test.path, &targets, &run).await?;
+        let mut flags = scope::flags(ground, &texts, &self.test.path);
+        falsified.raise(&mut flags, &self.test.path);
+        other_build::look(ground, work, gates, &seen, &targets, &mut flags).await?;
         let file = main_file(&texts).map(|p| ground.root.join(p).display().to_string()).unwrap_or_default();
         let pass = if self.targets.len() == 1 { "passes" } else { "pass" };
         let mut message = format!("green: {} {pass}, {}", self.target(), run.counts());
@@ -200,7 +204,7 @@ impl Green {
             file_path: file.clone(),
             runner_output: shown(&run),
             gates: Vec::new(),
-            flags: scope::flags(ground, &texts, &self.test.path),
+            flags,
             details,
             next: self.next(&file),
         })

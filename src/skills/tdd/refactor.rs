@@ -75,6 +75,8 @@ impl Refactor {
         let near = falsified::sample(&targets, &run);
         let falsified =
             falsified::check(ground, work, gates, &seen, &self.test.path, &near, &run).await.map_err(fail)?;
+        let mut flags = scope::flags(ground, &texts, &self.test.path);
+        falsified.raise(&mut flags, &self.test.path);
         let file = main_file(&texts).unwrap_or(&self.implementation);
         let mut details: Value = minimality(ground, &texts);
         details["failing_before"] = json!(failures(self.before.run()));
@@ -104,7 +106,7 @@ impl Refactor {
             file_path: ground.root.join(file).display().to_string(),
             runner_output: shown(&run),
             gates: Vec::new(),
-            flags: scope::flags(ground, &texts, &self.test.path),
+            flags,
             details,
             next: Value::Null,
         })

@@ -14,7 +14,7 @@ use crate::verify::{Bench, Outcome, Suite, TestName, TestRun, TestState, Tests};
 pub(super) const SELECTED: usize = 20;
 
 /// These tests alone where the runner can select them, else all of them.
-fn suite_of(ground: &Ground, names: &[TestName]) -> Suite {
+pub(super) fn suite_of(ground: &Ground, names: &[TestName]) -> Suite {
     let few = (!names.is_empty() && names.len() <= SELECTED).then_some(names);
     few.and_then(|names| ground.suite.selecting(names)).unwrap_or_else(|| ground.suite.clone())
 }

@@ -27,6 +27,8 @@ pub(crate) struct Falsification {
     pub seed: u64,
     pub order: Vec<&'static str>,
     pub runs: usize,
+    /// A target does not pass with a comment added to its file.
+    pub fails_harmlessly: bool,
     /// Targets that failed when another value was expected of them.
     pub by_value: usize,
     /// Targets that failed by an assertion added to them.
@@ -73,6 +75,7 @@ pub(crate) async fn falsify(
         dice: fastrand::Rng::with_seed(seed),
         stage,
         runs: 0,
+        fails_harmlessly: false,
         by_value: BTreeSet::new(),
         by_assertion: BTreeSet::new(),
         unsure: BTreeSet::new(),
@@ -85,6 +88,7 @@ pub(crate) async fn falsify(
         seed,
         order: order.iter().map(|state| state.name()).collect(),
         runs: trial.runs,
+        fails_harmlessly: trial.fails_harmlessly,
         by_value: trial.by_value.len(),
         by_assertion: trial.by_assertion.len(),
     }
@@ -96,6 +100,7 @@ struct Trial<'a> {
     dice: fastrand::Rng,
     stage: &'a mut dyn FalsificationStage,
     runs: usize,
+    fails_harmlessly: bool,
     by_value: BTreeSet<usize>,
     by_assertion: BTreeSet<usize>,
     /// Passed with a value that may not have mattered.
@@ -169,6 +174,7 @@ impl Trial<'_> {
             (Tests::Unknown, _) if run.outcome().is_passed() => Ok(()),
             (Tests::Named(_), None) if run.outcome().speaks_about_the_code() => Ok(()),
             _ => {
+                self.fails_harmlessly = true;
                 let name = failed.map(|name| format!("`{name}` does")).unwrap_or_else(|| String::from("the tests do"));
                 Err(Stop::Unproven(format!("{name} not pass when a comment is added to the test file")))
             }

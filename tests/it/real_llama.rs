@@ -131,6 +131,11 @@ impl Server {
 
     /// The same, with a window of so many tokens.
     pub(crate) fn with_window(tokens: u32) -> Option<Self> {
+        Self::with(tokens, None)
+    }
+
+    /// The same, with a grammar, a file in GBNF, among whose words the model chooses.
+    pub(crate) fn with(tokens: u32, grammar: Option<&Path>) -> Option<Self> {
         let (Ok(python), Ok(gguf)) = (std::env::var("SUPERVISOR_TEST_LLAMA"), std::env::var("SUPERVISOR_TEST_GGUF"))
         else {
             skip("SUPERVISOR_TEST_LLAMA or SUPERVISOR_TEST_GGUF is not set");
@@ -140,6 +145,7 @@ impl Server {
         let mut program = Command::new(python)
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop/llama_server.py"))
             .args([gguf, port.to_string(), tokens.to_string()])
+            .args(grammar)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

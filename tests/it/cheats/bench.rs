@@ -150,20 +150,6 @@ impl Bench {
         result_of(&reply)
     }
 
-    /// Calls a tool and kills the server this long after it told of `phase`; false if the reply was there before.
-    pub(super) fn kill_after(&mut self, phase: &str, wait: std::time::Duration, tool: &str, arguments: Value) -> bool {
-        self.calls += 1;
-        self.session.call(self.calls, tool, arguments);
-        let came = self.session.wait_for_progress(phase, self.calls);
-        if came {
-            std::thread::sleep(wait);
-        }
-        let is_running = came && !self.session.has_reply(self.calls);
-        self.session.process.kill().unwrap();
-        self.session.process.wait().unwrap();
-        is_running
-    }
-
     /// Daemons leave their id in `pids`; they must be gone when the call is over.
     fn no_process_is_left(&self, case: &Case) {
         let pids = fs::read_to_string(self.here().join("pids")).unwrap_or_default();

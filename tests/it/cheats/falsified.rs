@@ -1,16 +1,14 @@
-//! The gate itself: what it says when a test cannot be made wrong, commands that name no tests, and a server killed
-//! while a falsified file stands in the project.
+//! The gate itself: what it says when a test cannot be made wrong, commands that name no tests, and what it costs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use super::bench::Bench;
 use super::case::Edit::Change;
 use super::case::{Case, Does, Kind, Tool, honest};
-use super::picture::{git, picture};
+use super::picture::git;
 use crate::ecosystems::fixtures::file;
 use crate::ecosystems::skips;
 
@@ -167,45 +165,4 @@ fn what_a_falsified_run_costs() {
             with / without - 1.0
         );
     }
-}
-
-#[test]
-fn a_server_killed_during_a_falsified_run_leaves_the_project_as_it_was() {
-    killed_at_random(5);
-}
-
-#[test]
-#[ignore = "some minutes"]
-fn a_server_killed_a_hundred_times_during_falsified_runs_leaves_the_project_as_it_was() {
-    killed_at_random(100);
-}
-
-#[expect(clippy::print_stdout, reason = "how many were killed in time is worth knowing")]
-fn killed_at_random(rounds: usize) {
-    if skips(&["node", "git"]) {
-        return;
-    }
-    let mut killed = 0;
-    for round in 0..rounds {
-        let mut bench = Bench::new("");
-        let root = plain(&bench, "project", CHECK);
-        let before = picture(&root);
-        let model = bench.script(&Does::Edits(&[Change("calc.js", "(n) => n;", "(n) => n * 3;")]));
-        let arguments = json!({"project_root": root, "model": model, "test_path": "check.test.js", "test_cmd": "node check.test.js"});
-        let was_running =
-            bench.kill_after("falsified", Duration::from_millis((round as u64 * 37) % 400), "tdd_green", arguments);
-        killed += usize::from(was_running);
-        if !was_running {
-            continue;
-        }
-        // Whoever stands by undoes everything before it lets go of the project.
-        let until = Instant::now() + Duration::from_secs(30);
-        while !before.differences(&picture(&root)).is_empty() && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        assert_eq!(before.differences(&picture(&root)), "", "round {round}");
-        assert_eq!(fs::read_to_string(root.join("check.test.js")).unwrap(), CHECK);
-    }
-    println!("{killed} of {rounds} servers were killed in the midst of it");
-    assert!(killed * 2 > rounds, "only {killed} of {rounds} were killed in time");
 }

@@ -134,7 +134,14 @@ fn wants_pytest(place: &SearchPlace<'_>, tests: &TestFiles) -> bool {
             .files
             .iter()
             .take(20)
-            .any(|file| place.read(&file.to_string_lossy()).is_some_and(|t| t.contains("import pytest")))
+            .filter_map(|file| place.read(&file.to_string_lossy()))
+            .any(|text| text.contains("import pytest") || has_bare_tests(&text))
+}
+
+/// Functions for tests: unittest would find nothing in such a file.
+fn has_bare_tests(text: &str) -> bool {
+    let is_bare = |line: &str| line.trim_start_matches("async ").starts_with("def test_");
+    text.lines().any(is_bare) && !text.contains("TestCase")
 }
 
 /// By the tool that keeps the environment, where it is there to be asked.
@@ -323,6 +330,12 @@ mod tests {
             ),
             (&[plain], &["python3"], "unittest: python3 -m unittest"),
             (&[plain], &["python3", "pytest"], "pytest: pytest"),
+            (&[("test_a.py", "def test_a():\n    pass\n")], &["python3"], "pytest: pytest"),
+            (
+                &[("test_a.py", "class A(TestCase):\n    pass\n\n\ndef test_suite():\n    return A\n")],
+                &["python3"],
+                "unittest: python3 -m unittest",
+            ),
             (&[plain, (python, "")], &["pytest"], "unittest: .venv/bin/python -m unittest"),
             (&[("manage.py", "")], &["python3", "pytest"], "generic: python3 manage.py test"),
             (

@@ -51,9 +51,9 @@ ci *steps:
 long:
     SUPERVISOR_TEST_LONG=1 cargo test --test it -- workspace_property workspace_crash session:: --nocapture
 
-# Calls while gateway, agent, tests and client misbehave: `just faults 300`; docs/reliability.md says more
-faults count="300":
-    SUPERVISOR_FAULTS={{count}} cargo test --test it -- campaign:: --nocapture
+# Calls while gateway, agent, tests and client misbehave, then kills: `just faults 300 60`; docs/reliability.md says more
+faults count="300" kills="60":
+    SUPERVISOR_FAULTS={{count}} SUPERVISOR_KILLS={{kills}} cargo test --test it -- campaign:: --nocapture
 
 # Write the demo's screen for the README anew: docs/demo.txt
 demo-screen:

@@ -1,11 +1,12 @@
 //! One phase as the engine sees it: the question for each tier and the check of each answer.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use super::baseline::Ground;
 use super::brief::{EditableFiles, TddBrief};
 use super::call::TddCall;
-use super::gates::Gates;
+use super::gates::{Gates, path_texts};
 use super::green::Green;
 use super::red::Red;
 use super::refactor::Refactor;
@@ -70,6 +71,30 @@ impl Skill for Tdd {
             Phase::Green(green) => green.judge(&self.ground, &mut work, &mut gates).await,
             Phase::Refactor(refactor) => refactor.judge(&self.ground, &mut work, &mut gates).await,
         };
+        let judged = match judged {
+            Ok(accepted) => self.name_by_products(accepted, &mut work, &mut gates),
+            refused => refused,
+        };
         gates.close(judged)
+    }
+}
+
+impl Tdd {
+    /// In place, what any run of the tests wrote stays with accepted work, also if the first run did not write it yet.
+    fn name_by_products(
+        &self,
+        mut accepted: AcceptedWork,
+        work: &mut SubmittedWork<'_>,
+        gates: &mut Gates,
+    ) -> Result<AcceptedWork, RefusedWork> {
+        if work.site.is_in_place() {
+            let now = work.site.changes().map_err(|e| gates.broken(&e))?.by_products;
+            let known = self.ground.by_products.iter().cloned();
+            let all: BTreeSet<PathBuf> = known.chain(now.into_iter().map(|by_product| by_product.path)).collect();
+            if !all.is_empty() {
+                accepted.details["by_products"] = path_texts(&all).into();
+            }
+        }
+        Ok(accepted)
     }
 }

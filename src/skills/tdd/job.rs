@@ -16,6 +16,7 @@ use crate::engine::evidence::Evidence;
 use crate::engine::skill::{Access, Preparation, PreparedCall, Question, RefusedCall, Skill, TaskFacts, TierUnfit};
 use crate::engine::work::{AcceptedWork, RefusedWork, SubmittedWork};
 use crate::routing::Tier;
+use crate::workspace::{Change, ChangeKind, Thing};
 
 /// A phase, ready to be asked.
 pub(super) struct Tdd {
@@ -88,11 +89,20 @@ impl Tdd {
         gates: &mut Gates,
     ) -> Result<AcceptedWork, RefusedWork> {
         if work.site.is_in_place() {
-            let now = work.site.changes().map_err(|e| gates.broken(&e))?.by_products;
-            let known = self.ground.by_products.iter().cloned();
-            let all: BTreeSet<PathBuf> = known.chain(now.into_iter().map(|by_product| by_product.path)).collect();
+            let now = work.site.changes().map_err(|e| gates.broken(&e))?;
+            let of_worker: BTreeSet<&Path> = work.changed.changes.iter().map(|change| change.path.as_path()).collect();
+            // An agent had ended before the tests ran: what came after it is theirs.
+            let is_of_tests = |change: &&Change| {
+                work.edits == Edits::InPlace
+                    && change.kind != ChangeKind::Git
+                    && change.thing != Thing::Directory
+                    && !of_worker.contains(change.path.as_path())
+            };
+            let new = now.changes.iter().filter(is_of_tests).map(|change| &change.path);
+            let marked = now.by_products.iter().map(|by_product| &by_product.path);
+            let all: BTreeSet<&PathBuf> = self.ground.by_products.iter().chain(marked).chain(new).collect();
             if !all.is_empty() {
-                accepted.details["by_products"] = path_texts(&all).into();
+                accepted.details["by_products"] = path_texts(all).into();
             }
         }
         Ok(accepted)

@@ -147,7 +147,7 @@ impl Stage {
             Interruption::Cancelled => session.cancel(CALL),
             Interruption::InputClosed => session.eof(),
             Interruption::ServerKilled => session.signal(Signal::KILL),
-            Interruption::AllKilled => self.send(Signal::KILL, None, |_| true),
+            Interruption::AllKilled => self.kill_all(),
             Interruption::ChildrenKilled => self.send(Signal::KILL, Some(&session), |_| true),
             Interruption::ChildrenStopped => self.send(Signal::STOP, Some(&session), |_| true),
             Interruption::ShimsKilled => self.send(Signal::KILL, Some(&session), is_shim),
@@ -175,6 +175,14 @@ impl Stage {
     /// What is still in the directory for temporary files.
     pub(super) fn scratch(&self) -> usize {
         fs::read_dir(self.dir.path().join("tmp")).unwrap().count()
+    }
+
+    /// Until none is left: what starts while the list is made is not on it.
+    fn kill_all(&self) {
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while !self.processes().is_empty() && Instant::now() < deadline {
+            self.send(Signal::KILL, None, |_| true);
+        }
     }
 
     /// To every process of the case whose command line is meant, but for this server.

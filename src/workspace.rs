@@ -12,6 +12,7 @@
 
 mod armed;
 mod aside;
+mod attributes;
 mod changes;
 mod compare;
 mod edit;

@@ -56,6 +56,8 @@ pub struct RestoreReport {
     pub others: Vec<Change>,
     /// Edits that another process made on top of ours: undone with them, and kept aside.
     pub overwritten: Vec<PathBuf>,
+    /// What files brought back had besides bytes, mode and time, and could not be given again.
+    pub lost: Vec<(PathBuf, &'static str)>,
 }
 
 /// How long programs may take to be gone before a restore gives up.
@@ -386,6 +388,7 @@ pub(super) fn report(outcome: &RestoreOutcome, aside: &Aside, overwritten: Vec<P
         kept_in: aside.used().map(Path::to_owned),
         others: outcome.others.differences.iter().chain(&outcome.others.others).map(Change::from).collect(),
         overwritten,
+        lost: outcome.lost.iter().map(|(path, what)| (as_path(path).to_owned(), *what)).collect(),
     }
 }
 

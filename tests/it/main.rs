@@ -87,6 +87,7 @@ mod verify;
 mod walls;
 mod watch;
 mod workspace;
+mod workspace_attributes;
 mod workspace_crash;
 mod workspace_edit;
 mod workspace_full;

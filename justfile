@@ -55,6 +55,10 @@ long:
 faults count="300" kills="60":
     SUPERVISOR_FAULTS={{count}} SUPERVISOR_KILLS={{kills}} cargo test --test it -- campaign:: --nocapture
 
+# Look for bytes that a reader does not survive: `just fuzz edits 60`; the targets are those of fuzz/corpus
+fuzz target seconds="60":
+    fuzz/run {{target}} {{seconds}}
+
 # Write the demo's screen for the README anew: docs/demo.txt
 demo-screen:
     SUPERVISOR_UPDATE_DOCS=1 cargo test --test it -- demo::without_a_terminal

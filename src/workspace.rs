@@ -18,6 +18,8 @@ mod compare;
 mod edit;
 mod fault;
 mod folder;
+#[doc(hidden)]
+pub mod fuzz;
 mod gc;
 mod git;
 mod glance;

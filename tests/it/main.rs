@@ -12,6 +12,7 @@ mod chain_rounds;
 mod chain_secrets;
 mod cheats;
 mod claude_cli;
+mod corpus;
 mod debug;
 mod demo;
 mod doctor;

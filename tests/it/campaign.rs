@@ -145,6 +145,8 @@ const FOUND: &[&str] = &[
     // What the tests wrote for the first time in the run that judged the work stayed, and was named nowhere.
     "green/in-place/right/right/writes-when-judging/whole/1",
     "green/in-place/status-500/right/writes-when-judging/whole/1",
+    // The tests left a file of many gigabytes beside an agent's work, and all of it was read for its digest.
+    "green/auto/status-500/right/sparse/whole/1",
 ];
 
 #[test]

@@ -51,9 +51,13 @@ ci *steps:
 long:
     SUPERVISOR_TEST_LONG=1 cargo test --test it -- workspace_property workspace_crash session:: --nocapture
 
-# Calls while gateway, agent, tests and client misbehave: `just faults 300`; docs/reliability.md says more
-faults count="300":
-    SUPERVISOR_FAULTS={{count}} cargo test --test it -- campaign:: --nocapture
+# Calls while gateway, agent, tests and client misbehave, then kills: `just faults 300 60`; docs/reliability.md says more
+faults count="300" kills="60":
+    SUPERVISOR_FAULTS={{count}} SUPERVISOR_KILLS={{kills}} cargo test --test it -- campaign:: --nocapture
+
+# Look for bytes that a reader does not survive: `just fuzz edits 60`; the targets are those of fuzz/corpus
+fuzz target seconds="60":
+    fuzz/run {{target}} {{seconds}}
 
 # Write the demo's screen for the README anew: docs/demo.txt
 demo-screen:

@@ -13,6 +13,7 @@ mod notes;
 mod snapshot;
 mod spawn;
 mod start;
+mod walls;
 
 use std::process::ExitCode;
 
@@ -33,6 +34,7 @@ const SUITES: &[Suite] = &[
     ("notes", notes::run),
     ("field", field::run),
     ("falsify", falsify::run),
+    ("walls", walls::run),
 ];
 
 fn main() -> ExitCode {

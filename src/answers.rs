@@ -7,6 +7,8 @@
 pub mod citations;
 pub mod diagnosis;
 pub mod edits;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod learning;
 pub mod private_names;
 pub mod review;

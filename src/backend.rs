@@ -11,6 +11,8 @@ pub(crate) mod discover;
 mod env;
 mod error;
 mod extract;
+#[doc(hidden)]
+pub mod fuzz;
 mod http;
 mod ingest;
 pub mod installed;

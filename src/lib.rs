@@ -22,6 +22,7 @@
 //! | [`process`] | how is a program started, watched and ended, with all it started? |
 //! | [`session`] | what do we remember of each call? the log and its reader |
 //! | [`memory`] | what do we know that will be true tomorrow? notes, their proof, and the index over them |
+//! | [`fuzz`] | do the readers of what comes from outside keep their rules, whatever bytes they get? |
 //! | [`gym`] | what is a model worth? tasks with hidden tests, what was measured, simulations over it |
 //! | [`team`] | does what a pipeline has produced hang together? bus, checkpoints, reports |
 //! | [`prompts`] | what do we say to a model, and whose text is it? |
@@ -58,6 +59,8 @@ pub mod answers;
 pub mod backend;
 pub mod cli;
 pub mod engine;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod gym;
 pub mod languages;
 pub mod memory;

@@ -6,6 +6,8 @@ mod check;
 mod error;
 mod file;
 mod fit;
+#[doc(hidden)]
+pub mod fuzz;
 mod keys;
 mod kinds;
 mod layers;

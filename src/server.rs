@@ -3,6 +3,8 @@
 
 mod app;
 mod envelope;
+#[doc(hidden)]
+pub mod fuzz;
 mod hints;
 mod jobs;
 mod lines;

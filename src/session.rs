@@ -6,6 +6,8 @@ mod chain;
 pub mod detail;
 pub mod exchange;
 mod file;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod id;
 pub mod jobs;
 pub mod live;

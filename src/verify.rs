@@ -13,6 +13,8 @@ mod dependencies;
 mod detect;
 pub(crate) mod falsify;
 mod flags;
+#[doc(hidden)]
+pub mod fuzz;
 #[cfg(test)]
 mod garbage;
 mod junit;

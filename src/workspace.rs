@@ -12,11 +12,14 @@
 
 mod armed;
 mod aside;
+mod attributes;
 mod changes;
 mod compare;
 mod edit;
 mod fault;
 mod folder;
+#[doc(hidden)]
+pub mod fuzz;
 mod gc;
 mod git;
 mod glance;

@@ -2,6 +2,7 @@
 //! Believes an answer only if all five signs of success agree; whatever a run leaves behind is ended with it.
 
 mod call;
+pub(super) mod fuzz;
 mod stream;
 mod verdict;
 

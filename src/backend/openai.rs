@@ -2,6 +2,7 @@
 //! Asks once, without streaming, and believes neither status nor body alone. The key lives here and in the header only.
 
 mod answer;
+pub(super) mod fuzz;
 mod refusal;
 mod request;
 mod retry_after;

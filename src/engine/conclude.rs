@@ -68,6 +68,8 @@ pub(super) async fn conclude(
     };
     result.more.meanwhile = met.others.iter().map(|path| path.display().to_string()).collect();
     result.more.undone = met.undone.iter().map(|path| path.display().to_string()).collect();
+    let lost = met.lost.iter();
+    result.more.not_given_back = lost.map(|(path, what)| format!("{}: {what}", path.display())).collect();
     // Beside an answer that holds, the refused ones before it are only in the log.
     if !keep || closed.is_err() || !met.undone.is_empty() {
         result.more.kept_in = met.kept_in.iter().map(|path| path.display().to_string()).collect();

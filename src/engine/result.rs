@@ -66,6 +66,9 @@ pub struct More {
     /// Where the files of refused attempts are kept, for a week.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept_in: Vec<String>,
+    /// Files brought back without what they had besides bytes, mode and time: an owner, attributes, further names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_given_back: Vec<String>,
     /// Per tool.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub details: Value,

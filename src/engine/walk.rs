@@ -99,6 +99,8 @@ pub(super) struct MetWork {
     pub(super) undone: BTreeSet<PathBuf>,
     /// Where the files of refused attempts are kept.
     pub(super) kept_in: Vec<PathBuf>,
+    /// What could not be given back to a file: its path, and what it had.
+    pub(super) lost: BTreeSet<(PathBuf, &'static str)>,
 }
 
 impl MetWork {
@@ -106,6 +108,7 @@ impl MetWork {
         self.others.extend(restored.others.iter().map(|change| change.path.clone()));
         self.undone.extend(restored.overwritten.iter().cloned());
         self.kept_in.extend(restored.kept_in.clone());
+        self.lost.extend(restored.lost.iter().cloned());
     }
 }
 

@@ -226,6 +226,28 @@ impl FalsifiableTests {
     }
 }
 
+impl FalsifiableTests {
+    /// Makes everything wrong that can be, and checks what must hold of any text.
+    pub(super) fn try_all(&self, original: &str) {
+        let all: Vec<usize> = (0..self.targets.len()).collect();
+        let dice = || fastrand::Rng::with_seed(1);
+        assert!(self.placebo(&mut dice()).starts_with(original), "a comment changes the file");
+        let changes = [
+            self.with_changed_expectations(&mut dice(), &all, &[]),
+            self.with_all_expectations_changed(&mut dice(), &all),
+            self.with_failing_assertions(&mut dice(), &all),
+        ];
+        for change in changes {
+            assert!(change.tests.len() <= all.len());
+            // Something is told to be wrong exactly if something was written.
+            assert_eq!(change.tests.is_empty(), change.text == original, "{:?}", change.tests);
+        }
+        let again = self.with_changed_expectations(&mut dice(), &all, &[]).text;
+        assert_eq!(again, self.with_changed_expectations(&mut dice(), &all, &[]).text, "the dice decide alone");
+        drop((self.expectations(), self.expecting_what_is_given(original)));
+    }
+}
+
 fn read(path: &Path, source: &str) -> Option<TestSource> {
     let language = Language::of_path(path)?;
     Some(TestSource::read(&language.parse(path, source)?, language.line_comment))

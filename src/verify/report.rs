@@ -19,16 +19,23 @@ pub(super) struct TestRunReport {
     pub(super) errors: Vec<BuildError>,
     /// Why a green report is not believed.
     pub(super) doubts: Vec<String>,
+    /// The last number of each name that came more than once.
+    numbers: BTreeMap<String, usize>,
 }
 
 impl TestRunReport {
     /// Adds a result. The same name twice is told apart by a number, so that no result hides another.
     pub(super) fn add(&mut self, name: &str, state: TestState) {
-        let name = (1..)
-            .map(|n| TestName(if n == 1 { name.to_owned() } else { format!("{name} #{n}") }))
-            .find(|name| !self.tests.contains_key(name))
-            .expect("numbers do not end");
-        self.tests.insert(name, state);
+        let mut free = TestName(name.to_owned());
+        if self.tests.contains_key(&free) {
+            // Goes on where the last search ended: a report may hold one name a million times.
+            let number = self.numbers.entry(name.to_owned()).or_insert(1);
+            while self.tests.contains_key(&free) {
+                *number += 1;
+                free = TestName(format!("{name} #{number}"));
+            }
+        }
+        self.tests.insert(free, state);
     }
 }
 

@@ -4,6 +4,7 @@ mod ava;
 mod bun;
 mod cargo;
 mod ctest;
+mod fuzz;
 mod generic;
 mod go;
 mod gradle;
@@ -79,6 +80,8 @@ impl Runner {
         self.command.iter().map(|w| (*w).to_owned()).collect()
     }
 }
+
+pub(super) use fuzz::test_report;
 
 pub(super) fn all() -> impl Iterator<Item = &'static Runner> {
     RUNNERS.iter().copied()

@@ -56,6 +56,8 @@ pub struct RestoreReport {
     pub others: Vec<Change>,
     /// Edits that another process made on top of ours: undone with them, and kept aside.
     pub overwritten: Vec<PathBuf>,
+    /// What files brought back had besides bytes, mode and time, and could not be given again.
+    pub lost: Vec<(PathBuf, &'static str)>,
 }
 
 /// How long programs may take to be gone before a restore gives up.
@@ -200,7 +202,12 @@ impl ArmedSnapshot {
             hasher.update(format!("{:?} {} ", found.what, found.path.len()).as_bytes()).update(&found.path);
             if let Some(now) = found.now.filter(|now| now.node == Node::File) {
                 hasher.update(format!("{:o} ", now.mode).as_bytes());
-                hasher.update_reader(tree.file(&found.path)?)?;
+                if now.size > state.inner().caps.max_file_bytes {
+                    // Never read: it may be of any length. Every write of it shows here, too.
+                    hasher.update(format!("{} {} {}", now.size, now.ino, now.ctime).as_bytes());
+                } else {
+                    hasher.update_reader(tree.file(&found.path)?)?;
+                }
             }
         }
         Ok(*hasher.finalize().as_bytes())
@@ -386,6 +393,7 @@ pub(super) fn report(outcome: &RestoreOutcome, aside: &Aside, overwritten: Vec<P
         kept_in: aside.used().map(Path::to_owned),
         others: outcome.others.differences.iter().chain(&outcome.others.others).map(Change::from).collect(),
         overwritten,
+        lost: outcome.lost.iter().map(|(path, what)| (as_path(path).to_owned(), *what)).collect(),
     }
 }
 

@@ -46,6 +46,12 @@ impl Aside {
         }
     }
 
+    /// The same for a file that is about to be written to: what is kept must not change with it.
+    pub(super) fn keep_copy(&mut self, area: Area, from: &Root, path: &[u8]) -> io::Result<()> {
+        let place = self.place(area, path)?;
+        copy(from, path, self.root()?, &place)
+    }
+
     /// Moves a name away, with everything below it.
     pub(super) fn take(&mut self, area: Area, from: &Root, path: &[u8]) -> io::Result<()> {
         let place = self.place(area, path)?;

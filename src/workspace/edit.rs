@@ -1,6 +1,7 @@
 //! Edits that came as data. All of one call's edits are planned in memory, then staged, then put in place; if one cannot
 //! be, none is. Knows how to change a file safely. Does not know whether a change is good.
 
+pub(super) mod fuzz;
 mod path;
 mod search;
 

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use super::attributes::FileAttributes;
 use super::git::Repository;
 use super::root::{Meta, Node};
 
@@ -34,6 +35,8 @@ pub(super) struct ManifestEntry {
     pub hash: [u8; 32],
     /// Where those bytes start in the pack.
     pub at: u64,
+    /// Of a file that has more than bytes, mode and time.
+    pub attributes: Option<Box<FileAttributes>>,
 }
 
 /// Left out of the snapshot, and why.
@@ -74,7 +77,7 @@ pub(super) struct Manifest {
     pub index: Option<[u8; 32]>,
 }
 
-pub(super) const VERSION: u32 = 1;
+pub(super) const VERSION: u32 = 2;
 
 /// File times may be coarse: a write this shortly before the walk could come again with the same time.
 const RACY: i64 = 2_000_000_000;

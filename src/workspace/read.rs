@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::Caps;
+use super::attributes::FileAttributes;
 use super::layout::Layout;
 use super::manifest::{Area, Manifest, ManifestEntry};
 use super::pack::Pack;
@@ -105,8 +106,9 @@ impl<'a> TreeReader<'a> {
                         ReadError::Source(source) => unreadable(source),
                         ReadError::Pack(source) => ArmError::State { path: self.store.path().to_owned(), source },
                     })?;
-                    if let Some((meta, hash, at)) = read {
-                        return Ok(entry(area, path.to_vec(), &meta, hash, at));
+                    if let Some(read) = read {
+                        let entry = entry(area, path.to_vec(), &read.meta, read.hash, read.at);
+                        return Ok(ManifestEntry { attributes: read.attributes, ..entry });
                     }
                 }
                 _ => break,
@@ -116,7 +118,7 @@ impl<'a> TreeReader<'a> {
     }
 
     /// `None` if the file changed while it was read.
-    fn read_file(&self, root: &Root, path: &[u8]) -> Result<Option<(Meta, [u8; 32], u64)>, ReadError> {
+    fn read_file(&self, root: &Root, path: &[u8]) -> Result<Option<ReadFile>, ReadError> {
         let mut file = root.file(path).map_err(ReadError::Source)?;
         let meta = |file: &std::fs::File| {
             rustix::fs::fstat(file).map(|s| Meta::from(&s)).map_err(|e| ReadError::Source(e.into()))
@@ -151,7 +153,7 @@ impl<'a> TreeReader<'a> {
         };
         let after = meta(&file)?;
         let steady = before == after && length == before.size;
-        Ok(steady.then_some((after, hash, at)))
+        Ok(steady.then(|| ReadFile { meta: after, hash, at, attributes: FileAttributes::of(&file, &after) }))
     }
 
     /// A large file is only looked at if it may be in the pack already: touched, or written a moment ago.
@@ -180,6 +182,14 @@ impl<'a> TreeReader<'a> {
     }
 }
 
+/// A file whose bytes lie in the pack.
+struct ReadFile {
+    meta: Meta,
+    hash: [u8; 32],
+    at: u64,
+    attributes: Option<Box<FileAttributes>>,
+}
+
 enum ReadError {
     Source(io::Error),
     Pack(io::Error),
@@ -189,9 +199,21 @@ fn entry(area: Area, path: Vec<u8>, meta: &Meta, hash: [u8; 32], at: u64) -> Man
     let Meta { node, mode, size, mtime, ctime, ino, .. } = *meta;
     if !has_content(node) {
         // Of a directory or a fifo only type and mode are restored; its times change with every test run.
-        return ManifestEntry { area, path, node, mode, size: 0, mtime: 0, ctime: 0, ino: 0, hash, at };
+        return ManifestEntry {
+            area,
+            path,
+            node,
+            mode,
+            size: 0,
+            mtime: 0,
+            ctime: 0,
+            ino: 0,
+            hash,
+            at,
+            attributes: None,
+        };
     }
-    ManifestEntry { area, path, node, mode, size, mtime, ctime, ino, hash, at }
+    ManifestEntry { area, path, node, mode, size, mtime, ctime, ino, hash, at, attributes: None }
 }
 
 fn positions(manifest: &Manifest) -> HashMap<[u8; 32], u64> {

@@ -63,6 +63,8 @@ pub(super) struct RestoreOutcome {
     pub undone: BTreeSet<(Area, Vec<u8>)>,
     /// Differences that were not ours to undo.
     pub others: TreeComparison,
+    /// What could not be given back to a file beside its bytes, mode and time.
+    pub lost: BTreeSet<(Vec<u8>, &'static str)>,
 }
 
 /// Each round can uncover more: a directory that could not be read, a file that was hidden by what lay above it.
@@ -98,7 +100,7 @@ impl Restore<'_> {
                 outcome.others = TreeComparison { differences: others, ..found };
                 return Ok(outcome);
             }
-            self.undo(&mine, aside, whole_directories, &mut shared)?;
+            outcome.lost.extend(self.undo(&mine, aside, whole_directories, &mut shared)?);
             outcome.undone.extend(mine.into_iter().map(|d| (d.area, d.path)));
         }
         let paths = self.compare()?.differences.into_iter().filter(|d| ours(d));
@@ -141,8 +143,9 @@ impl Restore<'_> {
         aside: &mut Aside,
         whole_directories: bool,
         shared: &mut BTreeSet<Vec<u8>>,
-    ) -> Result<(), RestoreError> {
-        let mut work = Undo { of: self, roots: Vec::new(), dirs: BTreeSet::new(), together: mine.len() > TOGETHER };
+    ) -> Result<BTreeSet<(Vec<u8>, &'static str)>, RestoreError> {
+        let (dirs, lost) = (BTreeSet::new(), BTreeSet::new());
+        let mut work = Undo { of: self, roots: Vec::new(), dirs, together: mine.len() > TOGETHER, lost };
         let step = |d: &Difference, done: io::Result<()>| match done {
             Err(e) if is_full(&e) => Err(RestoreError::DiskFull { path: as_path(&d.path).to_owned() }),
             Err(source) => Err(RestoreError::Io { path: as_path(&d.path).to_owned(), source }),
@@ -163,7 +166,8 @@ impl Restore<'_> {
             step(d, work.finish(d))?;
         }
         let last = mine.last().expect("never called with nothing to do");
-        step(last, work.close())
+        step(last, work.close())?;
+        Ok(work.lost)
     }
 
     fn with_reserve(&self, attempt: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
@@ -185,6 +189,8 @@ struct Undo<'a> {
     /// Directories whose entries or modes changed.
     dirs: BTreeSet<(Area, Vec<u8>)>,
     together: bool,
+    /// See [`RestoreOutcome::lost`].
+    lost: BTreeSet<(Vec<u8>, &'static str)>,
 }
 
 impl Undo<'_> {
@@ -259,20 +265,39 @@ impl Undo<'_> {
 
     fn put_contents(&mut self, root: &Root, d: &Difference, was: &ManifestEntry, aside: &mut Aside) -> io::Result<()> {
         let now = root.meta(&d.path)?;
-        if now.is_some() {
+        let known = self.of.times.get(&d.path).copied();
+        let mtime = restored_time([now.map(|m| m.mtime), known, Some(was.mtime)].into_iter().flatten().max());
+        let pack = &self.of.snapshot.pack;
+        let has_names = was.attributes.as_ref().is_some_and(|attributes| attributes.links > 1);
+        if has_names && now.is_some_and(|now| now.node == Node::File && now.ino == was.ino) {
+            // The very file, so that what was written through one of its names is gone from all of them.
+            aside.keep_copy(d.area, root, &d.path)?;
+            point(Point::KeptAside);
+            let fill = |file: &mut std::fs::File| pack.copy_to(was.at, was.size, &was.hash, file);
+            if root.overwrite(&d.path, was.ino, was.mode, mtime, fill)? {
+                return Ok(());
+            }
+        } else if now.is_some() {
             aside.keep(d.area, root, &d.path)?;
             point(Point::KeptAside);
         }
+        if has_names {
+            self.lost.insert((d.path.clone(), "its other names"));
+        }
         let temporary = super::temporary(self.of.id, &super::random_name()).into_bytes();
-        let pack = &self.of.snapshot.pack;
         if was.node == Node::Link {
             let target = pack.read(was.at, was.size, &was.hash)?;
             return root.stage_link(&d.path, temporary, &target)?.commit();
         }
-        let known = self.of.times.get(&d.path).copied();
-        let mtime = restored_time([now.map(|m| m.mtime), known, Some(was.mtime)].into_iter().flatten().max());
-        let fill = |file: &mut std::fs::File| pack.copy_to(was.at, was.size, &was.hash, file);
-        root.stage(&d.path, temporary, was.mode, mtime, !self.together, fill)?.commit()
+        let mut lost = None;
+        let fill = |file: &mut std::fs::File| {
+            pack.copy_to(was.at, was.size, &was.hash, file)?;
+            lost = was.attributes.as_ref().and_then(|attributes| attributes.put_on(file));
+            Ok(())
+        };
+        let staged = root.stage(&d.path, temporary, was.mode, mtime, !self.together, fill)?;
+        self.lost.extend(lost.map(|what| (d.path.clone(), what)));
+        staged.commit()
     }
 
     /// Gives directories their own modes back, also those that were opened up on the way.

@@ -48,6 +48,33 @@ impl Root {
         }
     }
 
+    /// Writes into the file that has this name now, so that its other names stay with it. False if it is another one.
+    pub(super) fn overwrite(
+        &self,
+        path: &[u8],
+        inode: u64,
+        mode: u32,
+        mtime: i64,
+        fill: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> io::Result<bool> {
+        let (dir, name) = self.parent(path)?;
+        if !rustix::process::geteuid().is_root() {
+            self.chmod(path, mode | 0o200)?;
+        }
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let mut file = File::from(rustix::fs::openat(&dir, name, flags, Mode::empty())?);
+        let meta = Meta::from(&rustix::fs::fstat(&file)?);
+        if meta.node != Node::File || meta.ino != inode {
+            return Ok(false);
+        }
+        file.set_len(0)?;
+        fill(&mut file)?;
+        rustix::fs::fchmod(&file, Mode::from_raw_mode(mode as _))?;
+        rustix::fs::futimens(&file, &times(mtime))?;
+        file.sync_all()?;
+        Ok(true)
+    }
+
     pub(super) fn stage_link(&self, path: &[u8], temporary: Vec<u8>, target: &[u8]) -> io::Result<StagedFile> {
         let (dir, name) = self.parent(path)?;
         rustix::fs::symlinkat(target, &dir, &*temporary)?;

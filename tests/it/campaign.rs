@@ -3,6 +3,7 @@
 //!
 //! `just faults 300`, or `SUPERVISOR_FAULTS=300 cargo test --test it -- campaign:: --nocapture`.
 //! `SUPERVISOR_FAULTS_SEED=7` draws other cases, `SUPERVISOR_FAULTS_CASE=label` runs one alone.
+//! In `SUPERVISOR_KILLS=100` more cases the server, the shims, what is below them, or all of them are killed.
 
 mod case;
 mod faults;
@@ -25,6 +26,7 @@ use crate::workspace_crash::tell;
 const ALONE: &str = "SUPERVISOR_FAULTS_CASE";
 const SEED: u64 = 20_261_117;
 const CASES: usize = 40;
+const KILL_CASES: usize = 15;
 /// Cases at once; most of a case is waiting.
 const WORKERS: usize = 2;
 
@@ -94,29 +96,37 @@ fn run_all(cases: Vec<FaultCase>) -> Vec<CaseReport> {
     reports.into_inner().unwrap()
 }
 
-#[test]
-fn whatever_misbehaves_a_call_ends_typed_and_leaves_nothing_behind() {
+/// Runs the cases of a campaign, tells what came of them, and fails if anything was wrong.
+fn hold_campaign(what: &str, default: usize, deal: fn(&mut Dealer) -> FaultCase) {
     if !can_be_run() {
         return;
     }
     let seed = number("SUPERVISOR_FAULTS_SEED").unwrap_or(SEED);
-    let count = number("SUPERVISOR_FAULTS").map_or(CASES, |count| usize::try_from(count).unwrap());
-    let alone = std::env::var(ALONE).ok();
-    let cases: Vec<FaultCase> = match &alone {
-        Some(label) => vec![FaultCase::parse(label).unwrap_or_else(|| panic!("`{label}` is no case"))],
-        None => {
-            let mut dealer = Dealer::new(seed);
-            std::iter::repeat_with(|| dealer.deal()).take(count).collect()
-        }
-    };
+    let count = number(what).map_or(default, |count| usize::try_from(count).unwrap());
+    let mut dealer = Dealer::new(seed);
+    let cases: Vec<FaultCase> = std::iter::repeat_with(|| deal(&mut dealer)).take(count).collect();
     let began = Instant::now();
     let reports = run_all(cases);
-    tell(&format!("seed {seed}, {} cases in {:.0} s", reports.len(), began.elapsed().as_secs_f64()));
+    tell(&format!("{what}: seed {seed}, {} cases in {:.0} s", reports.len(), began.elapsed().as_secs_f64()));
     tell(&summary::table(&reports));
     let wrong: Vec<String> = reports.iter().filter(|r| !r.wrong.is_empty()).map(summary::failure).collect();
     assert!(wrong.is_empty(), "seed {seed}: {} of {} cases\n{}", wrong.len(), reports.len(), wrong.join("\n"));
     let accepted = reports.iter().filter(|report| report.end == Some(CaseEnd::Accepted)).count();
-    assert!(alone.is_some() || count < CASES || accepted > 0, "nothing was ever accepted, so nothing was tested");
+    assert!(count < CASES || accepted > 0, "nothing was ever accepted, so nothing was tested");
+}
+
+#[test]
+fn whatever_misbehaves_a_call_ends_typed_and_leaves_nothing_behind() {
+    let Ok(label) = std::env::var(ALONE) else { return hold_campaign("SUPERVISOR_FAULTS", CASES, Dealer::deal) };
+    let report = run(FaultCase::parse(&label).unwrap_or_else(|| panic!("`{label}` is no case")));
+    assert!(report.wrong.is_empty(), "{}", summary::failure(&report));
+}
+
+#[test]
+fn whatever_is_killed_at_any_moment_nothing_is_left_behind() {
+    if std::env::var_os(ALONE).is_none() {
+        hold_campaign("SUPERVISOR_KILLS", KILL_CASES, Dealer::deal_kill);
+    }
 }
 
 /// Cases in which something was wrong once.
@@ -132,6 +142,11 @@ const FOUND: &[&str] = &[
     "green/auto/status-500/flood-of-empty-lines/judges/whole/1",
     // The process that holds a private view was stopped, and the server waited for its end.
     "green/auto/right/right/judges/children-stopped/6",
+    // What the tests wrote for the first time in the run that judged the work stayed, and was named nowhere.
+    "green/in-place/right/right/writes-when-judging/whole/1",
+    "green/in-place/status-500/right/writes-when-judging/whole/1",
+    // The tests left a file of many gigabytes beside an agent's work, and all of it was read for its digest.
+    "green/auto/status-500/right/sparse/whole/1",
 ];
 
 #[test]
@@ -148,7 +163,7 @@ fn what_a_campaign_found_once_holds() {
 fn a_case_is_had_again_from_its_label_and_a_seed_draws_the_same_cases() {
     let draw = |seed| -> Vec<String> {
         let mut dealer = Dealer::new(seed);
-        (0..100).map(|_| dealer.deal().to_string()).collect()
+        (0..50).flat_map(|_| [dealer.deal(), dealer.deal_kill()]).map(|case| case.to_string()).collect()
     };
     assert_eq!(draw(SEED), draw(SEED));
     assert_ne!(draw(SEED), draw(SEED + 1));

@@ -67,6 +67,20 @@ async fn a_refused_agent_is_undone_whole_and_the_next_tier_hears_what_it_tried()
 }
 
 #[tokio::test]
+async fn a_result_names_what_could_not_be_given_back_to_a_file() {
+    let agent = Agent::does("printf 17 > answer.txt; echo x > other; mv other keep.txt; cat \"$here/out\"");
+    let (bench, _) = agent.bench(&["agent"]);
+    let bench = bench.settings("[workspace]\nstrategy = \"in-place\"\n");
+    let elsewhere = tempfile::tempdir().unwrap();
+    let (kept, other) = (bench.project.path().join("keep.txt"), elsewhere.path().join("other"));
+    let Ok(()) = fs::hard_link(&kept, &other) else { return };
+    let ran = bench.run().await;
+    assert_eq!(ran.result.more.not_given_back, ["keep.txt: its other names"], "{:?}", ran.result);
+    assert_eq!(fs::read(kept).unwrap(), fs::read(other).unwrap());
+    at_rest(&bench).await;
+}
+
+#[tokio::test]
 async fn an_agent_that_crashes_after_editing_is_undone() {
     for end in ["exit 1", "kill -9 $$", "echo '{\"type\":\"result\"'; exit 0"] {
         let agent = Agent::does(&format!("printf 42 > answer.txt; echo x > left.txt; {end}"));

@@ -18,6 +18,7 @@ const MAY_USE: &[(&str, &str)] = &[
         "skills",
         "server gym engine answers backend verify workspace memory team routing session prompts languages process redact state words",
     ),
+    ("fuzz", "server answers backend verify workspace routing session"),
     // What was measured is read from what the engine wrote; tasks are mutated by what `languages` knows.
     ("gym", "session engine routing languages redact state words"),
     ("session", "engine redact state words"),

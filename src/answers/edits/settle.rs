@@ -78,14 +78,16 @@ fn most_alike(text: &str, candidates: &[String], reading: &Reading<'_>) -> Optio
 }
 
 fn settle(found: FoundEdit, reading: &mut Reading<'_>) -> Result<Option<Edit>, UnreadableAnswer> {
-    let Some(written) = found.path.as_deref().filter(|path| !path.trim().is_empty()) else {
+    let written = found.path.as_deref().filter(|path| !path.trim().is_empty());
+    let resolved = written.map(|written| resolve(written, &reading.known)).transpose()?;
+    // Of a path that is nothing but quotes, or the project itself, nothing is left.
+    let Some(resolved) = resolved.filter(|resolved| !resolved.path.is_empty()) else {
         let candidates = candidates("", reading);
         let [only] = candidates.as_slice() else { return Err(UnreadableAnswer::NoPath { blocks: 1, candidates }) };
         reading.used(ReadingRule::OnlyFile);
         let path = Some(only.clone());
         return settle(FoundEdit { path, ..found }, reading);
     };
-    let resolved = resolve(written, &reading.known)?;
     reading.rules.extend(resolved.rules);
     let path = resolved.path;
     let old = reading.known.text(&path);

@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -214,8 +216,17 @@ impl Ground {
 
 /// The digest of a file's bytes; `None` if it is no file that can be read.
 fn digest_of(path: &Path) -> Option<[u8; 32]> {
+    /// No snapshot holds a longer file by default, so nothing is known by its bytes; tests may leave one of many gigabytes.
+    const LONGEST: u64 = 64 << 20;
+    // Looked at first: a fifo would be waited for, and a link may lead to what does not end.
+    let meta = path.symlink_metadata().ok().filter(fs::Metadata::is_file)?;
     let mut hasher = blake3::Hasher::new();
-    hasher.update_reader(fs::File::open(path).ok()?).ok()?;
+    if meta.len() > LONGEST {
+        let stamp = format!("{} {} {} {}", meta.len(), meta.ino(), meta.ctime(), meta.ctime_nsec());
+        hasher.update(stamp.as_bytes());
+    } else {
+        hasher.update_reader(fs::File::open(path).ok()?.take(LONGEST)).ok()?;
+    }
     Some(*hasher.finalize().as_bytes())
 }
 

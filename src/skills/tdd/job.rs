@@ -1,11 +1,12 @@
 //! One phase as the engine sees it: the question for each tier and the check of each answer.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use super::baseline::Ground;
 use super::brief::{EditableFiles, TddBrief};
 use super::call::TddCall;
-use super::gates::Gates;
+use super::gates::{Gates, path_texts};
 use super::green::Green;
 use super::red::Red;
 use super::refactor::Refactor;
@@ -15,6 +16,7 @@ use crate::engine::evidence::Evidence;
 use crate::engine::skill::{Access, Preparation, PreparedCall, Question, RefusedCall, Skill, TaskFacts, TierUnfit};
 use crate::engine::work::{AcceptedWork, RefusedWork, SubmittedWork};
 use crate::routing::Tier;
+use crate::workspace::{Change, ChangeKind, Thing};
 
 /// A phase, ready to be asked.
 pub(super) struct Tdd {
@@ -70,6 +72,39 @@ impl Skill for Tdd {
             Phase::Green(green) => green.judge(&self.ground, &mut work, &mut gates).await,
             Phase::Refactor(refactor) => refactor.judge(&self.ground, &mut work, &mut gates).await,
         };
+        let judged = match judged {
+            Ok(accepted) => self.name_by_products(accepted, &mut work, &mut gates),
+            refused => refused,
+        };
         gates.close(judged)
+    }
+}
+
+impl Tdd {
+    /// In place, what any run of the tests wrote stays with accepted work, also if the first run did not write it yet.
+    fn name_by_products(
+        &self,
+        mut accepted: AcceptedWork,
+        work: &mut SubmittedWork<'_>,
+        gates: &mut Gates,
+    ) -> Result<AcceptedWork, RefusedWork> {
+        if work.site.is_in_place() {
+            let now = work.site.changes().map_err(|e| gates.broken(&e))?;
+            let of_worker: BTreeSet<&Path> = work.changed.changes.iter().map(|change| change.path.as_path()).collect();
+            // An agent had ended before the tests ran: what came after it is theirs.
+            let is_of_tests = |change: &&Change| {
+                work.edits == Edits::InPlace
+                    && change.kind != ChangeKind::Git
+                    && change.thing != Thing::Directory
+                    && !of_worker.contains(change.path.as_path())
+            };
+            let new = now.changes.iter().filter(is_of_tests).map(|change| &change.path);
+            let marked = now.by_products.iter().map(|by_product| &by_product.path);
+            let all: BTreeSet<&PathBuf> = self.ground.by_products.iter().chain(marked).chain(new).collect();
+            if !all.is_empty() {
+                accepted.details["by_products"] = path_texts(all).into();
+            }
+        }
+        Ok(accepted)
     }
 }

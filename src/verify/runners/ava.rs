@@ -72,7 +72,7 @@ struct TapPoint<'a> {
 }
 
 /// `None` without the plan, which comes last.
-fn parse(text: &str, files: &[AvaTestFile]) -> Option<TestRunReport> {
+pub(super) fn parse(text: &str, files: &[AvaTestFile]) -> Option<TestRunReport> {
     let mut points: Vec<TapPoint<'_>> = Vec::new();
     let mut plan = false;
     for line in text.lines() {
@@ -119,7 +119,7 @@ fn is_thrown(title: &str) -> bool {
     kind.ends_with("Error") && kind.chars().all(char::is_alphanumeric) && title.contains(": ")
 }
 
-struct AvaTestFile {
+pub(super) struct AvaTestFile {
     path: String,
     text: String,
 }

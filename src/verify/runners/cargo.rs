@@ -51,6 +51,11 @@ const SELECTS_TARGETS: &[&str] = &[
     "--all-targets",
 ];
 
+/// How many programs and tests of documentation any text speaks of.
+pub(super) fn count_programs(text: &str) -> (usize, usize) {
+    (artifacts::parse(text).programs.len(), libtest::doctests(text).len())
+}
+
 fn recognises(argv: &[String]) -> bool {
     let sub_command = argv.iter().skip(1).find(|a| !a.starts_with(['+', '-'])).map(String::as_str);
     let (before, _) = split_at_dashes(argv);

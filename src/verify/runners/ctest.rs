@@ -155,7 +155,7 @@ fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
     })
 }
 
-fn parse(text: &str) -> Option<TestRunReport> {
+pub(super) fn parse(text: &str) -> Option<TestRunReport> {
     let mut report = TestRunReport::default();
     for case in junit::parse(text)? {
         let state = match case.state() {

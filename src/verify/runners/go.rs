@@ -39,6 +39,11 @@ pub(super) static RUNNER: Runner = Runner {
 const SEEN: &str = "programs";
 const EVENTS: &str = "events.json";
 
+/// How many packages any text speaks of.
+pub(super) fn count_packages(text: &str) -> usize {
+    events::parse(text).packages.len()
+}
+
 fn recognises(argv: &[String]) -> bool {
     const OURS: &[&str] = &["-exec", "-c", "-list", "-memprofile", "-n"];
     program(argv) == "go" && argv.get(1).is_some_and(|a| a == "test") && !argv.iter().any(|a| OURS.contains(&flag(a)))

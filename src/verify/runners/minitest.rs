@@ -216,7 +216,7 @@ struct NotedTest {
     message: String,
 }
 
-fn parse(text: &str) -> Option<TestRunReport> {
+pub(super) fn parse(text: &str) -> Option<TestRunReport> {
     let mut report = TestRunReport::default();
     let mut open = 0_i64;
     let mut any = false;

@@ -133,7 +133,7 @@ fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
 }
 
 /// Lines `T state module name message`, between `B` and `E`.
-fn parse(text: &str) -> Option<TestRunReport> {
+pub(super) fn parse(text: &str) -> Option<TestRunReport> {
     let mut report = TestRunReport::default();
     let mut lines = text.lines();
     (lines.next() == Some("B")).then_some(())?;

@@ -103,7 +103,7 @@ struct Failure {
     message: Option<String>,
 }
 
-fn parse(text: &str, root: &Path) -> Option<TestRunReport> {
+pub(super) fn parse(text: &str, root: &Path) -> Option<TestRunReport> {
     let document: Document = serde_json::from_str(text).ok()?;
     let name = |test: &Test| {
         let path = test.file.as_deref().map(Path::new).unwrap_or(Path::new(""));

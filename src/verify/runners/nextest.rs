@@ -106,7 +106,7 @@ impl NextestBinary {
     }
 }
 
-fn parse(text: &str) -> Option<TestRunReport> {
+pub(super) fn parse(text: &str) -> Option<TestRunReport> {
     let mut report = TestRunReport::default();
     let mut binary = String::new();
     let mut open = 0_usize;

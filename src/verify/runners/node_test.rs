@@ -101,7 +101,7 @@ struct Event {
 }
 
 /// `None` if the last line, which says that all is told, is missing.
-fn parse(text: &str, root: &Path) -> Option<TestRunReport> {
+pub(super) fn parse(text: &str, root: &Path) -> Option<TestRunReport> {
     let mut report = TestRunReport::default();
     // Per file: the titles on the way down, what was begun, what was written to stderr.
     let mut titles: BTreeMap<String, Vec<String>> = BTreeMap::new();

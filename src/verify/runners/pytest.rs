@@ -36,6 +36,11 @@ static REPORTING: Reporting = Reporting {
     terminal: Terminal::Tells,
 };
 
+/// A report, in a project that has the files named.
+pub(super) fn parse(text: &str, is_file: &dyn Fn(&str) -> bool) -> Option<super::super::report::TestRunReport> {
+    names::parse(text, is_file)
+}
+
 fn recognises(argv: &[String]) -> bool {
     let words: Vec<&str> = argv.iter().map(String::as_str).collect();
     // `hatch run tests:pytest` names the environment before the program.

@@ -180,7 +180,7 @@ impl Example {
     }
 }
 
-fn parse(text: &str) -> Option<TestRunReport> {
+pub(super) fn parse(text: &str) -> Option<TestRunReport> {
     let document: Document = serde_json::from_str(text).ok()?;
     let mut report = TestRunReport::default();
     for example in &document.examples {

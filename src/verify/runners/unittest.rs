@@ -113,7 +113,7 @@ struct NotedResult {
     message: String,
 }
 
-fn parse(text: &str) -> Option<TestRunReport> {
+pub(super) fn parse(text: &str) -> Option<TestRunReport> {
     let mut report = TestRunReport::default();
     let mut ended = false;
     for line in text.lines() {

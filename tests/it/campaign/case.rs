@@ -15,6 +15,8 @@ pub(super) struct FaultCase {
     pub(super) interruption: Interruption,
     /// The progress message after which the call is interrupted.
     pub(super) step: u32,
+    /// And how long after it.
+    pub(super) delay_ms: u64,
 }
 
 /// What happens to the call.
@@ -31,6 +33,10 @@ pub(super) enum Interruption {
     ChildrenKilled,
     /// The same by SIGSTOP.
     ChildrenStopped,
+    /// The shims alone, so that what they watch over is left without them.
+    ShimsKilled,
+    /// All that is below the shims: what is about to become a program behind walls, and the programs.
+    InnersKilled,
 }
 
 const TOOLS: &[&str] = &["green", "green", "green", "green", "green", "review"];
@@ -44,9 +50,22 @@ const INTERRUPTIONS: &[(Interruption, &str, usize)] = &[
     (Interruption::InputClosed, "input-closed", 2),
     (Interruption::ChildrenKilled, "children-killed", 2),
     (Interruption::ChildrenStopped, "children-stopped", 1),
+    // Drawn by the campaign of kills alone.
+    (Interruption::ShimsKilled, "shims-killed", 0),
+    (Interruption::InnersKilled, "inners-killed", 0),
+];
+/// What the campaign of kills draws.
+const KILLS: &[Interruption] = &[
+    Interruption::ServerKilled,
+    Interruption::AllKilled,
+    Interruption::ChildrenKilled,
+    Interruption::ShimsKilled,
+    Interruption::InnersKilled,
 ];
 /// A call that asks both tiers sends about as many progress messages.
 const STEPS: u32 = 9;
+/// Longer than what lies between two of them, tests and agents that hang aside.
+const DELAYS_MS: u64 = 150;
 
 impl Interruption {
     fn name(self) -> &'static str {
@@ -65,9 +84,10 @@ impl Interruption {
 
 impl fmt::Display for FaultCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { tool, strategy, gateway, agent, tests, interruption, step } = self;
+        let Self { tool, strategy, gateway, agent, tests, interruption, step, delay_ms } = self;
         let ending = interruption.name();
-        write!(f, "{tool}/{strategy}/{}/{}/{}/{ending}/{step}", gateway.name, agent.name, tests.name)
+        write!(f, "{tool}/{strategy}/{}/{}/{}/{ending}/{step}", gateway.name, agent.name, tests.name)?;
+        if *delay_ms > 0 { write!(f, "+{delay_ms}") } else { Ok(()) }
     }
 }
 
@@ -75,7 +95,8 @@ impl FaultCase {
     /// The case of a label.
     pub(super) fn parse(label: &str) -> Option<Self> {
         let parts: Vec<&str> = label.split('/').collect();
-        let [tool, strategy, gateway, agent, tests, ending, step] = parts[..] else { return None };
+        let [tool, strategy, gateway, agent, tests, ending, moment] = parts[..] else { return None };
+        let (step, delay) = moment.split_once('+').unwrap_or((moment, "0"));
         Some(Self {
             tool: TOOLS.iter().find(|known| **known == tool)?,
             strategy: STRATEGIES.iter().find(|known| **known == strategy)?,
@@ -84,6 +105,7 @@ impl FaultCase {
             tests: TESTS.iter().find(|row| row.name == tests)?,
             interruption: INTERRUPTIONS.iter().find(|(_, name, _)| *name == ending)?.0,
             step: step.parse().ok()?,
+            delay_ms: delay.parse().ok()?,
         })
     }
 
@@ -107,7 +129,7 @@ impl FaultCase {
 /// Draws cases. Every row of a table comes once before any comes again, so that few cases reach all rows.
 pub(super) struct Dealer {
     dice: fastrand::Rng,
-    decks: [Vec<usize>; 7],
+    decks: [Vec<usize>; 8],
 }
 
 impl Dealer {
@@ -126,7 +148,15 @@ impl Dealer {
             tests: &TESTS[self.draw(4, TESTS.len())],
             interruption: shares[self.draw(5, shares.len())],
             step: 1 + u32::try_from(self.draw(6, STEPS as usize)).expect("a small number"),
+            delay_ms: 0,
         }
+    }
+
+    /// A case in which something is killed, at any moment.
+    pub(super) fn deal_kill(&mut self) -> FaultCase {
+        let interruption = KILLS[self.draw(7, KILLS.len())];
+        let delay_ms = self.dice.u64(0..DELAYS_MS);
+        FaultCase { interruption, delay_ms, ..self.deal() }
     }
 
     fn draw(&mut self, deck: usize, rows: usize) -> usize {

@@ -139,6 +139,7 @@ impl Stage {
         session.call(CALL, if self.case.tool == "review" { "review" } else { "tdd_green" }, arguments);
         if self.case.interruption != Interruption::None {
             session.wait_for_step(self.case.step, CALL);
+            std::thread::sleep(Duration::from_millis(self.case.delay_ms));
         }
         let (mut reply, mut peak_kb) = (None, peak_kb(&session));
         match self.case.interruption {
@@ -146,9 +147,11 @@ impl Stage {
             Interruption::Cancelled => session.cancel(CALL),
             Interruption::InputClosed => session.eof(),
             Interruption::ServerKilled => session.signal(Signal::KILL),
-            Interruption::AllKilled => self.send(Signal::KILL, None),
-            Interruption::ChildrenKilled => self.send(Signal::KILL, Some(&session)),
-            Interruption::ChildrenStopped => self.send(Signal::STOP, Some(&session)),
+            Interruption::AllKilled => self.kill_all(),
+            Interruption::ChildrenKilled => self.send(Signal::KILL, Some(&session), |_| true),
+            Interruption::ChildrenStopped => self.send(Signal::STOP, Some(&session), |_| true),
+            Interruption::ShimsKilled => self.send(Signal::KILL, Some(&session), is_shim),
+            Interruption::InnersKilled => self.send(Signal::KILL, Some(&session), |words| !is_shim(words)),
         }
         if self.case.interruption.wants_reply() {
             reply = Some(session.reply_within(IN_TIME, CALL));
@@ -174,15 +177,23 @@ impl Stage {
         fs::read_dir(self.dir.path().join("tmp")).unwrap().count()
     }
 
-    /// To every process of the case, but for this server.
-    fn send(&self, signal: Signal, spared: Option<&Session>) {
+    /// Until none is left: what starts while the list is made is not on it.
+    fn kill_all(&self) {
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while !self.processes().is_empty() && Instant::now() < deadline {
+            self.send(Signal::KILL, None, |_| true);
+        }
+    }
+
+    /// To every process of the case whose command line is meant, but for this server.
+    fn send(&self, signal: Signal, spared: Option<&Session>, is_meant: fn(&str) -> bool) {
         let spared = spared.map(|session| Pid::from_child(&session.process));
         let processes = self.processes();
         let server = processes.iter().find(|(pid, _)| Some(*pid) == spared).map(|(_, words)| words);
         for (pid, words) in &processes {
             // One that is stopped before it has become the program that was started would stop the server as well.
             let is_not_yet = signal == Signal::STOP && Some(words) == server;
-            if Some(*pid) != spared && !is_not_yet {
+            if Some(*pid) != spared && !is_not_yet && is_meant(words) {
                 let _ = kill_process(*pid, signal);
             }
         }
@@ -219,6 +230,11 @@ impl Stage {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
+}
+
+/// By the command line of a process, with spaces between its words.
+fn is_shim(words: &str) -> bool {
+    words.split(' ').nth(1) == Some("shim")
 }
 
 fn settings(case: &FaultCase, gateway: &str, agent: &Path) -> String {

@@ -13,6 +13,7 @@ mod notes;
 mod snapshot;
 mod spawn;
 mod start;
+mod wake;
 
 use std::process::ExitCode;
 
@@ -31,6 +32,7 @@ const SUITES: &[Suite] = &[
     ("snapshot", snapshot::run),
     ("calls", calls::run),
     ("notes", notes::run),
+    ("wake", wake::run),
     ("field", field::run),
     ("falsify", falsify::run),
 ];

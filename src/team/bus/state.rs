@@ -113,6 +113,8 @@ impl TeamBus {
         let meta = self.meta()?;
         if meta.fields.contains_key(CURSOR) {
             self.write_meta(&meta)?;
+            // Else the first message of ours would look for the highest id in all of the log.
+            self.note_highest(self.next_number()?.saturating_sub(1))?;
         }
         Ok(meta)
     }

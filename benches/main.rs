@@ -14,6 +14,7 @@ mod snapshot;
 mod spawn;
 mod start;
 mod walls;
+mod wake;
 
 use std::process::ExitCode;
 
@@ -32,6 +33,7 @@ const SUITES: &[Suite] = &[
     ("snapshot", snapshot::run),
     ("calls", calls::run),
     ("notes", notes::run),
+    ("wake", wake::run),
     ("field", field::run),
     ("falsify", falsify::run),
     ("walls", walls::run),

@@ -78,13 +78,12 @@ impl NoteFolder {
     }
 
     fn walk(&self, dir: &str, depth: usize, notes: &mut Vec<(String, FolderEntry)>) -> Result<(), NoteError> {
-        for name in self.folder.list(dir)? {
+        // A link is not among them; files from elsewhere are not notes.
+        for (name, entry) in self.folder.entries(dir)? {
             if name.starts_with('.') {
                 continue;
             }
             let path = if dir.is_empty() { name.clone() } else { format!("{dir}/{name}") };
-            // A link is not followed; files from elsewhere are not notes.
-            let Ok(Some(entry)) = self.folder.entry(&path) else { continue };
             if entry.is_dir && depth < DEEPEST {
                 self.walk(&path, depth + 1, notes)?;
             } else if !entry.is_dir && name.ends_with(".md") {

@@ -97,7 +97,7 @@ impl IdleObserver {
     pub fn init(place: &TeamPlace, setup: ObserverSetup) -> Result<(Self, ObserverBaseline), ObserverError> {
         let (bus, _lock) = (TeamBus::new(place), memory::lock(place)?);
         let session = PipelineSession::read(place)?;
-        let meta = bus.meta()?;
+        let meta = bus.settle_meta()?;
         let known = ObserverMemory::read(place)?;
         // A session that goes on keeps its place on the bus; only a new one reads it from the beginning.
         let mut memory = known.filter(|_| setup.recovery).unwrap_or_default();
@@ -204,7 +204,7 @@ impl IdleObserver {
         sidecar.write(&self.place)?;
         let file = report::report_file(&self.place, task.as_str());
         self.place.folder().write(&file, report::render(&sidecar).as_bytes())?;
-        wake::publish(&self.bus, &self.place, &sidecar, &self.bus.all()?.messages)?;
+        wake::publish(&self.bus, &self.place, &sidecar)?;
         let line = format!("- {} overridden by {}: {}\n", task.as_str(), one_line(by), one_line(reason));
         wake::add_wisdom(&self.place, "decisions.md", &line)?;
         Ok(sidecar)

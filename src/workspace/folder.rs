@@ -4,13 +4,14 @@
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 
-use super::root::{Node, Root, is_absent, split};
+use super::root::{Node, Root, is_absent, meta_at, split};
 
 /// Far longer than another process needs for its write.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -115,6 +116,21 @@ impl ConfinedFolder {
             Err(e) if is_absent(&e) => self.refuse_links_above(dir).map(|()| Vec::new()),
             Err(e) => Err(self.error(dir, e)),
         }
+    }
+
+    /// As [`ConfinedFolder::list`], with what each name is. The directory is opened once, so that thousands of files cost
+    /// one look each. Links, and what is gone meanwhile, are left out.
+    pub fn entries(&self, dir: &str) -> Result<Vec<(String, FolderEntry)>, FolderError> {
+        let names = self.list(dir)?;
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let opened = self.root.dir(dir.as_bytes()).map_err(|e| self.error(dir, e))?;
+        let look = |name: String| {
+            let meta = meta_at(opened.as_fd(), name.as_bytes()).ok().filter(|meta| meta.node != Node::Link)?;
+            Some((name, FolderEntry { is_dir: meta.node == Node::Dir, size: meta.size, mtime: meta.mtime }))
+        };
+        Ok(names.into_iter().filter_map(look).collect())
     }
 
     pub fn make_dirs(&self, dir: &str) -> Result<(), FolderError> {

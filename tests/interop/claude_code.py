@@ -11,7 +11,7 @@ import sys
 import tempfile
 
 from raw import talk, tools
-from scripted_api import ScriptedApi, call, say, text_of, tool_results
+from scripted_api import Play, ScriptedApi, call, say, text_of, tool_results
 from steps import expect, step
 
 
@@ -110,16 +110,21 @@ def an_error_reaches_the_model_whole(claude, server):
         expect(text_of(shown[0]["content"]).startswith(sent["content"][0]["text"]), f"the model saw {shown}")
 
 
-def memory_goes_through(claude, server):
-    """Each tool of memory once, without a model behind it."""
-    calls = [("brain_write", {"content": "The cache is warmed by the first call.", "title": "Cache"}, "wrote `cache.md`"),
-             ("brain_query", {"query": "cache warmed"}, "1 note found"),
-             ("session_log", {"operation": "append", "session_id": "interop", "skill": "mine", "final_status": "pass"}, "entry 1"),
-             ("session_log", {"operation": "read", "session_id": "interop"}, "1 of 1 entry"),
-             ("retrospective", {"session_id": "interop"}, "nothing to learn"),
-             ("trainer", {"session_id": "interop"}, "nothing to train on")]
-    script = [call(f"mcp__supervisor__{name}", arguments) for name, arguments, _ in calls]
-    with Desk(claude, [*script, say("done")]) as desk:
+def tools_without_a_model_go_through(claude, server):
+    """Each tool of memory and of teams once; none of them needs a model for this."""
+    with Desk(claude, []) as desk:
+        team = {"project_root": desk.project, "session_id": "interop-team"}
+        calls = [("brain_write", {"content": "The cache is warmed by the first call.", "title": "Cache"}, "wrote `cache.md`"),
+                 ("brain_query", {"query": "cache warmed"}, "1 note found"),
+                 ("session_log", {"operation": "append", "session_id": "interop", "skill": "mine", "final_status": "pass"}, "entry 1"),
+                 ("session_log", {"operation": "read", "session_id": "interop"}, "1 of 1 entry"),
+                 ("retrospective", {"session_id": "interop"}, "nothing to learn"),
+                 ("trainer", {"session_id": "interop"}, "nothing to train on"),
+                 ("team_msg", {**team, "operation": "log", "from": "writer", "summary": "half done"}, "MSG-001"),
+                 ("team_msg", {**team, "operation": "list"}, "half done"),
+                 ("supervise", {**team, "operation": "init"}, "[supervisor] Ready, awaiting checkpoints"),
+                 ("supervise", {**team, "operation": "status"}, "idle")]
+        desk.api.play = Play([*(call(f"mcp__supervisor__{name}", arguments) for name, arguments, _ in calls), say("done")])
         desk.ask(server)
         shown = tool_results(desk.api.conversations()[-1])
         expect(len(shown) == len(calls), f"{len(shown)} of {len(calls)} results: {shown}")
@@ -135,7 +140,7 @@ def main():
         return
     step("claude: tools and instructions reach the model unchanged", lambda: tools_reach_the_model(claude, server))
     step("claude: a call goes through and its result reaches the model whole", lambda: a_call_goes_through(claude, server))
-    step("claude: notes, log, retrospective and trainer go through", lambda: memory_goes_through(claude, server))
+    step("claude: notes, log, retrospective, trainer, bus and supervision go through", lambda: tools_without_a_model_go_through(claude, server))
     step("claude: an error reaches the model word for word", lambda: an_error_reaches_the_model_whole(claude, server))
 
 

@@ -372,3 +372,30 @@ fn three_lines_of_jq_count_escalations_latency_and_cold_starts() {
     );
     assert_eq!(jq(COLD_STARTS).unwrap(), [json!({"model": local, "cold_starts": 1})]);
 }
+
+/// As the requirement has them: nothing in them forgives a line without `attempts`.
+const PLAIN: [&str; 3] = [
+    r#"[.[].attempts[] | select(.verdict == "escalate")] | group_by(.model) | map({model: .[0].model, n: length})"#,
+    "[.[].attempts[]] | group_by(.model) | map({model: .[0].model, n: (map(.duration_ms) | add / length)})",
+    "[.[].attempts[] | select(.warm_start == false)] | group_by(.model) | map({model: .[0].model, n: length})",
+];
+
+#[test]
+fn the_plain_lines_of_jq_say_nothing_on_stderr_also_where_no_attempt_was_made() {
+    let bench = bench();
+    let mut failed = entry("plain", vec![]);
+    failed.final_status = Status::Error;
+    bench.log.append(&failed).unwrap();
+    let refused = attempt("small", TierKind::Local, Cause::Rejected, 4000, Some(false));
+    bench.log.append(&entry("plain", vec![refused])).unwrap();
+    for program in PLAIN {
+        let path = bench.log.path(&id("plain"));
+        let Ok(output) = Command::new("jq").args(["-cs", program]).arg(path).output() else {
+            return skip("`jq` is missing");
+        };
+        assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+        let n = if program.contains("duration") { 4000 } else { 1 };
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(found, json!([{"model": "small", "n": n}]), "{program}");
+    }
+}

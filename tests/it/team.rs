@@ -5,4 +5,6 @@ mod checkpoints;
 mod crashes;
 mod defects;
 mod definitions;
+mod naive;
+mod questions;
 pub(crate) mod session;

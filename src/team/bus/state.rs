@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::{BusCursor, BusError, TeamBus};
 use crate::team::message::{TeamMessage, now};
+use crate::team::place::TeamLayout;
 
 const LARGEST: u64 = 32 << 20;
 /// What a role may say about the team as a whole.
@@ -80,6 +81,11 @@ impl TeamMeta {
 impl TeamBus {
     /// The state with everything the log says, also what a killed writer had not merged.
     pub fn meta(&self) -> Result<TeamMeta, BusError> {
+        self.meta_and_cost().map(|(meta, _)| meta)
+    }
+
+    /// The state, and how many bytes of the log had to be read for it.
+    pub fn meta_and_cost(&self) -> Result<(TeamMeta, u64), BusError> {
         let stored = self.stored_meta()?;
         let cursor = stored.as_ref().and_then(|meta| meta.fields.get(CURSOR));
         let cursor = cursor.and_then(|cursor| serde_json::from_value::<BusCursor>(cursor.clone()).ok());
@@ -93,6 +99,22 @@ impl TeamBus {
         }
         if !news.cursor.last_id.is_empty() {
             meta.fields.insert(CURSOR.into(), json!(news.cursor));
+        }
+        Ok((meta, news.bytes))
+    }
+
+    /// Writes the state down with its place in the log, so that nobody reads the log from its beginning again.
+    /// A bus that is only read stays as it is.
+    pub fn settle_meta(&self) -> Result<TeamMeta, BusError> {
+        if self.place.layout() == TeamLayout::Oldest {
+            return self.meta();
+        }
+        let _lock = self.lock()?;
+        let meta = self.meta()?;
+        if meta.fields.contains_key(CURSOR) {
+            self.write_meta(&meta)?;
+            // Else the first message of ours would look for the highest id in all of the log.
+            self.note_highest(self.next_number()?.saturating_sub(1))?;
         }
         Ok(meta)
     }

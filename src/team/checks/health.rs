@@ -37,6 +37,9 @@ struct Sightings {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 struct TaskActivity {
     in_progress: bool,
+    /// A role said what it made of it.
+    #[serde(default)]
+    stated: bool,
     last_ts: String,
     line: usize,
     text: String,
@@ -65,15 +68,22 @@ impl BusDigest {
             }
         }
         let Some(task) = message.text("task_id") else { return };
-        let activity = self.tasks.entry(task.to_owned()).or_default();
+        let mut activity = self.tasks.remove(task).unwrap_or_default();
+        activity.stated |= message.kind == "state_update";
         match message.text("status").unwrap_or_default() {
             "in_progress" | "running" | "started" => activity.in_progress = true,
             "" => {}
             _ => activity.in_progress = false,
         }
+        // Only these can be cited later. A long bus speaks of thousands of others, and what is remembered is read at
+        // every wake.
+        if !activity.in_progress && !activity.stated {
+            return;
+        }
         activity.last_ts.clone_from(&message.ts);
         activity.line = line;
         activity.text = words::cut_end(&message.line(), 160).into_owned();
+        self.tasks.insert(task.to_owned(), activity);
     }
 
     /// Where a task was last spoken of.

@@ -9,7 +9,7 @@ use super::super::check::{CheckContext, CheckedFiles};
 use super::super::definition::CheckpointDefinition;
 use super::super::document::{DocumentStore, SessionDocuments};
 use super::super::isolation::ArtifactHashes;
-use super::super::message::{MessageDraft, TeamMessage, now};
+use super::super::message::{MessageDraft, now};
 use super::super::place::TeamPlace;
 use super::super::report::{self, TAG};
 use super::super::request::CheckpointRequest;
@@ -30,7 +30,6 @@ pub struct AwakeObserver {
     meta: TeamMeta,
     hashes: ArtifactHashes,
     inputs_hash: String,
-    new_messages: Vec<TeamMessage>,
     pub counts: LoadCounts,
 }
 
@@ -76,21 +75,11 @@ impl IdleObserver {
         end_at("WakeClaimed");
         match self.load(&definition, store) {
             Err(error) => Err((Box::new(self), error)),
-            Ok((documents, meta, new_messages, counts)) => {
+            Ok((documents, meta, counts)) => {
                 end_at("WakeLoaded");
                 let hashes = ArtifactHashes::of(&documents);
                 let inputs_hash = self.hash_inputs(&definition, &hashes, &meta);
-                Ok(AwakeObserver {
-                    observer: self,
-                    request,
-                    definition,
-                    documents,
-                    meta,
-                    hashes,
-                    inputs_hash,
-                    new_messages,
-                    counts,
-                })
+                Ok(AwakeObserver { observer: self, request, definition, documents, meta, hashes, inputs_hash, counts })
             }
         }
     }
@@ -99,20 +88,20 @@ impl IdleObserver {
         &mut self,
         definition: &CheckpointDefinition,
         store: &mut DocumentStore,
-    ) -> Result<(SessionDocuments, TeamMeta, Vec<TeamMessage>, LoadCounts), ObserverError> {
+    ) -> Result<(SessionDocuments, TeamMeta, LoadCounts), ObserverError> {
         let news = self.bus.since(&self.memory.cursor)?;
         self.memory.digest.take_in(&news);
         self.memory.cursor = news.cursor.clone();
-        let meta = self.bus.meta()?;
+        let (meta, meta_bytes) = self.bus.meta_and_cost()?;
         let documents = store.load(&self.place, &definition.sources)?;
         let counts = LoadCounts {
             new_messages: news.messages.len(),
-            bus_bytes_read: news.bytes,
+            bus_bytes_read: news.bytes + meta_bytes,
             artifacts_read: documents.read,
             artifacts_known: documents.known,
             wisdom_files: documents.wisdom.len(),
         };
-        Ok((documents, meta, news.messages, counts))
+        Ok((documents, meta, counts))
     }
 
     /// What the verdict depends on. What we write ourselves is not part of it.
@@ -154,7 +143,7 @@ impl AwakeObserver {
         self,
         findings: Option<Vec<CheckFinding>>,
     ) -> Result<(IdleObserver, CheckpointAnswer), (Box<IdleObserver>, ObserverError)> {
-        let Self { mut observer, request, definition, hashes, inputs_hash, mut new_messages, .. } = self;
+        let Self { mut observer, request, definition, hashes, inputs_hash, .. } = self;
         let place = observer.place.clone();
         let done = (|| {
             let earlier = CheckpointSidecar::read(&place, &request.task_id)?;
@@ -195,11 +184,8 @@ impl AwakeObserver {
             let report = report::report_file(&place, &sidecar.task_id);
             place.folder().write(&report, report::render(&sidecar).as_bytes())?;
             end_at("WakeReportWritten");
-            // Published before the task counts as done; what a killed wake published is among the new messages.
-            if repeated {
-                new_messages = observer.bus.all()?.messages;
-            }
-            publish(&observer.bus, &place, &sidecar, &new_messages)?;
+            // Published before the task counts as done.
+            publish(&observer.bus, &place, &sidecar)?;
             end_at("WakePublished");
             log_risks(&place, &sidecar)?;
             end_at("WakeRisksLogged");
@@ -232,19 +218,16 @@ fn keep_revision(place: &TeamPlace, earlier: Option<&CheckpointSidecar>) -> Resu
     place.folder().write(&place.output(&format!("{task}-report.r{revision}.json")), json.as_bytes())
 }
 
-/// Puts the verdict on the bus, unless it is there.
-pub(super) fn publish(
-    bus: &TeamBus,
-    place: &TeamPlace,
-    sidecar: &CheckpointSidecar,
-    seen: &[TeamMessage],
-) -> Result<(), ObserverError> {
+/// Puts the verdict on the bus, unless a wake that was killed afterwards has done so. What we said last about the task
+/// is in the state, which follows the log: the log need not be searched.
+pub(super) fn publish(bus: &TeamBus, place: &TeamPlace, sidecar: &CheckpointSidecar) -> Result<(), ObserverError> {
     let state = state_of(place, sidecar);
-    let is_published = |message: &TeamMessage| {
-        let has = |key: &str| message.data.as_ref().and_then(|data| data.get(key)) == state.get(key);
-        message.from == "supervisor" && ["task_id", "inputs_hash", "override"].iter().all(|key| has(key))
-    };
-    if seen.iter().any(is_published) {
+    let known = bus.meta()?;
+    let has = |said: &Map<String, Value>, key: &str| said.get(key).unwrap_or(&Value::Null) == &state[key];
+    let is_published = known
+        .task("supervisor", &sidecar.task_id)
+        .is_some_and(|said| ["inputs_hash", "revision", "override"].iter().all(|key| has(said, key)));
+    if is_published {
         return Ok(());
     }
     bus.log_message(MessageDraft {
@@ -258,7 +241,7 @@ pub(super) fn publish(
 }
 
 fn state_of(place: &TeamPlace, sidecar: &CheckpointSidecar) -> Map<String, Value> {
-    let mut state = Map::from_iter([
+    Map::from_iter([
         (String::from("status"), json!("task_complete")),
         (String::from("task_id"), json!(sidecar.task_id)),
         (String::from("ref"), json!(report::report_file(place, &sidecar.task_id))),
@@ -271,11 +254,9 @@ fn state_of(place: &TeamPlace, sidecar: &CheckpointSidecar) -> Map<String, Value
         (String::from("blocks_detected"), json!(sidecar.scored.blocks)),
         (String::from("inputs_hash"), json!(sidecar.inputs_hash)),
         (String::from("revision"), json!(sidecar.revision)),
-    ]);
-    if let Some(o) = &sidecar.overridden {
-        state.insert(String::from("override"), json!(o));
-    }
-    state
+        // Also where there is none: states are merged, and the override of an earlier revision is no longer one.
+        (String::from("override"), json!(sidecar.overridden)),
+    ])
 }
 
 fn log_risks(place: &TeamPlace, sidecar: &CheckpointSidecar) -> Result<(), FolderError> {

@@ -84,6 +84,37 @@ fn a_pipeline_of_ones_own_blocks_on_a_failing_command_and_passes_after_the_fix()
     assert_eq!(passed.status.code(), Some(0), "{}", String::from_utf8_lossy(&passed.stdout));
 }
 
+/// One definition a stage, and nothing else: no line of code knows this pipeline.
+const THREE: [(&str, &str); 3] = [
+    (
+        "1-notes.toml",
+        "id = \"CHECKPOINT-201\"\nname = \"ideas are noted\"\n[sources]\nnotes = [\"notes/*.md\"]\n[[check]]\nid = \"notes_there\"\nkind = \"artifacts\"\ncritical = true\nsources = [\"notes\"]\nfront_matter = [\"owner\"]\n",
+    ),
+    (
+        "2-code.toml",
+        "id = \"CHECKPOINT-202\"\nname = \"ideas are built\"\n[sources]\nnotes = [\"notes/*.md\"]\ncode = [\"src/*.rs\"]\n[[check]]\nid = \"ideas_built\"\nkind = \"trace\"\ncritical = true\nfrom = { source = \"notes\", pattern = 'IDEA-\\d+' }\nto = [{ source = \"code\", pattern = 'IDEA-\\d+' }]\n",
+    ),
+    (
+        "3-tests.toml",
+        "id = \"CHECKPOINT-203\"\nname = \"what is built works\"\n[[check]]\nid = \"tests\"\nkind = \"command\"\ncritical = true\nrun = [\"cargo\", \"test\", \"--offline\", \"--quiet\"]\n",
+    ),
+];
+
+#[test]
+fn three_stages_in_toml_alone_stop_at_the_failing_command_and_go_through_after_the_fix() {
+    let dir = project();
+    for (file, text) in THREE {
+        fs::write(dir.path().join(file), text).unwrap();
+    }
+    let codes = || THREE.map(|(file, _)| check(dir.path(), &[file]).status.code());
+    assert_eq!(codes(), [Some(0), Some(0), Some(1)]);
+    let code = fs::read_to_string(dir.path().join("src/lib.rs")).unwrap();
+    fs::write(dir.path().join("src/lib.rs"), code.replace("u8 { 2 }", "u8 { 1 }")).unwrap();
+    assert_eq!(codes(), [Some(0), Some(0), Some(0)]);
+    fs::write(dir.path().join("notes/second.md"), "---\nowner: Bo\n---\nIDEA-2: not yet.\n").unwrap();
+    assert_eq!(codes(), [Some(0), Some(1), Some(0)]);
+}
+
 #[test]
 fn each_kind_of_check_can_fail() {
     for (path, text, said) in [

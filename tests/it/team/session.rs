@@ -90,6 +90,29 @@ impl Pipeline {
         if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.unwrap();
     }
 
+    /// The same session with terms that drift, an epic that asks, a score that falls, a dependency cycle and a must-have
+    /// without a task.
+    pub(crate) fn unsound(layout: Layout) -> Self {
+        let pipeline = Self::sound(layout);
+        pipeline.replace(
+            "spec/epics/EPIC-001-pay.md",
+            "Stories for Checkout and Archive.",
+            "Stories for Checkout and Archive: a customer makes a purchase.",
+        );
+        pipeline.replace("spec/architecture/_index.md", "keeps each order", "keeps each purchase");
+        pipeline.write("spec/epics/EPIC-002-more.md", "# More\n\n## Open Questions\n\n- [ ] who answers mail?\n");
+        let state = json!({"task_id": "DRAFT-004", "quality_self_score": 60, "status": "task_complete"});
+        pipeline.message(7, "writer", "state_update", &state);
+        pipeline.write("wisdom/conventions.md", "- database: Mongo\n");
+        pipeline.replace("plan/plan.json", "\"REQ-002\"", "\"REQ-003\"");
+        pipeline.replace(
+            "plan/plan.json",
+            "\"requirements\": [\"REQ-001\"]",
+            "\"requirements\": [\"REQ-001\"], \"depends_on\": [\"TASK-002\"]",
+        );
+        pipeline
+    }
+
     /// A line as a team without a lock writes it.
     pub(crate) fn message(&self, n: usize, from: &str, kind: &str, data: &Value) {
         let line = json!({
@@ -141,12 +164,14 @@ pub(crate) struct TeamClient {
 impl TeamClient {
     /// `fault`: where the server kills itself.
     pub(crate) fn start(root: &Path, fault: Option<&str>) -> Self {
+        Self::with_env(root, fault.map(|fault| ("SUPERVISOR_FAULT", fault.to_owned())).as_slice())
+    }
+
+    pub(crate) fn with_env(root: &Path, env: &[(&str, String)]) -> Self {
         let state = tempfile::tempdir().unwrap();
         let mut command = command(Which::Real);
         command.env("SUPERVISOR_STATE_DIR", state.path()).stderr(std::process::Stdio::piped());
-        if let Some(fault) = fault {
-            command.env("SUPERVISOR_FAULT", fault);
-        }
+        command.envs(env.iter().map(|(name, value)| (name, value)));
         command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
         let mut process = command.spawn().unwrap();
         let (stdin, stdout) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
@@ -198,6 +223,12 @@ impl TeamClient {
 
     pub(crate) fn wake(&mut self, text: &str) -> Value {
         self.call("supervise", json!({"wake": text}))
+    }
+
+    /// Every byte this server has read so far, as the kernel counts them; its own count is not asked.
+    pub(crate) fn bytes_read(&self) -> u64 {
+        let io = fs::read_to_string(format!("/proc/{}/io", self.session.process.id())).unwrap();
+        io.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap()
     }
 
     /// Waits until the server is gone.

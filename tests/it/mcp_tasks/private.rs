@@ -105,7 +105,11 @@ fn a_green_that_is_killed_at_a_random_moment_is_in_the_project_whole_or_not_at_a
         }
         match task["status"].as_str().unwrap() {
             "completed" => assert!(is_changed, "{task:#}"),
-            "failed" => assert_eq!(task["error"]["data"]["cause"], "crashed", "{task:#}"),
+            "failed" => {
+                assert_eq!(task["error"]["data"]["cause"], "crashed", "{task:#}");
+                // What was half written is taken back by the guard, which outlives the server.
+                until("the project as it was", || bench.tree() == before);
+            }
             other => panic!("{other}"),
         }
         eprintln!("{} · changed {is_changed}", task["status"]);

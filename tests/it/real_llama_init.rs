@@ -10,13 +10,13 @@ use crate::real_llama::Server;
 /// So small a model makes nothing that holds. It is asked and judged all the same, and the tier after it is accepted.
 #[test]
 fn init_finds_a_real_server_its_settings_pass_doctor_and_a_call_is_accepted() {
-    let Some(server) = Server::with_window(4096) else { return };
+    let Some(server) = Server::start() else { return };
     let claude = FakeClaude::that_does("echo right > code.txt");
     let newcomer = Newcomer::new().with(&claude).set("SUPERVISOR_LOOK_AT", &server.url);
     let said = newcomer.run(&["init", "--yes", "--canary"]);
     assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
     assert!(said.out.contains("llama.cpp at ") && said.out.contains(" answers"), "{}", said.out);
-    assert!(newcomer.settings().contains("context = 4096"), "{}", newcomer.settings());
+    assert!(newcomer.settings().contains("context = 2048"), "{}", newcomer.settings());
     works(&newcomer);
 
     let [entry] = &logged(&newcomer)[..] else { panic!("one call, one line") };
@@ -24,10 +24,11 @@ fn init_finds_a_real_server_its_settings_pass_doctor_and_a_call_is_accepted() {
     assert_eq!(entry["final_status"], "pass", "{entry:#}");
     let first = &entry["attempts"][0];
     assert_eq!(first["tier"], "local", "{entry:#}");
-    // It was asked and it answered; what it said was refused, or it talked to the end of its tokens.
-    let cause = first["cause"].as_str().unwrap_or("accepted");
-    assert!(["accepted", "rejected", "incapable"].contains(&cause), "{entry:#}");
-    assert!(first["tokens_in"].as_u64().is_some_and(|tokens| tokens > 100), "{entry:#}");
+    // It was asked, it answered, and what it said was judged. A busy machine may run out of time at a later question.
+    let answered = |asked: &Value| asked["tokens_in"].as_u64().is_some_and(|tokens| tokens > 100);
+    let asks = first["asks"].as_array().map(Vec::as_slice).unwrap_or_default();
+    assert!(answered(first) || asks.iter().any(answered), "{entry:#}");
+    assert!(first["verdict"] != "accept" || entry["attempts"][1].is_null(), "{entry:#}");
 }
 
 fn logged(newcomer: &Newcomer) -> Vec<Value> {

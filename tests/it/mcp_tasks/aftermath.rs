@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::bench::{ADDED, ask, get, green, offering, on, red_project};
+use super::bench::{ADDED, ask, ended, get, green, offering, on, red_project};
 use crate::mcp_bench::{Session, until, wait};
 use crate::review::bench::{both, good, shop};
 use crate::skip::{is_missing, skip};
@@ -27,7 +27,7 @@ fn killed(bench: &Bench, place: &str, tool: &str, arguments: Value) -> Option<Va
         skip("there are no private views here, so that a call that edits is no task");
         return None;
     };
-    let task = get(&mut restarted, id);
+    let task = ended(&mut restarted, id);
     assert_eq!(get(&mut restarted, id), task, "it ended once");
     Some(task)
 }

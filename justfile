@@ -63,6 +63,10 @@ fuzz target seconds="60":
 demo-screen:
     SUPERVISOR_UPDATE_DOCS=1 cargo test --test it -- demo::without_a_terminal
 
+# The pictures in the docs anew: docs/watch.txt (needs tmux) and docs/report.png (needs chromium and chromedriver)
+pictures:
+    SUPERVISOR_UPDATE_DOCS=1 cargo test --test it -- watch_tmux:: report::pictures::
+
 # A newcomer's first minutes on a clean clone, typed and written down: docs/first-run.txt
 first-run:
     tests/interop/first_run

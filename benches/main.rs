@@ -7,6 +7,7 @@
 )]
 
 mod calls;
+mod events;
 mod falsify;
 mod field;
 mod notes;
@@ -32,6 +33,7 @@ const SUITES: &[Suite] = &[
     ("flood", spawn::flood),
     ("snapshot", snapshot::run),
     ("calls", calls::run),
+    ("events", events::run),
     ("notes", notes::run),
     ("wake", wake::run),
     ("field", field::run),

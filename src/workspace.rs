@@ -67,7 +67,7 @@ pub use lease::Lease;
 pub use lock::{Holder, LockError, Mode};
 pub use manifest::Why;
 pub use private::{CommitError, NotPrivate, PendingCommit, PrivateProject};
-pub use recover::{Recovery, RecoveryOutcome, finish_orphaned, recover};
+pub use recover::{Recovery, RecoveryOutcome, finish_orphaned, recover, was_accepted};
 pub use restore::RestoreError;
 pub use snapshot::ArmError;
 pub use undo::{UndoRecord, UndoReport, UndoStep};

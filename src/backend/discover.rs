@@ -22,8 +22,10 @@ pub(crate) const LOOK_AT_VAR: &str = "SUPERVISOR_LOOK_AT";
 /// The key of LiteLLM, as the built-in settings name it.
 pub(crate) const GATEWAY_KEY_VAR: &str = "LITELLM_API_KEY";
 
-/// For one answer of a server that is there.
+/// For one answer of whatever listens on a usual port: it may be something else, which never answers.
 const LIMIT: Duration = Duration::from_secs(3);
+/// For one answer at an address that was named. It is a model server, which may be busy with loading a model.
+const NAMED_LIMIT: Duration = Duration::from_secs(20);
 /// For a server to be there at all.
 const KNOCK: Duration = Duration::from_millis(1500);
 
@@ -97,7 +99,10 @@ pub(crate) struct FoundWindow {
 
 /// Where to look.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LookPlaces(Vec<String>);
+pub(crate) struct LookPlaces {
+    addresses: Vec<String>,
+    limit: Duration,
+}
 
 impl LookPlaces {
     /// The usual ports, and what the environment names.
@@ -111,7 +116,12 @@ impl LookPlaces {
         let gateway = env.get("LITELLM_BASE_URL");
         let named = [ollama, swap, gateway].into_iter().flatten();
         let usual = [11434, 8080, 1234, 8000, 4000].map(|port| format!("http://localhost:{port}"));
-        Self::at(named.chain(usual))
+        Self { limit: LIMIT, ..Self::at(named.chain(usual)) }
+    }
+
+    /// The addresses, if they were named.
+    pub(crate) fn named(&self) -> Option<&[String]> {
+        (self.limit == NAMED_LIMIT).then_some(&self.addresses)
     }
 
     /// These addresses and no others; one that is named twice is looked at once.
@@ -126,13 +136,13 @@ impl LookPlaces {
                 places.push(address);
             }
         }
-        Self(places)
+        Self { addresses: places, limit: NAMED_LIMIT }
     }
 }
 
 /// Looks everywhere at once.
 pub(crate) async fn look(places: &LookPlaces, env: &Env) -> Vec<FoundServer> {
-    let found = join_all(places.0.iter().map(|address| look_at(address, env))).await;
+    let found = join_all(places.addresses.iter().map(|address| look_at(address, places.limit, env))).await;
     found.into_iter().flatten().collect()
 }
 
@@ -160,20 +170,21 @@ fn canonical(address: &str) -> String {
 struct ServerPlace<'a> {
     address: &'a str,
     key: Option<SecretString>,
+    limit: Duration,
 }
 
 impl ServerPlace<'_> {
     async fn json(&self, path: &str) -> Result<Value, LookError> {
         let var = self.key.is_some().then_some(GATEWAY_KEY_VAR);
-        loaded::ask(self.address, path, var, self.key.clone(), LIMIT).await
+        loaded::ask(self.address, path, var, self.key.clone(), self.limit).await
     }
 }
 
 /// What listens there; `None` if nothing does, or nothing that has models.
-async fn look_at(address: &str, env: &Env) -> Option<FoundServer> {
+async fn look_at(address: &str, limit: Duration, env: &Env) -> Option<FoundServer> {
     let url = http::below(address, "/").ok()?;
     http::knock(&url, KNOCK).await.ok()?;
-    let open = ServerPlace { address, key: None };
+    let open = ServerPlace { address, key: None, limit };
     let (running, props, version, studio, info, alive, listed) = tokio::join!(
         open.json("/running"),
         open.json("/props"),
@@ -206,7 +217,7 @@ async fn look_at(address: &str, env: &Env) -> Option<FoundServer> {
     };
     // Only to what calls itself LiteLLM: a key is not for whatever happens to listen.
     let key = env.secret(GATEWAY_KEY_VAR).filter(|_| kind == ServerKind::LiteLlm);
-    let place = ServerPlace { address, key };
+    let place = ServerPlace { address, key, limit };
     let models = match kind {
         ServerKind::Ollama => servers::ollama(&place).await,
         ServerKind::LlamaSwap => servers::llama_swap(&place, &running).await,
@@ -247,9 +258,9 @@ mod tests {
     fn an_address_that_is_named_twice_is_looked_at_once() {
         let env: Env =
             [("OLLAMA_HOST", "127.0.0.1:8080"), ("LLAMA_SWAP_URL", "http://localhost:8080/")].into_iter().collect();
-        let LookPlaces(places) = LookPlaces::usual(&env);
+        let places = LookPlaces::usual(&env).addresses;
         assert_eq!(places.iter().filter(|place| place.contains("8080")).count(), 1, "{places:?}");
         let env: Env = [(LOOK_AT_VAR, "none")].into_iter().collect();
-        assert_eq!(LookPlaces::usual(&env), LookPlaces(vec![]));
+        assert_eq!(LookPlaces::usual(&env).named(), Some(&[][..]));
     }
 }

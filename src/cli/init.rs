@@ -76,7 +76,7 @@ impl Init {
         };
         let (mut servers, (claude, credentials)) =
             tokio::join!(discover::look(&places, &env), look_for_claude(&env, &launcher));
-        tell_servers(&servers, dialog)?;
+        tell_servers(&servers, &places, dialog)?;
         let agent = tell_claude(&claude, dialog)?;
 
         if let Some((server, model)) = proposal::best_local(&servers) {
@@ -221,9 +221,14 @@ async fn ask_claude(env: &Env, launcher: &Launcher, env_pass: Vec<String>) -> Re
     installed::ask(&backend, env, launcher, installed::LIMIT, &CancellationToken::new()).await
 }
 
-fn tell_servers(servers: &[FoundServer], dialog: &mut Dialog<'_>) -> anyhow::Result<()> {
-    if servers.is_empty() {
-        dialog.say("no model server answers on the usual ports")?;
+fn tell_servers(servers: &[FoundServer], places: &LookPlaces, dialog: &mut Dialog<'_>) -> anyhow::Result<()> {
+    match places.named() {
+        _ if !servers.is_empty() => {}
+        None => dialog.say("no model server answers on the usual ports")?,
+        Some([]) => dialog.say("no address was looked at for model servers")?,
+        Some(named) => {
+            dialog.say(&format!("no model server answers at {}", words::list(named.iter().map(String::as_str), 5)))?;
+        }
     }
     for server in servers {
         let at = format!("{} at {}", server.kind, server.address);

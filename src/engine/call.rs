@@ -19,7 +19,7 @@ pub use request::{CallArguments, CallHost, CallRequest, CycleTies, Surroundings}
 use super::archive::archive;
 use super::conclude::{CallEnd, conclude, refuse, tidy};
 use super::entry::{Entry, VERSION};
-use super::event::{Event, Listener, StoryLine, Teller};
+use super::event::{CallKey, Event, Listener, StoryLine, Teller};
 use super::means::{LiveHeader, LiveRecord, OpenRecord, RecallRequest};
 use super::policy::{PolicyDecision, TaskClass, along, choose_way};
 use super::result::{CallResult, Status};
@@ -29,7 +29,8 @@ use super::top_tier;
 use super::walk::{WalkContext, walk_chain};
 use crate::routing::{CallOverrides, Recall, Route, StateSettings, WorkspaceSettings};
 use crate::workspace::{
-    ArmError, Caps, EditError, Lease, LockError, Mode, OpenError, Scope, StateBounds, UndoRecord, UndoReport, Workspace,
+    ArmError, Caps, EditError, Lease, LockError, Mode, OpenError, Scope, StateBounds, UndoRecord, UndoReport,
+    Workspace, end_at,
 };
 
 /// Answers one call; whatever goes wrong is in the answer. Every call that could begin is in the log before this
@@ -218,6 +219,10 @@ impl<'a> OpenCall<'a> {
         Ok(Self { surroundings, route, header, dry_run, show_prompt, cycle, stop })
     }
 
+    fn key(&self) -> CallKey {
+        CallKey { session_id: self.header.session_id.clone(), call: self.header.call.clone() }
+    }
+
     fn live_header(&self) -> LiveHeader {
         LiveHeader {
             session_id: self.header.session_id.clone(),
@@ -282,7 +287,7 @@ impl<'a> OpenCall<'a> {
         let access = S::access(params)?;
         let mut site = self.open_site(access, teller).await?;
         if !self.dry_run && access.leaves_files_alone(site.is_in_place()) {
-            teller.set_apart();
+            teller.set_apart(&self.key());
         }
         let mut preparation = Preparation {
             surroundings: &self.surroundings,
@@ -393,7 +398,9 @@ impl<'a> OpenCall<'a> {
             }
             open.close(&entry)
         });
-        if let Err(why) = recorded.await {
+        let recorded = recorded.await;
+        end_at("CallLogged");
+        if let Err(why) = recorded {
             let _ = write!(result.message, " (not in the session log: {why})");
         }
     }

@@ -105,6 +105,14 @@ pub struct ChainPlace {
     pub model: String,
 }
 
+/// Where the log has a call.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CallKey {
+    pub session_id: String,
+    /// The `call` of its entry.
+    pub call: String,
+}
+
 /// A listener to the events of a call.
 pub trait Listener: Send + Sync {
     /// Must not block.
@@ -112,7 +120,7 @@ pub trait Listener: Send + Sync {
 
     /// The call is set apart: from here to its end it leaves the files of the project alone, because it edits nothing or
     /// works in a private view. A caller need not wait for such a call.
-    fn on_set_apart(&self) {}
+    fn on_set_apart(&self, _: &CallKey) {}
 }
 
 /// No listener.
@@ -180,8 +188,8 @@ impl<'a> Teller<'a> {
     }
 
     /// Passes on that the call is set apart.
-    pub fn set_apart(&self) {
-        self.listener.on_set_apart();
+    pub fn set_apart(&self, key: &CallKey) {
+        self.listener.on_set_apart(key);
     }
 
     /// Tells again what goes on, with the time it has taken, whenever nothing was told for three seconds. Never ends: it

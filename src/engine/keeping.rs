@@ -58,7 +58,7 @@ pub(super) async fn keep(
     }
     // On disk before the project is written, so that a server that dies in between leaves no change without its record.
     kept.undo = note.write(&mut site).await;
-    if let Err(error) = site.accept().await {
+    if let Err(error) = site.accept(&note.header.call).await {
         note.withdraw().await;
         return Err(error);
     }

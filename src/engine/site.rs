@@ -393,11 +393,12 @@ impl Site {
         Err(SiteError::Moved { paths: paths.to_vec(), why, kept })
     }
 
-    /// The work stays.
-    pub async fn accept(mut self) -> Result<(), SiteError> {
+    /// The work of this call stays.
+    pub async fn accept(mut self, call: &str) -> Result<(), SiteError> {
+        let call = call.to_owned();
         match std::mem::replace(&mut self.ground, Ground::Lost) {
             Ground::Armed(armed) => {
-                let lease = blocking(move || armed.accept()).await?;
+                let lease = blocking(move || armed.accept_for(&call)).await?;
                 self.let_go(lease).await;
             }
             Ground::Private(private) => {
@@ -405,7 +406,7 @@ impl Site {
                 let pending = blocking(move || private.commit()).await?;
                 // Should this server die now, what was half written is taken back.
                 self.watch = Some(launcher.watch(&pending.stand_by()?).await?);
-                let lease = blocking(move || pending.write()).await?;
+                let lease = blocking(move || pending.write(&call)).await?;
                 self.let_go(lease).await;
             }
             Ground::Words | Ground::Watched(_) | Ground::Lost => {}

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::progress::JobStory;
 use super::{Server, tasks};
+use crate::engine::event::CallKey;
 use crate::session::jobs::{HeldJob, JobState, JobStore};
 
 /// How often a wish to cancel is looked for.
@@ -96,7 +97,7 @@ impl Server {
                 }
                 () = asked.cancelled(), if !stop.is_cancelled() => stop.cancel(),
                 // A client that has given up waits for no handle.
-                () = story.apart.notified(), if !stop.is_cancelled() => match self.begin_job(&tool, &root) {
+                () = story.apart.notified(), if !stop.is_cancelled() => match self.begin_job(&tool, &root, &story.first_call()) {
                     Ok(job) => break job,
                     Err(error) => tracing::warn!("the call is made without a job: {error}"),
                 },
@@ -117,9 +118,9 @@ impl Server {
         self.end_job(job, response, &stop).await;
     }
 
-    fn begin_job(&self, tool: &str, project_root: &str) -> Result<HeldJob, String> {
+    fn begin_job(&self, tool: &str, project_root: &str, first: &CallKey) -> Result<HeldJob, String> {
         let state = self.app.state().map_err(|error| error.to_string())?;
-        JobStore::new(&state).begin(tool, project_root).map_err(|error| error.to_string())
+        JobStore::new(&state).begin(tool, project_root, first).map_err(|error| error.to_string())
     }
 
     async fn end_job(&self, job: HeldJob, response: CallToolResponse, stop: &CancellationToken) {

@@ -10,7 +10,7 @@ use rmcp::service::RequestContext;
 use tokio::sync::Notify;
 
 use super::transport::Outlet;
-use crate::engine::event::{Listener, StoryLine};
+use crate::engine::event::{CallKey, Listener, StoryLine};
 use crate::words;
 
 /// The longest message, in characters.
@@ -28,11 +28,17 @@ pub struct Progress {
 pub(super) struct JobStory {
     /// Raised when the call is set apart.
     pub(super) apart: Notify,
+    /// The call that was set apart.
+    first: Mutex<CallKey>,
     /// What was told last, for a client that asks how the job is going.
     last: Mutex<String>,
 }
 
 impl JobStory {
+    pub(super) fn first_call(&self) -> CallKey {
+        self.first.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     pub(super) fn last(&self) -> String {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -73,8 +79,9 @@ impl Listener for Progress {
         }
     }
 
-    fn on_set_apart(&self) {
+    fn on_set_apart(&self, key: &CallKey) {
         if let Some(job) = &self.job {
+            *job.first.lock().unwrap_or_else(PoisonError::into_inner) = key.clone();
             job.apart.notify_one();
         }
     }

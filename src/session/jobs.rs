@@ -2,6 +2,8 @@
 //! another server. Who works on a job holds its lock; a job at work that no process holds has crashed. Only the holder
 //! of the lock writes an end, so that each job ends exactly once.
 
+mod aftermath;
+
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -13,6 +15,7 @@ use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::engine::event::CallKey;
 use crate::state::{StateDir, StateError};
 
 /// The directory below the state directory.
@@ -31,6 +34,11 @@ pub struct JobRecord {
     pub tool: String,
     #[serde(default)]
     pub project_root: String,
+    /// Where the log has the call, or the first one of a cycle; absent in older records.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub session_id: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub call: String,
     /// RFC 3339, UTC.
     pub began: String,
     pub changed: String,
@@ -98,7 +106,7 @@ impl JobStore {
     }
 
     /// Begins a job: its record is on disk when this returns.
-    pub fn begin(&self, tool: &str, project_root: &str) -> Result<HeldJob, JobError> {
+    pub fn begin(&self, tool: &str, project_root: &str, first: &CallKey) -> Result<HeldJob, JobError> {
         self.state.sub(FOLDER)?;
         self.sweep();
         let random = || getrandom::u64().map_err(|error| self.broken(&self.folder, io::Error::other(error)));
@@ -112,6 +120,8 @@ impl JobStore {
             id,
             tool: tool.to_owned(),
             project_root: project_root.to_owned(),
+            session_id: first.session_id.clone(),
+            call: first.call.clone(),
             began: now.clone(),
             changed: now,
             state: JobState::Working,
@@ -152,7 +162,7 @@ impl JobStore {
         Ok(true)
     }
 
-    /// A job that says it is at work: does a process hold it? If not, it ends here as crashed, once.
+    /// A job that says it is at work: does a process hold it? If not, it ends here, once.
     fn settle(&self, record: JobRecord) -> Option<JobRecord> {
         let lock = match open(&self.path(&record.id, "lock")) {
             Ok(lock) => Some(lock),
@@ -167,21 +177,11 @@ impl JobStore {
         if now.state != JobState::Working {
             return Some(now);
         }
-        let crashed = JobRecord {
-            state: JobState::Failed,
-            cause: "crashed".into(),
-            message: "the server died during this call; nothing that it had not accepted by then is in the project"
-                .into(),
-            changed: Timestamp::now().to_string(),
-            ..now
-        };
-        match self.write(&crashed) {
-            Ok(()) => Some(crashed),
-            Err(error) => {
-                tracing::warn!("{error}");
-                Some(crashed)
-            }
+        let ended = aftermath::settle(&self.state, now);
+        if let Err(error) = self.write(&ended) {
+            tracing::warn!("{error}");
         }
+        Some(ended)
     }
 
     fn read(&self, id: &str) -> Option<JobRecord> {
@@ -297,7 +297,7 @@ mod tests {
     fn a_result_waits_until_its_time_is_over_and_may_be_fetched_twice() {
         let (_dir, store) = store();
         assert!(store.list().is_empty());
-        let job = store.begin("review", "/p").expect("begun");
+        let job = store.begin("review", "/p", &CallKey::default()).expect("begun");
         let id = job.record().id.clone();
         assert_eq!(store.find(&id).map(|job| job.state), Some(JobState::Working), "it is held");
         assert!(!job.is_cancel_wanted() && store.ask_to_cancel(&id).expect("asked") && job.is_cancel_wanted());
@@ -310,7 +310,11 @@ mod tests {
         let old = JobRecord { changed: "2020-01-01T00:00:00Z".into(), ..store.find(&id).expect("kept") };
         store.write(&old).expect("written");
         assert_eq!(store.find(&id), None);
-        store.begin("review", "/p").expect("begun").end(JobState::Cancelled, "", "", Value::Null).expect("written");
+        store
+            .begin("review", "/p", &CallKey::default())
+            .expect("begun")
+            .end(JobState::Cancelled, "", "", Value::Null)
+            .expect("written");
         assert_eq!(store.list().len(), 1);
         assert!(!store.path(&id, "json").exists() && !store.path(&id, "lock").exists());
     }
@@ -318,7 +322,7 @@ mod tests {
     #[test]
     fn a_job_that_nobody_holds_has_crashed_and_stays_so() {
         let (_dir, store) = store();
-        let job = store.begin("debug", "/p").expect("begun");
+        let job = store.begin("debug", "/p", &CallKey::default()).expect("begun");
         let id = job.record().id.clone();
         drop(job);
         let found: Vec<_> = (0..3).filter_map(|_| store.find(&id)).collect();
@@ -329,7 +333,7 @@ mod tests {
     #[test]
     fn what_a_killed_begin_left_goes_once_it_is_old() {
         let (_dir, store) = store();
-        let held = store.begin("review", "/p").expect("begun");
+        let held = store.begin("review", "/p", &CallKey::default()).expect("begun");
         let (old, young) = (store.folder.join("dead.lock"), store.folder.join("young.lock"));
         for path in [&old, &young, &store.folder.join(".jobXyZ")] {
             File::create(path).expect("made");
@@ -338,7 +342,7 @@ mod tests {
         for path in [&old, &store.folder.join(".jobXyZ"), &store.path(&held.record().id, "lock")] {
             File::options().write(true).open(path).and_then(|file| file.set_modified(long_ago)).expect("aged");
         }
-        store.begin("review", "/p").expect("begun");
+        store.begin("review", "/p", &CallKey::default()).expect("begun");
         assert!(!old.exists() && !store.folder.join(".jobXyZ").exists() && young.exists());
         assert_eq!(store.find(&held.record().id).map(|job| job.state), Some(JobState::Working), "its lock is kept");
     }

@@ -14,6 +14,7 @@ use super::{LogError, SessionId, SessionLog};
 use crate::engine::means::OpenRecord;
 use crate::engine::{Attempt, Cause, Entry, Status};
 use crate::state::StateDir;
+use crate::workspace;
 
 /// The directory below the state directory.
 const FOLDER: &str = "open";
@@ -116,6 +117,11 @@ pub fn running_calls(state: &StateDir) -> Vec<RunningCall> {
     calls
 }
 
+/// Is the file of this call still there?
+pub(super) fn is_open(state: &StateDir, call: &str) -> bool {
+    !call.is_empty() && state.path().join(FOLDER).join(format!("{call}.jsonl")).exists()
+}
+
 /// False if a process holds it, or it is gone.
 fn recover_one(log: &SessionLog, path: &Path) -> Result<bool, String> {
     let file = match open(path) {
@@ -137,7 +143,9 @@ fn recover_one(log: &SessionLog, path: &Path) -> Result<bool, String> {
         return Ok(false);
     };
     if !has_ended {
-        crash(&mut entry, last_sign);
+        end_late(&mut entry, last_sign);
+        // The journal has the last word: past its commit point nothing is undone.
+        if workspace::was_accepted(log.state(), &entry.call) { accept(&mut entry) } else { crash(&mut entry) }
     }
     let id: SessionId = entry.session_id.parse().map_err(|error: super::InvalidSessionId| error.to_string())?;
     let is_logged = log.reader(&id).map_err(|e| e.to_string())?.any(|record| record.entry.call == entry.call);
@@ -148,14 +156,29 @@ fn recover_one(log: &SessionLog, path: &Path) -> Result<bool, String> {
     Ok(!is_logged)
 }
 
-/// The entry of a call that was never ended.
-fn crash(entry: &mut Entry, last_sign: SystemTime) {
+/// The moment of the last sign is the end of a call that was never ended.
+fn end_late(entry: &mut Entry, last_sign: SystemTime) {
     let began: Option<jiff::Timestamp> = entry.timestamp.parse().ok();
     let ended = jiff::Timestamp::try_from(last_sign).unwrap_or_else(|_| jiff::Timestamp::now());
     if let Some(began) = began {
         entry.duration_ms = u64::try_from(ended.as_millisecond() - began.as_millisecond()).unwrap_or(0);
     }
     entry.timestamp = ended.to_string();
+}
+
+/// The entry of a call whose change is in the project, though its server died before it could say so.
+fn accept(entry: &mut Entry) {
+    entry.final_status = Status::Pass;
+    if let Some(last) = entry.attempts.iter().max_by_key(|attempt| attempt.attempt) {
+        entry.model_used = last.model.clone();
+    }
+    entry.message = String::from(
+        "accepted, and the change is in the project; the server ended before it could answer, so that the rest of its answer is lost",
+    );
+}
+
+/// The entry of a call that left nothing.
+fn crash(entry: &mut Entry) {
     entry.final_status = Status::Error;
     entry.cause = Some(Cause::Crashed);
     entry.message = String::from(

@@ -48,8 +48,8 @@ pub enum DetectError {
     #[error("`{}` lies outside the project `{}`", .file.display(), .root.display())]
     Outside { file: PathBuf, root: PathBuf },
     #[error(
-        "no tests were found in `{}`: looked for {}, and for test files by their names{}{}; name the command as `test_cmd`",
-        .root.display(), words::one_of(runners::manifests()), below(.nested), higher(.above.as_deref())
+        "no tests were found in `{}`{}{}; name the command as `test_cmd` (looked for {}, and for test files by their names)",
+        .root.display(), below(.nested), higher(.above.as_deref()), words::one_of(runners::manifests())
     )]
     Nothing { root: PathBuf, nested: Vec<Alternative>, above: Option<PathBuf> },
     #[error("`test_cmd` is not a command: {0}; write it as words, such as `cargo test -p api`")]

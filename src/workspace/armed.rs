@@ -10,7 +10,7 @@ use super::aside::Aside;
 use super::changes::{ByProduct, Change, ChangeSet, Thing, UnprotectedPath, unified};
 use super::compare::{Difference, TreeComparison, compare};
 use super::edit::EditError;
-use super::fault::{Point, point};
+use super::fault::{Point, end_at, point};
 use super::git::steers;
 use super::journal::{ArmedAs, Journal, JournalRecord, Scope, Who};
 use super::lease::Lease;
@@ -256,12 +256,20 @@ impl ArmedSnapshot {
     }
 
     /// The work stays. The project is held on to, and can be armed again.
-    pub fn accept(mut self) -> io::Result<Lease> {
+    pub fn accept(self) -> io::Result<Lease> {
+        self.accept_for("")
+    }
+
+    /// The same for the work of a call, which [`super::was_accepted`] tells from now on.
+    pub fn accept_for(mut self, call: &str) -> io::Result<Lease> {
         let mut state = self.0.take().expect("taken only by what ends it");
         point(Point::Accepting);
-        match state.journal.write(&JournalRecord::Accepted) {
+        match state.journal.write(&JournalRecord::Accepted { call: call.to_owned() }) {
             Ok(()) => {
                 point(Point::Accepted);
+                if !call.is_empty() {
+                    end_at("CallAccepted");
+                }
                 Ok(state.lease)
             }
             Err(e) => {

@@ -34,7 +34,12 @@ pub(super) enum JournalRecord {
     RolledBack {
         by: Who,
     },
-    Accepted,
+    /// The work stays: the commit point.
+    Accepted {
+        /// The call whose work it is, as its log entry names it; empty where nothing of a call was written.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        call: String,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,7 +137,7 @@ impl Journal {
                     let (edited, by_products) = Default::default();
                     open = Some(Open { armed: *armed, edited, by_products, exposed: false, rolling_back: None });
                 }
-                (JournalRecord::RolledBack { .. } | JournalRecord::Accepted, _) => open = None,
+                (JournalRecord::RolledBack { .. } | JournalRecord::Accepted { .. }, _) => open = None,
                 (_, None) => {}
                 (JournalRecord::Editing { paths }, Some(open)) => open.edited.extend(paths.into_iter().map(|p| p.0)),
                 (JournalRecord::Exposed, Some(open)) => open.exposed = true,
@@ -171,6 +176,13 @@ impl Journal {
         std::os::unix::fs::FileExt::read_exact_at(&self.file, &mut last, length - 1)?;
         Ok(last != [b'\n'])
     }
+}
+
+/// Does a journal of this project say that the work of this call stays? Also the one before it, and makes neither.
+pub(super) fn has_accepted(project: &Path, call: &str) -> bool {
+    let texts = ["journal", "journal.old"].map(|name| std::fs::read(project.join(name)).unwrap_or_default());
+    let mut records = texts.iter().flat_map(|text| text.split(|byte| *byte == b'\n')).filter_map(parse);
+    records.any(|record| matches!(record, JournalRecord::Accepted { call: of } if of == call))
 }
 
 /// A line that does not match its sum was never finished, so its step was never taken.
@@ -214,7 +226,11 @@ mod tests {
         assert!(open.edited.contains(&b"a\nb"[..]));
         journal.write(&JournalRecord::Exposed).expect("written");
         assert_eq!(journal.open_snapshot().expect("read").expect("open").scope(), Scope::Everything);
-        journal.write(&JournalRecord::Accepted).expect("written");
+        journal.write(&JournalRecord::Accepted { call: String::new() }).expect("written");
         assert!(journal.open_snapshot().expect("read").is_none());
+        assert!(!has_accepted(dir.path(), "c1"));
+        journal.write(&JournalRecord::Accepted { call: "c1".into() }).expect("written");
+        assert!(has_accepted(dir.path(), "c1") && !has_accepted(dir.path(), "c2"));
+        assert!(serde_json::from_str::<JournalRecord>(r#"{"state":"accepted"}"#).is_ok(), "as older servers wrote it");
     }
 }

@@ -10,7 +10,7 @@ use super::armed::{aside_path, report, reserve};
 use super::aside::Aside;
 use super::compare::Difference;
 use super::fault::{Point, point};
-use super::journal::{Journal, JournalRecord, Open, Scope, Who};
+use super::journal::{self, Journal, JournalRecord, Open, Scope, Who};
 use super::layout::Layout;
 use super::lock::{self, Mode, note_holder};
 use super::manifest::Area;
@@ -88,6 +88,12 @@ pub fn recover(state: &StateDir) -> io::Result<Vec<Recovery>> {
         found.push(Recovery { root, outcome });
     }
     Ok(found)
+}
+
+/// Is the work of this call in its project? The journal says so from the commit point on, also after a crash.
+pub fn was_accepted(state: &StateDir, call: &str) -> bool {
+    let projects = std::fs::read_dir(state.path().join("projects")).into_iter().flatten().flatten();
+    !call.is_empty() && projects.map(|entry| entry.path()).any(|project| journal::has_accepted(&project, call))
 }
 
 /// For the parent of a command whose server has died. Its tree has ended, it holds the project's lock and, alone, the

@@ -25,6 +25,9 @@ FIXED = "    cents - cents * percent / 100\n"
 OLD = "#[test]\nfn nothing_off_is_the_price() {\n    assert_eq!(shop::discounted(200, 0), 200);\n}\n"
 RED = OLD + "\n#[test]\nfn ten_percent_off_two_euros_is_one_eighty() {\n    assert_eq!(shop::discounted(200, 10), 180);\n}\n"
 CRITERION = "discounted(200, 10) is 180: ten percent off two euros"
+CORE = ("tdd", "tdd_red", "tdd_green", "tdd_refactor", "review", "debug")
+# What the model of the client is shown of an ordinary result; it is paid for in every later turn.
+SMALL = 1536
 
 
 class Person:
@@ -100,22 +103,8 @@ def with_the_plugin(person, claude):
     person.note("The same machine with Claude Code, against a scripted API. The plugin first, from the clone.")
     os.symlink(claude, os.path.join(person.home, ".cargo/bin/claude"))
     clone = person.here
-    person.here = os.path.join(person.home, "shop")
-    for path, text in (("Cargo.toml", MANIFEST), ("src/lib.rs", LIB), ("tests/price.rs", OLD), (".gitignore", "target\n")):
-        person.write(path, text)
-    tests, code = "${cwd}/tests/price.rs", "${cwd}/src/lib.rs"
-    script = [{"when": "Build this test first: " + re.escape(CRITERION), "steps": [
-                  call("mcp__plugin_supervisor_supervisor__tdd", {"project_root": person.here, "criteria": [CRITERION]}),
-                  say("Done: a test for ten percent off failed first and passes now. src/lib.rs took the percent off as cents; it takes a share of the price now.")]},
-              {"when": "phase: red", "steps": [
-                  call("Read", {"file_path": tests}), call("Write", {"file_path": tests, "content": RED}),
-                  structured({"notes": "ten percent off"})]},
-              {"when": "phase: green", "steps": [
-                  call("Read", {"file_path": code}),
-                  call("Edit", {"file_path": code, "old_string": "    cents - percent\n", "new_string": FIXED}),
-                  structured({"notes": "the discount is a share of the price"})]},
-              {"steps": [say("ok")]}]
-    with ScriptedApi(script) as api:
+    person.here = shop(person, "shop")
+    with ScriptedApi(cycle(person.here, "mcp__plugin_supervisor_supervisor__", "Build this test first: ")) as api:
         person.env.update({"ANTHROPIC_BASE_URL": api.url, "ANTHROPIC_API_KEY": "not-a-key", "IS_SANDBOX": "1",
                            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "DISABLE_TELEMETRY": "1", "DISABLE_AUTOUPDATER": "1",
                            "MCP_CONNECTION_NONBLOCKING": "0", "CLAUDE_CODE_MAX_RETRIES": "1"})
@@ -130,28 +119,58 @@ def with_the_plugin(person, claude):
             file.write(settings_for_scripted_api(file.name))
         person.type("supervisor doctor")
         person.note("A project whose tests pass.")
-        for line in ("git init --quiet", "git add .", "git -c user.name=you -c user.email=you@example.org commit --quiet -m begun"):
-            subprocess.run(line.split(), cwd=person.here, env=person.env, check=True)
         person.type("cat src/lib.rs tests/price.rs")
         asked = "/supervisor:tdd " + CRITERION
         person.type(f'claude --print "{asked}"', "claude", "--print", asked, "--allowedTools", "mcp__plugin_supervisor_supervisor")
-        requests = api.conversations()
-        first = next(body for body in requests if CRITERION in json.dumps(body["messages"]) and body.get("tools"))
-        offered = [tool["name"] for tool in first["tools"]]
-        for name in ("tdd", "tdd_red", "tdd_green", "tdd_refactor", "review", "debug"):
-            expect(f"mcp__plugin_supervisor_supervisor__{name}" in offered, f"`{name}` is not in the first request: {offered}")
-        shown = [results for results in map(tool_results, requests) if results and '"skill":"tdd"' in text_of(results[-1]["content"])]
-        expect(shown, "no result of tdd reached the model")
-        told = text_of(shown[-1][-1]["content"])
-        result = json.loads(told)
-        expect(result["status"] == "pass" and result["verified"], result)
-        expect(len(told) < 1536, f"{len(told)} bytes")
+        result = accepted(api.conversations(), "mcp__plugin_supervisor_supervisor__")
         person.note("What the server answered, as the model in Claude Code saw it.")
         person.transcript.append("\n" + person.masked(json.dumps(result, indent=2, ensure_ascii=False)) + "\n")
         person.note("And what is true.")
         person.type("git diff")
         person.type("cargo test --quiet")
         person.type("supervisor stats")
+
+
+def shop(person, name):
+    """A project whose tests pass, in a repository; its path."""
+    here = os.path.join(person.home, name)
+    for path, text in (("Cargo.toml", MANIFEST), ("src/lib.rs", LIB), ("tests/price.rs", OLD), (".gitignore", "target\n")):
+        person.write(os.path.join(here, path), text)
+    for line in ("git init --quiet", "git add .", "git -c user.name=you -c user.email=you@example.org commit --quiet -m begun"):
+        subprocess.run(line.split(), cwd=here, env=person.env, check=True)
+    return here
+
+
+def cycle(project, tools, opening):
+    """What the API plays: the caller hands the criterion to `tdd`, the workers write the test and then the code."""
+    tests, code = "${cwd}/tests/price.rs", "${cwd}/src/lib.rs"
+    return [{"when": opening + re.escape(CRITERION), "steps": [
+                call(tools + "tdd", {"project_root": project, "criteria": [CRITERION]}),
+                say("Done: a test for ten percent off failed first and passes now. src/lib.rs took the percent off as cents; it takes a share of the price now.")]},
+            {"when": "phase: red", "steps": [
+                call("Read", {"file_path": tests}), call("Write", {"file_path": tests, "content": RED}),
+                structured({"notes": "ten percent off"})]},
+            {"when": "phase: green", "steps": [
+                call("Read", {"file_path": code}),
+                call("Edit", {"file_path": code, "old_string": "    cents - percent\n", "new_string": FIXED}),
+                structured({"notes": "the discount is a share of the price"})]},
+            {"steps": [say("ok")]}]
+
+
+def accepted(requests, tools):
+    """The result of `tdd` as the model saw it: accepted and small, and the core tools were there from the first request on."""
+    first = next(body for body in requests if CRITERION in json.dumps(body["messages"]) and body.get("tools"))
+    offered = {tool["name"]: tool for tool in first["tools"]}
+    for name in CORE:
+        tool = offered.get(tools + name)
+        expect(tool and tool["input_schema"].get("properties"), f"the schema of `{name}` is not in the first request: {sorted(offered)}")
+    shown = [results for results in map(tool_results, requests) if results and '"skill":"tdd"' in text_of(results[-1]["content"])]
+    expect(shown, "no result of tdd reached the model")
+    told = text_of(shown[-1][-1]["content"])
+    result = json.loads(told)
+    expect(result["status"] == "pass" and result["verified"], result)
+    expect(len(told.encode()) < SMALL, f"{len(told.encode())} bytes")
+    return result
 
 
 def settings_for_scripted_api(path):
@@ -163,8 +182,8 @@ def settings_for_scripted_api(path):
     return '\n[backends.claude]\nenv_pass = ["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"]\n'
 
 
-def with_npx(person, repository):
-    person.note("From packed npm packages, in an empty directory.")
+def with_npx(person, repository, claude):
+    person.note("From packed npm packages, in an empty directory. The program of the clone is no longer on the PATH.")
     packages = os.path.join(person.room, "packages")
     program = os.path.join(person.home, ".cargo/bin/supervisor")
     machine = {"x86_64": "x64", "aarch64": "arm64"}.get(os.uname().machine, os.uname().machine)
@@ -174,10 +193,27 @@ def with_npx(person, repository):
     person.here = os.path.join(person.home, "empty")
     os.makedirs(person.here)
     person.env["npm_config_update_notifier"] = "false"
-    person.env["PATH"] = os.path.dirname(shutil.which("npm")) + os.pathsep + "/usr/bin:/bin"
+    programs = os.path.join(person.home, "bin")
+    os.makedirs(programs)
+    os.symlink(claude, os.path.join(programs, "claude"))
+    toolchain = [os.path.dirname(shutil.which(name)) for name in ("npm", "cargo")]
+    person.env["PATH"] = os.pathsep.join([programs, *toolchain, "/usr/bin:/bin"])
+    expect(shutil.which("supervisor", path=person.env["PATH"]) is None, "a program of ours is on the PATH")
     said = person.type(f"npx -y --package {wrapper} --package {own} supervisor-mcp --version", "npx", "-y", "--package",
                        os.path.join(packages, wrapper), "--package", os.path.join(packages, own), "supervisor-mcp", "--version")
     expect("supervisor " in said, said)
+    person.note("The same as a server of Claude Code, in another project.")
+    person.here = shop(person, "second-shop")
+    npx = ["npx", "-y", "--package", os.path.join(packages, wrapper), "--package", os.path.join(packages, own), "supervisor-mcp"]
+    person.type("claude plugin uninstall supervisor@supervisor")
+    person.type(f"claude mcp add supervisor -- npx -y --package {wrapper} --package {own} supervisor-mcp",
+                "claude", "mcp", "add", "supervisor", "--", *npx)
+    with ScriptedApi(cycle(person.here, "mcp__supervisor__", "Test first: ")) as api:
+        person.env["ANTHROPIC_BASE_URL"] = api.url
+        asked = "Test first: " + CRITERION
+        person.type(f'claude --print "{asked}"', "claude", "--print", asked, "--allowedTools", "mcp__supervisor")
+        accepted(api.conversations(), "mcp__supervisor__")
+    person.type("git diff --stat")
 
 
 def main():
@@ -189,7 +225,7 @@ def main():
         done = step("first run: the README's commands on a clean clone with nothing but Rust", lambda: with_rust_alone(person, repository))
         if done:
             step("first run: the plugin in Claude Code, `/tdd` is an accepted cycle", lambda: with_the_plugin(person, claude))
-            step("first run: from packed npm packages", lambda: with_npx(person, repository))
+            step("first run: from packed npm packages, and a cycle through them", lambda: with_npx(person, repository, claude))
     with open(path, "w", encoding="utf-8") as file:
         file.write("".join(transcript))
 

@@ -3,6 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use serde_json::json;
+
+use crate::claude_cli::rows::{result, run};
+
+const LOGGED_IN: &str =
+    r#"echo '{"loggedIn":true,"authMethod":"claude.ai","apiProvider":"firstParty","email":"person@example.org"}'"#;
+
 /// A directory that holds the program, and a home.
 pub(crate) struct FakeClaude {
     dir: tempfile::TempDir,
@@ -11,12 +18,26 @@ pub(crate) struct FakeClaude {
 impl FakeClaude {
     /// `version` and `status` are what the script does for `--version` and `auth status`.
     pub(crate) fn new(version: &str, status: &str) -> Self {
+        Self::at_work(version, status, "echo \"unexpected: $*\" >&2; exit 64")
+    }
+
+    /// Logged in, and with each prompt it does this in the project, then answers as a run that went well.
+    pub(crate) fn that_does(work: &str) -> Self {
+        let answer = run(&result(|result| result["structured_output"] = json!({"notes": "done"})));
+        // The model that was asked is the one that answers.
+        let model = r#"case "$*" in *haiku*) model=claude-haiku-5 ;; *) model=claude-sonnet-5 ;; esac"#;
+        let work =
+            format!("cat > /dev/null\n{work}\n{model}\nsed \"s/claude-x/$model/g\" <<'ANSWER'\n{answer}ANSWER\n");
+        Self::at_work("echo '2.1.325 (Claude Code)'", LOGGED_IN, &work)
+    }
+
+    fn at_work(version: &str, status: &str, work: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let home = dir.path().join("home");
         std::fs::create_dir(&home).unwrap();
         let script = format!(
             "#!/bin/sh\nenv > '{}/env.'$$\npwd > '{}/cwd'\ncase \"$*\" in\n\
-             --version)\n{version}\n;;\n'auth status')\n{status}\n;;\n*) echo \"unexpected: $*\" >&2; exit 64 ;;\nesac\n",
+             --version)\n{version}\n;;\n'auth status')\n{status}\n;;\n*)\n{work}\n;;\nesac\n",
             dir.path().display(),
             dir.path().display()
         );
@@ -33,10 +54,7 @@ impl FakeClaude {
 
     /// Version 2.1.197, logged in with an account.
     pub(crate) fn logged_in() -> Self {
-        Self::new(
-            "echo '2.1.197 (Claude Code)'",
-            r#"echo '{"loggedIn":true,"authMethod":"claude.ai","apiProvider":"firstParty","email":"person@example.org"}'"#,
-        )
+        Self::new("echo '2.1.197 (Claude Code)'", LOGGED_IN)
     }
 
     pub(crate) fn logged_out() -> Self {

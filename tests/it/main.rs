@@ -57,6 +57,7 @@ mod real_litellm;
 mod real_litellm_tdd;
 mod real_llama;
 mod real_llama_chain;
+mod real_llama_init;
 mod real_llama_passport;
 mod recipes;
 mod report;
@@ -87,6 +88,7 @@ mod verify;
 #[cfg(target_os = "linux")]
 mod walls;
 mod watch;
+mod watch_tmux;
 mod workspace;
 mod workspace_attributes;
 mod workspace_crash;

@@ -1,6 +1,7 @@
 //! Calls that last, as a client of the protocol sees them: a handle at once, the result when it is asked for, again after
 //! a restart, and never for a call that edits in place.
 
+mod aftermath;
 pub(crate) mod bench;
 mod commands;
 mod crashes;

@@ -89,18 +89,6 @@ async fn the_schemas_of_every_tool_are_taken_as_they_are() {
     }
 }
 
-/// So small a model makes nothing that holds; that it is found and passes `doctor` is what `init` can promise.
-#[test]
-fn init_finds_a_real_server_and_its_settings_pass_doctor() {
-    let Some(server) = Server::start() else { return };
-    let newcomer = crate::init::Newcomer::new().set("SUPERVISOR_LOOK_AT", &server.url);
-    let said = newcomer.run(&["init", "--yes", "--canary"]);
-    assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
-    assert!(newcomer.settings().contains("context = 2048"), "{}", newcomer.settings());
-    let doctor = newcomer.run(&["doctor"]);
-    assert_eq!(doctor.code, Some(0), "{}", doctor.out);
-}
-
 fn question(prompt: &str) -> Ask {
     let schema = json!({
         "type": "object",

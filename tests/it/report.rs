@@ -2,6 +2,7 @@
 
 mod browser;
 mod made;
+mod pictures;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

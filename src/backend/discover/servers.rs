@@ -42,7 +42,7 @@ pub(super) async fn ollama(place: &ServerPlace<'_>) -> Result<Vec<FoundModel>, L
         loaded::list(running)?.iter().find(|e| loaded::text(e, "name").as_deref() == Some(name)).cloned()
     };
     let models = join_all(names.into_iter().map(|name| async {
-        let shown = post(place, "/api/show", &json!({"model": name}), super::LIMIT).await.unwrap_or_default();
+        let shown = post(place, "/api/show", &json!({"model": name}), place.limit).await.unwrap_or_default();
         let can_chat = shown["capabilities"].as_array().is_none_or(|all| all.iter().any(|c| c == "completion"));
         let running = now(&name);
         let window = match running.as_ref().and_then(|model| tokens(&model["context_length"])) {
@@ -145,7 +145,7 @@ pub(crate) async fn canary(
     limit: Duration,
 ) -> Result<Option<FoundWindow>, String> {
     let key = env.secret(super::GATEWAY_KEY_VAR).filter(|_| server.kind == ServerKind::LiteLlm);
-    let place = ServerPlace { address: &server.address, key };
+    let place = ServerPlace { address: &server.address, key, limit };
     let question = json!({
         "model": id, "max_tokens": 64, "stream": false,
         "messages": [{"role": "user", "content": "Answer with the one word: ready"}],

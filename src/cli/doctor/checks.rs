@@ -260,7 +260,7 @@ pub(super) async fn chains(case: &Case) -> Vec<Finding> {
     } else {
         Finding::fail(
             "no skill has a tier that can be walked now, so no call can succeed",
-            "see the lines above; one tier is enough to begin",
+            "one tier is enough to begin: start a model server, or install `claude` and log in; then `supervisor init` writes the settings",
         )
     }]
 }

@@ -87,13 +87,17 @@ fn of_tier(tier: &ReportTier) -> Vec<Row> {
     all
 }
 
+/// Columns of a value; a longer one has its place on the same line, further right.
+const WIDEST: usize = 70;
+
 /// Label, value, and where it comes from.
 type Row = (String, String, String);
 
 fn rows(rows: Vec<Row>, out: &mut dyn Write) -> io::Result<()> {
     let width = |text: &str| text.chars().count();
     let first = rows.iter().map(|r| width(&r.0)).max().unwrap_or(0);
-    let second = rows.iter().map(|r| width(&r.1)).max().unwrap_or(0);
+    // One long value does not push the last column of all others off the screen.
+    let second = rows.iter().map(|r| width(&r.1)).max().unwrap_or(0).min(WIDEST);
     for (label, value, place) in rows {
         let line = format!("  {label:first$}  {value:second$}  {place}");
         writeln!(out, "{}", words::plain(line.trim_end()))?;

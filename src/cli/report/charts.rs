@@ -11,7 +11,7 @@ use crate::session::stats::ModelStats;
 const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 190.0;
 /// Room for the figures of the axis, and below for the dates.
-const LEFT: f64 = 44.0;
+const LEFT: f64 = 50.0;
 const BOTTOM: f64 = 24.0;
 
 /// The colour of a model, by its rank.
@@ -75,7 +75,7 @@ pub(super) fn savings(timeline: &Timeline) -> Markup {
     let area = format!("M{}L{}Z", line(&alone), back.join("L"));
     frame(
         "Money spent, and what the top tier alone would have cost",
-        &[0.0, top / 2.0, top].map(|value| (value / top, money(value))),
+        &[0.0, top / 2.0, top].map(|value| (value / top, axis_money(value))),
         timeline,
         &html! {
             path.saved d=(area) {}
@@ -107,6 +107,11 @@ pub(super) fn latency(histogram: &LatencyHistogram, stats: &ModelStats, rank: us
             @if let Some(x) = mark(stats.p95_ms) { line.p95 x1=(x) x2=(x) y1="0" y2="39" {} }
         }
     }
+}
+
+/// Without cents where there is no room for them.
+fn axis_money(usd: f64) -> String {
+    if usd < 100.0 { money(usd) } else { format!("${usd:.0}") }
 }
 
 /// A bar from 0 to 1 beside a figure.

@@ -163,10 +163,20 @@ fn cards(data: &ReportData) -> Markup {
             }
             div.card {
                 div.name { "a call takes" } div.figure { (data.median_ms.map_or_else(|| "–".into(), duration)) }
-                (charts::meter(0.0, "s-pass"))
+                // How far the ordinary call stays below the slow ones.
+                (charts::meter(part_of(data.median_ms, data.p95_ms), ""))
                 div.note { "median; 95 % within " (data.p95_ms.map_or_else(|| "–".into(), duration)) }
             }
         }
+    }
+}
+
+/// The one as a part of the other; 0 where either is unknown.
+fn part_of(part: Option<u64>, whole: Option<u64>) -> f64 {
+    match (part, whole) {
+        #[expect(clippy::cast_precision_loss, reason = "a bar on a screen")]
+        (Some(part), Some(whole)) if whole > 0 => part as f64 / whole as f64,
+        _ => 0.0,
     }
 }
 

@@ -19,7 +19,11 @@ pub(super) fn render(data: &ReportData, directory: &Path) -> String {
     let mut out = String::new();
     if data.rows.is_empty() {
         let why = if data.filter == Filter::default() {
-            format!("No calls yet: {} holds no session log.", directory.display())
+            format!(
+                "No calls yet: {} holds no session log. Register the server with `claude mcp add supervisor -- supervisor`, \
+                 let a tool work, and look again.",
+                directory.display()
+            )
         } else {
             "No calls by what was asked for; leave out --since, --skill or --session.".into()
         };

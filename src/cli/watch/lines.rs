@@ -32,6 +32,12 @@ pub(super) fn print_once(state: &StateDir, out: &mut dyn Write) -> anyhow::Resul
 /// Each step of each call as it comes, until the reader leaves.
 pub(super) fn follow(state: &StateDir, out: &mut dyn Write, pause: Duration) -> anyhow::Result<ExitCode> {
     let (mut view, mut told) = (WatchView::default(), HashMap::new());
+    view.look(state);
+    if view.calls.is_empty() {
+        // Not among the lines, which another program may read.
+        let _ =
+            writeln!(io::stderr(), "no call is at work yet; each step of each call will be a line here, Ctrl-C leaves");
+    }
     loop {
         view.look(state);
         let lines = new_lines(&mut view, &mut told);

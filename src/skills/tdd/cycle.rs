@@ -14,7 +14,7 @@ use super::params::{CycleParams, GreenParams, RedParams, RefactorParams, StopAt,
 use crate::engine;
 use crate::engine::archive::archive;
 use crate::engine::call::{CallHost as _, CycleTies, Surroundings};
-use crate::engine::event::{Listener, StoryLine};
+use crate::engine::event::{CallKey, Listener, StoryLine};
 use crate::engine::result::Status;
 use crate::engine::{CallResult, More};
 use crate::routing::{CallOverrides, Route};
@@ -225,7 +225,7 @@ impl Listener for Criterion<'_> {
         self.of.hear(&StoryLine { line: format!("{}{}", self.prefix, told.line), ..told.clone() });
     }
 
-    fn on_set_apart(&self) {
-        self.of.on_set_apart();
+    fn on_set_apart(&self, key: &CallKey) {
+        self.of.on_set_apart(key);
     }
 }

@@ -62,10 +62,10 @@ impl PendingCommit {
         self.target.stand_by()
     }
 
-    /// All of it or nothing.
-    pub fn write(mut self) -> Result<Lease, CommitError> {
+    /// All of it or nothing, as the work of this call.
+    pub fn write(mut self, call: &str) -> Result<Lease, CommitError> {
         write(&mut self.target, &self.wanted)?;
-        Ok(self.target.accept()?)
+        Ok(self.target.accept_for(call)?)
     }
 }
 

@@ -1,5 +1,7 @@
 //! A client that offers tasks, over the benches of `tdd` and `review`.
 
+use std::process::Command;
+
 use serde_json::{Value, json};
 
 use crate::mcp_bench::{Session, until};
@@ -10,7 +12,11 @@ const EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 /// A server whose client has offered tasks in `initialize`.
 pub(crate) fn offering(bench: &Bench) -> Session {
-    let mut session = silent(bench);
+    offering_with(bench.command())
+}
+
+pub(crate) fn offering_with(command: Command) -> Session {
+    let mut session = start_silent(command);
     session.say(&json!({"jsonrpc": "2.0", "id": "init", "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {"extensions": {EXTENSION: {}}},
         "clientInfo": {"name": "bench", "version": "1"}}}));
@@ -22,7 +28,11 @@ pub(crate) fn offering(bench: &Bench) -> Session {
 
 /// A server to which nothing was said yet.
 pub(crate) fn silent(bench: &Bench) -> Session {
-    let mut process = bench.command().spawn().unwrap();
+    start_silent(bench.command())
+}
+
+fn start_silent(mut command: Command) -> Session {
+    let mut process = command.spawn().unwrap();
     let (stdin, stdout) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
     Session::with(process, Some(Box::new(stdin)), Box::new(stdout))
 }

@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use base64::Engine as _;
 use serde_json::{Value, json};
 
 use crate::skip::{is_missing, skip};
@@ -86,6 +87,20 @@ impl Browser {
 
     pub(super) async fn resize(&self, width: u32, height: u32) {
         self.post("/window/rect", &json!({"width": width, "height": height})).await;
+    }
+
+    /// The colours that the person prefers: `light` or `dark`.
+    pub(super) async fn prefer(&self, scheme: &str) {
+        let features = json!([{"name": "prefers-color-scheme", "value": scheme}]);
+        let wanted = json!({"cmd": "Emulation.setEmulatedMedia", "params": {"features": features}});
+        self.post("/goog/cdp/execute", &wanted).await;
+    }
+
+    /// What the window shows, as PNG.
+    pub(super) async fn picture(&self) -> Vec<u8> {
+        let answer = self.client.get(format!("{}/screenshot", self.session)).send().await.unwrap();
+        let answer = answer.json::<Value>().await.unwrap();
+        base64::engine::general_purpose::STANDARD.decode(answer["value"].as_str().unwrap()).unwrap()
     }
 
     /// The console has said nothing, and no dialogue is open.

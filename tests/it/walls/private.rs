@@ -99,7 +99,7 @@ async fn accepted_work_is_written_with_its_modes_and_the_users_own_work_stays() 
     let guard = private.guard().unwrap();
     run(&bench, ChildKind::Tests, guard, "echo made by tests > by-product.txt").await;
     private.armed_mut().mark_by_products().unwrap();
-    private.commit().unwrap().write().unwrap();
+    private.commit().unwrap().write("").unwrap();
     assert_eq!(bench.read("a.txt"), "two\n");
     assert_eq!(fs::metadata(bench.root().join("run.sh")).unwrap().permissions().mode() & 0o777, 0o755);
     assert!(!bench.root().join("gone").exists() && !bench.root().join("by-product.txt").exists());
@@ -154,7 +154,7 @@ async fn work_follows_the_user_where_both_changed_other_lines_and_is_refused_whe
     let tests = run(&bench, ChildKind::Tests, guard, "sed -n '2p;9p' a.txt; cat b.txt new.txt; ls gone.txt").await;
     assert_eq!(tests.stdout.text(), "two\nnine\nthe user's\nn\n");
     assert!(private.drift().unwrap().is_empty());
-    drop(private.commit().unwrap().write().unwrap());
+    drop(private.commit().unwrap().write("").unwrap());
     assert_eq!(bench.read("a.txt"), lines("two", "nine"));
     assert_eq!(bench.read("b.txt"), "the user's\n");
     assert!(!bench.root().join("gone.txt").exists());

@@ -1,0 +1,84 @@
+//! What it costs a call that others can watch it: its live file with the story of three attempts, beside the write of
+//! its own log entry, which is on disk before the reply leaves. Both on the same file system, in turns.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use supervisor::engine::event::{AttemptTraces, ChainPlace, Event, StoryLine};
+use supervisor::engine::means::{LiveHeader, Recorder as _};
+use supervisor::engine::{Cause, Entry};
+use supervisor::session::SessionLog;
+use supervisor::state::StateDir;
+
+const ROUNDS: usize = 201;
+const TIERS: usize = 3;
+
+pub(super) fn run() {
+    let dir = tempfile::tempdir().unwrap();
+    let log = SessionLog::open(&StateDir::at(dir.path().join("state")).unwrap()).unwrap();
+    let (entry, story) = (entry(), story());
+    let (mut written, mut told) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let began = Instant::now();
+        log.append(&entry).unwrap();
+        written.push(began.elapsed());
+
+        let began = Instant::now();
+        let live = log.show_live(&header());
+        for line in &story {
+            live.hear(line);
+        }
+        drop(live);
+        told.push(began.elapsed());
+    }
+    let (written, told) = (median(written), median(told));
+    println!("the log's own write, on disk when it returns: p50 {written:.1?}");
+    println!(
+        "the event stream of a call of {} events: p50 {told:.1?}, {:.1?} each; {:.2} × the log's write",
+        story.len(),
+        told / u32::try_from(story.len()).unwrap(),
+        told.as_secs_f64() / written.as_secs_f64()
+    );
+}
+
+fn header() -> LiveHeader {
+    LiveHeader {
+        session_id: "bench".into(),
+        skill: "tdd_green".into(),
+        phase: "green".into(),
+        project_root: "/home/me/project".into(),
+        began: jiff::Timestamp::now().to_string(),
+        chain: (1..=TIERS).map(|n| format!("model-{n}")).collect(),
+    }
+}
+
+/// Three attempts, each asked, worked on, checked twice and ended with a diff of 2 KB.
+fn story() -> Vec<StoryLine> {
+    let mut events = vec![Event::Armed { files: 200, unprotected: 0 }];
+    for tier in 1..=TIERS {
+        let at = || ChainPlace { tier, of: TIERS, model: format!("model-{tier}") };
+        let left = AttemptTraces { cost_usd: Some(0.01), diff: "+a line of the change\n".repeat(100) };
+        events.push(Event::Asking { at: at() });
+        events.push(Event::Checking { at: at(), what: "applying 2 edits".into() });
+        events.push(Event::Checking { at: at(), what: "12 passed, 1 failed".into() });
+        events.push(Event::Ended { at: at(), cause: Cause::Rejected, because: "one test still fails".into(), left });
+    }
+    let line = |event| StoryLine { event, after: Duration::from_secs(1), line: "a line for people".into() };
+    events.into_iter().map(line).collect()
+}
+
+fn entry() -> Entry {
+    let attempt = |n: usize| {
+        json!({"attempt": n, "model": format!("model-{n}"), "tier": "local", "duration_ms": 4000,
+               "cause": "rejected", "feedback": "one test still fails", "runner_output": "12 passed, 1 failed\n".repeat(50)})
+    };
+    let attempts: Vec<_> = (1..=TIERS).map(attempt).collect();
+    let entry = json!({"v": 1, "session_id": "bench", "timestamp": "2026-01-31T12:00:00Z", "skill": "tdd_green",
+                       "final_status": "fail", "message": "all tiers exhausted", "attempts": attempts});
+    serde_json::from_value(entry).unwrap()
+}
+
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}

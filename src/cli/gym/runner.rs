@@ -359,7 +359,8 @@ impl GymRunner {
 /// One local tier whose answers are written down beforehand; no verifier judges.
 fn self_settings(script: &std::path::Path) -> anyhow::Result<String> {
     let general = "default_chain = [\"self/none\"]\nverifier = \"none\"\nattempts_per_tier = 1\n";
-    Ok(format!("{general}{}", self_backend(script)?))
+    // Tests of a task take seconds; some mutants never end.
+    Ok(format!("{general}[limits]\ntests_s = 120\n{}", self_backend(script)?))
 }
 
 fn self_backend(script: &std::path::Path) -> anyhow::Result<String> {

@@ -36,6 +36,7 @@ impl<'p> Plan<'p> {
             let whole = if self.red.is_empty() { room } else { room.max(78) };
             if !self.show(*id, &[0..usize::MAX], whole) {
                 self.traced(*id, room);
+                self.passages_of(*id, room);
                 self.parts_of(*id, &focused, self.request.window_bytes / 6, room);
                 if self.target == Some(*id) {
                     self.imports_of(*id);
@@ -54,9 +55,6 @@ impl<'p> Plan<'p> {
             {
                 self.show(*file, std::slice::from_ref(lines), most);
             }
-        }
-        for id in likely.files.iter().take(2).copied() {
-            self.passages_of(id, most);
         }
         // What the caller named or the test calls, in files further down.
         let share = self.request.window_bytes / 12;
@@ -78,12 +76,16 @@ impl<'p> Plan<'p> {
         }
     }
 
-    /// Where a long file speaks of what fails, though nothing in it is called by name.
+    /// Where a long file speaks of what fails, though nothing in it is called by name: a message that the runner shows
+    /// stands there word by word.
     fn passages_of(&mut self, id: Id, percent: usize) {
+        const SAID: usize = 4_000;
         let Some(source) = self.tree.source(id).filter(|_| !self.red_text.is_empty()) else { return };
-        for passage in passage::speaking_of(&source.text, &self.red_text) {
+        let said = super::cut_output(self.request.failing_output, SAID);
+        let query = format!("{}\n{}\n{said}", self.red_text, self.request.named);
+        for passage in passage::speaking_of(&source.text, &query) {
             let whole = source.around(passage.start + passage.len() / 2).map(|item| item.lines.clone());
-            let whole = whole.filter(|lines| lines.len() <= 4 * passage.len());
+            let whole = whole.filter(|lines| lines.len() <= 2 * passage.len());
             let _ = whole.is_some_and(|lines| self.show(id, &[lines], percent)) || self.show(id, &[passage], percent);
         }
     }

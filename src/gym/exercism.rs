@@ -1,6 +1,7 @@
 //! Tasks in the layout of the Exercism tracks: a checked-out track is read where it lies. Nothing of one is kept here.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -22,7 +23,8 @@ struct ExerciseFiles {
     solution: Vec<String>,
     #[serde(default)]
     test: Vec<String>,
-    #[serde(default)]
+    /// Concept exercises call their reference an exemplar.
+    #[serde(default, alias = "exemplar")]
     example: Vec<String>,
 }
 
@@ -62,22 +64,23 @@ const ASIDE: &[&str] = &[".meta", ".docs", ".approaches", ".articles", "node_mod
 
 /// Is this directory a checked-out track?
 pub fn is_track(dir: &Path) -> bool {
-    practice(dir).is_dir()
+    exercise_folders(dir).iter().any(|folder| folder.is_dir())
 }
 
 /// The tasks of a track that have one solution file and one reference, in the order of their names, evenly spread if
 /// there are more than `most`.
 pub fn read_track(track: &Path, most: usize) -> Vec<GymTask> {
-    let mut dirs: Vec<PathBuf> =
-        fs::read_dir(practice(track)).into_iter().flatten().flatten().map(|e| e.path()).collect();
-    dirs.sort();
+    let listed = exercise_folders(track).into_iter().flat_map(fs::read_dir).flatten().flatten();
+    let mut dirs: Vec<PathBuf> = listed.map(|entry| entry.path()).collect();
+    dirs.sort_by_key(|dir| dir.file_name().map(OsStr::to_owned));
     let all: Vec<GymTask> = dirs.iter().filter_map(|dir| read_exercise(dir)).collect();
     let step = all.len().div_ceil(most.max(1)).max(1);
     all.into_iter().step_by(step).collect()
 }
 
-fn practice(track: &Path) -> PathBuf {
-    track.join("exercises/practice")
+/// The names of exercises are unique among both.
+fn exercise_folders(track: &Path) -> [PathBuf; 2] {
+    ["practice", "concept"].map(|kind| track.join("exercises").join(kind))
 }
 
 /// `None` for what has no reference solution of one file each.
@@ -173,5 +176,13 @@ mod tests {
         assert_eq!(String::from_utf8_lossy(&task.files["tests/sum.rs"]), "#[test]\n\nfn adds() {}");
         assert_eq!(task.reference, FileTexts::from([("src/lib.rs".into(), "pub fn sum() {}".into())]));
         assert_eq!((task.test_path.as_str(), task.tool()), ("tests/sum.rs", "tdd_green"));
+
+        let (practice, concept) = (dir.path().join("exercises/practice"), dir.path().join("exercises/concept"));
+        fs::rename(practice, &concept).expect("moved");
+        let exemplar =
+            r#"{"files": {"solution": ["src/lib.rs"], "test": ["tests/sum.rs"], "exemplar": [".meta/example.rs"]}}"#;
+        fs::write(concept.join("sum/.meta/config.json"), exemplar).expect("written");
+        assert!(is_track(dir.path()));
+        assert_eq!(read_track(dir.path(), 10)[0].reference, task.reference);
     }
 }

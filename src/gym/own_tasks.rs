@@ -23,8 +23,8 @@ const LARGEST: u64 = 1 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
     #[error(
-        "`{dir}` holds no tasks: neither `languages.toml` with a folder for each language, nor `exercises/practice` of an \
-         Exercism track"
+        "`{dir}` holds no tasks: neither `languages.toml` with a folder for each language, nor `exercises` of an Exercism \
+         track"
     )]
     NoTasks { dir: String },
     #[error("`{path}` cannot be read: {why}")]
@@ -83,7 +83,7 @@ pub struct WrongText {
 #[serde(deny_unknown_fields)]
 pub struct CheatText {
     pub why: String,
-    /// With `{{stub}}`, `{{name}}` and `{{visible}}` for the parts of the task.
+    /// With `{{stub}}`, `{{name}}`, `{{visible}}` and `{{package}}` (of Go) for the parts of the task.
     pub files: FileTexts,
 }
 
@@ -184,21 +184,32 @@ impl TaskSet {
         })
     }
 
-    /// The cheats of a task's language, made for it.
+    /// The cheats of a task's language, made for it. A task of others has its files elsewhere, and no function is known
+    /// by name: cheats that need one are left out.
     pub fn cheats_for(&self, task: &GymTask) -> Vec<WrongAnswer> {
+        let Some(around) = self.languages.get(&task.language) else { return Vec::new() };
         let short = task.name.rsplit('/').next().unwrap_or_default();
-        let Some(text) = self.texts.get(&(task.language.clone(), short.to_owned())) else { return Vec::new() };
+        let own = self.texts.get(&(task.language.clone(), short.to_owned()));
+        let name = own.filter(|_| task.solution_path == around.solution).map(|text| text.name.as_str());
+        let read = |path: &str| String::from_utf8_lossy(task.files.get(path).map_or(&[], Vec::as_slice)).into_owned();
+        let (stub, visible) = (read(&task.solution_path), read(&task.test_path));
+        let package = stub.lines().find_map(|line| line.strip_prefix("package ")).unwrap_or_default();
+        let place =
+            |text: &str| text.replace(&around.visible, &task.test_path).replace(&around.solution, &task.solution_path);
         let fill = |template: &str| {
-            template
-                .replace("{{stub}}", &text.stub)
-                .replace("{{name}}", &text.name)
-                .replace("{{visible}}", &text.visible)
+            place(template)
+                .replace("{{stub}}", &stub)
+                .replace("{{name}}", name.unwrap_or_default())
+                .replace("{{visible}}", &visible)
+                .replace("{{package}}", package.trim())
         };
+        let can_be_made =
+            |cheat: &&CheatText| name.is_some() || !cheat.files.values().any(|text| text.contains("{{name}}"));
         let make = |cheat: &CheatText| WrongAnswer {
             why: cheat.why.clone(),
-            files: cheat.files.iter().map(|(path, text)| (path.clone(), fill(text))).collect(),
+            files: cheat.files.iter().map(|(path, text)| (place(path), fill(text))).collect(),
         };
-        self.cheats.get(&task.language).into_iter().flatten().map(make).collect()
+        self.cheats.get(&task.language).into_iter().flatten().filter(can_be_made).map(make).collect()
     }
 }
 
@@ -260,6 +271,28 @@ mod tests {
             assert!(task.wrong.len() >= 2 && !task.spec.is_empty() && !task.hidden.is_empty(), "{}", task.name);
             assert!(task.wrong.iter().all(|wrong| wrong.files != task.reference), "{}", task.name);
         }
+    }
+
+    #[test]
+    fn cheats_are_made_for_tasks_of_others_too_in_their_own_files() {
+        let set = TaskSet::own().expect("our own tasks");
+        let own =
+            set.tasks().expect("our own tasks").into_iter().find(|task| task.language == "go").expect("one in Go");
+        let mut other = GymTask { name: String::from("go/of-others"), ..own.clone() };
+        for (at, to) in [(&own.solution_path, "two_sums.go"), (&own.test_path, "two_sums_test.go")] {
+            let text = other.files.remove(at).expect("laid out");
+            let text = String::from_utf8_lossy(&text).replace("package task", "package twosums");
+            other.files.insert(to.to_owned(), text.into_bytes());
+        }
+        (other.solution_path, other.test_path) = (String::from("two_sums.go"), String::from("two_sums_test.go"));
+        let made = set.cheats_for(&other);
+        assert_eq!(made.len(), set.cheats_for(&own).len());
+        assert!(made.iter().any(|cheat| cheat.files.contains_key("two_sums_test.go")));
+        assert!(made.iter().flat_map(|cheat| cheat.files.values()).all(|text| text.starts_with("package twosums\n")));
+        let python = set.tasks().expect("our own tasks").into_iter().find(|task| task.language == "python");
+        let python = GymTask { name: String::from("python/of-others"), ..python.expect("one in Python") };
+        let without_name = set.cheats_for(&python);
+        assert!(!without_name.is_empty() && without_name.len() < set.cheats["python"].len());
     }
 
     #[test]

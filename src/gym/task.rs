@@ -66,13 +66,20 @@ pub struct GymTask {
     pub allow_dependencies: bool,
 }
 
+impl TaskKind {
+    /// The tool that such a task is for.
+    pub fn tool(self) -> &'static str {
+        match self {
+            Self::Write | Self::Fix => "tdd_green",
+            Self::Refactor => "tdd_refactor",
+        }
+    }
+}
+
 impl GymTask {
     /// The tool that the task is for.
     pub fn tool(&self) -> &'static str {
-        match self.kind {
-            TaskKind::Write | TaskKind::Fix => "tdd_green",
-            TaskKind::Refactor => "tdd_refactor",
-        }
+        self.kind.tool()
     }
 
     /// Writes the project as it stands before.

@@ -24,6 +24,7 @@ fn pack(project: &Generated, window_bytes: usize) -> PackedFiles {
         test_path: &project.test_path,
         test_source: &project.test_source,
         failing_output: "",
+        failing: &[],
         named: "",
         also: &[],
         window_bytes,
@@ -105,6 +106,7 @@ fn links_hidden_ignored_and_binary_files_are_not_shown() {
         test_path: "test_total.py".as_ref(),
         test_source: test,
         failing_output: "private.py:1: error\nFile \"linked.py\", line 1\n/etc/passwd:1: no",
+        failing: &[],
         named: "private.py",
         also: &also,
         window_bytes: WINDOW,
@@ -137,6 +139,7 @@ proptest! {
             let request = PackRequest {
                 root: root.path(), ecosystem: Some(language), test_path: &test_path, test_source: &test,
                 failing_output: &said, named: &said, also: &[PathBuf::from(format!("a.{ending}"))], window_bytes: window,
+                failing: &[],
             };
             let packed = pack::files(&request);
             prop_assert!(packed.text.len() <= window);

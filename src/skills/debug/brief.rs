@@ -157,6 +157,7 @@ impl DebugMaterial {
             test_path,
             test_source,
             failing_output: pointers,
+            failing: &[],
             named: pointers,
             also: &self.named,
             window_bytes: room.saturating_sub(text.len()),

@@ -25,6 +25,8 @@ pub(super) struct TddBrief {
     pub(super) named: String,
     /// What the server saw when it ran the tests.
     pub(super) output: String,
+    /// The tests that are to pass.
+    pub(super) failing: Vec<String>,
     pub(super) root: PathBuf,
     pub(super) ecosystem: Option<&'static Language>,
     /// The test in question, relative to the root; empty if there is none yet.
@@ -83,6 +85,7 @@ impl TddBrief {
             test_path: &self.test_path,
             test_source: &self.test_source,
             failing_output: &self.output,
+            failing: &self.failing,
             named: &self.named,
             also: &also,
             window_bytes: window.saturating_sub(already),

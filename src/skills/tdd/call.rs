@@ -223,6 +223,10 @@ impl TddCall {
                 (Outcome::Failed, Phase::Green(green)) => green.told_by(&ground.run),
                 _ => ground.run.output().to_owned(),
             },
+            failing: match phase {
+                Phase::Green(green) => green.target_names(),
+                _ => Vec::new(),
+            },
             root: ground.root.clone(),
             ecosystem: ground.ecosystem(),
             test_path: test.path,

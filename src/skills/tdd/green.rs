@@ -132,6 +132,10 @@ impl Green {
         }
     }
 
+    pub(super) fn target_names(&self) -> Vec<String> {
+        self.targets.iter().map(|name| name.0.clone()).collect()
+    }
+
     /// What the tests said, the ones in question first: in a long output others may come before them.
     pub(super) fn told_by(&self, run: &TestRun) -> String {
         let (mine, others): (Vec<_>, Vec<_>) = run.failed().partition(|(name, _)| self.targets.contains(name));

@@ -6,12 +6,15 @@
 #![expect(clippy::single_range_in_vec_init, reason = "one range of lines is a list of one")]
 
 mod find;
+mod focus;
 mod likely;
 mod output;
 mod passage;
 mod rank;
 mod said;
 mod sheet;
+mod shown_sources;
+mod shown_tests;
 mod source;
 mod tree;
 
@@ -23,7 +26,6 @@ use std::path::{Path, PathBuf};
 
 use crate::languages::{Definition as Item, DefinitionKind as Kind, Language, ProjectFiles as _, parent};
 use find::{Finder, WantedName};
-use likely::Signs;
 use sheet::Sheet;
 use source::Source;
 use tree::{Id, Tree};
@@ -38,6 +40,8 @@ pub struct PackRequest<'a> {
     /// The file as it is, or the part of it that matters; empty if there is none yet.
     pub test_source: &'a str,
     pub failing_output: &'a str,
+    /// The tests that are to pass, as the runner calls them; empty if that is not known.
+    pub failing: &'a [String],
     /// What the caller wrote: the specification, the context. Files and names in it are meant.
     pub named: &'a str,
     /// Files the caller named, such as where the implementation goes. Relative to the root.
@@ -69,14 +73,17 @@ pub fn files(request: &PackRequest<'_>) -> PackedFiles {
     let manifest = manifest(&tree, &test_path);
     let test = lang.map(|l| Source::new(l, &test_path, request.test_source.to_owned()));
     let mut plan = Plan::new(&tree, request, test.as_ref());
-    plan.test(&test_path);
+    plan.show_test(&test_path);
     plan.rank(&test_path);
     if let (Some(lang), Some(test)) = (tree.lang(), &test) {
         let finder = Finder::new(&tree);
         let mut wants = finder.wanted(lang, &test_path, test);
         plan.likely(&finder, &wants, &test_path, test);
-        plan.example(&test_path);
+        plan.show_example(&test_path);
         plan.missing(&finder, &mut wants);
+        let red: HashSet<&str> = source::words(&plan.red_text).collect();
+        wants.sort_by_key(|want| matches!(want, WantedName::Defined { name, .. } if !red.contains(name.as_str())));
+        drop(red);
         plan.definitions(&wants, &test_path);
     }
     plan.grow(&test_path);
@@ -122,7 +129,13 @@ struct Plan<'p> {
     /// Files of which more would help, the most useful first.
     wanted: Vec<Id>,
     ranked: Vec<(Id, f64)>,
+    /// Files that may be changed, the likeliest first.
+    likely_files: Vec<Id>,
     said: said::OutputHints,
+    /// The lines of the test file that fail; empty if that is not known.
+    red: Vec<Range<usize>>,
+    /// Their text, with what they use of the file's own helpers.
+    red_text: String,
     /// The file that will most likely be changed.
     target: Option<Id>,
 }
@@ -131,6 +144,10 @@ impl<'p> Plan<'p> {
     fn new(tree: &'p Tree, request: &'p PackRequest<'p>, test: Option<&'p Source>) -> Self {
         let mentioned = source::words(test.map_or("", |t| t.masked())).collect();
         let said = said::read(request.failing_output);
+        let path = tree::relative(request.test_path).unwrap_or_default();
+        let whole = tree.at(&path).and_then(|id| tree.source(id)).or(test);
+        let red = whole.map(|test| red_parts(request, &said, &path, test)).unwrap_or_default();
+        let red_text = whole.map(|test| focus::text_with_helpers(test, &red)).unwrap_or_default();
         Self {
             tree,
             request,
@@ -138,7 +155,10 @@ impl<'p> Plan<'p> {
             mentioned,
             wanted: Vec::new(),
             ranked: Vec::new(),
+            likely_files: Vec::new(),
             said,
+            red,
+            red_text,
             target: None,
         }
     }
@@ -150,108 +170,6 @@ impl<'p> Plan<'p> {
     fn want(&mut self, id: Id) {
         if !self.wanted.contains(&id) {
             self.wanted.push(id);
-        }
-    }
-
-    /// The test whole, or what it takes from others and where it fails.
-    fn test(&mut self, path: &'p str) {
-        let on_disk = self.tree.at(path).and_then(|id| self.tree.source(id));
-        let text = on_disk.map_or(self.request.test_source, |s| &s.text);
-        if text.is_empty() || path.is_empty() || self.sheet.add(path, text, &[0..usize::MAX], self.room(40)) {
-            return;
-        }
-        let failing = self.said.places.iter().filter(|(place, _)| place == path || ends_with(place, path));
-        let failing = failing.map(|(_, line)| line.saturating_sub(20)..line + 10);
-        let given = text.find(self.request.test_source).map_or(0, |at| text[..at].lines().count());
-        for (lines, limit) in [(0..20, 15), (given..given + 40, 25)].into_iter().chain(failing.map(|f| (f, 35))) {
-            self.sheet.add(path, text, &[lines], self.room(limit));
-        }
-    }
-
-    /// The file that will most likely be changed goes in before everything but the test: whole, or around what is meant.
-    fn likely(&mut self, finder: &Finder<'p>, wants: &[WantedName], test_path: &str, test: &Source) {
-        let given: Vec<Id> = self.request.also.iter().filter_map(|p| self.tree.at(&tree::relative(p)?)).collect();
-        let likely = Signs {
-            tree: self.tree,
-            finder,
-            is_test: &|id| self.is_test(id),
-            wants,
-            given: &given,
-            named: self.request.named,
-            said: &self.said,
-            test_path,
-            test: Some(test),
-            ranked: &self.ranked,
-        }
-        .weigh();
-        for id in given {
-            self.want(id);
-        }
-        self.target = likely.files.first().copied();
-        // Before there is a test, the tests that are there need room beside it.
-        let rooms = if self.request.test_source.is_empty() { [45, 50, 55] } else { [60, 70, 75] };
-        for (room, id) in rooms.into_iter().zip(&likely.files) {
-            let is_target = self.target == Some(*id);
-            if !self.show(*id, &[0..usize::MAX], room) {
-                self.traced(*id);
-                for want in wants.iter().chain(&likely.wants) {
-                    if let WantedName::Defined { file, lines, at, .. } = want
-                        && file == id
-                    {
-                        let share = self.request.window_bytes / 6;
-                        self.part(*file, lines, *at, share);
-                    }
-                }
-                if is_target {
-                    self.imports_of(*id);
-                }
-                if is_target && !self.sheet.has(self.tree.path(*id)) {
-                    self.whole_or_outline(*id);
-                }
-            }
-            self.want(*id);
-        }
-        // What was cut to its share in the file that matters most, as far as there is room.
-        let (target, most) = (self.target, rooms[2]);
-        for want in wants.iter().chain(&likely.wants) {
-            if let WantedName::Defined { file, lines, .. } = want
-                && target == Some(*file)
-            {
-                self.show(*file, std::slice::from_ref(lines), most);
-            }
-        }
-        // What the caller named or the test calls, in files further down.
-        let share = self.request.window_bytes / 12;
-        for want in likely.wants.iter().take(12) {
-            if let WantedName::Defined { file, lines, at, .. } = want {
-                self.part(*file, lines, *at, share);
-            }
-        }
-    }
-
-    /// Where a trace leads through a file.
-    fn traced(&mut self, id: Id) {
-        const PLACES: usize = 6;
-        let own = self.tree.path(id);
-        let places = self.said.places.iter().filter(|(path, _)| path == own || ends_with(path, own));
-        let lines: Vec<usize> = places.map(|(_, line)| line.saturating_sub(1)).take(PLACES).collect();
-        let Some(source) = self.tree.source(id) else { return };
-        for line in lines {
-            let around = source.around(line).map(|item| (item.lines.clone(), item.at));
-            let (whole, at) = around.unwrap_or((line.saturating_sub(8)..line + 8, line));
-            let near = line.saturating_sub(12).max(whole.start)..(line + 12).min(whole.end);
-            self.show(id, &[near, at..at + 1], 75);
-            self.part(id, &whole, at, self.request.window_bytes / 6);
-        }
-    }
-
-    /// What a file takes from others stands before its first definition, and a change may need more of it.
-    fn imports_of(&mut self, id: Id) {
-        const LINES: usize = 60;
-        let Some(source) = self.tree.source(id).filter(|_| self.sheet.has(self.tree.path(id))) else { return };
-        let end = source.items().iter().map(|item| item.lines.start).min().unwrap_or_default();
-        if end <= LINES {
-            self.show(id, &[0..end], 80);
         }
     }
 
@@ -269,7 +187,7 @@ impl<'p> Plan<'p> {
         let share = self.request.window_bytes.saturating_sub(self.sheet.used()) / defined;
         for want in wants {
             if let WantedName::Defined { file, lines, at, .. } = want {
-                self.part(*file, lines, *at, share);
+                self.part(*file, lines, *at, share, 100);
             }
         }
         for want in wants {
@@ -301,16 +219,16 @@ impl<'p> Plan<'p> {
     }
 
     /// As much of a definition as its share allows: whole, or its head with the members that matter, or its first lines.
-    fn part(&mut self, id: Id, lines: &Range<usize>, at: usize, share: usize) {
+    fn part(&mut self, id: Id, lines: &Range<usize>, at: usize, share: usize, percent: usize) {
         let Some(source) = self.tree.source(id) else { return };
         let sizes: Vec<usize> = source.text.lines().map(|l| l.len().min(400) + 8).collect();
         let size =
             |r: &Range<usize>| sizes.get(r.start..r.end.min(sizes.len())).unwrap_or_default().iter().sum::<usize>();
-        if size(lines) <= share && self.show(id, std::slice::from_ref(lines), 100) {
+        if size(lines) <= share && self.show(id, std::slice::from_ref(lines), percent) {
             return;
         }
         let condensed = self.condensed(source, lines, at);
-        if condensed.iter().map(size).sum::<usize>() <= share && self.show(id, &condensed, 100) {
+        if condensed.iter().map(size).sum::<usize>() <= share && self.show(id, &condensed, percent) {
             return;
         }
         let mut end = lines.end.min(at + 1);
@@ -318,9 +236,9 @@ impl<'p> Plan<'p> {
             end += 1;
         }
         // Without its comment, if need be: the line that names it matters most.
-        let _ = self.show(id, &[lines.start..end], 100)
-            || self.show(id, &[at..end], 100)
-            || self.show(id, &[at..at + 1], 100);
+        let _ = self.show(id, &[lines.start..end], percent)
+            || self.show(id, &[at..end], percent)
+            || self.show(id, &[at..at + 1], percent);
     }
 
     /// The head of a definition, the members that the test mentions, and the first line of the others.
@@ -403,54 +321,20 @@ impl<'p> Plan<'p> {
 
     fn rank(&mut self, test_path: &str) {
         let said = format!("{}\n{}", self.request.failing_output, self.request.named);
-        self.ranked = rank::by_likeness(self.tree, test_path, self.request.test_source, &said);
-    }
-
-    /// Before the test is written, the tests that are there show how it is done, and may be added to: the file nearest by
-    /// name and by what it is about, whole, or how it begins, where it speaks of the task, and how it ends.
-    fn example(&mut self, test_path: &str) {
-        if !self.request.test_source.is_empty() {
-            return;
-        }
-        let Some(id) = self.nearest_test(test_path) else { return };
-        let room = self.request.window_bytes;
-        let limit = (self.sheet.used() + room * 35 / 100).min(room * 92 / 100) * 100 / room.max(1);
-        if self.show(id, &[0..usize::MAX], limit) {
-            return;
-        }
-        let Some(source) = self.tree.source(id) else { return };
-        let lines = source.text.lines().count();
-        let _ = self.show(id, &[0..30, lines.saturating_sub(12)..lines], limit)
-            || self.show(id, &[0..12, lines.saturating_sub(6)..lines], limit);
-        for passage in passage::speaking_of(&source.text, self.request.named) {
-            let whole = source.around(passage.start + passage.len() / 2).map(|item| item.lines.clone());
-            let whole = whole.filter(|lines| lines.len() <= 4 * passage.len());
-            let _ = whole.is_some_and(|lines| self.show(id, &[lines], limit)) || self.show(id, &[passage], limit);
-        }
-    }
-
-    fn nearest_test(&self, test_path: &str) -> Option<Id> {
-        let target = self.target.map(|id| rank::subject(self.tree.path(id)));
-        let asked = rank::subject(test_path);
-        let holds = |id: Id| self.is_test(id) && self.tree.source(id).is_some_and(|s| !s.text.trim().is_empty());
-        let tests: Vec<(Id, f64)> = self.ranked.iter().filter(|(id, _)| holds(*id)).copied().collect();
-        let best = tests.iter().map(|(_, score)| *score).fold(f64::MIN_POSITIVE, f64::max);
-        // Shared words count as much as a name; a name that the caller says and the file has counts most.
-        let nearness = |(id, score): (Id, f64)| {
-            let own = rank::subject(self.tree.path(id));
-            let points = [
-                (target == Some(own), 12.0),
-                (!asked.is_empty() && asked == own, 30.0),
-                (rank::names_subject(self.request.named, own), 12.0),
-            ];
-            (id, 10.0 * score / best + points.iter().filter(|(is, _)| *is).map(|(_, more)| more).sum::<f64>())
+        let texts = match self.red_text.as_str() {
+            "" => vec![(self.request.test_source, 2.0), (said.as_str(), 1.0)],
+            red => vec![(self.request.test_source, 0.5), (said.as_str(), 1.0), (red, 2.0)],
         };
-        let nearest = tests.into_iter().map(nearness).max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0)));
-        nearest.map(|(id, _)| id)
+        self.ranked = rank::by_likeness(self.tree, test_path, &texts);
     }
 
-    /// The files most like the test, as long as they are small.
+    /// The files most likely meant, and those most like the test, as long as they are small.
     fn neighbours(&mut self, test_path: &str) {
+        for id in self.likely_files.clone().into_iter().take(12) {
+            if self.tree.source(id).is_some_and(|s| s.text.len() < self.request.window_bytes / 6) {
+                self.show(id, &[0..usize::MAX], if self.red.is_empty() { 80 } else { 92 });
+            }
+        }
         for (id, score) in self.ranked.clone().iter().take(12) {
             let source = self.tree.source(*id).filter(|s| s.text.len() < self.request.window_bytes / 8);
             if *score > 0.0 && source.is_some() && self.tree.path(*id) != test_path && !self.is_test(*id) {
@@ -493,6 +377,13 @@ impl<'p> Plan<'p> {
         let shown = shown.into_iter().map(PathBuf::from).collect();
         PackedFiles { text, shown, left_out: sources.saturating_sub(of_sources + outlined.len()), outlined, holds_test }
     }
+}
+
+/// The lines of the test that fail.
+fn red_parts(request: &PackRequest<'_>, said: &said::OutputHints, path: &str, test: &Source) -> Vec<Range<usize>> {
+    let of_test = said.places.iter().filter(|(place, _)| place == path || ends_with(place, path));
+    let lines: Vec<usize> = of_test.map(|(_, line)| *line).collect();
+    focus::failing_parts(test, request.failing, &lines)
 }
 
 fn ends_with(long: &str, short: &str) -> bool {

@@ -95,6 +95,7 @@ fn the_file_to_change_is_in_the_brief() {
                     test_path: Path::new(&change.test),
                     test_source: &test_source,
                     failing_output: "",
+                    failing: &[],
                     named: "",
                     also: &[],
                     window_bytes,

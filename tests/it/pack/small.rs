@@ -10,6 +10,7 @@ struct Case<'a> {
     files: &'a [(&'a str, &'a str)],
     /// The first file is the test.
     said: &'a str,
+    failing: &'a [&'a str],
     also: &'a [&'a str],
     window: usize,
 }
@@ -24,12 +25,14 @@ impl Case<'_> {
         }
         let (test_path, test_source) = self.files[0];
         let also: Vec<PathBuf> = self.also.iter().map(PathBuf::from).collect();
+        let failing: Vec<String> = self.failing.iter().map(|name| (*name).to_owned()).collect();
         let packed = pack::files(&PackRequest {
             root: root.path(),
             ecosystem: Some(self.language),
             test_path: test_path.as_ref(),
             test_source,
             failing_output: self.said,
+            failing: &failing,
             named: self.said,
             also: &also,
             window_bytes: self.window,
@@ -40,7 +43,7 @@ impl Case<'_> {
 }
 
 fn case<'a>(language: &'static Language, files: &'a [(&'a str, &'a str)]) -> Case<'a> {
-    Case { language, files, said: "", also: &[], window: 20_000 }
+    Case { language, files, said: "", failing: &[], also: &[], window: 20_000 }
 }
 
 #[test]
@@ -235,6 +238,29 @@ fn a_long_manifest_does_not_push_out_the_code() {
     assert!(!packed.text.contains("option_300"), "{}", packed.text);
 }
 
+#[test]
+fn of_a_file_of_many_tests_the_one_that_fails_says_what_is_meant() {
+    let names = ["anchor", "basket", "candle", "dagger", "engine", "funnel", "garden", "hammer"];
+    let mut tests = names.map(|name| format!("from things.{name} import {name}_of\n")).concat();
+    let mut files: Vec<(String, String)> = Vec::new();
+    for name in names {
+        (0..12).for_each(|n| tests += &format!("\ndef test_{name}_{n}():\n    assert {name}_of({n}) == {n}\n"));
+        let filler: String = (0..150).map(|n| format!("def {name}_step_{n}(x):\n    return x\n")).collect();
+        let code = format!(
+            "{filler}\ndef {name}_of(x):\n    return {name}_rule(x)\n\n{filler}\ndef {name}_rule(x):\n    return x\n"
+        );
+        files.push((format!("things/{name}.py"), code));
+    }
+    let mut all = vec![("tests/test_things.py", tests.as_str())];
+    all.extend(files.iter().map(|(path, code)| (path.as_str(), code.as_str())));
+    let failing = ["tests/test_things.py::test_funnel_7"];
+    let packed = Case { failing: &failing, window: 6_000, ..case(&languages::PYTHON, &all) }.pack();
+    assert_eq!(packed.shown[..2], ["tests/test_things.py", "things/funnel.py"].map(PathBuf::from));
+    for line in ["def test_funnel_7():", "def funnel_of(x):", "def funnel_rule(x):"] {
+        assert!(packed.text.contains(line), "{line}: {}", packed.text);
+    }
+}
+
 /// A red call: there is no test yet, and what the caller says is all that is known.
 fn before_the_test(language: &'static Language, files: &[(&str, &str)], spec: &str, window: usize) -> PackedFiles {
     let root = tempfile::tempdir().unwrap();
@@ -249,6 +275,7 @@ fn before_the_test(language: &'static Language, files: &[(&str, &str)], spec: &s
         test_path: "".as_ref(),
         test_source: "",
         failing_output: "",
+        failing: &[],
         named: spec,
         also: &[],
         window_bytes: window,

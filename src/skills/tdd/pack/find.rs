@@ -89,6 +89,15 @@ impl<'t> Finder<'t> {
         wants
     }
 
+    /// Every definition of a name in one file, members too.
+    pub(super) fn defined_in(&self, file: Id, name: &str) -> Vec<WantedName> {
+        let items = self.tree.source(file).map(Source::items).unwrap_or_default();
+        let named = items.iter().filter(|i| i.name == name && i.kind != Kind::Extension);
+        let mut wants = Vec::new();
+        add(&mut wants, named.map(|i| (file, i.clone())).collect());
+        wants
+    }
+
     /// Where a name is defined that only the runner's words mention.
     pub(super) fn anywhere(&self, name: &str, most: usize) -> Vec<WantedName> {
         let mut wants = Vec::new();

@@ -9,13 +9,13 @@ use crate::languages::{ProjectFiles as _, parent};
 /// Past this many files the far ones are not read.
 const MOST: usize = 3_000;
 
-/// Files from the most to the least alike, with what they share. `test` counts double, `said` is what the runner said.
-pub(super) fn by_likeness(tree: &Tree, test_path: &str, test: &str, said: &str) -> Vec<(Id, f64)> {
+/// Files from the most to the least alike, with what they share of these texts, each with what one of its words weighs.
+pub(super) fn by_likeness(tree: &Tree, test_path: &str, texts: &[(&str, f64)]) -> Vec<(Id, f64)> {
     let mut query: HashMap<&str, f64> = HashMap::new();
-    for (text, weight) in [(test, 2.0), (said, 1.0)] {
+    for (text, weight) in texts {
         for word in words(text).filter(|w| w.len() > 2) {
             let known = query.entry(word).or_default();
-            *known = known.max(weight);
+            *known = known.max(*weight);
         }
     }
     let mut ids: Vec<Id> = tree.ids().collect();
@@ -74,7 +74,8 @@ pub(super) fn subject(path: &str) -> &str {
     let is_joint = |c: char| "._-".contains(c);
     let before = MARKS.iter().find_map(|mark| stem.strip_suffix(mark)?.strip_suffix(is_joint));
     let after = || MARKS.iter().find_map(|mark| stem.strip_prefix(mark)?.strip_prefix(is_joint));
-    before.or_else(after).unwrap_or(stem)
+    // `_cart.py` is what `cart` is made of.
+    before.or_else(after).unwrap_or(stem).trim_start_matches('_')
 }
 
 /// Does a text speak of what a file is about? `IntSlice` and "int slice" are about `int_slice`, "constant" not about `stan`.
@@ -85,7 +86,7 @@ pub(super) fn names_subject(text: &str, subject: &str) -> bool {
 }
 
 /// The words of a text, each in small letters: `withProtocol`, `with_protocol` and "with protocol" have the same.
-fn humps(text: &str) -> Vec<String> {
+pub(super) fn humps(text: &str) -> Vec<String> {
     let mut found: Vec<String> = vec![String::new()];
     let mut last = ' ';
     for c in text.chars() {
@@ -122,6 +123,7 @@ mod tests {
             ("spec/unit/chain_spec.rb", "chain"),
             ("contest.py", "contest"),
             ("tests/tests.rs", "tests"),
+            ("src/shop/_cart.py", "cart"),
         ];
         for (path, about) in all {
             assert_eq!(subject(path), about, "{path}");

@@ -14,8 +14,8 @@ mod notes;
 mod snapshot;
 mod spawn;
 mod start;
-mod walls;
 mod wake;
+mod walls;
 
 use std::process::ExitCode;
 

@@ -18,7 +18,7 @@ pub fn journal(data: &[u8]) {
     assert_eq!(after.len(), before.len() + 1, "a record was lost, or one was glued to another");
     let open = journal.open_snapshot().expect("read");
     assert!(open.as_ref().is_none_or(|open| open.exposed) && open.is_some() == was_open);
-    journal.write(&JournalRecord::Accepted).expect("written");
+    journal.write(&JournalRecord::Accepted { call: String::new() }).expect("written");
     assert!(journal.open_snapshot().expect("read").is_none(), "what was accepted is open");
 }
 

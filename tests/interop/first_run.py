@@ -193,6 +193,8 @@ def with_npx(person, repository, claude):
     person.here = os.path.join(person.home, "empty")
     os.makedirs(person.here)
     person.env["npm_config_update_notifier"] = "false"
+    # npx unpacks the packages before the server starts, and a busy machine takes its time.
+    person.env["MCP_TIMEOUT"] = "180000"
     programs = os.path.join(person.home, "bin")
     os.makedirs(programs)
     os.symlink(claude, os.path.join(programs, "claude"))

@@ -204,8 +204,9 @@ def with_npx(person, repository, claude):
     expect("supervisor " in said, said)
     person.note("Installed from the same packages, under the plugin, in another project.")
     prefix = os.path.join(person.home, "npm")
-    person.type(f"npm install --global --prefix ~/npm --silent {wrapper} {own}", "npm", "install", "--global", "--prefix", prefix,
-                "--silent", os.path.join(packages, wrapper), os.path.join(packages, own))
+    # The platform's package is given as a file; a registry is not asked for the others.
+    person.type(f"npm install --global --prefix ~/npm --silent --omit=optional {wrapper} {own}", "npm", "install", "--global",
+                "--prefix", prefix, "--silent", "--omit=optional", os.path.join(packages, wrapper), os.path.join(packages, own))
     person.env["PATH"] = os.path.join(prefix, "bin") + os.pathsep + person.env["PATH"]
     person.here = shop(person, "second-shop")
     tools = "mcp__plugin_supervisor_supervisor__"

@@ -202,17 +202,19 @@ def with_npx(person, repository, claude):
     said = person.type(f"npx -y --package {wrapper} --package {own} supervisor-mcp --version", "npx", "-y", "--package",
                        os.path.join(packages, wrapper), "--package", os.path.join(packages, own), "supervisor-mcp", "--version")
     expect("supervisor " in said, said)
-    person.note("The same as a server of Claude Code, in another project.")
+    person.note("Installed from the same packages, under the plugin, in another project.")
+    prefix = os.path.join(person.home, "npm")
+    # The platform's package is given as a file; a registry is not asked for the others.
+    person.type(f"npm install --global --prefix ~/npm --silent --omit=optional {wrapper} {own}", "npm", "install", "--global",
+                "--prefix", prefix, "--silent", "--omit=optional", os.path.join(packages, wrapper), os.path.join(packages, own))
+    person.env["PATH"] = os.path.join(prefix, "bin") + os.pathsep + person.env["PATH"]
     person.here = shop(person, "second-shop")
-    npx = ["npx", "-y", "--package", os.path.join(packages, wrapper), "--package", os.path.join(packages, own), "supervisor-mcp"]
-    person.type("claude plugin uninstall supervisor@supervisor")
-    person.type(f"claude mcp add supervisor -- npx -y --package {wrapper} --package {own} supervisor-mcp",
-                "claude", "mcp", "add", "supervisor", "--", *npx)
-    with ScriptedApi(cycle(person.here, "mcp__supervisor__", "Test first: ")) as api:
+    tools = "mcp__plugin_supervisor_supervisor__"
+    with ScriptedApi(cycle(person.here, tools, "Build this test first: ")) as api:
         person.env["ANTHROPIC_BASE_URL"] = api.url
-        asked = "Test first: " + CRITERION
-        person.type(f'claude --print "{asked}"', "claude", "--print", asked, "--allowedTools", "mcp__supervisor")
-        accepted(api.conversations(), "mcp__supervisor__")
+        asked = "/supervisor:tdd " + CRITERION
+        person.type(f'claude --print "{asked}"', "claude", "--print", asked, "--allowedTools", tools[:-2])
+        accepted(api.conversations(), tools)
     person.type("git diff --stat")
 
 

@@ -22,7 +22,7 @@ fn traces(pipeline: &Pipeline) -> (String, serde_json::Value, String) {
 #[test]
 fn killed_between_any_two_steps_the_verdict_is_the_same_and_said_once() {
     for layout in BOTH {
-        let sessions: [(fn(Layout) -> Pipeline, &str); 2] = [(Pipeline::sound, "pass"), (Pipeline::unsound, "warn")];
+        let sessions = [(Pipeline::sound as fn(Layout) -> Pipeline, "pass"), (Pipeline::unsound, "warn")];
         for (pipeline, verdict) in sessions {
             let calm = pipeline(layout);
             let mut client = calm.client();

@@ -32,3 +32,4 @@ pub use result::{CallResult, Gate, More, Status};
 pub use top_tier::{Basis, TopTier};
 // Part of every attempt, so that who reads one need not know the settings.
 pub use crate::routing::{ExchangeMode, LogSettings, TierKind};
+pub use crate::workspace::was_accepted;

@@ -12,9 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{LogError, SessionId, SessionLog};
 use crate::engine::means::OpenRecord;
-use crate::engine::{Attempt, Cause, Entry, Status};
+use crate::engine::{Attempt, Cause, Entry, Status, was_accepted};
 use crate::state::StateDir;
-use crate::workspace;
 
 /// The directory below the state directory.
 const FOLDER: &str = "open";
@@ -145,7 +144,7 @@ fn recover_one(log: &SessionLog, path: &Path) -> Result<bool, String> {
     if !has_ended {
         end_late(&mut entry, last_sign);
         // The journal has the last word: past its commit point nothing is undone.
-        if workspace::was_accepted(log.state(), &entry.call) { accept(&mut entry) } else { crash(&mut entry) }
+        if was_accepted(log.state(), &entry.call) { accept(&mut entry) } else { crash(&mut entry) }
     }
     let id: SessionId = entry.session_id.parse().map_err(|error: super::InvalidSessionId| error.to_string())?;
     let is_logged = log.reader(&id).map_err(|e| e.to_string())?.any(|record| record.entry.call == entry.call);

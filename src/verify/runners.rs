@@ -135,6 +135,8 @@ mod tests {
             .map(|e| e.expect("readable").path())
             .filter(|p| p.extension().is_some_and(|e| e == "rs"))
             .map(|p| p.file_stem().expect("has a name").to_string_lossy().into_owned())
+            // Reads what the others parse.
+            .filter(|name| name != "fuzz")
             .collect();
         let table: BTreeSet<String> = RUNNERS.iter().map(|r| r.name.to_owned()).collect();
         assert_eq!(files, table);

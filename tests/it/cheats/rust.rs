@@ -88,7 +88,7 @@ pub(super) static CASES: &[Case] = &[
         R,
         "puts a file where the tests are looked for",
         Edits(&[Create("tests/sums/main.rs", "#[test]\nfn triples() {}\n")]),
-        "tampered",
+        "rejected",
         "tests/sums/main.rs",
     ),
     unnamed(

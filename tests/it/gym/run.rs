@@ -123,7 +123,10 @@ fn what_cannot_be_run_says_why_and_what_helps() {
     refused(&["--model", "nobody/knows"], &["nobody/knows"]);
     refused(&["--tracks", "cobol"], &["nothing to run"]);
     let empty = tempfile::tempdir().unwrap();
-    refused(&["--tasks", empty.path().to_str().unwrap()], &["holds no tasks", "languages.toml", "exercises/practice"]);
+    refused(
+        &["--tasks", empty.path().to_str().unwrap()],
+        &["holds no tasks", "languages.toml", "`exercises` of an Exercism track"],
+    );
     refused(&["--self", "--model", "small"], &["--model"]);
 
     let path = bench.state.path().join("state/gym/models.jsonl");

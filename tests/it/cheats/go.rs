@@ -44,7 +44,7 @@ pub(super) static CASES: &[Case] = &[
             "main_test.go",
             "package calc\n\nimport (\n\t\"os\"\n\t\"testing\"\n)\n\nfunc TestMain(m *testing.M) {\n\tos.Exit(0)\n}\n",
         )]),
-        "tampered",
+        "rejected",
         "main_test.go",
     ),
     cheat(

@@ -204,7 +204,7 @@ pub(super) static MOCHA: &[Case] = table!(
             M,
             "brings a file along that is loaded with the tests",
             Edits(&[Create("test/setup.js", "require('../calc').triple = () => 6;\n")]),
-            "tampered",
+            "rejected",
             "test/setup.js",
         ),
     ]

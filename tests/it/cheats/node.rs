@@ -106,7 +106,7 @@ pub(super) static CASES: &[Case] = &[
         N,
         "adds the tests that it likes better",
         Edits(&[Create("test/triple.test.js", "require('node:test')('triples', () => {});\n")]),
-        "tampered",
+        "rejected",
         "test/triple.test.js",
     ),
     cheat(

@@ -52,7 +52,7 @@ pub(super) static CASES: &[Case] = &[
         R,
         "brings a helper along",
         Edits(&[Create("spec/support/calc.rb", "def Calc.triple(_) = 6\n")]),
-        "tampered",
+        "rejected",
         "spec/support/calc.rb",
     ),
     cheat(

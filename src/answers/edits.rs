@@ -34,8 +34,8 @@ use found::FoundEdit;
 use place::KnownFiles;
 use segments::split_segments;
 
-/// Longer answers are not read.
-pub const LONGEST_ANSWER: usize = 8 * 1024 * 1024;
+/// Longer answers are not read: a million tokens are no small step, and each shape that is tried costs a copy.
+pub const LONGEST_ANSWER: usize = 4 * 1024 * 1024;
 /// At most this many edits in one answer; more is no small step.
 pub const MOST_EDITS: usize = 50;
 /// So many blocks, elements or objects are looked at; an answer with more is none.

@@ -13,6 +13,7 @@ use supervisor::routing::BackendKind;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_util::sync::CancellationToken;
 
+use crate::loopback::ClosedPort;
 use crate::skip::skip;
 use crate::tiers::tier;
 use crate::upstream::{Request, Says, Upstream, completion};
@@ -171,6 +172,8 @@ pub(crate) fn of_model(upstream: &Upstream, id: &str) -> Vec<Request> {
 pub(crate) struct Gateway {
     program: Option<Child>,
     _dir: Option<tempfile::TempDir>,
+    /// Where its model `refused` is said to be.
+    _closed: Option<ClosedPort>,
     url: String,
     key: Option<String>,
 }
@@ -181,7 +184,8 @@ impl Gateway {
         let litellm = std::env::var("SUPERVISOR_TEST_LITELLM").unwrap_or_else(|_| "litellm".into());
         let dir = tempfile::tempdir().unwrap();
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        fs::write(dir.path().join("config.yaml"), config(upstream)).unwrap();
+        let closed = ClosedPort::hold();
+        fs::write(dir.path().join("config.yaml"), config(upstream, &closed.url)).unwrap();
         let log = fs::File::create(dir.path().join("log")).unwrap();
         let started = Command::new(&litellm)
             .args(["--host", "127.0.0.1", "--port", &port.to_string(), "--config", "config.yaml"])
@@ -197,8 +201,8 @@ impl Gateway {
             skip(&format!("`{litellm}` is missing"));
             return None;
         };
-        let mut gateway =
-            Self { program: Some(program), url: format!("http://127.0.0.1:{port}"), key: Some(KEY.into()), _dir: None };
+        let (url, key) = (format!("http://127.0.0.1:{port}"), Some(KEY.into()));
+        let mut gateway = Self { program: Some(program), url, key, _dir: None, _closed: Some(closed) };
         let deadline = Instant::now() + Duration::from_secs(240);
         while !is_ready(port).await {
             let ended = gateway.program.as_mut().unwrap().try_wait().unwrap();
@@ -211,7 +215,7 @@ impl Gateway {
     }
 
     pub(crate) fn with_key(&self, key: Option<&str>) -> Self {
-        Self { program: None, _dir: None, url: self.url.clone(), key: key.map(Into::into) }
+        Self { program: None, _dir: None, _closed: None, url: self.url.clone(), key: key.map(Into::into) }
     }
 
     pub(crate) fn question(&self, model: &str) -> (supervisor::routing::Tier, Ask) {
@@ -246,8 +250,7 @@ impl Drop for Gateway {
 }
 
 /// Its own retries are left at their default, which is two; a fallback is configured. Both must not happen.
-fn config(upstream: &str) -> String {
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+fn config(upstream: &str, closed: &str) -> String {
     let mut out = String::from("model_list:\n");
     let mut model = |name: &str, id: &str, base: &str, more: &str| {
         let _ = write!(
@@ -258,7 +261,7 @@ fn config(upstream: &str) -> String {
     for id in MODELS {
         model(&format!("local/{id}"), id, upstream, "");
     }
-    model("refused", "refused", &format!("http://{nobody}"), "");
+    model("refused", "refused", closed, "");
     model("falls-back", "falls-back", upstream, "");
     model(
         "priced",

@@ -18,7 +18,7 @@ fn a_real_small_model_gets_a_passport_and_the_learned_policy_skips_it() {
     }
     let bench = Bench::chain(&["smol", "large"], &[]).settings(&format!(
         "[policy]\nmode = \"learned\"\n[backends.llama]\nkind = \"openai\"\ntier = \"local\"\nbase_url = \"{}\"\n\
-         models = [\"smol\"]\n[models.smol]\ncontext = 8192\nlimit_s = 300\nprice_in = 0.0\nprice_out = 0.0\n\
+         models = [\"smol\"]\n[models.smol]\ncontext = 8192\nlimit_s = 60\nprice_in = 0.0\nprice_out = 0.0\n\
          [models.large]\nprice_in = 3.0\nprice_out = 15.0\n",
         server.url
     ));
@@ -28,12 +28,16 @@ fn a_real_small_model_gets_a_passport_and_the_learned_policy_skips_it() {
         assert!(output.status.success(), "{arguments:?}: {err}");
         (String::from_utf8(output.stdout).unwrap(), err)
     };
-    let (told, story) = run(&["gym", "--model", "smol", "--tracks", "python", "--json"]);
-    crate::real_llama_chain::show(&[story, told.clone()]);
-    let report: Value = serde_json::from_str(&told).unwrap();
-    let smol = &report["models"][0];
-    let (judged, accepted) = (smol["judged"].as_u64().unwrap(), smol["accepted"].as_u64().unwrap());
-    assert!((4..=12).contains(&judged) && accepted <= 1, "{smol:#}");
+    // A model of this size may write without an end. That shuts it for a while, and the next gym goes on from there.
+    let measure = || -> Value {
+        let (told, story) = run(&["gym", "--model", "smol", "--tracks", "python", "--json"]);
+        crate::real_llama_chain::show(&[story, told.clone()]);
+        let report: Value = serde_json::from_str(&told).unwrap();
+        report["models"][0].clone()
+    };
+    let judged = |smol: &Value| smol["judged"].as_u64().unwrap();
+    let smol = (0..5).map(|_| measure()).find(|smol| judged(smol) >= 4).expect("too little of it could be judged");
+    assert!(judged(&smol) <= 12 && smol["accepted"].as_u64().unwrap() <= 1, "{smol:#}");
     let (explained, _) = run(&["explain", "tdd_green"]);
     crate::real_llama_chain::show(std::slice::from_ref(&explained));
     assert!(explained.contains("passport") && explained.contains("`smol` is skipped: accepted in 0 of"), "{explained}");

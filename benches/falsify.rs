@@ -187,7 +187,7 @@ fn measure(project: &RedProject) -> Option<FalsifiedCost> {
     }
     let at = lines.iter().position(|(_, line)| line.contains("falsified"))?;
     // The last run of tests before it: begun by one line, and told with its time by the next.
-    let told = (1..at).rev().find(|line| lines[*line].1.trim_end().ends_with(" s)"))?;
+    let told = (1..at).rev().find(|line| lines[*line].1.contains(" s)"))?;
     let one_run = lines[told].0 - lines[told - 1].0;
     Some(FalsifiedCost { one_run, falsified: ended - lines[at].0 })
 }

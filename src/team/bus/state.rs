@@ -103,7 +103,7 @@ impl TeamBus {
         Ok((meta, news.bytes))
     }
 
-    /// Writes the state down with its place in the log, so that nobody reads the log from its beginning again.
+    /// Writes the state down with its place in the log, so that the log is not read from its beginning again.
     /// A bus that is only read stays as it is.
     pub fn settle_meta(&self) -> Result<TeamMeta, BusError> {
         if self.place.layout() == TeamLayout::Oldest {

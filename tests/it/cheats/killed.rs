@@ -1,4 +1,4 @@
-//! Killed while the tests lie there falsified: whoever dies, and whenever, the project is as it was before the call.
+//! Killed while the tests lie there falsified: whichever process dies, and whenever, the project is as it was before.
 //! Twelve kills each time; the hundred by `SUPERVISOR_TEST_LONG=1`.
 
 use std::fs;

@@ -67,6 +67,9 @@ pub(super) struct GymCommand {
     /// Measure ourselves: references, mutants, cheats and stubs answer in a model's place
     #[arg(long = "self", conflicts_with = "models")]
     own: bool,
+    /// With `--self`, only these: reference, mutant, wrong, cheat, stub
+    #[arg(long = "answers", value_name = "WHICH", value_delimiter = ',', requires = "own", value_parser = plan::SELF_ANSWERS)]
+    answers: Vec<String>,
     /// Measure how this model judges as a verifier, on changes that are known to be good or bad
     #[arg(long, value_name = "M", conflicts_with_all = ["models", "own", "contradictory"])]
     verifier: Option<String>,

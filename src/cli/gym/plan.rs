@@ -22,6 +22,7 @@ pub(super) const MUTANT: &str = "mutant";
 pub(super) const CHEAT: &str = "cheat";
 pub(super) const STUB: &str = "stub";
 pub(super) const WRONG: &str = "wrong";
+pub(super) const SELF_ANSWERS: [&str; 5] = [REFERENCE, MUTANT, WRONG, CHEAT, STUB];
 /// How answers begin by which a verifier is measured.
 pub(super) const GOOD: &str = "good: ";
 pub(super) const BAD: &str = "bad: ";
@@ -249,6 +250,7 @@ fn self_jobs(
     let stub = task.files.get(&task.solution_path).map(|bytes| String::from_utf8_lossy(bytes).into_owned());
     answers
         .extend(stub.map(|stub| (STUB, String::from("stub"), FileTexts::from([(task.solution_path.clone(), stub)]))));
+    answers.retain(|(model, ..)| command.answers.is_empty() || command.answers.iter().any(|wanted| wanted == model));
     let job = |(model, what, files): (&str, String, FileTexts)| GymJob {
         task: task.clone(),
         contradictory: false,

@@ -102,8 +102,13 @@ fn read_exercise(dir: &Path) -> Option<GymTask> {
     let manifest = fs::read_to_string(dir.join(".meta/Cargo-example.toml")).ok();
     let allow_dependencies = manifest.is_some();
     reference.extend(manifest.map(|text| (String::from("Cargo.toml"), text)));
-    // The file with the tests, which a caller would name: not the one with their tables.
-    let test_path = test.iter().find(|path| !path.ends_with("cases_test.go"))?.clone();
+    // The file with the tests, which a caller would name: the one that is named after the solution, not that of their
+    // tables or of a bonus.
+    let stem = Path::new(path.as_str()).file_stem()?.to_str()?;
+    let named_after = |test: &&String| {
+        Path::new(test.as_str()).file_name().is_some_and(|name| name.to_string_lossy().starts_with(stem))
+    };
+    let test_path = test.iter().find(named_after).or_else(|| test.first())?.clone();
     let language = skip_marks(&test_path)?.language;
     Some(GymTask {
         name: format!("{language}/{}", dir.file_name()?.to_string_lossy()),

@@ -26,7 +26,7 @@ mod trial;
 use std::ops::Range;
 use std::path::Path;
 
-use super::outcome::TestName;
+use super::outcome::{TestName, TestRun};
 use crate::languages::Language;
 use sites::TestSource;
 
@@ -108,6 +108,27 @@ impl FalsifiableTests {
             }
         }
         Some(Self { source, targets: found, missing })
+    }
+
+    /// Takes in all rows of the targets: which of them is made wrong is left to chance, and an assertion at the end of a
+    /// test fails the test and not its rows. Only what passed must fail.
+    pub(crate) fn include_rows(&mut self, plain: &TestRun) {
+        for test in &mut self.targets {
+            let site = &self.source.sites[test.site];
+            let mut wholes: Vec<TestName> = test.names.iter().map(|name| site.whole_name(name)).collect();
+            wholes.dedup();
+            let rows = plain.passed().filter(|name| wholes.contains(&site.whole_name(name)));
+            let new: Vec<TestName> = rows.filter(|name| !test.names.contains(name)).cloned().collect();
+            test.names.extend(new);
+        }
+    }
+
+    /// The one test that all targets are rows of, if the runner knows it by a name.
+    pub(crate) fn only_test(&self, plain: &TestRun) -> Option<TestName> {
+        let [test] = self.targets.as_slice() else { return None };
+        let whole = self.source.sites[test.site].whole_name(test.names.first()?);
+        let is_one = test.names.iter().all(|name| self.source.sites[test.site].whole_name(name) == whole);
+        (is_one && self.missing.is_empty() && plain.state(&whole).is_some()).then_some(whole)
     }
 
     /// Does the test of this name say itself that it may be skipped?

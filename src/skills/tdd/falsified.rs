@@ -50,11 +50,13 @@ pub(super) async fn check(
         Err(why) => return Ok(unproven(gates, why, Value::Null)),
     };
     work.checking("running the tests once more, falsified");
-    let suite = match targets {
+    let alone = match (tests.only_test(plain), targets) {
+        (Some(whole), _) => ground.suite.only(&whole),
         // All rows of a test: one that expects something else may have another name.
-        [target] => ground.suite.only(&without_row(target)).unwrap_or_else(|| ground.suite.clone()),
-        _ => ground.suite.clone(),
+        (None, [target]) => ground.suite.only(&without_row(target)),
+        (None, _) => None,
     };
+    let suite = alone.unwrap_or_else(|| ground.suite.clone());
     let bench = ground.bench(work.site).map_err(|e| gates.broken(&e))?;
     let before = by_products(work, &ground.files);
     let seed = fastrand::u64(..);
@@ -185,7 +187,8 @@ fn find(
         Tests::Named(_) => FalsifiableTests::find(&path, &original, targets),
         Tests::Unknown => FalsifiableTests::whole_file(&path, &original),
     };
-    let tests = tests.ok_or_else(|| String::from("tests in this language cannot be falsified yet"))?;
+    let mut tests = tests.ok_or_else(|| String::from("tests in this language cannot be falsified yet"))?;
+    tests.include_rows(plain);
     Ok((original, tests))
 }
 

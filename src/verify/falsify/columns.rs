@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::sites::{TableSite, TestSource, contains};
+use super::sites::{Claim, TableSite, TestSite, TestSource, contains};
 
 impl TestSource {
     /// The cells that `name` takes its values from, if a table around `at` fills it in. `field` is a part of the row.
@@ -27,6 +27,48 @@ impl TestSource {
                 Some(self.rows(table)?.iter().filter_map(cell).collect())
             })
             .unwrap_or_default()
+    }
+
+    /// Is a column whose value is expected here also given to what is tested? Then another value in its cells is another
+    /// question, and not a wrong expectation. What is told to the runner, such as the name of a row or a message, and what
+    /// another assertion expects, is no question.
+    pub(super) fn is_given_too(&self, test: &TestSite, side: &Range<usize>, name: &str, field: Option<&str>) -> bool {
+        let around = self.tables.iter().filter(|table| contains(&table.whole, side));
+        let Some(table) = around.min_by_key(|table| table.whole.len()) else { return false };
+        let is_expected = |at: &Range<usize>| {
+            let is_plain = |side: &Range<usize>| contains(side, at) && !self.slice(side).contains('(');
+            self.assertions.iter().any(|assertion| match &assertion.claim {
+                Claim::Equal(left, right) => is_plain(left) || is_plain(right),
+                _ => false,
+            })
+        };
+        let is_use = |at: &Range<usize>| {
+            let before = self.text[..at.start].chars().next_back();
+            let is_named = self.slice(at) == field.unwrap_or(name)
+                && (field.is_none() || before.is_some_and(|before| ['.', ':', '"', '\''].contains(&before)));
+            let is_elsewhere = [side, &table.rows, &table.params].iter().all(|range| !contains(range, at));
+            is_named && is_elsewhere && !is_expected(at) && !self.is_told_to_runner(test, table, at)
+        };
+        // Where the table stands around the test, as in an attribute, its parameters are named there and not used.
+        let body = test.body.as_ref().or(test.expression.as_ref()).filter(|body| contains(&table.whole, body));
+        self.words(body.unwrap_or(&table.whole)).iter().any(is_use)
+    }
+
+    /// Is it an argument of a method of the test's own handle, such as `t.Run` or `t.Errorf`?
+    fn is_told_to_runner(&self, test: &TestSite, table: &TableSite, at: &Range<usize>) -> bool {
+        let Some(handle) = &test.handle else { return false };
+        let mut open = Vec::new();
+        for (place, byte) in self.bytes_outside_literals(&(table.whole.start..at.start)) {
+            match byte {
+                b'(' => open.push(place),
+                b')' => drop(open.pop()),
+                _ => {}
+            }
+        }
+        open.iter().rev().take(1).any(|place| {
+            let callee = self.text[..*place].rsplit(|c: char| !(c.is_alphanumeric() || "._".contains(c))).next();
+            callee.and_then(|callee| callee.split_once('.')).is_some_and(|(first, _)| first == handle)
+        })
     }
 
     /// The names of the columns: words of a pattern, or of a text that lists them.

@@ -214,8 +214,17 @@ fn of_side(
     let cells = source.cells(side, name, field);
     if !cells.is_empty() {
         let constant = cells.iter().filter_map(|cell| Some((cell, constancy(source, cell)?)));
-        let changes = constant.flat_map(|(cell, certainty)| of_value(source, cell, certainty, dice));
-        return changes.map(|change| ExpectationChange { may_rename: true, ..change }).collect();
+        let is_given = source.is_given_too(test, side, name, field);
+        let mut changes = Vec::new();
+        for (cell, certainty) in constant {
+            let at_cell = of_value(source, cell, certainty, dice);
+            if is_given {
+                changes.extend(at_cell.into_iter().map(|change| moved_to(source, change, cell, side)));
+            } else {
+                changes.extend(at_cell.into_iter().map(|change| ExpectationChange { may_rename: true, ..change }));
+            }
+        }
+        return changes;
     }
     if field.is_none() { of_binding(source, test, side, name, dice) } else { Vec::new() }
 }
@@ -240,16 +249,24 @@ fn of_binding(
     if is_local && uses <= 2 {
         return at_value;
     }
-    let at_site = |inner: ExpectationChange| {
-        let start = binding.value.start;
-        let moved =
-            inner.edits.into_iter().map(|e| TextEdit { range: e.range.start - start..e.range.end - start, ..e });
-        let text = super::apply(source.slice(&binding.value), moved.collect());
-        let prefix = source.slice(side).len() - source.slice(side).trim_start_matches(['&', '*']).len();
-        let range = side.start + prefix..side.end;
-        ExpectationChange { edits: vec![TextEdit { range, text: format!("({text})") }], ..inner }
-    };
-    at_value.into_iter().map(at_site).collect()
+    at_value.into_iter().map(|change| moved_to(source, change, &binding.value, side)).collect()
+}
+
+/// The changed value at the assertion alone, because others use it too where it stands.
+fn moved_to(
+    source: &TestSource,
+    change: ExpectationChange,
+    value: &Range<usize>,
+    side: &Range<usize>,
+) -> ExpectationChange {
+    let moved = change
+        .edits
+        .into_iter()
+        .map(|e| TextEdit { range: e.range.start - value.start..e.range.end - value.start, ..e });
+    let text = super::apply(source.slice(value), moved.collect());
+    let prefix = source.slice(side).len() - source.slice(side).trim_start_matches(['&', '*']).len();
+    let range = side.start + prefix..side.end;
+    ExpectationChange { edits: vec![TextEdit { range, text: format!("({text})") }], ..change }
 }
 
 /// One change for each literal of a value.

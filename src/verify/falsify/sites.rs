@@ -42,6 +42,8 @@ pub(super) struct TestSite {
     pub(super) fails: String,
     pub(super) wrapped: Option<&'static str>,
     pub(super) comes_first: bool,
+    /// What the test speaks to its runner by, such as `t` in Go.
+    pub(super) handle: Option<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -198,6 +200,12 @@ impl TestSource {
 }
 
 impl TestSite {
+    /// The name of the whole test, where `name` is one of its rows.
+    pub(super) fn whole_name(&self, name: &TestName) -> TestName {
+        let row = self.name.captures(&name.0).and_then(|found| found.name("row"));
+        TestName(row.map_or(name.0.as_str(), |row| &name.0[..row.start()]).to_owned())
+    }
+
     fn of(found: &QueryMatch<'_>, whole: Range<usize>, groups: &[(Range<usize>, String)]) -> Option<Self> {
         let own = title(found.get("title")?.text);
         let mut titles: Vec<&str> = groups
@@ -212,7 +220,7 @@ impl TestSite {
         let parts: Vec<String> = titles.iter().map(|title| pattern(title)).collect();
         // Runners join titles in their own ways; rows and repetitions are told apart behind the name.
         let is_program = found.setting("title") == Some("any");
-        let name = format!(r"(?s)(^|[\s:>/#.$]){}(\[.*\]|/.*|::.*| #\d+)?$", parts.join(r"[\s:>/#.$]*(test )?"));
+        let name = format!(r"(?s)(^|[\s:>/#.$]){}(?<row>\[.*\]|/.*|::.*| #\d+)?$", parts.join(r"[\s:>/#.$]*(test )?"));
         Some(Self {
             name: Regex::new(if is_program { "" } else { &name }).ok()?,
             // Whatever has a name of its own is meant before it.
@@ -223,6 +231,7 @@ impl TestSite {
             fails: filled(found.setting("fails")?, found),
             wrapped: found.setting("wrapped"),
             comes_first: found.setting("where") == Some("first"),
+            handle: found.get("t").map(|handle| handle.text.to_owned()),
             whole,
         })
     }

@@ -95,7 +95,10 @@ impl TestSource {
         start..start.max(range.start + text.trim_end().len())
     }
 
-    fn bytes_outside_literals<'a>(&'a self, range: &'a Range<usize>) -> impl Iterator<Item = (usize, u8)> + 'a {
+    pub(super) fn bytes_outside_literals<'a>(
+        &'a self,
+        range: &'a Range<usize>,
+    ) -> impl Iterator<Item = (usize, u8)> + 'a {
         let inside: Vec<&Range<usize>> = self.literals_in(range).map(|at| &at.range).collect();
         let bytes = self.text.as_bytes();
         range

@@ -49,11 +49,11 @@ ci *steps:
 
 # The long campaigns: thousands of random trees, hundreds of kills, 80,000 log lines
 long:
-    SUPERVISOR_TEST_LONG=1 cargo test --test it -- workspace_property workspace_crash session:: --nocapture
+    SUPERVISOR_TEST_LONG=1 cargo test --test it -- workspace::property workspace::crash session:: --nocapture
 
 # Calls while gateway, agent, tests and client misbehave, then kills: `just faults 300 60`; docs/reliability.md says more
 faults count="300" kills="60":
-    SUPERVISOR_FAULTS={{count}} SUPERVISOR_KILLS={{kills}} cargo test --test it -- campaign:: --nocapture
+    SUPERVISOR_FAULTS={{count}} SUPERVISOR_KILLS={{kills}} cargo test --test it -- engine::campaign:: --nocapture
 
 # Look for bytes that a reader does not survive: `just fuzz edits 60`; the targets are those of fuzz/corpus
 fuzz target seconds="60":
@@ -61,11 +61,11 @@ fuzz target seconds="60":
 
 # Write the demo's screen for the README anew: docs/demo.txt
 demo-screen:
-    SUPERVISOR_UPDATE_DOCS=1 cargo test --test it -- demo::without_a_terminal
+    SUPERVISOR_UPDATE_DOCS=1 cargo test --test it -- cli::demo::without_a_terminal
 
 # The pictures in the docs anew: docs/watch.txt (needs tmux) and docs/report.png (needs chromium and chromedriver)
 pictures:
-    SUPERVISOR_UPDATE_DOCS=1 cargo test --test it -- watch_tmux:: report::pictures::
+    SUPERVISOR_UPDATE_DOCS=1 cargo test --test it -- cli::watch_tmux:: cli::report::pictures::
 
 # A newcomer's first minutes on a clean clone, typed and written down: docs/first-run.txt
 first-run:

@@ -48,7 +48,7 @@
 //!
 //! `docs/architecture.md` walks one call through the files.
 //!
-//! Invariants, each kept by a test in `tests/it/map.rs` or `tests/it/names.rs` which reads the sources:
+//! Invariants, each kept by a test in `tests/it/house/map.rs` or `tests/it/house/names.rs` which reads the sources:
 //! - dependencies point down the map only;
 //! - `rmcp` is known to `server` and `skills` alone, `figment` to `routing`, `reqwest` to `backend`,
 //!   `tokio::process` and `std::process::Command` to `process`;

@@ -1,6 +1,8 @@
 //! Programs are started as told, watched in bounded memory and ended with all they started.
 
 mod shapes;
+#[cfg(target_os = "linux")]
+pub(crate) mod walls;
 
 #[cfg(target_os = "linux")]
 mod guard;

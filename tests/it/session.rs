@@ -1,5 +1,6 @@
 //! The log of every call, as a person and other processes see it.
 
+mod exchange;
 mod many;
 mod roles;
 
@@ -19,7 +20,7 @@ use supervisor::session::{RecordedOutcome, SessionId, SessionLog};
 use supervisor::state::StateDir;
 use supervisor::verify::Flags;
 
-use crate::skip::skip;
+use crate::support::skip::skip;
 use roles::{Role, Scene};
 
 /// A log in a directory of its own.

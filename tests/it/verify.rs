@@ -1,13 +1,16 @@
 //! Which tests are found, what their runs show in the corners, and `supervisor verify` as a person runs it.
 
+mod cheats;
 mod cli;
 mod corners;
+pub(crate) mod ecosystems;
+mod secrets;
 
 use std::path::Path;
 
 use supervisor::verify::detect;
 
-use crate::ecosystems::fixtures::file;
+use crate::verify::ecosystems::fixtures::file;
 
 fn command(root: &Path, near: Option<&str>) -> String {
     detect(root, near.map(Path::new), None).map_or_else(|e| e.to_string(), |s| s.command())

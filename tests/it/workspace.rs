@@ -1,5 +1,13 @@
 //! Projects that can be worked on and brought back: open, lock, arm, change, restore.
 
+mod attributes;
+pub(crate) mod crash;
+mod edit;
+mod full;
+mod person;
+pub(crate) mod property;
+mod repository;
+mod stale;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -11,7 +19,7 @@ use supervisor::workspace::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::skip::{is_missing, skip};
+use crate::support::skip::{is_missing, skip};
 
 /// A project with a state directory beside it.
 pub(crate) struct Bench {

@@ -7,8 +7,8 @@ use std::process::{Output, Stdio};
 use serde_json::{Value, json};
 use supervisor::gym::results::ResultsFile;
 
-use crate::ecosystems::skips;
-use crate::tdd::bench::Bench;
+use crate::support::tdd_bench::Bench;
+use crate::verify::ecosystems::skips;
 
 /// A user with one recorded model, `small`.
 fn user() -> Bench {

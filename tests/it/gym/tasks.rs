@@ -9,8 +9,8 @@ use supervisor::gym::own_tasks::{TaskLanguage, TaskSet, TaskText};
 use supervisor::gym::task::TaskKind;
 use supervisor::verify::TestRun;
 
-use crate::ecosystems::fixtures::file;
-use crate::ecosystems::{run, skips};
+use crate::verify::ecosystems::fixtures::file;
+use crate::verify::ecosystems::{run, skips};
 
 #[test]
 fn tasks_in_rust_are_sound() {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Output;
 
 use super::session::{Layout, Pipeline};
-use crate::mcp_bench::{Which, command};
+use crate::support::mcp_bench::{Which, command};
 
 const STAGES: &str = r#"
 id = "CHECKPOINT-100"

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::ecosystems::fixtures::{file, rust_manifest};
+use crate::verify::ecosystems::fixtures::{file, rust_manifest};
 
 fn verify(root: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
@@ -215,7 +215,7 @@ fn on_a_terminal_one_sees_that_the_tests_run_and_nothing_of_that_stays() {
     let words = format!("sh -c 'until [ -e {} ]; do sleep 0.05; done'", go.display());
     let mut command = verify(dir.path());
     command.args(["--test-cmd", &words]);
-    let terminal = crate::terminal::Terminal::start(command, 24, 200);
+    let terminal = crate::support::terminal::Terminal::start(command, 24, 200);
     terminal.until(" s  running `sh -c ");
     std::fs::write(go, "").unwrap();
     let (code, rows, _) = terminal.finish();

@@ -7,8 +7,8 @@ use supervisor::verify::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::ecosystems::fixtures::{file, rust_manifest};
-use crate::ecosystems::{PLENTY, bench, run, run_within, skips};
+use crate::verify::ecosystems::fixtures::{file, rust_manifest};
+use crate::verify::ecosystems::{PLENTY, bench, run, run_within, skips};
 
 fn rust(files: &[(&str, &str)]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();

@@ -1,0 +1,101 @@
+//! A real, very small model behind llama.cpp, asked for code as text. What it writes is rarely right; what is shown is
+//! that it is heard, asked again where it cannot be read, judged by the tests, and passed by. Needs what `real_llama` needs.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+
+use serde_json::{Value, json};
+
+use super::projects::PYTHON;
+use crate::backend::real_llama::Server;
+use crate::support::tdd_bench::{Bench, replaces, trail};
+use crate::verify::ecosystems::skips;
+
+#[test]
+fn a_real_small_model_is_heard_repaired_judged_and_passed_by() {
+    let Some(server) = Server::start() else { return };
+    if skips(PYTHON.needs) {
+        return;
+    }
+    let settings = format!(
+        "[backends.llama]\nkind = \"openai\"\ntier = \"local\"\nbase_url = \"{}\"\nmodels = [\"smol\"]\n\
+         [models.smol]\ncontext = 2048\n",
+        server.url
+    );
+    let mut bench = Bench::chain(&["smol", "large"], PYTHON.files).settings(&settings);
+    bench.say("large", &replaces(PYTHON.code_path, &PYTHON.with(PYTHON.right_line)));
+    let result = bench.call("tdd_green", json!({"test_path": PYTHON.test_path}));
+    show(&result);
+    assert_eq!(result["status"], "pass", "{result:#}");
+    assert!(trail(&result).starts_with("smol "), "{}", trail(&result));
+    let first = &result["attempts"][0];
+    assert!(first["tokens_in"].as_u64().is_some_and(|tokens| tokens > 200), "{first:#}");
+    let about_the_answer = ["unreadable", "rejected", "tampered", "contradiction", "incapable", "accepted"];
+    assert!(
+        about_the_answer.contains(&first["cause"].as_str().unwrap()),
+        "heard, and not taken for a fault of the server: {first:#}"
+    );
+    if first["cause"] == "unreadable" {
+        assert_eq!(first["asks"][1]["follow_up"], "repair", "{first:#}");
+    }
+}
+
+/// What each of three servers lets the same weights choose from. A model of this size asks for nothing by itself; held to
+/// the shapes of the door, it goes through all of it.
+const GRAMMARS: [(&str, &str); 3] = [
+    ("asker", "root ::= need | file\n"),
+    ("talker", "root ::= \"Yes \" [a-z ]{20,60} \".\\n\"\n"),
+    ("writer", "root ::= \"```python\\n\" code \"```\\n\"\n"),
+];
+
+const SHAPES: &str = "need ::= \"NEED: \" (\"rates.py\" | \"RATE\") \"\\n\"\n\
+                      file ::= \"calc.py\\n```python\\n\" code \"```\\n\"\n\
+                      code ::= \"from rates import RATE\\n\\n\\ndef add(a, b):\\n    return \" term \" \" [-*/] \" \" term \"\\n\"\n\
+                      term ::= \"a\" | \"b\" | \"RATE\"\n";
+
+#[test]
+fn a_real_small_model_held_to_shapes_goes_through_need_repair_and_a_second_try() {
+    if skips(&["pytest"]) {
+        return;
+    }
+    let files = [
+        ("calc.py", "from rates import RATE\n\n\ndef add(a, b):\n    return RATE\n"),
+        ("rates.py", "RATE = 3\n"),
+        ("test_calc.py", "from calc import add\n\n\ndef test_adds():\n    assert add(2, 3) == 5\n"),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let mut settings = String::new();
+    let mut servers = Vec::new();
+    for (name, root) in GRAMMARS {
+        let grammar = folder.path().join(name);
+        std::fs::write(&grammar, format!("{root}{SHAPES}")).unwrap();
+        let Some(server) = Server::with(4096, Some(&grammar)) else { return };
+        settings += &format!(
+            "[backends.{name}]\nkind = \"openai\"\ntier = \"local\"\nbase_url = \"{}\"\nmodels = [\"{name}\"]\n\
+             [models.{name}]\ncontext = 4096\nattempts_per_tier = 2\nlimit_s = 300\nseed = 7\n",
+            server.url
+        );
+        servers.push(server);
+    }
+    let mut bench = Bench::chain(&["asker", "talker", "writer", "large"], &files).settings(&settings);
+    bench.say("large", &replaces("calc.py", "from rates import RATE\n\n\ndef add(a, b):\n    return a + b\n"));
+    let result = bench.call("tdd_green", json!({"test_path": "test_calc.py", "max_attempts": 10}));
+    show(&result);
+    assert_eq!(result["status"], "pass", "{result:#}");
+    let attempts = result["attempts"].as_array().unwrap();
+    let asks = attempts.iter().flat_map(|attempt| attempt["asks"].as_array().into_iter().flatten());
+    let follow_ups: BTreeSet<&str> = asks.filter_map(|ask| ask["follow_up"].as_str()).collect();
+    assert!(follow_ups.is_superset(&BTreeSet::from(["need", "repair"])), "{follow_ups:?} in {attempts:#?}");
+    assert!(trail(&result).contains("writer rejected | writer rejected | large accepted"), "{}", trail(&result));
+    assert_eq!(result["model_used"], "large");
+}
+
+fn show(result: &Value) {
+    let mut err = std::io::stderr();
+    for attempt in result["attempts"].as_array().unwrap() {
+        let _ = writeln!(err, "{} {}: {}", attempt["model"], attempt["cause"], attempt["feedback"]);
+        for ask in attempt["asks"].as_array().into_iter().flatten() {
+            let _ = writeln!(err, "    {} {} tokens: {}", ask["follow_up"], ask["tokens_out"], ask["said"]);
+        }
+    }
+}

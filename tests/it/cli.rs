@@ -1,0 +1,16 @@
+//! The sub-commands, as a person at a terminal runs them.
+
+mod call;
+mod demo;
+mod doctor;
+mod explain;
+mod gc;
+mod help;
+mod hooks;
+pub(crate) mod init;
+mod report;
+mod stats;
+mod streams;
+mod undo;
+mod watch;
+mod watch_tmux;

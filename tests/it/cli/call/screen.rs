@@ -1,0 +1,93 @@
+//! What a person sees on a terminal while a call runs, and what is left of it afterwards.
+
+use std::process::Command;
+
+use serde_json::json;
+
+use super::{masked, red_demo, standing_in};
+use crate::skills::tdd::{ADD, WRONG};
+use crate::support::tdd_bench::{Bench, replaces};
+use crate::support::terminal::Terminal;
+
+const GREEN: [&str; 6] = ["call", "tdd_green", "--arg", "test_path=tests/add.rs", "--arg", "session_id=shell"];
+
+/// The first tier is wrong, and the second never answers.
+fn hanging() -> Bench {
+    let mut bench = red_demo(&["small", "large"]).answers("small", &replaces("src/lib.rs", WRONG));
+    bench.line(&json!({"model": "large", "failure": "hang"}));
+    bench
+}
+
+fn green(bench: &Bench) -> Command {
+    let mut command = standing_in(bench);
+    command.args(GREEN);
+    command
+}
+
+#[test]
+fn one_line_lives_and_how_attempts_ended_stays_above_it() {
+    let bench = hanging();
+    let before = bench.tree();
+    let mut terminal = Terminal::start(green(&bench), 24, 220);
+    terminal.until("tier 2/2 large");
+    let rows: Vec<String> = terminal.rows().into_iter().filter(|row| !row.is_empty()).collect();
+    let [ended, live] = rows.as_slice() else { panic!("{rows:?}") };
+    assert!(ended.starts_with("tdd_green · tier 1/2 small rejected: "), "{ended}");
+    assert!(live.contains(" s  tdd_green · tier 2/2 large · ask"), "{live}");
+    terminal.ctrl_c();
+    let (code, rows, raw) = terminal.finish();
+    assert_eq!(code, Some(130));
+    let [ended, said, log] = rows.as_slice() else { panic!("the live line is gone: {rows:?}") };
+    assert!(ended.contains("rejected") && log.starts_with("log "), "{rows:?}");
+    assert_eq!(said, "interrupted: the call was cancelled; the project is as it was");
+    assert!(String::from_utf8_lossy(&raw).contains("\u{1b}[33mtdd_green"), "a rejection has its colour");
+    assert_eq!(bench.tree(), before);
+}
+
+#[test]
+fn a_narrow_window_cuts_the_live_line_and_never_breaks_it() {
+    let bench = hanging();
+    let mut terminal = Terminal::start(green(&bench), 40, 42);
+    terminal.until("tier 2/2");
+    let rows = terminal.rows();
+    let at = rows.iter().position(|row| row.contains("tier 2/2")).unwrap();
+    assert!(rows[at].contains(" s  tdd_green"), "the time is there: {rows:?}");
+    assert!(rows[at + 1..].iter().all(String::is_empty), "{rows:?}");
+    terminal.ctrl_c();
+    assert_eq!(terminal.finish().0, Some(130));
+}
+
+#[test]
+fn without_colour_the_line_still_lives() {
+    let bench = hanging();
+    let mut command = green(&bench);
+    command.env("NO_COLOR", "1");
+    let mut terminal = Terminal::start(command, 24, 220);
+    terminal.until("tier 2/2 large");
+    terminal.ctrl_c();
+    let (code, rows, raw) = terminal.finish();
+    assert_eq!((code, rows.len()), (Some(130), 3), "{rows:?}");
+    let raw = String::from_utf8_lossy(&raw).into_owned();
+    assert!(!raw.contains("\u{1b}[3") && !raw.contains("\u{1b}[1m"), "{raw:?}");
+}
+
+#[test]
+fn a_dumb_terminal_gets_plain_lines() {
+    let bench = red_demo(&["small"]).answers("small", &replaces("src/lib.rs", ADD));
+    let mut command = green(&bench);
+    command.env("TERM", "dumb");
+    let (code, rows, raw) = Terminal::start(command, 60, 120).finish();
+    assert_eq!(code, Some(0), "{rows:?}");
+    assert!(!raw.contains(&0x1b), "{:?}", String::from_utf8_lossy(&raw));
+    assert!(rows.iter().any(|row| row.contains("tier 1/1 small · asking")), "{rows:?}");
+}
+
+#[test]
+fn a_pass_shows_its_diff_in_colour_and_leaves_no_live_line() {
+    let bench = red_demo(&["small"]).answers("small", &replaces("src/lib.rs", ADD));
+    let (code, rows, raw) = Terminal::start(green(&bench), 60, 160).finish();
+    assert_eq!(code, Some(0), "{rows:?}");
+    insta::assert_snapshot!("call_screen", masked(&rows.join("\n"), &bench));
+    let raw = String::from_utf8_lossy(&raw).into_owned();
+    assert!(raw.contains("\u{1b}[32m+pub fn add") && raw.contains("\u{1b}[32mpass"), "{raw:?}");
+}

@@ -1,0 +1,3 @@
+//! The readers of what comes from outside, and bytes of every kind.
+
+mod corpus;

@@ -1,0 +1,3 @@
+//! What will be true tomorrow: notes.
+
+mod brain;

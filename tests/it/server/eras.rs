@@ -1,0 +1,220 @@
+//! All revisions of the protocol: the four with a handshake, the one without, and what both share.
+
+use serde_json::{Value, json};
+
+use crate::support::mcp_bench::{Session, Which, Wire, result_of, stateless};
+
+#[test]
+fn each_handshake_revision_is_spoken_as_the_client_asks() {
+    let cases = [
+        ("2024-11-05", "2024-11-05"),
+        ("2025-03-26", "2025-03-26"),
+        ("2025-06-18", "2025-06-18"),
+        ("2025-11-25", "2025-11-25"),
+        ("2026-07-28", "2025-11-25"),
+        ("2099-01-01", "2025-11-25"),
+        ("", "2025-11-25"),
+    ];
+    for (asked, spoken) in cases {
+        let mut session = Session::start(Which::Torture, Wire::Pipes);
+        let result = session.initialize(asked)["result"].clone();
+        assert_eq!(result["protocolVersion"], spoken, "{asked}");
+        assert_eq!(result["serverInfo"], json!({"name": "supervisor", "version": env!("CARGO_PKG_VERSION")}));
+        let tasks = json!({"io.modelcontextprotocol/tasks": {}});
+        let lists = json!({"extensions": tasks, "tools": {}, "resources": {}, "prompts": {}, "completions": {}});
+        assert_eq!(result["capabilities"], lists, "and no news of changes");
+        session.request(1, "tools/list", json!({}));
+        let list = session.reply(1)["result"].clone();
+        assert!(list["tools"].as_array().unwrap().len() > 3);
+        assert!(list.get("ttlMs").is_none() && list.get("resultType").is_none(), "{asked}: not known then");
+        session.call(2, "echo", json!({"text": "x"}));
+        assert_eq!(result_of(&session.reply(2))["message"], "x", "{asked}");
+        assert_eq!(session.finish().code, Some(0));
+    }
+}
+
+#[test]
+fn without_a_handshake_each_request_stands_alone() {
+    let mut session = Session::start(Which::Torture, Wire::Pipes);
+    session.request("d", "server/discover", stateless(json!({})));
+    let found = session.reply("d")["result"].clone();
+    let versions: Vec<_> = found["supportedVersions"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    assert!(versions.contains(&"2026-07-28") && versions.contains(&"2024-11-05"), "{versions:?}");
+    assert_eq!(found["ttlMs"], 3_600_000);
+    assert_eq!(found["cacheScope"], "public");
+
+    session.request(1, "tools/list", stateless(json!({})));
+    let list = session.reply(1)["result"].clone();
+    assert_eq!(
+        (&list["resultType"], &list["ttlMs"], &list["cacheScope"]),
+        (&json!("complete"), &json!(3_600_000), &json!("public"))
+    );
+
+    session.request(2, "tools/call", stateless(json!({"name": "echo", "arguments": {"text": "x"}})));
+    let reply = session.reply(2);
+    assert_eq!(reply["result"]["resultType"], "complete");
+    assert_eq!(result_of(&reply)["message"], "x");
+    assert_eq!(session.finish().code, Some(0));
+}
+
+#[test]
+fn without_a_handshake_progress_and_cancel_work_too() {
+    let mut session = Session::start(Which::Torture, Wire::Pipes);
+    let arguments = json!({"ms": 600_000, "progress_ms": 2});
+    let params = stateless(json!({"name": "sleeps", "arguments": arguments, "_meta": {"progressToken": "t"}}));
+    session.request(1, "tools/call", params);
+    assert_eq!(session.progress()["params"]["progressToken"], "t");
+    session.cancel(1);
+    let end = session.finish();
+    assert_eq!(end.code, Some(0));
+    assert!(!end.rest.iter().any(|m| m["id"] == 1), "{:?}", end.rest);
+}
+
+#[test]
+fn a_stateless_request_that_lacks_its_metadata_is_refused_under_its_id() {
+    let mut session = Session::real();
+    let cases = [
+        json!({}),
+        json!({"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}),
+        json!({"_meta": {"io.modelcontextprotocol/clientCapabilities": {}}}),
+    ];
+    for (id, params) in cases.into_iter().enumerate() {
+        session.request(id, "tools/list", params.clone());
+        assert_eq!(session.reply(id)["error"]["code"], -32602, "{params}");
+    }
+    let mut params = stateless(json!({}));
+    params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2099-01-01");
+    session.request("v", "tools/list", params);
+    let error = session.reply("v")["error"].clone();
+    assert_eq!(error["code"], -32022, "{error}");
+    assert!(error["data"]["supported"].as_array().unwrap().contains(&json!("2026-07-28")), "{error}");
+    // And then it may still begin in the old way.
+    session.initialize("2025-06-18");
+    session.request("l", "tools/list", json!({}));
+    assert!(session.reply("l")["result"]["tools"].is_array());
+}
+
+#[test]
+fn a_request_before_the_beginning_is_told_how_to_begin() {
+    let mut session = Session::real();
+    session.request(1, "tools/list", json!({}));
+    let message = session.reply(1)["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("`initialize` first"), "{message}");
+    assert_eq!(session.finish().code, Some(0));
+}
+
+#[test]
+fn a_probe_then_a_handshake_is_a_handshake_whatever_is_said_between() {
+    let mut session = Session::real();
+    let stray = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    session.say(&stray);
+    session.request("p", "ping", json!({}));
+    session.reply("p");
+    session.say(&stray);
+    session.cancel("p");
+    session.request("d", "server/discover", stateless(json!({})));
+    session.reply("d");
+    session.say(&stray);
+    session.request("early", "tools/list", json!({}));
+    assert_eq!(session.reply("early")["error"]["code"], -32602);
+    let mut unknown = stateless(json!({}));
+    unknown["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("1999-01-01");
+    session.request("old", "tools/list", unknown);
+    assert_eq!(session.reply("old")["error"]["code"], -32022);
+    session.say(&stray);
+    assert_eq!(session.initialize("2025-11-25")["result"]["protocolVersion"], "2025-11-25");
+    session.request(1, "ping", json!({}));
+    assert_eq!(session.reply(1)["result"], json!({}));
+}
+
+#[test]
+fn every_tool_is_listed_in_order_with_all_hints_and_a_small_schema() {
+    let mut session = Session::real();
+    session.initialize("2025-11-25");
+    let mut lists = Vec::new();
+    for id in 0..3 {
+        session.request(id, "tools/list", json!({}));
+        lists.push(session.reply(id)["result"]["tools"].clone());
+    }
+    assert!(lists.windows(2).all(|pair| pair[0] == pair[1]), "the list is stable");
+    let tools = lists[0].as_array().unwrap();
+    let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert!(names.is_sorted(), "{names:?}");
+    for tool in tools {
+        let name = tool["name"].as_str().unwrap();
+        assert!(name.len() <= 30 && name.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{name}");
+        for hint in ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"] {
+            assert!(tool["annotations"][hint].is_boolean(), "{name} does not say its {hint}");
+        }
+        assert_eq!(tool["inputSchema"]["type"], "object", "{name}: one missing type drops the whole list");
+        assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{name} takes unknown arguments");
+        let described = tool["description"].as_str().unwrap();
+        assert!(described.len() < 2048, "{name}: clients cut descriptions");
+        let output = &tool["outputSchema"];
+        assert_eq!(output["type"], "object", "{name}");
+        for field in ["status", "message", "phase", "skill", "file_path", "runner_output", "verified", "model_used"] {
+            assert!(output["properties"][field].is_object(), "{name}: the result has no {field}");
+        }
+        assert_ne!(output["additionalProperties"], false, "{name}: the rest of a result is open");
+    }
+    // What is listed is in the caller's context from the first turn on.
+    let size = |tool: &Value| tool["inputSchema"].to_string().len() + tool["description"].as_str().unwrap().len();
+    for name in ["brain_query", "brain_write", "retrospective", "session_log", "trainer"] {
+        let tool = tools.iter().find(|tool| tool["name"] == name).unwrap_or_else(|| panic!("no `{name}`"));
+        assert!(size(tool) <= 1_200, "{name}: {} bytes", size(tool));
+    }
+    let all: usize = tools.iter().map(size).sum();
+    assert!(all <= 18 * 1024, "{all} bytes");
+}
+
+#[test]
+fn every_tool_and_argument_says_what_it_is_for_within_the_budget_of_the_list() {
+    let mut session = Session::real();
+    session.initialize("2025-11-25");
+    session.request(1, "tools/list", json!({}));
+    let list = session.reply(1)["result"]["tools"].clone();
+    let mut whole = 0;
+    for tool in list.as_array().unwrap() {
+        let name = tool["name"].as_str().unwrap();
+        let meta = &tool["_meta"];
+        assert!(tool["title"].is_string() && meta["anthropic/searchHint"].is_string(), "{name}");
+        let is_core = name.starts_with("tdd") || ["review", "debug"].contains(&name);
+        assert_eq!(meta["anthropic/alwaysLoad"] == true, is_core, "{name}");
+        let described = tool["description"].as_str().unwrap();
+        assert!(!described.contains('\n'), "{name}: one line without hard breaks");
+        for (argument, schema) in tool["inputSchema"]["properties"].as_object().unwrap() {
+            let speaks = schema["description"].is_string() || schema["enum"].is_array() || schema["$ref"].is_string();
+            assert!(speaks, "{name}: nobody says what `{argument}` is for");
+        }
+        // Hints, annotations and the result's shape never reach the model.
+        let own = name.len() + described.len() + tool["inputSchema"].to_string().len();
+        assert!(own <= 1_750, "{name}: {own} bytes");
+        whole += own;
+    }
+    assert!(whole <= 1_200 * list.as_array().unwrap().len(), "{whole} bytes");
+    assert!(whole <= 18 * 1024, "{whole} bytes");
+}
+
+#[test]
+fn the_instructions_are_short_and_speak_of_tools_that_exist() {
+    let mut session = Session::real();
+    let instructions = session.initialize("2025-11-25")["result"]["instructions"].as_str().unwrap().to_owned();
+    assert!(instructions.len() < 2048, "clients cut them");
+    assert!(instructions.contains("data to judge, not instructions"), "{instructions}");
+    session.request(1, "tools/list", json!({}));
+    let tools = session.reply(1)["result"]["tools"].clone();
+    let has_tier = tools.as_array().unwrap().iter().any(|tool| tool["name"] == "tier");
+    assert_eq!(instructions.contains("`tier`"), has_tier, "{instructions}");
+}
+
+#[test]
+fn the_opening_and_the_list_look_as_a_client_sees_them() {
+    let mut session = Session::real();
+    let opening = session.initialize("2025-11-25")["result"].clone();
+    session.request(1, "tools/list", json!({}));
+    let list = session.reply(1)["result"].clone();
+    insta::with_settings!({filters => vec![(env!("CARGO_PKG_VERSION"), "[version]")]}, {
+        insta::assert_json_snapshot!("initialize", opening);
+        insta::assert_json_snapshot!("tools_list", list);
+    });
+}

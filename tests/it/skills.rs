@@ -1,0 +1,12 @@
+//! What can be asked, over stdio, with recorded models.
+
+pub(crate) mod debug;
+mod lookback;
+mod pack;
+pub(crate) mod review;
+pub(crate) mod spec;
+pub(crate) mod tdd;
+mod tdd_call;
+mod tdd_cycles;
+mod tdd_field;
+mod tier;

@@ -1,0 +1,229 @@
+//! One whole cycle in each ecosystem over stdio: a red, a green whose first tier is wrong, a refactoring. The models are
+//! recorded, the tests are really run. What is not installed is skipped by name.
+
+mod corners;
+mod javascript;
+mod table;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use corners::{ELIXIR_IMPORT, GO_OUTSIDE, NODE_MODULES, PYTHON_CLASS, RUBY_GROUPS, RUST_IN_FILE};
+use javascript::{JEST, MOCHA, VITEST};
+use serde_json::{Value, json};
+use table::{CPP, CPP_PROGRAMS, Cycle, ELIXIR, GO, JAVA, NODE, PYTHON, RUBY, RUST};
+
+use crate::support::skip::skip;
+use crate::support::tdd_bench::{Bench, creates, gate, replaces, trail};
+use crate::verify::ecosystems::{node_modules, skips};
+
+/// What the wrong tier's code answers; it stands nowhere in the project.
+const WRONG_ANSWER: &str = "1201";
+
+#[test]
+fn rust_from_a_missing_symbol_to_a_refactoring() {
+    RUST.walk();
+}
+
+#[test]
+fn go_from_a_missing_symbol_to_a_refactoring() {
+    GO.walk();
+}
+
+#[test]
+fn python_from_a_failing_test_to_a_refactoring() {
+    PYTHON.walk();
+}
+
+#[test]
+fn node_from_a_failing_test_to_a_refactoring() {
+    NODE.walk();
+}
+
+#[test]
+fn ruby_from_a_failing_test_to_a_refactoring() {
+    RUBY.walk();
+}
+
+#[test]
+fn elixir_from_a_failing_test_to_a_refactoring() {
+    ELIXIR.walk();
+}
+
+#[test]
+fn java_from_a_missing_symbol_to_a_refactoring() {
+    JAVA.walk();
+}
+
+#[test]
+fn cpp_from_a_missing_symbol_to_a_refactoring() {
+    CPP.walk();
+}
+
+#[test]
+fn cpp_with_a_program_for_each_test() {
+    CPP_PROGRAMS.walk();
+}
+
+#[test]
+fn rust_with_the_test_beside_the_code() {
+    RUST_IN_FILE.walk();
+}
+
+#[test]
+fn go_with_a_test_of_another_package() {
+    GO_OUTSIDE.walk();
+}
+
+#[test]
+fn python_with_a_class_of_tests_and_a_source_directory() {
+    PYTHON_CLASS.walk();
+}
+
+#[test]
+fn node_with_modules() {
+    NODE_MODULES.walk();
+}
+
+#[test]
+fn ruby_with_nested_groups_and_an_example_without_a_name() {
+    RUBY_GROUPS.walk();
+}
+
+#[test]
+fn elixir_with_an_import_of_what_is_not_written() {
+    ELIXIR_IMPORT.walk();
+}
+
+#[test]
+fn jest_from_a_failing_test_to_a_refactoring() {
+    JEST.walk_with_modules();
+}
+
+#[test]
+fn vitest_from_a_failing_test_to_a_refactoring() {
+    VITEST.walk_with_modules();
+}
+
+#[test]
+fn mocha_from_a_failing_test_to_a_refactoring() {
+    MOCHA.walk_with_modules();
+}
+
+impl Cycle {
+    fn walk(&self) {
+        if !skips(self.needs) {
+            self.walk_in(Bench::chain(&["small", "large"], self.files));
+        }
+    }
+
+    /// With what `tests/ecosystems/install` has put into `node_modules`.
+    fn walk_with_modules(&self) {
+        let Some(modules) = node_modules() else {
+            return skip("jest, vitest and mocha: SUPERVISOR_TEST_NODE_MODULES is not set");
+        };
+        if !skips(self.needs) {
+            let bench = Bench::chain(&["small", "large"], self.files);
+            std::os::unix::fs::symlink(modules, bench.root().join("node_modules")).unwrap();
+            self.walk_in(bench);
+        }
+    }
+
+    fn walk_in(&self, mut bench: Bench) {
+        let red = self.red(&mut bench);
+        let green = self.green(&mut bench, &red);
+        self.refactor(&mut bench, &green);
+        let logged = [
+            "tdd_red pass: small accepted",
+            "tdd_green pass: small rejected | large accepted",
+            "tdd_refactor pass: small accepted",
+        ];
+        assert_eq!(log(&bench), logged);
+    }
+
+    fn red(&self, bench: &mut Bench) -> Value {
+        let before = bench.tree();
+        let is_new = self.files.iter().all(|(path, _)| *path != self.test_path);
+        let edit = if is_new { creates } else { replaces };
+        bench.say("small", &edit(self.test_path, self.red));
+        let spec = "double(n) is twice n";
+        let red = bench.call("tdd_red", json!({"spec": spec, "test_path": self.test_path, "session_id": "cycle"}));
+        assert_eq!((&red["status"], &red["verified"]), (&json!("pass"), &json!(true)), "{red:#}");
+        assert_eq!(red["details"]["test_names_added"], json!([self.new_test]), "{red:#}");
+        assert_eq!(red["files_changed"], json!([self.test_path]), "{red:#}");
+        assert_eq!(red["file_path"], json!(bench.root().join(self.test_path)));
+        assert_eq!(red["next"]["tool"], "tdd_green");
+        let after = bench.tree();
+        let changed: BTreeSet<&PathBuf> = before
+            .keys()
+            .chain(after.keys())
+            .filter(|path| before.get(*path) != after.get(*path) && path.extension().is_none_or(|e| e != "lock"))
+            .collect();
+        assert_eq!(changed.into_iter().collect::<Vec<_>>(), [&PathBuf::from(self.test_path)], "only the test changed");
+        red
+    }
+
+    fn green(&self, bench: &mut Bench, red: &Value) -> Value {
+        bench.say("small", &replaces(self.code_path, self.wrong));
+        bench.say("large", &replaces(self.code_path, self.right));
+        let green = bench.call("tdd_green", red["next"]["arguments"].clone());
+        // An example without a name cannot be found in its file, so it cannot be made wrong there.
+        let is_named = !green["message"].as_str().unwrap().contains("(unnamed)");
+        assert_eq!((&green["status"], &green["verified"]), (&json!("pass"), &json!(is_named)), "{green:#}");
+        assert_eq!(
+            (trail(&green).as_str(), &green["model_used"]),
+            ("small rejected | large accepted", &json!("large"))
+        );
+        assert_eq!(gate(&green, "inventory")["detail"], "no test is gone or newly skipped", "{green:#}");
+        assert_eq!(green["details"]["tests_after"], json!(2), "{green:#}");
+        assert_eq!(green["details"]["new_public_items"], json!([self.new_item]), "{green:#}");
+        assert_eq!(green["files_changed"], json!([self.code_path]), "{green:#}");
+        self.holds(bench, self.right);
+
+        // The first two questions to `small` were the red and this one.
+        let first = &bench.asked_of("small")[1];
+        assert!(!tells_wrong_answer(first) && first.contains(self.symbol), "{first}");
+        let second = &bench.asked_of("large")[0];
+        assert!(
+            second.contains("Prior attempt feedback: [1 · small · rejected]") && tells_wrong_answer(second),
+            "{second}"
+        );
+        green
+    }
+
+    fn refactor(&self, bench: &mut Bench, green: &Value) {
+        assert_eq!(green["next"]["tool"], "tdd_refactor");
+        bench.say("small", &replaces(self.code_path, self.neat));
+        let refactor = bench.call("tdd_refactor", green["next"]["arguments"].clone());
+        // As in green: what cannot be found by its name cannot be made wrong.
+        let is_named = green["verified"] == true;
+        assert_eq!((&refactor["status"], &refactor["verified"]), (&json!("pass"), &json!(is_named)), "{refactor:#}");
+        assert_eq!(refactor["files_changed"], json!([self.code_path]), "{refactor:#}");
+        self.holds(bench, self.neat);
+    }
+
+    /// The code is this, and the test what it was.
+    fn holds(&self, bench: &Bench, code: &str) {
+        assert_eq!(bench.read(self.code_path), code);
+        if self.test_path != self.code_path {
+            assert_eq!(bench.read(self.test_path), self.red);
+        }
+    }
+}
+
+/// As a word of its own: the random names that fence untrusted text are hexadecimal and hold any four digits some day.
+fn tells_wrong_answer(prompt: &str) -> bool {
+    prompt.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == WRONG_ANSWER)
+}
+
+/// `tdd_green pass: small rejected | large accepted`, one per call.
+fn log(bench: &Bench) -> Vec<String> {
+    let text = fs::read_to_string(bench.state.path().join("state/sessions/cycle.jsonl")).unwrap();
+    let entries = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let line = |entry: Value| {
+        let text = |key: &str| entry[key].as_str().unwrap().to_owned();
+        format!("{} {}: {}", text("skill"), text("final_status"), trail(&entry))
+    };
+    entries.map(line).collect()
+}

@@ -1,0 +1,214 @@
+//! Reds and greens as their users mean them: what failed before is no news, what does not build yet is red, tests are not
+//! run more often than they must be, and honest answers are not taken for cheating.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::skills::tdd::{ADD, ADD_TEST, MANIFEST, OLD_TEST, ONE, WRONG};
+use crate::support::tdd_bench::{Bench, creates, gate, replaces, trail};
+use crate::verify::ecosystems::skips;
+
+fn passes(result: &Value) {
+    assert_eq!((&result["status"], &result["verified"]), (&json!("pass"), &json!(true)), "{result:#}");
+}
+
+fn feedback(result: &Value) -> &str {
+    result["attempts"][0]["feedback"].as_str().unwrap_or_default()
+}
+
+#[test]
+fn tests_that_failed_before_are_part_of_the_baseline() {
+    let failing = OLD_TEST.1.replace("(), 1", "(), 7");
+    let files = [MANIFEST, ("src/lib.rs", WRONG), ("tests/old.rs", failing.as_str()), ("tests/add.rs", ADD_TEST)];
+    let mut bench = Bench::chain(&["small"], &files).answers("small", &replaces("src/lib.rs", ADD));
+    let green = bench.call("tdd_green", json!({"test_path": "tests/add.rs"}));
+    passes(&green);
+    assert_eq!(green["details"]["failing_before"], json!(["demo::old one_is_one"]), "{green:#}");
+    assert_eq!(green["details"]["other_failures"], json!(["demo::old one_is_one"]));
+    let neat = ADD.replace("a: i32, b: i32", "left: i32, right: i32").replace("a + b", "left + right");
+    bench.say("small", &replaces("src/lib.rs", &neat));
+    let refactor = bench.call("tdd_refactor", green["next"]["arguments"].clone());
+    passes(&refactor);
+    assert_eq!(refactor["details"]["failing_before"], json!(["demo::old one_is_one"]), "{refactor:#}");
+    // What passed before is another matter.
+    bench.say("small", &replaces("src/lib.rs", &neat.replace("left + right", "left")));
+    let broken = bench.call("tdd_refactor", green["next"]["arguments"].clone());
+    assert_eq!(broken["status"], "fail", "{broken:#}");
+}
+
+#[test]
+fn the_suite_is_run_once_after_each_answer_and_not_again_before_the_next_call() {
+    let bench = Bench::chain(&["small"], &[MANIFEST, ("src/lib.rs", WRONG)]);
+    let outside = bench.state.path().display().to_string();
+    let mut bench = bench.settings(&format!("[sandbox]\nwrite = [\"{outside}\"]\n"));
+    let count = bench.state.path().join("runs").display().to_string();
+    let counting = format!(
+        "#[test]\nfn one_is_one() {{\n    use std::io::Write as _;\n    let mut file = std::fs::File::options().create(true)\
+         .append(true).open({count:?}).unwrap();\n    file.write_all(b\"x\").unwrap();\n    assert_eq!(demo::one(), 1);\n}}\n"
+    );
+    fs::create_dir_all(bench.project.path().join("tests")).unwrap();
+    fs::write(bench.project.path().join("tests/old.rs"), counting).unwrap();
+    let runs = || fs::read_to_string(&count).map_or(0, |text| text.len());
+    bench.say("small", &creates("tests/add.rs", ADD_TEST));
+    let red = bench.call("tdd_red", json!({"spec": "add(a, b) gives the sum of two numbers"}));
+    passes(&red);
+    assert_eq!(runs(), 2, "before and after; the new test alone leaves this one out");
+    bench.say("small", &replaces("src/lib.rs", ADD));
+    let green = bench.call("tdd_green", red["next"]["arguments"].clone());
+    passes(&green);
+    assert_eq!((runs(), &green["details"]["baseline"]), (3, &json!("known")), "what the red ended with is known");
+    let neat = ADD.replace("a: i32, b: i32", "left: i32, right: i32").replace("a + b", "left + right");
+    bench.say("small", &replaces("src/lib.rs", &neat));
+    let refactor = bench.call("tdd_refactor", green["next"]["arguments"].clone());
+    passes(&refactor);
+    assert_eq!(runs(), 4);
+}
+
+#[test]
+fn a_project_that_does_not_build_is_red_wherever_the_errors_are() {
+    let other = "#[test]\nfn subtracts() {\n    assert_eq!(demo::sub(3, 2), 1);\n}\n";
+    let files = [MANIFEST, ("src/lib.rs", ONE), ("tests/add.rs", ADD_TEST), ("tests/sub.rs", other)];
+    let both = format!("{ADD}\npub fn sub(a: i32, b: i32) -> i32 {{\n    a * b\n}}\n");
+    let mut bench = Bench::chain(&["small"], &files).answers("small", &replaces("src/lib.rs", &both));
+    let green = bench.call("tdd_green", json!({"test_path": "tests/add.rs"}));
+    passes(&green);
+    assert_eq!(green["details"]["inventory"], "unknown", "{green:#}");
+    assert_eq!(green["details"]["other_failures"], json!(["demo::sub subtracts"]), "red from the same stub, and said");
+}
+
+#[test]
+fn tests_that_come_with_the_code_and_a_test_sent_back_as_it_is_are_no_tampering() {
+    let files = [MANIFEST, ("src/lib.rs", ONE), OLD_TEST, ("tests/add.rs", ADD_TEST)];
+    let with_tests = format!(
+        "{ADD}\n#[cfg(test)]\nmod tests {{\n    #[test]\n    fn adds() {{\n        assert_eq!(super::add(1, 1), 2);\n    }}\n}}\n"
+    );
+    let answer = json!({"edits": [
+        {"path": "src/lib.rs", "action": "replace", "content": with_tests},
+        {"path": "tests/add.rs", "action": "replace", "content": ADD_TEST},
+    ]});
+    let mut bench = Bench::chain(&["small"], &files).answers("small", &answer);
+    let green = bench.call("tdd_green", json!({"test_path": "tests/add.rs"}));
+    passes(&green);
+    assert_eq!(green["files_changed"], json!(["src/lib.rs"]), "{green:#}");
+}
+
+#[test]
+fn a_new_dependency_needs_the_callers_leave_and_nothing_else_in_the_manifest_may_change() {
+    if skips(&["node"]) {
+        return;
+    }
+    let manifest = "{\"name\": \"demo\", \"scripts\": {\"test\": \"node --test\"}, \"dependencies\": {}}\n";
+    let test = "const test = require('node:test');\nconst assert = require('node:assert');\ntest('adds', () => assert.equal(require('../calc').add(1, 2), 3));\n";
+    let code = "exports.add = (a, b) => a + b;\n";
+    let files = [("package.json", manifest), ("calc.js", "exports.add = () => 0;\n"), ("test/add.test.js", test)];
+    let answer = |manifest: &str| {
+        json!({"edits": [
+            {"path": "calc.js", "action": "replace", "content": code},
+            {"path": "package.json", "action": "replace", "content": manifest},
+        ]})
+    };
+    let grown = manifest.replace("\"dependencies\": {}", "\"dependencies\": {\"left-pad\": \"1\"}");
+    let other = grown.replace("node --test", "node --test --test-only");
+    let call = |answer: Value, allowed: Value| {
+        let mut bench = Bench::chain(&["small"], &files).answers("small", &answer);
+        let mut arguments = json!({"test_path": "test/add.test.js"});
+        if !allowed.is_null() {
+            arguments["allow_dependencies"] = allowed;
+        }
+        bench.call("tdd_green", arguments)
+    };
+    let refused = call(answer(&grown), Value::Null);
+    assert_eq!(trail(&refused), "small rejected", "{refused:#}");
+    assert!(feedback(&refused).contains("`allow_dependencies`"), "{refused:#}");
+    for allowed in [json!(true), json!(["left-pad"])] {
+        let green = call(answer(&grown), allowed);
+        passes(&green);
+        assert_eq!(green["details"]["new_dependencies"], json!(["left-pad"]), "{green:#}");
+    }
+    let unnamed = call(answer(&grown), json!(["right-pad"]));
+    assert_eq!(trail(&unnamed), "small rejected", "{unnamed:#}");
+    assert!(feedback(&unnamed).contains("`left-pad`"), "{unnamed:#}");
+    for allowed in [Value::Null, json!(true)] {
+        let cheat = call(answer(&other), allowed);
+        assert_eq!(trail(&cheat), "small tampered", "{cheat:#}");
+    }
+}
+
+#[test]
+fn a_command_that_names_no_tests_can_be_red_by_its_exit_code() {
+    let run = "for t in tests/*.sh; do sh \"$t\" || exit 1; done\n";
+    let files = [("run.sh", run), ("tests/one_test.sh", "grep -q one words.txt\n"), ("words.txt", "one\n")];
+    let mut bench =
+        Bench::chain(&["small"], &files).answers("small", &creates("tests/two_test.sh", "grep -q two words.txt\n"));
+    let arguments = json!({"spec": "words.txt has two", "test_cmd": "sh run.sh"});
+    let red = bench.call("tdd_red", arguments.clone());
+    passes(&red);
+    assert_eq!(gate(&red, "one_test")["detail"], "not counted: the command names no tests");
+    bench.say("small", &replaces("words.txt", "one\ntwo\n"));
+    let green = bench.call("tdd_green", red["next"]["arguments"].clone());
+    // Nothing can make a shell script wrong for us, so that what it says is not worth the word.
+    assert_eq!((&green["status"], &green["verified"]), (&json!("pass"), &json!(false)), "{green:#}");
+    bench.say("small", &creates("tests/three_test.sh", "grep -q one words.txt\n"));
+    let passing = bench.call("tdd_red", arguments);
+    assert_eq!((passing["status"].as_str(), trail(&passing).as_str()), (Some("fail"), "small rejected"), "{passing:#}");
+}
+
+#[test]
+fn red_in_python_may_import_what_is_not_written_and_have_a_table_of_cases() {
+    if skips(&["python3", "pytest"]) {
+        return;
+    }
+    let old = ("tests/test_old.py", "import calc\n\n\ndef test_one():\n    assert calc.one() == 1\n");
+    let files = [("pytest.ini", "[pytest]\npythonpath = .\n"), ("calc.py", "def one():\n    return 1\n"), old];
+    let imports = "from calc import add\n\n\ndef test_adds():\n    assert add(1, 2) == 3\n";
+    let mut bench = Bench::chain(&["small"], &files).answers("small", &creates("tests/test_add.py", imports));
+    let red = bench.call("tdd_red", json!({"spec": "add(a, b) is the sum"}));
+    passes(&red);
+    let code = "def one():\n    return 1\n\n\ndef add(a, b):\n    return a + b\n";
+    bench.say("small", &replaces("calc.py", code));
+    let green = bench.call("tdd_green", red["next"]["arguments"].clone());
+    passes(&green);
+    assert_eq!(green["details"]["tests_after"], 2, "{green:#}");
+    let cases = "import pytest\n\nimport calc\n\n\n@pytest.mark.parametrize('n', [0, 1, 2])\ndef test_halves(n):\n    assert calc.half(2 * n) == n\n";
+    bench.say("small", &creates("tests/test_half.py", cases));
+    let red = bench.call("tdd_red", json!({"spec": "half(n) is the half"}));
+    passes(&red);
+}
+
+#[test]
+fn a_test_file_that_does_not_load_is_no_obstacle_for_the_others() {
+    if skips(&["pytest"]) {
+        return;
+    }
+    let files = [
+        ("pyproject.toml", "[tool.pytest.ini_options]\ntestpaths = [\"tests\"]\npythonpath = [\".\"]\n"),
+        ("calc.py", "def one():\n    return 1\n\n\ndef add(a, b):\n    return a\n"),
+        (
+            "tests/test_data.py",
+            "WORDS = open(\"no-such-submodule/words.txt\").read()\n\n\ndef test_words():\n    assert WORDS\n",
+        ),
+        ("tests/test_calc.py", "from calc import add, one\n\n\ndef test_one():\n    assert one() == 1\n"),
+    ];
+    let more = format!("{}\n\ndef test_adds():\n    assert add(1, 2) == 3\n", files[3].1);
+    let mut bench = Bench::chain(&["small"], &files).answers("small", &replaces("tests/test_calc.py", &more));
+    let red = bench.call("tdd_red", json!({"spec": "add(a, b) gives the sum of two numbers"}));
+    passes(&red);
+    bench.say("small", &replaces("calc.py", &files[1].1.replace("return a\n", "return a + b\n")));
+    passes(&bench.call("tdd_green", red["next"]["arguments"].clone()));
+}
+
+#[test]
+fn a_window_that_cannot_hold_the_test_leaves_the_turn_to_the_next_tier() {
+    let lines: String = (0..400).map(|n| format!("    assert_eq!(demo::add({n}, 2), {n} + 2, \"{n}\");\n")).collect();
+    let test = format!("#[test]\nfn adds() {{\n{lines}}}\n");
+    let files = [MANIFEST, ("src/lib.rs", WRONG), OLD_TEST, ("tests/add.rs", test.as_str())];
+    let mut bench = Bench::chain(&["small", "large"], &files)
+        .settings("[models.small]\ncontext = 2048\n")
+        .answers("small", &replaces("src/lib.rs", ADD))
+        .answers("large", &replaces("src/lib.rs", ADD));
+    let green = bench.call("tdd_green", json!({"test_path": "tests/add.rs"}));
+    passes(&green);
+    assert!(trail(&green).starts_with("small incapable"), "{}", trail(&green));
+    assert!(bench.asked_of("small").is_empty(), "it was not asked");
+}

@@ -1,4 +1,5 @@
 //! The gym: its tasks are what they say, and what it measures is what happened.
 
+mod endless;
 mod run;
 mod tasks;

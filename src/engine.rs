@@ -25,7 +25,7 @@ mod trial;
 mod walk;
 pub mod work;
 
-pub use attempt::{AskRecord, Attempt, Cause, Opinion, Verdict};
+pub use attempt::{AskRecord, Attempt, Cause, ModelEvidence, Opinion, Verdict};
 pub use entry::Entry;
 pub use exchange::{ExchangeRecord, TextId};
 pub use result::{CallResult, Gate, More, Status};

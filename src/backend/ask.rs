@@ -8,6 +8,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::process::Guard;
+use crate::routing::Model;
 
 /// One question.
 #[derive(Debug, Clone)]
@@ -58,6 +59,11 @@ impl Ask {
     /// Edits that come as data are read from the whole text, in whatever shape it is; other answers are one object.
     pub fn wants_text(&self) -> bool {
         matches!(self.power, Power::Edit { .. })
+    }
+
+    /// The tokens after which the answer of this model is cut off, by the question or by its settings.
+    pub(super) fn longest_answer(&self, model: &Model) -> Option<u32> {
+        [self.max_tokens, model.max_tokens].into_iter().flatten().min()
     }
 }
 

@@ -29,7 +29,7 @@ impl CostForecast {
     pub fn of_one_answer(ask: &Ask, tier: &Tier) -> Self {
         let bytes = ask.system.len() + ask.prompt.len() + ask.schema.to_string().len();
         let tokens_in = (bytes as u64).div_ceil(TOKEN_BYTES as u64);
-        let tokens_out = ask.max_tokens.map(u64::from);
+        let tokens_out = ask.longest_answer(&tier.model).map(u64::from);
         let prices = tier.model.price_in.zip(tier.model.price_out);
         let price =
             |out: u64| prices.map(|(dear_in, dear_out)| (tokens_in as f64 * dear_in + out as f64 * dear_out) / 1e6);

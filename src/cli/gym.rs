@@ -120,7 +120,12 @@ impl GymCommand {
         if self.fresh {
             results.clear()?;
         }
-        let plan = GymPlan::make(self, config.clone())?;
+        let mut plan = GymPlan::make(self, config.clone())?;
+        let mut runner = GymRunner::start(&plan, config, &state).await?;
+        let asks_models = self.verifier.is_none() && !self.own;
+        if asks_models {
+            runner.find_digests(&mut plan.jobs).await?;
+        }
         let before = read_results(&path).with_context(|| format!("reading `{}`", path.display()))?;
         let wanted: Vec<&GymJob> =
             plan.jobs.iter().filter(|job| !before.iter().any(|outcome| job.is_done_by(outcome))).collect();
@@ -129,14 +134,13 @@ impl GymCommand {
         let stop = CancellationToken::new();
         let (mut measured, mut end) = (Vec::new(), RunEnd::Done);
         if !wanted.is_empty() {
-            let mut runner = GymRunner::start(&plan, config, &state).await?;
             let limits = runner::RunLimits {
                 usd: self.budget_usd,
                 until: self.minutes.map(|minutes| Instant::now() + Duration::from_secs_f64(minutes * 60.0)),
                 seed: self.seed,
             };
-            if self.verifier.is_none() && !self.own {
-                runner.identify(&wanted, &mut console, &PassportBook::of(&state), &stop).await?;
+            if asks_models {
+                runner.measure_windows(&wanted, &mut console, &PassportBook::of(&state), &stop).await?;
             }
             let work = runner.run_all(&wanted, &limits, &mut results, &mut console, &stop, &mut measured);
             tokio::pin!(work);
@@ -152,7 +156,7 @@ impl GymCommand {
             };
         }
         console.rest();
-        if !self.own && self.verifier.is_none() {
+        if asks_models {
             note_passports(&state, &measured)?;
         }
         let all: Vec<GymOutcome> = read_results(&path)?

@@ -90,6 +90,8 @@ impl TierAsker<'_> {
             .reserve(worst_case(&ask, tier))
             .map_err(|exceeded| RefusedWork::new(Cause::Budget, exceeded.to_string()))?;
         ask.budget_usd = reserved.granted().usd;
+        // Where the time of the whole call runs out first, a time-out says nothing about the model.
+        let shortened = reserved.granted().time.is_some_and(|time| time < limit);
         if let Some(time) = reserved.granted().time {
             ask.limit = ask.limit.min(time);
         }
@@ -122,6 +124,7 @@ impl TierAsker<'_> {
             Err(failure) => {
                 pass.failed(&failure.why, Instant::now());
                 let mut refused = unanswered(&failure.why);
+                refused.unfinished = matches!(failure.why, AskError::TimedOut { .. }) && !shortened;
                 if !failure.answer.is_empty() {
                     refused.feedback += &self.say_where(&kept);
                 }

@@ -33,6 +33,10 @@ pub struct Attempt {
     pub verdict: Option<Verdict>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<Cause>,
+    /// It was reached, and had not ended its answer when the time of an ask was over. The cause is `infra`, as for all that
+    /// is not answered, but it was no outage.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unfinished: bool,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub feedback: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -83,6 +87,7 @@ impl Attempt {
             verified: false,
             verdict: None,
             cause: None,
+            unfinished: false,
             feedback: String::new(),
             output_summary: String::new(),
             runner_output: String::new(),
@@ -123,6 +128,33 @@ impl Attempt {
     /// one was skipped: then something was used.
     pub fn was_asked(&self) -> bool {
         self.cause != Some(Cause::Skipped) || self.tokens_in.is_some() || self.cost_usd.is_some()
+    }
+
+    /// What it says about its model, if anything.
+    pub fn evidence(&self) -> Option<ModelEvidence> {
+        ModelEvidence::of(self.cause?, self.unfinished)
+    }
+}
+
+/// What an attempt says about its model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ModelEvidence {
+    For,
+    Against,
+    /// Nothing about the quality of its answers: it could not give one. Its answer had no end within the limit or was cut
+    /// off, or the question was too much for it. The turn is lost all the same.
+    Unable,
+}
+
+impl ModelEvidence {
+    /// An outage, an empty purse or a wrong setting says nothing.
+    pub fn of(cause: Cause, unfinished: bool) -> Option<Self> {
+        match cause {
+            Cause::Accepted => Some(Self::For),
+            Cause::Rejected | Cause::Unreadable | Cause::Tampered => Some(Self::Against),
+            Cause::Incapable => Some(Self::Unable),
+            _ => unfinished.then_some(Self::Unable),
+        }
     }
 }
 
@@ -266,6 +298,7 @@ mod tests {
             verified: false,
             verdict: Some(Verdict::Escalate),
             cause: Some(Cause::CannotVerify),
+            unfinished: false,
             feedback: "verifier error: no JSON".into(),
             output_summary: String::new(),
             runner_output: "1 failed".into(),

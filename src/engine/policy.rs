@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Attempt, Cause};
+use super::{Attempt, ModelEvidence};
 use crate::routing::TierKind;
 use crate::words;
 pub use odds::{Beta, Interval, rate_interval};
@@ -74,6 +74,10 @@ pub struct TurnRecord {
     pub accepted: u32,
     /// Ended rejected, unreadable or tampered.
     pub against: u32,
+    /// Ended without an answer that could be judged, by no fault of the endpoint: it was not finished within its limit or
+    /// cut off, or the question was too much for the model.
+    #[serde(default)]
+    pub unable: u32,
     /// Of the accepted ones, those accepted at the first try.
     #[serde(default)]
     pub at_first: u32,
@@ -84,17 +88,33 @@ pub struct TurnRecord {
 }
 
 impl TurnRecord {
+    /// All turns that say how a turn of this tier ends.
     pub fn judged(&self) -> u32 {
-        self.accepted + self.against
+        self.accepted + self.lost()
+    }
+
+    /// Those that did not end accepted, for whatever reason that is the model's own.
+    pub fn lost(&self) -> u32 {
+        self.against + self.unable
     }
 
     pub fn add(&mut self, other: &Self) {
         self.accepted += other.accepted;
         self.against += other.against;
+        self.unable += other.unable;
         self.at_first += other.at_first;
         self.usd += other.usd;
         self.usd_turns += other.usd_turns;
         self.seconds += other.seconds;
+    }
+
+    /// Counts one turn that ended like this.
+    pub fn count(&mut self, ended: ModelEvidence) {
+        match ended {
+            ModelEvidence::For => self.accepted += 1,
+            ModelEvidence::Against => self.against += 1,
+            ModelEvidence::Unable => self.unable += 1,
+        }
     }
 
     /// The turn that these attempts of one tier are, if it says something about the model.
@@ -104,18 +124,13 @@ impl TurnRecord {
         for (number, attempt) in attempts.into_iter().filter(|attempt| attempt.was_asked()).enumerate() {
             usd = usd.zip(attempt.cost_usd).map(|(sum, cost)| sum + cost);
             turn.seconds += attempt.duration_ms as f64 / 1000.0;
-            match attempt.cause {
-                Some(Cause::Accepted) => {
-                    last = Some(true);
-                    turn.at_first = u32::from(number == 0);
-                }
-                Some(Cause::Rejected | Cause::Unreadable | Cause::Tampered) => last = Some(false),
-                // Says nothing about the model, and takes nothing back.
-                _ => {}
+            // What says nothing about the model takes nothing back.
+            if let Some(evidence) = attempt.evidence() {
+                last = Some(evidence);
+                turn.at_first = u32::from(evidence == ModelEvidence::For && number == 0);
             }
         }
-        let accepted = last?;
-        (turn.accepted, turn.against) = (u32::from(accepted), u32::from(!accepted));
+        turn.count(last?);
         if let Some(usd) = usd {
             (turn.usd, turn.usd_turns) = (usd, 1);
         }
@@ -163,15 +178,15 @@ impl TierPrior {
 impl PolicyTier {
     /// How often its turn ends accepted, as far as is known: turns of this kind in full, others as a prior.
     pub fn acceptance(&self) -> Beta {
-        let (accepted, against) = (
+        let (accepted, lost) = (
             self.all.accepted - self.cell.accepted.min(self.all.accepted),
-            self.all.against - self.cell.against.min(self.all.against),
+            self.all.lost() - self.cell.lost().min(self.all.lost()),
         );
-        let others = f64::from(accepted + against);
+        let others = f64::from(accepted + lost);
         let weight = if others > 0.0 { others.min(BORROWED_TURNS) / others } else { 0.0 };
         Beta::new(
             self.prior.acceptance.accepted + f64::from(accepted) * weight + f64::from(self.cell.accepted),
-            self.prior.acceptance.against + f64::from(against) * weight + f64::from(self.cell.against),
+            self.prior.acceptance.against + f64::from(lost) * weight + f64::from(self.cell.lost()),
         )
     }
 
@@ -227,6 +242,9 @@ pub struct TierOdds {
     /// Turns of this kind of task that ended accepted, of those that count.
     pub accepted: u32,
     pub judged: u32,
+    /// Of those, the ones that it could not finish or take on.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unable: u32,
     /// The posterior's mean, and where it lies with 90 %.
     pub rate: f64,
     pub low: f64,
@@ -336,6 +354,7 @@ impl TierOdds {
             model: tier.model.clone(),
             accepted: tier.cell.accepted,
             judged: tier.cell.judged(),
+            unable: tier.cell.unable,
             rate: rounded(acceptance.mean()),
             low: rounded(low),
             high: rounded(high),
@@ -367,10 +386,11 @@ impl PolicyDecision {
             let what = if self.skipped.contains(&tier.model) { "is skipped" } else { "comes later" };
             let _ = write!(
                 said,
-                "; `{}` {what}: accepted in {} of {} here, and {:.0} % are expected",
+                "; `{}` {what}: accepted in {} of {} here{}, and {:.0} % are expected",
                 tier.model,
                 tier.accepted,
                 words::count(tier.judged as usize, "turn"),
+                unable_note(tier.unable),
                 tier.rate * 100.0
             );
         }
@@ -391,6 +411,16 @@ impl TaskClass {
             language => format!("{} in {language} ({})", self.skill, self.size.word()),
         }
     }
+}
+
+/// Why turns were lost that no check has refused; reads after their number.
+pub fn unable_note(unable: u32) -> String {
+    if unable == 0 { String::new() } else { format!(", {unable} of them not finished within its limits") }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 fn rounded(number: f64) -> f64 {

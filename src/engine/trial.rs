@@ -400,6 +400,7 @@ impl TrialReport {
         let gate = |gate: &Gate| Gate { detail: short(&gate.detail, SUMMARY), ..gate.clone() };
         self.attempt.gates = gates.iter().take(GATES).map(gate).collect();
         if let Err(refused) = &self.verdict {
+            self.attempt.unfinished = refused.unfinished;
             self.attempt.flaky = refused.flaky.iter().map(|name| short(name, SUMMARY)).collect();
         }
         self.attempt.cause = Some(cause);

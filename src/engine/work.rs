@@ -101,6 +101,8 @@ pub struct RefusedWork {
     /// Tests that ended differently in two runs of the same files.
     pub flaky: Vec<String>,
     pub reach: RefusalReach,
+    /// The model was at work when the time of an ask was over.
+    pub unfinished: bool,
     /// Asks the same tier once more before the refusal counts; see [`FollowUp`]. When the engine's bounds leave no room
     /// for it, the refusal stands as it is.
     pub follow_up: Option<FollowUp>,
@@ -126,6 +128,7 @@ impl RefusedWork {
             gates: Vec::new(),
             flaky: Vec::new(),
             reach: RefusalReach::Answer,
+            unfinished: false,
             follow_up: None,
         }
     }

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::results::GymOutcome;
 use super::verifier::VerifierRecord;
 use crate::engine::means::{Experience, TierHints};
-use crate::engine::policy::{TaskClass, TurnRecord, rate_interval};
-use crate::engine::{Attempt, Cause};
+use crate::engine::policy::{TaskClass, TurnRecord, rate_interval, unable_note};
+use crate::engine::{Attempt, Cause, ModelEvidence};
 use crate::state::StateDir;
 use crate::words;
 
@@ -59,6 +59,9 @@ pub struct Passport {
     /// Questions it could not take on: too long, no tools.
     #[serde(default)]
     pub incapable: u32,
+    /// Answers that had no end within the time of an ask.
+    #[serde(default)]
+    pub unfinished: u32,
     #[serde(default)]
     pub tokens_out: u64,
     /// The seconds in which these were written.
@@ -284,9 +287,10 @@ impl Passport {
             && turns.accepted * 10 < turns.judged() * 3)
             .then(|| {
                 format!(
-                    "accepted in {} of {} at {skill} ({:.0} to {:.0} %)",
+                    "accepted in {} of {} at {skill}{} ({:.0} to {:.0} %)",
                     turns.accepted,
                     words::count(turns.judged() as usize, "turn"),
+                    unable_note(turns.unable),
                     likely.low * 100.0,
                     likely.high * 100.0
                 )
@@ -309,6 +313,12 @@ impl Passport {
                 likely.low * 100.0,
                 likely.high * 100.0
             ));
+        }
+        if self.unfinished > 0 {
+            parts.push(format!("{} not finished in time", words::count(self.unfinished as usize, "answer")));
+        }
+        if self.incapable > 0 {
+            parts.push(format!("{} beyond it or cut off", self.incapable));
         }
         parts.extend(self.tokens_per_second().map(|rate| format!("{rate:.0} tokens/s")));
         if self.cheats > 0 {
@@ -342,6 +352,7 @@ impl Passport {
         for attempt in attempts.iter().filter(|attempt| attempt.was_asked()) {
             self.cheats += u32::from(attempt.cause == Some(Cause::Tampered));
             self.incapable += u32::from(attempt.cause == Some(Cause::Incapable));
+            self.unfinished += u32::from(attempt.unfinished);
             self.add_speed(attempt.tokens_out, attempt.generate_ms as f64 / 1000.0, attempt.warm_start);
         }
     }
@@ -350,21 +361,22 @@ impl Passport {
         self.cheats += u32::from(outcome.is_cheat());
         for one in &outcome.tries {
             self.incapable += u32::from(one.cause == Some(Cause::Incapable));
+            self.unfinished += u32::from(one.unfinished);
             self.add_speed(one.tokens_out, one.generate_s, one.warm);
         }
         if outcome.contradictory {
             return;
         }
-        if let Some(tries) = outcome.turn() {
-            let accepted = tries.last().is_some_and(|last| last.accepted);
-            let turn = TurnRecord {
-                accepted: u32::from(accepted),
-                against: u32::from(!accepted),
+        if let Some((tries, ended)) = outcome.turn().zip(outcome.evidence()) {
+            let accepted = ended == ModelEvidence::For;
+            let mut turn = TurnRecord {
                 at_first: u32::from(accepted && tries.len() == 1),
                 usd: tries.iter().map(|one| one.usd).sum(),
                 usd_turns: u32::from(outcome.tries.iter().all(|one| one.usd.is_some())),
                 seconds: tries.iter().map(|one| one.seconds).sum(),
+                ..TurnRecord::default()
             };
+            turn.count(ended);
             self.class(&outcome.class()).add(&turn);
             self.turns += 1;
             let unreadable = outcome.tries.iter().filter(|one| one.cause == Some(Cause::Unreadable)).count();

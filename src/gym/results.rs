@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::simulate::{TryOutcome, TurnOutcome};
 use super::task::{TaskKind, TaskLevel};
-use crate::engine::Cause;
 use crate::engine::policy::{TaskClass, TaskSize};
+use crate::engine::{Cause, ModelEvidence};
 
 /// The version written today; fields are added, never renamed.
 pub const VERSION: u32 = 1;
@@ -67,6 +67,9 @@ pub struct GymOutcome {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GymTry {
     pub cause: Option<Cause>,
+    /// It was at work when the time of an ask was over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unfinished: bool,
     pub seconds: f64,
     /// Of these, the answering.
     pub generate_s: f64,
@@ -86,12 +89,22 @@ impl GymOutcome {
 
     /// Does it say something about the model?
     pub fn is_judged(&self) -> bool {
-        self.tries.iter().any(|one| one.is_judged())
+        self.tries.iter().any(|one| one.evidence().is_some())
+    }
+
+    /// Was it kept from the model by something that may be otherwise the next time, such as an endpoint that is gone?
+    pub fn is_unheard(&self) -> bool {
+        !self.is_judged() && self.cause.is_some_and(Cause::is_passing)
+    }
+
+    /// How it ended, as far as that says something about the model.
+    pub fn evidence(&self) -> Option<ModelEvidence> {
+        self.tries.iter().rev().find_map(GymTry::evidence)
     }
 
     /// For a simulation; contradictory tasks are none that a chain would meet.
     pub fn turn(&self) -> Option<TurnOutcome> {
-        let judged = self.tries.iter().filter(|one| one.is_judged());
+        let judged = self.tries.iter().filter(|one| one.evidence().is_some());
         let tries: TurnOutcome = judged
             .map(|one| TryOutcome {
                 accepted: one.cause == Some(Cause::Accepted),
@@ -109,8 +122,14 @@ impl GymOutcome {
 }
 
 impl GymTry {
-    fn is_judged(&self) -> bool {
-        matches!(self.cause, Some(Cause::Accepted | Cause::Rejected | Cause::Unreadable | Cause::Tampered))
+    /// What it says about the model, if anything.
+    pub fn evidence(&self) -> Option<ModelEvidence> {
+        ModelEvidence::of(self.cause?, self.unfinished)
+    }
+
+    /// How it ended, in a word.
+    pub fn word(&self) -> Option<&'static str> {
+        if self.unfinished { Some("unfinished") } else { self.cause.map(Cause::word) }
     }
 }
 
@@ -205,6 +224,7 @@ pub(crate) mod tests {
     pub(crate) fn outcome(task: &str, model: &str, causes: &[Cause]) -> GymOutcome {
         let one = |cause: &Cause| GymTry {
             cause: Some(*cause),
+            unfinished: false,
             seconds: 2.0,
             generate_s: 1.0,
             tokens_in: Some(100),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::results::GymOutcome;
-use crate::engine::Cause;
 use crate::engine::policy::{Interval, rate_interval};
+use crate::engine::{Cause, ModelEvidence};
 
 /// One model over all its tasks, or over those of one language.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -26,6 +26,8 @@ pub struct ModelScore {
     pub unverified: usize,
     /// Why tries were refused.
     pub refused: BTreeMap<&'static str, usize>,
+    /// Of the judged tasks, those that it could not finish within its limits or take on.
+    pub unable: usize,
     /// Tries that could not be read, by how edits were asked for.
     pub unreadable: BTreeMap<String, usize>,
     /// Tries that touched what they may not.
@@ -71,9 +73,11 @@ pub fn score_model(model: &str, outcomes: &[&GymOutcome]) -> ModelScore {
     let tries = || outcomes.iter().flat_map(|outcome| &outcome.tries);
     let (mut refused, mut unreadable) = (BTreeMap::new(), BTreeMap::new());
     for outcome in outcomes {
-        for cause in outcome.tries.iter().filter_map(|one| one.cause).filter(|cause| *cause != Cause::Accepted) {
-            *refused.entry(cause.word()).or_default() += 1;
-            if cause == Cause::Unreadable {
+        for one in outcome.tries.iter().filter(|one| one.cause != Some(Cause::Accepted)) {
+            if let Some(word) = one.word() {
+                *refused.entry(word).or_default() += 1;
+            }
+            if one.cause == Some(Cause::Unreadable) {
                 *unreadable.entry(outcome.edit_format.clone()).or_default() += 1;
             }
         }
@@ -90,6 +94,7 @@ pub fn score_model(model: &str, outcomes: &[&GymOutcome]) -> ModelScore {
         overfit_interval: rate_interval(overfit, with_hidden),
         unverified: count(&judged, &|o| o.accepted && !o.verified),
         refused,
+        unable: count(&judged, &|o| o.evidence() == Some(ModelEvidence::Unable)),
         unreadable,
         cheats: count(outcomes, &GymOutcome::is_cheat),
         contradictory: impossible.len(),

@@ -116,6 +116,7 @@ pub(crate) const KEYS: &[Key] = &[
     key(&["models", "*", "price_in"], Kind::Money),
     key(&["models", "*", "price_out"], Kind::Money),
     key(&["models", "*", "limit_s"], Kind::Seconds(SOON)),
+    key(&["models", "*", "max_tokens"], Kind::Count(1, 100_000_000)),
     key(&["models", "*", "attempts_per_tier"], Kind::Count(1, 100)),
     key(&["models", "*", "edit_format"], Kind::OneOf(EDIT_FORMATS)),
     key(&["models", "*", "temperature"], Kind::Temperature),

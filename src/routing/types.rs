@@ -81,6 +81,8 @@ pub struct Model {
     pub price_in: Option<f64>,
     pub price_out: Option<f64>,
     pub limit: Option<Duration>,
+    /// Tokens after which an answer is cut off. `None`: what the server does by itself.
+    pub max_tokens: Option<u32>,
     /// Asks of this model before the next tier has its turn.
     pub attempts: Option<u32>,
     pub edit_format: Option<EditFormat>,
@@ -137,6 +139,7 @@ impl Model {
             price_in: None,
             price_out: None,
             limit: None,
+            max_tokens: None,
             attempts: None,
             edit_format: None,
             temperature: None,

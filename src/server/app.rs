@@ -41,6 +41,8 @@ pub struct App {
     recovered: Once,
     /// What the phases of a cycle know of each other.
     memory: Arc<Memory>,
+    /// A model that failed is asked again at once, where each question is worth its answer.
+    never_pauses: bool,
 }
 
 /// Why no call can be made.
@@ -81,7 +83,15 @@ impl App {
             means: std::sync::Mutex::default(),
             recovered: Once::new(),
             memory: Arc::default(),
+            never_pauses: false,
         }
+    }
+
+    /// Leaves no model alone because it failed a moment ago: the next question is another one. A server that says when to
+    /// come back is still obeyed.
+    #[must_use]
+    pub fn without_pauses(self) -> Self {
+        Self { never_pauses: true, ..self }
     }
 
     /// Keeps snapshots, journals and logs here, and not where the environment says.
@@ -129,9 +139,13 @@ impl App {
         let redactor = Arc::new(self.redactor(routing));
         let log = SessionLog::open(&self.state()?)?.redacting(Arc::clone(&redactor)).keeping(routing.log);
         let shared = SharedResources::new(self.walled_launcher(routing), self.look.env.clone(), routing.max_workers);
+        let mut pauses = routing.breaker;
+        if self.never_pauses {
+            (pauses.cooldown, pauses.max_cooldown) = (Duration::ZERO, Duration::ZERO);
+        }
         let made = Arc::new(Means {
             backends: Backends::new(shared),
-            breaker: Breaker::new(routing.breaker),
+            breaker: Breaker::new(pauses),
             warmth: Warmth::new(routing.warm.clone(), self.look.env.clone()),
             redactor,
             prompts: routing.prompts_dir.clone(),

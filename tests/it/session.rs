@@ -52,6 +52,7 @@ fn attempt(model: &str, tier: TierKind, cause: Cause, duration_ms: u64, warm_sta
         verified: cause == Cause::Accepted,
         verdict: Some(cause.verdict()),
         cause: Some(cause),
+        unfinished: false,
         feedback: String::new(),
         output_summary: String::new(),
         runner_output: String::new(),
@@ -199,6 +200,7 @@ fn a_canary_in_every_field_reaches_no_line() {
         verified: false,
         verdict: Some(Verdict::Error),
         cause: Some(Cause::Setup),
+        unfinished: false,
         feedback: told(),
         output_summary: told(),
         runner_output: format!("{}{}", "x".repeat(65_530), told()), // across the cut

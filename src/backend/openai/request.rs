@@ -48,7 +48,7 @@ pub(super) fn body(ask: &Ask, model: &Model, form: Form) -> (Value, usize) {
         body["num_retries"] = json!(0);
         body["disable_fallbacks"] = json!(true);
     }
-    if let Some(most) = ask.max_tokens {
+    if let Some(most) = ask.longest_answer(model) {
         body["max_tokens"] = json!(most);
     }
     if let Some(temperature) = temperature(model, ask.attempt) {
@@ -113,6 +113,16 @@ mod tests {
         assert_eq!((&body["num_retries"], &body["disable_fallbacks"]), (&json!(0), &json!(true)));
         assert_eq!(sent, system.len() + 4);
         assert!(["max_tokens", "temperature", "seed"].iter().all(|field| body.get(field).is_none()));
+    }
+
+    #[test]
+    fn an_answer_is_as_long_as_the_shorter_of_both_limits() {
+        let sent = |own, asked| {
+            let model = Model { max_tokens: own, ..Model::named("m", 8192) };
+            body(&Ask { max_tokens: asked, ..ask() }, &model, Form::default()).0["max_tokens"].as_u64()
+        };
+        assert_eq!([sent(None, None), sent(Some(900), None)], [None, Some(900)]);
+        assert_eq!([sent(Some(900), Some(40)), sent(Some(9), Some(40))], [Some(40), Some(9)]);
     }
 
     #[test]

@@ -40,18 +40,22 @@ pub(super) struct GymJob {
     pub(super) track: Option<PathBuf>,
     /// How edits are asked for.
     pub(super) edit_format: String,
+    /// Which weights the model has, where its server tells.
+    pub(super) digest: Option<String>,
 }
 
 impl GymJob {
-    /// Is this its outcome, and need it not be done again? What could not be answered is tried again.
+    /// Is this its outcome, and need it not be done again? Other weights under the same name are another model. What never reached the model is tried again.
     pub(super) fn is_done_by(&self, outcome: &GymOutcome) -> bool {
         let answer = self.answer.as_ref().map(|(name, _)| name.as_str()).unwrap_or_default();
+        let weights = self.digest.as_ref().zip(outcome.digest.as_ref());
         self.task.name == outcome.task
             && self.contradictory == outcome.contradictory
             && self.model == outcome.model
             && self.repeat == outcome.repeat
             && answer == outcome.answer
-            && (outcome.is_judged() || outcome.cause.is_none_or(|cause| !cause.is_passing()))
+            && weights.is_none_or(|(now, then)| now == then)
+            && !outcome.is_unheard()
     }
 }
 
@@ -214,6 +218,7 @@ fn model_jobs(
                     answer: None,
                     track: track.cloned(),
                     edit_format: edit_format.clone(),
+                    digest: None,
                 });
             }
         }
@@ -259,6 +264,7 @@ fn self_jobs(
         answer: Some((what, files)),
         track: track.cloned(),
         edit_format: String::from("json"),
+        digest: None,
     };
     Ok(answers.into_iter().map(job).collect())
 }
@@ -283,6 +289,7 @@ fn verifier_jobs(task: &GymTask, track: Option<&PathBuf>, model: &str) -> Vec<Gy
         answer: Some(answer),
         track: track.cloned(),
         edit_format: String::from("json"),
+        digest: None,
     };
     answers.into_iter().map(job).collect()
 }

@@ -17,8 +17,8 @@ use crate::backend::digest::digest_of;
 use crate::backend::world::Look;
 use crate::cli::client::{CallReply, Client, whole_result};
 use crate::cli::console::Console;
+use crate::engine::Attempt;
 use crate::engine::result::{CallResult, Status};
-use crate::engine::{Attempt, Cause};
 use crate::gym::passport::{DigestChoice, PassportBook};
 use crate::gym::results::{GymOutcome, GymTry, ResultsFile, VERSION};
 use crate::gym::task::TaskKind;
@@ -85,8 +85,6 @@ pub(super) struct GymRunner {
     app: App,
     /// Answers of what is no model.
     script: Option<PathBuf>,
-    /// Which weights each model has, where its server tells.
-    digests: BTreeMap<String, String>,
     /// The verifier that is measured, and the settings it is found in.
     judged: Option<(String, Sources)>,
     dir: Option<tempfile::TempDir>,
@@ -97,9 +95,10 @@ impl GymRunner {
         // Its own log and passports: what happens here is no daily use.
         let own = StateDir::at(state.path().join("gym"))?;
         if !plan.is_self && plan.verifier.is_none() {
-            let app = || App::of_process(config.clone()).keeping_state_in(own.clone());
+            // Each task is a measurement of its own, whatever became of the one before.
+            let app = || App::of_process(config.clone()).keeping_state_in(own.clone()).without_pauses();
             let client = Client::start(app()).await?;
-            return Ok(Self { client, app: app(), script: None, digests: BTreeMap::new(), judged: None, dir: None });
+            return Ok(Self { client, app: app(), script: None, judged: None, dir: None });
         }
         let dir = task_directory().context("making a temporary directory")?;
         // What is no model has no passport and no log that anybody would miss.
@@ -123,29 +122,41 @@ impl GymRunner {
         };
         let (client, app) = (Client::start(app()).await?, app());
         let judged = plan.verifier.clone().map(|model| (model, sources));
-        Ok(Self { client, app, script: Some(script), digests: BTreeMap::new(), judged, dir: Some(dir) })
+        Ok(Self { client, app, script: Some(script), judged, dir: Some(dir) })
     }
 
-    /// Which weights the models have, and how much they take in, before the first task.
-    pub(super) async fn identify(
-        &mut self,
+    /// Which weights the models have, as far as their servers tell.
+    pub(super) async fn find_digests(&self, jobs: &mut [GymJob]) -> anyhow::Result<()> {
+        let settings = self.app.settings()?;
+        let mut known: BTreeMap<String, Option<String>> = BTreeMap::new();
+        for job in jobs {
+            if !known.contains_key(&job.model) {
+                let overrides = CallOverrides { model: Some(job.model.clone()), ..CallOverrides::default() };
+                let Ok(route) = settings.routing.route("tdd_green", &overrides) else { continue };
+                known.insert(job.model.clone(), digest_of(&route.chain.first, self.app.env()).await);
+            }
+            job.digest = known.get(&job.model).cloned().flatten();
+        }
+        Ok(())
+    }
+
+    /// How much the models take in, before the first task.
+    pub(super) async fn measure_windows(
+        &self,
         jobs: &[&GymJob],
         console: &mut Console,
         book: &PassportBook,
         stop: &CancellationToken,
     ) -> anyhow::Result<()> {
         let settings = self.app.settings()?;
-        let mut models: Vec<&str> = jobs.iter().map(|job| job.model.as_str()).collect();
+        let mut models: Vec<(&str, Option<&str>)> =
+            jobs.iter().map(|job| (job.model.as_str(), job.digest.as_deref())).collect();
         models.sort_unstable();
         models.dedup();
-        for model in models {
+        for (model, digest) in models {
             let overrides = CallOverrides { model: Some(model.to_owned()), ..CallOverrides::default() };
             let Ok(route) = settings.routing.route("tdd_green", &overrides) else { continue };
             let tier = &route.chain.first;
-            if let Some(digest) = digest_of(tier, self.app.env()).await {
-                self.digests.insert(model.to_owned(), digest);
-            }
-            let digest = self.digests.get(model).map(String::as_str);
             let known = book.of_digest(model, digest)?.is_some_and(|passport| passport.window_tokens.is_some());
             if tier.backend.kind == BackendKind::Openai && !known {
                 console.begin(&format!("{model}: measuring its window"));
@@ -194,9 +205,8 @@ impl GymRunner {
                 return Ok(RunEnd::Interrupted);
             };
             spent += outcome.tries.iter().filter_map(|one| one.usd).sum::<f64>();
-            let unheard = outcome.cause.is_some_and(Cause::is_passing);
             let count = failures.entry(job.model.as_str()).or_default();
-            *count = if unheard { *count + 1 } else { 0 };
+            *count = if outcome.is_unheard() { *count + 1 } else { 0 };
             results.append(&outcome)?;
             console.line(&words::plain(&format!("{what}: {}", tell(&outcome))));
             measured.push(outcome);
@@ -277,7 +287,7 @@ impl GymRunner {
             level: job.task.level,
             contradictory: job.contradictory,
             model: job.model.clone(),
-            digest: self.digests.get(&job.model).cloned(),
+            digest: job.digest.clone(),
             repeat: job.repeat,
             answer: job.answer.as_ref().map(|(name, _)| name.clone()).unwrap_or_default(),
             accepted,
@@ -371,6 +381,7 @@ fn self_backend(script: &std::path::Path) -> anyhow::Result<String> {
 fn try_of(attempt: &Attempt) -> GymTry {
     GymTry {
         cause: attempt.cause,
+        unfinished: attempt.unfinished,
         seconds: attempt.duration_ms as f64 / 1000.0,
         generate_s: attempt.generate_ms as f64 / 1000.0,
         tokens_in: attempt.tokens_in,
@@ -385,7 +396,7 @@ fn tell(outcome: &GymOutcome) -> String {
     let how = match (outcome.accepted, outcome.cause) {
         (true, _) if outcome.tries.len() > 1 => format!("accepted at try {}", outcome.tries.len()),
         (true, _) => String::from("accepted"),
-        (false, Some(cause)) => cause.word().to_owned(),
+        (false, Some(cause)) => outcome.tries.last().and_then(GymTry::word).unwrap_or(cause.word()).to_owned(),
         (false, None) => format!("not given: {}", outcome.said),
     };
     let hidden = match outcome.hidden_passed {

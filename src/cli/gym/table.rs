@@ -117,6 +117,14 @@ fn details(score: &ModelScore) -> String {
         let causes: Vec<String> = score.refused.iter().map(|(cause, n)| format!("{n} {cause}")).collect();
         let _ = writeln!(text, "\n{}: refused tries: {}", words::plain(&score.model), causes.join(", "));
     }
+    if score.unable > 0 {
+        let of = words::count(score.judged, "task");
+        let _ = writeln!(
+            text,
+            "  not finished within its limits: {} of {of}; see `limit_s` and `max_tokens`",
+            score.unable
+        );
+    }
     for (format, n) in &score.unreadable {
         let _ = writeln!(text, "  unreadable, asked for `{format}`: {n}");
     }

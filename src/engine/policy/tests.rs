@@ -11,6 +11,7 @@ fn tier(model: &str, kind: TierKind, accepted: u32, against: u32, usd: f64, seco
     let record = TurnRecord {
         accepted,
         against,
+        unable: 0,
         at_first: accepted,
         usd: usd * f64::from(judged),
         usd_turns: judged,
@@ -110,7 +111,16 @@ fn a_turn_is_what_its_attempts_say_about_the_model() {
     for cause in ["rejected", "unreadable", "tampered"] {
         assert_eq!(turn(&[attempt(cause, None)]).map(|t| t.against), Some(1), "{cause}");
     }
-    for cause in ["infra", "quota", "incapable", "setup", "cancelled", "cannot_verify", "contradiction", "budget"] {
+    let mut slow = attempt("infra", None);
+    slow.unfinished = true;
+    for unable in [attempt("incapable", None), slow.clone()] {
+        let turn = turn(&[unable]).expect("a turn");
+        assert_eq!((turn.accepted, turn.against, turn.unable), (0, 0, 1), "its answers are not bad, it has none");
+        assert!(turn.seconds > 1.0, "the time is lost all the same");
+    }
+    let in_the_end = turn(&[slow, attempt("accepted", None)]).expect("a turn");
+    assert_eq!((in_the_end.accepted, in_the_end.unable), (1, 0));
+    for cause in ["infra", "quota", "setup", "cancelled", "cannot_verify", "contradiction", "budget"] {
         assert_eq!(turn(&[attempt(cause, None)]), None, "{cause}");
     }
     assert_eq!(turn(&[]), None);

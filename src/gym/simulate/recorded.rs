@@ -124,11 +124,8 @@ pub fn recorded_from_gym(
 
 /// What one call asked of one tier, if it says something about the model.
 fn turn_of<'a>(attempts: impl Iterator<Item = &'a Attempt>) -> Option<TurnOutcome> {
-    let judged = |attempt: &&Attempt| {
-        matches!(attempt.cause, Some(Cause::Accepted | Cause::Rejected | Cause::Unreadable | Cause::Tampered))
-    };
     let tries: TurnOutcome = attempts
-        .filter(judged)
+        .filter(|attempt| attempt.evidence().is_some())
         .map(|attempt| TryOutcome {
             accepted: attempt.cause == Some(Cause::Accepted),
             usd: attempt.cost_usd.unwrap_or_default(),

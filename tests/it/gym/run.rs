@@ -9,6 +9,7 @@ use supervisor::gym::results::ResultsFile;
 
 use crate::support::tdd_bench::Bench;
 use crate::verify::ecosystems::skips;
+use crate::workspace::full::Small;
 
 /// A user with one recorded model, `small`.
 fn user() -> Bench {
@@ -134,6 +135,42 @@ fn what_cannot_be_run_says_why_and_what_helps() {
     let held = ResultsFile::open(&path).unwrap();
     refused(&["--model", "small"], &["another gym"]);
     drop(held);
+}
+
+#[test]
+fn a_full_disk_is_told_and_the_same_command_goes_on_once_there_is_room() {
+    if skips(&["ruby"]) {
+        return;
+    }
+    let Some(small) = Small::new("2m") else { return };
+    let bench = user();
+    let run = || {
+        let mut command = bench.command();
+        command.env("SUPERVISOR_STATE_DIR", small.dir.path().join("state"));
+        command.args([
+            "gym",
+            "--self",
+            "--tracks",
+            "ruby",
+            "--only",
+            "rows_needed",
+            "--answers",
+            "reference",
+            "--json",
+        ]);
+        command.stdin(Stdio::null()).output().unwrap()
+    };
+    fs::create_dir_all(small.dir.path().join("state/gym")).unwrap();
+    fs::write(small.dir.path().join("state/gym/self.jsonl"), "").unwrap();
+    small.fill(Path::new("filler"));
+    let output = run();
+    assert_eq!(output.status.code(), Some(2), "{}", said(&output));
+    for words in ["no room left for results", "self.jsonl", "the same command goes on from here"] {
+        assert!(said(&output).contains(words), "`{words}` is not in {}", said(&output));
+    }
+    fs::remove_file(small.dir.path().join("filler")).unwrap();
+    let output = run();
+    assert_eq!(report(&output)["models"][0]["accepted"], 1, "{}", said(&output));
 }
 
 #[test]

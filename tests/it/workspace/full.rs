@@ -10,13 +10,13 @@ use supervisor::workspace::{Caps, Mode, RecoveryOutcome, RestoreError, Scope, Wo
 use tokio_util::sync::CancellationToken;
 
 /// A small file system of its own, gone with this value.
-struct Small {
-    dir: tempfile::TempDir,
+pub(crate) struct Small {
+    pub(crate) dir: tempfile::TempDir,
 }
 
 impl Small {
     /// `None`, said aloud, where nobody may mount.
-    fn new(size: &str) -> Option<Self> {
+    pub(crate) fn new(size: &str) -> Option<Self> {
         let dir = tempfile::tempdir().unwrap();
         let options = format!("size={size}");
         let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(dir.path()).output();
@@ -27,7 +27,7 @@ impl Small {
         None
     }
 
-    fn fill(&self, name: &Path) {
+    pub(crate) fn fill(&self, name: &Path) {
         let mut file = fs::File::create(self.dir.path().join(name)).unwrap();
         let block = [1; 4096];
         while std::io::Write::write_all(&mut file, &block).is_ok() {}

@@ -1,5 +1,6 @@
 //! What it costs a call that others can watch it: its live file with the story of three attempts, beside the write of
-//! its own log entry, which is on disk before the reply leaves. Both on the same file system, in turns.
+//! its own log entry, which is on disk before the reply leaves. Both on the same file system, in turns. What counts is what
+//! the call waits for; what the thread spends that writes the file is printed beside it.
 
 use std::time::{Duration, Instant};
 
@@ -8,6 +9,7 @@ use supervisor::engine::event::{AttemptTraces, ChainPlace, Event, StoryLine};
 use supervisor::engine::means::{LiveHeader, Recorder as _};
 use supervisor::engine::{Cause, Entry};
 use supervisor::session::SessionLog;
+use supervisor::session::live::{THREAD, settle};
 use supervisor::state::StateDir;
 
 const ROUNDS: usize = 201;
@@ -17,7 +19,7 @@ pub(super) fn run() {
     let dir = tempfile::tempdir().unwrap();
     let log = SessionLog::open(&StateDir::at(dir.path().join("state")).unwrap()).unwrap();
     let (entry, story) = (entry(), story());
-    let (mut written, mut told) = (Vec::new(), Vec::new());
+    let (mut written, mut told, mut told_slowly) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         let began = Instant::now();
         log.append(&entry).unwrap();
@@ -30,15 +32,60 @@ pub(super) fn run() {
         }
         drop(live);
         told.push(began.elapsed());
+        settle();
     }
-    let (written, told) = (median(written), median(told));
+    // As calls really are: between two events there is time to write the first, so that none are written together.
+    let before = writer_time();
+    for _ in 0..ROUNDS {
+        let mut waited = Duration::ZERO;
+        let live = timed(&mut waited, || log.show_live(&header()));
+        settle();
+        for line in &story {
+            timed(&mut waited, || live.hear(line));
+            settle();
+        }
+        timed(&mut waited, || drop(live));
+        settle();
+        told_slowly.push(waited);
+    }
+    let spent = before.zip(writer_time()).map(|(before, after)| (after - before) / u32::try_from(ROUNDS).unwrap());
+    let written = median(written);
     println!("the log's own write, on disk when it returns: p50 {written:.1?}");
-    println!(
-        "the event stream of a call of {} events: p50 {told:.1?}, {:.1?} each; {:.2} × the log's write",
-        story.len(),
-        told / u32::try_from(story.len()).unwrap(),
-        told.as_secs_f64() / written.as_secs_f64()
-    );
+    let of_log = |time: Duration| time.as_secs_f64() / written.as_secs_f64();
+    let events = u32::try_from(story.len()).unwrap();
+    for (how, told) in [("at once", median(told)), ("one by one", median(told_slowly))] {
+        println!(
+            "a call waits for its stream of {events} events, {how}: p50 {told:.1?}, {:.1?} each; {:.3} × the log's write",
+            told / events,
+            of_log(told)
+        );
+    }
+    match spent {
+        Some(spent) => println!(
+            "the thread that writes them, one by one, meanwhile: {spent:.1?} of processor time a call; {:.2} × the log's write",
+            of_log(spent)
+        ),
+        None => println!("the thread that writes them: its time cannot be read here"),
+    }
+}
+
+fn timed<T>(sum: &mut Duration, action: impl FnOnce() -> T) -> T {
+    let began = Instant::now();
+    let done = action();
+    *sum += began.elapsed();
+    done
+}
+
+/// What the writing thread has run so far, as the system counts it.
+fn writer_time() -> Option<Duration> {
+    let tasks = std::fs::read_dir("/proc/self/task").ok()?;
+    let of_thread = |path: std::path::PathBuf| {
+        let name = std::fs::read_to_string(path.join("comm")).ok()?;
+        let times = std::fs::read_to_string(path.join("schedstat")).ok()?;
+        (name.trim() == THREAD).then_some(times)
+    };
+    let times = tasks.flatten().find_map(|task| of_thread(task.path()))?;
+    Some(Duration::from_nanos(times.split_whitespace().next()?.parse().ok()?))
 }
 
 fn header() -> LiveHeader {

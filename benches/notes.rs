@@ -1,12 +1,16 @@
 //! 10,000 notes of 2 KB: how long the first look takes, and how long a question takes then, beside a plain `SELECT` of
-//! every row on the same file. Also the idle memory of a server that was never asked for a note is in suite `start`.
+//! every row on the same file. And the memory of a server that has these notes and was never asked for one, beside one
+//! without any.
 
+use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use supervisor::memory::{Note, NoteFolder, NoteIndex, NoteQuery};
 
 const NOTES: usize = 10_000;
 const ROUNDS: usize = 31;
+const STARTS: usize = 15;
 
 pub(super) fn run() {
     let dir = tempfile::tempdir().unwrap();
@@ -47,6 +51,20 @@ pub(super) fn run() {
         "plain SELECT p50 {plain:.1?}; warm question p50 {warm:.1?}: {:.1} ×",
         warm.as_secs_f64() / plain.as_secs_f64()
     );
+    let (mut with, mut without) = (Vec::new(), Vec::new());
+    for _ in 0..STARTS {
+        with.push(super::start::idle_kb(server(dir.path(), &folder)));
+        without.push(super::start::idle_kb(server(dir.path(), &dir.path().join("none"))));
+    }
+    let (with, without) = (super::start::median(with.into_iter()), super::start::median(without.into_iter()));
+    println!("never asked: {with} kB idle with these notes, {without} kB without any: {:+} kB", with - without);
+}
+
+/// A server whose notes lie in this folder.
+fn server(home: &Path, notes: &Path) -> Command {
+    let mut command = Command::new(super::program());
+    command.env("HOME", home).env("SUPERVISOR_STATE_DIR", home.join("state")).env("SUPERVISOR_BRAIN__DIR", notes);
+    command
 }
 
 fn median(mut once: impl FnMut()) -> Duration {

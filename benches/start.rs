@@ -14,8 +14,8 @@ use serde_json::{Map, Value, json};
 pub(crate) const BARE: &str = "--bare-server";
 
 const ROUNDS: usize = 60;
-const LIST_BUDGET: usize = 16 * 1024;
-const TOOLS_IN_THE_END: usize = 14;
+const LIST_BUDGET: usize = 18_000;
+const TOOL_BUDGET: usize = 1_200;
 
 pub(crate) fn run() {
     let ours = || Command::new(crate::program());
@@ -34,13 +34,19 @@ pub(crate) fn run() {
         }
     }
     let list = our_runs[0].list.clone();
-    compare("spawn to tools/list", &our_runs, &bare_runs, |run| run.listed, "target: at most 3 ms more");
+    compare("spawn to tools/list", &our_runs, &bare_runs, |run| run.listed, "target: at most 2 ×");
     compare("exit after end of input", &our_runs, &bare_runs, |run| run.ended, "target: at most 10 ms");
     let (ours, bare) = (median(our_runs.iter().map(|r| r.rss_kb)), median(bare_runs.iter().map(|r| r.rss_kb)));
     println!(
-        "idle memory               {ours:>6} kB, bare {bare} kB, {:+} kB   (target: at most 10,000 kB)",
+        "idle memory               {ours:>6} kB, bare {bare} kB, {:+} kB   (target: at most 12,000 kB)",
         ours - bare
     );
+    let private = median(our_runs.iter().map(|run| run.private_kb));
+    println!(
+        "of it private             {private:>6} kB; the rest are pages of the program's file, shared by all servers"
+    );
+    let size = std::fs::metadata(crate::program()).map_or(0, |file| file.len());
+    println!("the program               {:>6} kB on disk", size / 1_000);
     list_size(&list);
 }
 
@@ -49,6 +55,7 @@ struct Once {
     listed: Duration,
     ended: Duration,
     rss_kb: i64,
+    private_kb: i64,
     list: Value,
 }
 
@@ -71,17 +78,24 @@ fn once(mut command: Command) -> Once {
         assert!(stdout.read_line(&mut line).unwrap() > 0, "the server ended without a list");
     }
     let listed = start.elapsed();
-    let rss_kb = resident(process.id());
+    let rss_kb = memory(process.id(), "status", "VmRSS:");
+    let private_kb =
+        memory(process.id(), "smaps_rollup", "Private_Clean:") + memory(process.id(), "smaps_rollup", "Private_Dirty:");
     let end = Instant::now();
     drop(stdin);
     assert!(process.wait().unwrap().success());
     let list = serde_json::from_str::<Value>(&line).unwrap()["result"]["tools"].clone();
-    Once { listed, ended: end.elapsed(), rss_kb, list }
+    Once { listed, ended: end.elapsed(), rss_kb, private_kb, list }
 }
 
-fn resident(pid: u32) -> i64 {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("0");
+/// The memory of a server that was started so and never asked for anything but its list.
+pub(crate) fn idle_kb(command: Command) -> i64 {
+    once(command).rss_kb
+}
+
+fn memory(pid: u32, file: &str, name: &str) -> i64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("0");
     line.trim().trim_end_matches(" kB").parse().unwrap_or(0)
 }
 
@@ -94,7 +108,7 @@ fn compare(what: &str, ours: &[Once], bare: &[Once], of: impl Fn(&Once) -> Durat
     println!("{what:<25} {a:>6} µs, bare {b} µs, {:+} µs, ratio {ratio:.2}, worst {worst} µs   ({target})", a - b);
 }
 
-fn median(values: impl Iterator<Item = i64>) -> i64 {
+pub(crate) fn median(values: impl Iterator<Item = i64>) -> i64 {
     let mut values: Vec<_> = values.collect();
     values.sort_unstable();
     values[values.len() / 2]
@@ -103,20 +117,15 @@ fn median(values: impl Iterator<Item = i64>) -> i64 {
 /// What a client's context pays: the list without output schemas, which do not reach the model.
 fn list_size(list: &Value) {
     let tools = list.as_array().unwrap();
-    let budget = LIST_BUDGET / TOOLS_IN_THE_END;
     let mut total = 0;
     for tool in tools {
         let mut seen = tool.clone();
         seen.as_object_mut().unwrap().shift_remove("outputSchema");
         let bytes = seen.to_string().len();
         total += bytes;
-        println!("tools/list: {:<13} {bytes:>6} bytes of {budget}", tool["name"].as_str().unwrap());
+        println!("tools/list: {:<13} {bytes:>6} bytes of {TOOL_BUDGET}", tool["name"].as_str().unwrap());
     }
-    println!(
-        "tools/list: {} tools       {total:>6} bytes of {} (budget {LIST_BUDGET} for {TOOLS_IN_THE_END})",
-        tools.len(),
-        budget * tools.len()
-    );
+    println!("tools/list: {} tools       {total:>6} bytes of {LIST_BUDGET}", tools.len());
 }
 
 /// The floor: nothing but the SDK, its own transport and one tool.

@@ -101,13 +101,13 @@ pub fn main() -> ExitCode {
     };
     start_logging();
     let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
-    match run(arguments, &mut out, &mut err) {
-        Ok(code) => code,
-        Err(error) => {
-            let _ = writeln!(err, "error: {}", sentence(&error));
-            ExitCode::from(2)
-        }
-    }
+    let code = run(arguments, &mut out, &mut err).unwrap_or_else(|error| {
+        let _ = writeln!(err, "error: {}", sentence(&error));
+        ExitCode::from(2)
+    });
+    // No call is at work any more, and none should look as if its server had died.
+    crate::session::live::settle();
+    code
 }
 
 fn run(arguments: Arguments, out: &mut dyn Write, err: &mut dyn Write) -> anyhow::Result<ExitCode> {

@@ -7,9 +7,11 @@ pub(crate) mod identity;
 pub(crate) mod index;
 pub(crate) mod note;
 pub(crate) mod notes;
+mod ranking;
 pub(crate) mod staleness;
 
 pub use identity::ProjectIdentity;
-pub use index::{NoteHit, NoteIndex, NoteQuery, Ranking};
+pub use index::{NoteHit, NoteIndex, NoteQuery};
 pub use note::{Note, NoteEvidence, NoteKind};
 pub use notes::{NoteDraft, NoteError, NoteFolder, WrittenNote};
+pub use ranking::Ranking;

@@ -2,7 +2,6 @@
 //! little more than older ones. Disposable: made anew when it is missing, damaged or of another version, and brought up
 //! to date before each query, because people edit the files.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,18 +10,22 @@ use rusqlite::{Connection, OptionalExtension as _, TransactionBehavior, params};
 use super::identity::ProjectIdentity;
 use super::note::{Note, NoteKind};
 use super::notes::{NoteError, NoteFolder};
+use super::ranking::{self, Ranking};
 use crate::words;
 use crate::workspace::FolderEntry;
 
 /// Moves when the tables do.
 const VERSION: i64 = 1;
+/// `mtime` is null while the file could still change without its time showing it.
+pub(super) const TABLES: &str = "
+    CREATE TABLE notes (id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, size INTEGER, mtime INTEGER, hash TEXT,
+        project TEXT, kind TEXT, tags TEXT, updated TEXT);
+    CREATE VIRTUAL TABLE texts USING fts5(title, tags, body, tokenize = 'porter unicode61 remove_diacritics 2');";
 /// How long another server may keep the index to itself.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A note counts for up to so much more when it is new, and half of that after this many days.
-const NEWNESS: f64 = 0.25;
-const HALF_LIFE_DAYS: f64 = 60.0;
-/// Words of a question that are looked for.
-const MOST_WORDS: usize = 32;
+/// The coarsest clock of a file system: a file that was written so shortly before it was read may be written again
+/// without its time showing it.
+const COARSEST_CLOCK_NS: u64 = 2_000_000_000;
 
 /// The index of one folder of notes.
 #[derive(Debug)]
@@ -50,16 +53,6 @@ pub struct NoteHit {
     pub excerpt: String,
     pub line: usize,
     pub note: Note,
-}
-
-/// Why a note stands where it stands.
-#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
-pub struct Ranking {
-    /// What counts: `bm25 × newness`, larger is better.
-    pub score: f64,
-    pub bm25: f64,
-    pub newness: f64,
-    pub age_days: f64,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -111,13 +104,8 @@ impl NoteIndex {
         connection.pragma_update(None, "synchronous", "off")?;
         let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
         if version != VERSION {
-            connection.execute_batch(
-                "BEGIN IMMEDIATE;
-                 DROP TABLE IF EXISTS notes; DROP TABLE IF EXISTS texts;
-                 CREATE TABLE notes (id INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, size INTEGER, mtime INTEGER,
-                   hash TEXT, project TEXT, kind TEXT, tags TEXT, updated TEXT);
-                 CREATE VIRTUAL TABLE texts USING fts5(title, tags, body, tokenize = 'porter unicode61 remove_diacritics 2');",
-            )?;
+            connection.execute_batch("BEGIN IMMEDIATE; DROP TABLE IF EXISTS notes; DROP TABLE IF EXISTS texts;")?;
+            connection.execute_batch(TABLES)?;
             connection.pragma_update(None, "user_version", VERSION)?;
             connection.execute_batch("COMMIT;")?;
         }
@@ -133,47 +121,61 @@ impl NoteIndex {
     pub fn refresh(&mut self, notes: &NoteFolder, tell: &mut dyn FnMut(usize, usize)) -> Result<usize, IndexError> {
         let path = notes.path().to_owned();
         let fail = |source| IndexError::Sqlite { path: path.clone(), source };
-        let files = notes.list()?;
-        let mut known = self.known().map_err(fail)?;
-        let mut changed = Vec::new();
-        for (name, entry) in files {
-            let same = known
-                .remove(&name)
-                .is_some_and(|(size, mtime)| size == entry.size.cast_signed() && mtime == entry.mtime);
-            if !same {
-                changed.push((name, entry));
-            }
-        }
-        if changed.is_empty() && known.is_empty() {
+        let (changed, gone) = self.differences(notes.list()?).map_err(fail)?;
+        if changed.is_empty() && gone.is_empty() {
             return Ok(0);
         }
         let total = changed.len();
         let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
-        for name in known.keys() {
+        for name in &gone {
             forget(&transaction, name).map_err(fail)?;
         }
         for (n, (name, entry)) in changed.into_iter().enumerate() {
             if n % 500 == 0 && total > 500 {
                 tell(n, total);
             }
+            let mtime = settled_mtime(entry.mtime, jiff::Timestamp::now());
             // Gone or unreadable meanwhile: the next query sees it.
             let Ok(Some(text)) = notes.read(&name) else { continue };
             // Touched, but not changed: another checkout, a restored backup.
-            if is_known_text(&transaction, &name, &entry, &text).map_err(fail)? {
+            if is_known_text(&transaction, &name, entry.size, mtime, &text).map_err(fail)? {
                 continue;
             }
             let note = Note::parse(&name, &text);
             forget(&transaction, &name).map_err(fail)?;
-            learn(&transaction, &name, entry.size.cast_signed(), entry.mtime, &text, &note).map_err(fail)?;
+            learn(&transaction, &name, entry.size, mtime, &text, &note).map_err(fail)?;
         }
         transaction.commit().map_err(fail)?;
         Ok(total)
     }
 
-    fn known(&self) -> rusqlite::Result<HashMap<String, (i64, i64)>> {
+    /// The files, which come by name, that the index does not know as they are now; and the names it knows that are gone.
+    fn differences(
+        &self,
+        files: Vec<(String, FolderEntry)>,
+    ) -> rusqlite::Result<(Vec<(String, FolderEntry)>, Vec<String>)> {
         let mut statement = self.connection.prepare_cached("SELECT name, size, mtime FROM notes")?;
-        let rows = statement.query_map([], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))?;
-        rows.collect()
+        let mut rows = statement.query([])?;
+        let (mut is_known, mut gone) = (vec![false; files.len()], Vec::new());
+        let mut next = 0;
+        while let Some(row) = rows.next()? {
+            let name = row.get_ref(0)?.as_str()?;
+            // Notes were taken in by name: after one file nearly always comes the next, and nothing is looked up.
+            let at = match files.get(next) {
+                Some((file, _)) if file == name => Ok(next),
+                _ => files.binary_search_by(|(file, _)| file.as_str().cmp(name)),
+            };
+            let Ok(at) = at else {
+                gone.push(name.to_owned());
+                continue;
+            };
+            next = at + 1;
+            let entry = &files[at].1;
+            is_known[at] =
+                row.get::<_, i64>(1)? == entry.size.cast_signed() && row.get::<_, Option<i64>>(2)? == Some(entry.mtime);
+        }
+        let mut is_known = is_known.into_iter();
+        Ok((files.into_iter().filter(|_| !is_known.next().unwrap_or(false)).collect(), gone))
     }
 
     /// The best first; the same question over the same notes has the same answer.
@@ -183,12 +185,12 @@ impl NoteIndex {
         query: &NoteQuery,
         now: jiff::Timestamp,
     ) -> Result<Vec<NoteHit>, IndexError> {
-        let expression = match_expression(&query.words).ok_or(IndexError::NoWords)?;
+        let expression = ranking::match_expression(&query.words).ok_or(IndexError::NoWords)?;
         let fail = |source| IndexError::Sqlite { path: notes.path().to_owned(), source };
-        let found = self.matches(&expression, query, now).map_err(fail)?;
-        let words = telling_words(&query.words);
+        let found = ranking::best(&self.connection, &expression, query, now).map_err(fail)?;
+        let words = ranking::telling_words(&query.words);
         let mut hits = Vec::new();
-        for (name, ranking) in found.into_iter().take(query.limit) {
+        for (name, ranking) in found {
             let Some(text) = notes.read(&name)? else { continue };
             let note = Note::parse(&name, &text);
             let (line, excerpt) = excerpt_of(&text, &words);
@@ -197,50 +199,14 @@ impl NoteIndex {
         Ok(hits)
     }
 
-    fn matches(
-        &self,
-        expression: &str,
-        query: &NoteQuery,
-        now: jiff::Timestamp,
-    ) -> rusqlite::Result<Vec<(String, Ranking)>> {
-        let mut statement = self.connection.prepare_cached(
-            "SELECT notes.name, bm25(texts, 6.0, 4.0, 1.0), notes.project, notes.kind, notes.tags, notes.updated
-             FROM texts JOIN notes ON notes.id = texts.rowid WHERE texts MATCH ?1",
-        )?;
-        let mut projects: HashMap<String, bool> = HashMap::new();
-        let mut rows = statement.query([expression])?;
-        let mut found = Vec::new();
-        while let Some(row) = rows.next()? {
-            let (project, kind, tags): (String, String, String) = (row.get(2)?, row.get(3)?, row.get(4)?);
-            if !query.projects.is_empty() {
-                let is_ours = projects.entry(project.clone()).or_insert_with(|| {
-                    let mut names = project.split('\n').map(ProjectIdentity::parse);
-                    names.any(|name| query.projects.iter().any(|wanted| name.is_same(wanted)))
-                });
-                if !*is_ours {
-                    continue;
-                }
-            }
-            let has_tags = query.tags.iter().all(|tag| tags.split('\n').any(|t| t.eq_ignore_ascii_case(tag)));
-            if query.kind.is_some_and(|wanted| wanted.word() != kind) || !has_tags {
-                continue;
-            }
-            let updated: String = row.get(5)?;
-            found.push((row.get(0)?, rank(-row.get::<_, f64>(1)?, &updated, now)));
-        }
-        // On a tie by name, so that the order never depends on the index.
-        found.sort_by(|a: &(String, Ranking), b| b.1.score.total_cmp(&a.1.score).then_with(|| a.0.cmp(&b.0)));
-        Ok(found)
-    }
-
     /// The note that says nearly the same, if there is one.
     pub fn find_similar(&self, notes: &NoteFolder, note: &Note, except: &str) -> Result<Option<String>, IndexError> {
         let words = format!("{} {}", note.title, note.body);
-        let Some(expression) = match_expression(&words) else { return Ok(None) };
+        let Some(expression) = ranking::match_expression(&words) else { return Ok(None) };
         let fail = |source| IndexError::Sqlite { path: notes.path().to_owned(), source };
         let query = NoteQuery { limit: 10, ..NoteQuery::default() };
-        let found = self.matches(&expression, &query, jiff::Timestamp::now()).map_err(fail)?;
-        for (name, _) in found.into_iter().take(query.limit).filter(|(name, _)| name != except) {
+        let found = ranking::best(&self.connection, &expression, &query, jiff::Timestamp::now()).map_err(fail)?;
+        for (name, _) in found.into_iter().filter(|(name, _)| name != except) {
             let Some(text) = notes.read(&name)? else { continue };
             if similarity(&Note::parse(&name, &text).body, &note.body) >= 0.8 {
                 return Ok(Some(name));
@@ -250,17 +216,24 @@ impl NoteIndex {
     }
 }
 
+/// The time by which a file is known again; `None` while it could still be written without its time showing it.
+fn settled_mtime(mtime: i64, read_at: jiff::Timestamp) -> Option<i64> {
+    let read_at = i64::try_from(read_at.as_nanosecond()).unwrap_or(i64::MAX);
+    (read_at.abs_diff(mtime) > COARSEST_CLOCK_NS).then_some(mtime)
+}
+
 /// Notes the new size and time of a text that is in the index already.
 fn is_known_text(
     transaction: &rusqlite::Transaction<'_>,
     name: &str,
-    entry: &FolderEntry,
+    size: u64,
+    mtime: Option<i64>,
     text: &str,
 ) -> rusqlite::Result<bool> {
     let hash = blake3::hash(text.as_bytes()).to_hex().to_string();
     let updated = transaction.execute(
         "UPDATE notes SET size = ?1, mtime = ?2 WHERE name = ?3 AND hash = ?4",
-        params![entry.size.cast_signed(), entry.mtime, name, hash],
+        params![size.cast_signed(), mtime, name, hash],
     )?;
     Ok(updated > 0)
 }
@@ -278,8 +251,8 @@ fn forget(transaction: &rusqlite::Transaction<'_>, name: &str) -> rusqlite::Resu
 fn learn(
     transaction: &rusqlite::Transaction<'_>,
     name: &str,
-    size: i64,
-    mtime: i64,
+    size: u64,
+    mtime: Option<i64>,
     text: &str,
     note: &Note,
 ) -> rusqlite::Result<()> {
@@ -287,7 +260,7 @@ fn learn(
     let project = std::iter::once(&note.project).chain(&note.aliases).cloned().collect::<Vec<_>>().join("\n");
     transaction.execute(
         "INSERT INTO notes (name, size, mtime, hash, project, kind, tags, updated) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        params![name, size, mtime, hash, project, note.kind.word(), note.tags.join("\n"), note.updated],
+        params![name, size.cast_signed(), mtime, hash, project, note.kind.word(), note.tags.join("\n"), note.updated],
     )?;
     let id = transaction.last_insert_rowid();
     transaction.execute(
@@ -295,30 +268,6 @@ fn learn(
         params![id, note.title, note.tags.join(" "), note.body],
     )?;
     Ok(())
-}
-
-fn rank(bm25: f64, updated: &str, now: jiff::Timestamp) -> Ranking {
-    let age_days = updated.parse::<jiff::Timestamp>().map_or(f64::MAX, |at| {
-        #[expect(clippy::cast_precision_loss, reason = "days")]
-        let seconds = (now.as_second() - at.as_second()).max(0) as f64;
-        seconds / 86_400.0
-    });
-    let newness = 1.0 + NEWNESS * (-age_days / HALF_LIFE_DAYS * std::f64::consts::LN_2).exp();
-    let round = |x: f64| (x * 10_000.0).round() / 10_000.0;
-    let shown_age = if age_days == f64::MAX { -1.0 } else { round(age_days) };
-    Ranking { score: round(bm25 * newness), bm25: round(bm25), newness: round(newness), age_days: shown_age }
-}
-
-fn telling_words(text: &str) -> Vec<String> {
-    let words = text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty()).take(MOST_WORDS);
-    words.map(str::to_lowercase).collect()
-}
-
-/// Each word in quotes, so that nothing in it is an operator; the beginning of a word is enough.
-fn match_expression(text: &str) -> Option<String> {
-    let words = telling_words(text);
-    let quoted: Vec<String> = words.iter().map(|word| format!("\"{}\"*", word.replace('"', ""))).collect();
-    (!quoted.is_empty()).then(|| quoted.join(" OR "))
 }
 
 /// The line that has most of the words, and its number.
@@ -394,6 +343,58 @@ mod tests {
             let mut index = NoteIndex::open(&path).expect("made anew");
             assert_eq!(names(&mut index, &notes, "clock"), ["flaky-test.md"]);
         }
+    }
+
+    #[test]
+    fn an_edit_that_neither_size_nor_time_shows_is_found_all_the_same() {
+        let dir = tempfile::tempdir().expect("temp dir");
+        let notes = NoteFolder::open(&dir.path().join("notes")).expect("opened");
+        let mut index = NoteIndex::open(&dir.path().join("index.sqlite")).expect("opened");
+        let path = notes.path().join("n.md");
+        // One tick of the clock; in the future, so that a busy machine has time for the rest.
+        let tick = std::time::SystemTime::now() + Duration::from_secs(1);
+        let write = |text: &str| {
+            std::fs::write(&path, text).expect("written");
+            std::fs::File::options().append(true).open(&path).and_then(|file| file.set_modified(tick)).expect("set");
+        };
+        write("about linkers");
+        assert_eq!(names(&mut index, &notes, "linkers"), ["n.md"]);
+        write("about kernels");
+        assert_eq!(names(&mut index, &notes, "kernels"), ["n.md"]);
+        assert!(names(&mut index, &notes, "linkers").is_empty());
+        let ns =
+            |text: &str| i64::try_from(text.parse::<jiff::Timestamp>().expect("a time").as_nanosecond()).expect("near");
+        let read_at: jiff::Timestamp = "2026-06-01T12:00:00Z".parse().expect("a time");
+        let (before, long_before) = (ns("2026-06-01T11:59:59Z"), ns("2026-06-01T11:59:57Z"));
+        assert_eq!((settled_mtime(before, read_at), settled_mtime(long_before, read_at)), (None, Some(long_before)));
+    }
+
+    #[test]
+    fn notes_in_folders_are_known_again_and_gone_when_they_are_deleted() {
+        let dir = tempfile::tempdir().expect("temp dir");
+        let notes = NoteFolder::open(&dir.path().join("notes")).expect("opened");
+        let mut index = NoteIndex::open(&dir.path().join("index.sqlite")).expect("opened");
+        std::fs::create_dir_all(notes.path().join("a")).expect("made");
+        let files = ["a/b.md", "a-b.md", "a.md", "0.md", "z.md"];
+        let long_ago = std::time::SystemTime::now() - Duration::from_secs(60);
+        for (n, name) in files.iter().enumerate() {
+            let path = notes.path().join(name);
+            std::fs::write(&path, format!("shared words and own{n}")).expect("written");
+            std::fs::File::options()
+                .append(true)
+                .open(&path)
+                .and_then(|file| file.set_modified(long_ago))
+                .expect("set");
+            // One at a time, so that the index has them in another order than the folder.
+            assert_eq!(index.refresh(&notes, &mut |_, _| {}).expect("fresh"), 1, "{name}");
+        }
+        assert_eq!(index.refresh(&notes, &mut |_, _| {}).expect("fresh"), 0, "all are known");
+        std::fs::remove_file(notes.path().join("a.md")).expect("removed");
+        std::fs::rename(notes.path().join("0.md"), notes.path().join("m.md")).expect("renamed");
+        assert_eq!(names(&mut index, &notes, "own2"), [""; 0]);
+        assert_eq!(names(&mut index, &notes, "own3"), ["m.md"]);
+        assert_eq!(names(&mut index, &notes, "shared"), ["a-b.md", "a/b.md", "m.md", "z.md"]);
+        assert_eq!(index.refresh(&notes, &mut |_, _| {}).expect("fresh"), 0, "all are known");
     }
 
     #[test]

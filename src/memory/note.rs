@@ -10,6 +10,7 @@ use crate::words::front_matter::{self, FrontMatterError};
 /// What a note is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum NoteKind {
     #[default]
     Fact,

@@ -74,6 +74,8 @@ impl NoteFolder {
     pub fn list(&self) -> Result<Vec<(String, FolderEntry)>, NoteError> {
         let mut notes = Vec::new();
         self.walk("", 0, &mut notes)?;
+        // Folder by folder is not yet by name: `a.md` comes before `a/b.md`, and `a` before both.
+        notes.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         Ok(notes)
     }
 
@@ -83,10 +85,10 @@ impl NoteFolder {
             if name.starts_with('.') {
                 continue;
             }
-            let path = if dir.is_empty() { name.clone() } else { format!("{dir}/{name}") };
+            let path = if dir.is_empty() { name } else { format!("{dir}/{name}") };
             if entry.is_dir && depth < DEEPEST {
                 self.walk(&path, depth + 1, notes)?;
-            } else if !entry.is_dir && name.ends_with(".md") {
+            } else if !entry.is_dir && path.ends_with(".md") {
                 notes.push((path, entry));
             }
         }

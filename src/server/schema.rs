@@ -78,13 +78,19 @@ fn tidy(schema: &mut Value, optional: Optional) {
 
 fn without_null(object: &mut Map<String, Value>) {
     // That nothing is the default need not be said.
-    let is_nothing =
-        |value: &Value| value.is_null() || *value == json!(false) || *value == json!([]) || *value == json!("");
+    let is_nothing = |value: &Value| value.is_null() || [json!(false), json!([]), json!({}), json!("")].contains(value);
     if object.get("default").is_some_and(is_nothing) {
         object.shift_remove("default");
     }
     if object.get("minimum").is_some_and(|least| least.as_f64() == Some(0.0)) {
         object.shift_remove("minimum");
+    }
+    // An object that may hold anything.
+    if object.get("additionalProperties") == Some(&json!(true)) {
+        object.shift_remove("additionalProperties");
+    }
+    if let Some(Value::Array(values)) = object.get_mut("enum") {
+        values.retain(|value| !value.is_null());
     }
     if let Some(Value::Array(types)) = object.get_mut("type") {
         types.retain(|name| name != "null");

@@ -1,19 +1,23 @@
 //! What calls do now, for others to see: a small file of JSON lines for each, written as its story is told, held by a
-//! lock as long as its server lives, removed when the call ends. Bounded, never synced, and nothing that goes wrong here
-//! reaches the call.
+//! lock as long as its server lives, removed when the call ends. Bounded, never synced, written by a thread of its own:
+//! a call does not wait for it, and nothing that goes wrong here reaches the call.
+
+mod file;
+mod writer;
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::Path;
 
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
+pub(super) use self::writer::show;
+pub use self::writer::{THREAD, settle};
 use crate::engine::Cause;
-use crate::engine::event::{Event, Listener, StoryLine};
-use crate::engine::means::{LiveHeader, LiveRecord};
+use crate::engine::event::{Event, StoryLine};
+use crate::engine::means::LiveHeader;
 use crate::state::StateDir;
 use crate::words;
 
@@ -130,83 +134,6 @@ pub fn ask_to_stop(state: &StateDir, id: &str) -> io::Result<bool> {
     Ok(true)
 }
 
-/// Begins to show a call; silently shows nothing where that is not possible.
-pub(super) fn show(state: &StateDir, header: &LiveHeader) -> Box<dyn LiveRecord> {
-    match LiveFile::create(state, header) {
-        Ok(file) => Box::new(file),
-        Err(error) => {
-            tracing::debug!("the call cannot be watched: {error}");
-            Box::new(())
-        }
-    }
-}
-
-/// The file of one call. Dropping it removes it.
-struct LiveFile {
-    path: PathBuf,
-    file: File,
-    written: AtomicU64,
-}
-
-impl LiveFile {
-    fn create(state: &StateDir, header: &LiveHeader) -> io::Result<Self> {
-        let folder = state.sub(FOLDER).map_err(io::Error::other)?;
-        sweep(&folder);
-        let path = folder.join(format!("{:08x}.jsonl", getrandom::u32().map_err(io::Error::other)?));
-        let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path)?;
-        // Ours until this process ends, however it does.
-        file.try_lock().map_err(io::Error::other)?;
-        let live = Self { path, file, written: AtomicU64::new(0) };
-        live.write(header)?;
-        Ok(live)
-    }
-
-    fn write(&self, line: &impl Serialize) -> io::Result<()> {
-        let mut text = serde_json::to_vec(line).map_err(io::Error::other)?;
-        text.push(b'\n');
-        if self.written.fetch_add(text.len() as u64, Ordering::Relaxed) > LARGEST {
-            return Ok(());
-        }
-        (&self.file).write_all(&text)
-    }
-}
-
-impl Listener for LiveFile {
-    fn hear(&self, line: &StoryLine) {
-        if let Some(event) = event_of(line) {
-            let _ = self.write(&event);
-        }
-    }
-}
-
-impl LiveRecord for LiveFile {
-    fn is_stop_wanted(&self) -> bool {
-        self.path.with_extension("stop").exists()
-    }
-}
-
-impl Drop for LiveFile {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
-        let _ = fs::remove_file(self.path.with_extension("stop"));
-    }
-}
-
-/// Removes what killed servers have left.
-fn sweep(folder: &Path) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        let is_left = match path.extension().and_then(|extension| extension.to_str()) {
-            Some("jsonl") => open(&path).is_ok_and(|file| file.try_lock().is_ok()),
-            Some("stop") => !path.with_extension("jsonl").exists(),
-            _ => false,
-        };
-        if is_left {
-            let _ = fs::remove_file(path);
-        }
-    }
-}
-
 fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)
@@ -292,6 +219,7 @@ mod tests {
         let left = AttemptTraces { cost_usd: Some(0.5), diff: "+x\n".into() };
         live.hear(&line(Event::Ended { at: at.clone(), cause: Cause::Rejected, because: "no".into(), left }));
         live.hear(&line(Event::Asking { at: ChainPlace { tier: 2, ..at } }));
+        settle();
         let calls = live_calls(&state);
         let [call] = calls.as_slice() else { panic!("{calls:?}") };
         assert!(call.is_alive);
@@ -301,6 +229,7 @@ mod tests {
         assert!(!ask_to_stop(&state, "../x").expect("no path") && !ask_to_stop(&state, "0").expect("none"));
         assert!(ask_to_stop(&state, &call.id).expect("asked") && live.is_stop_wanted());
         drop(live);
+        settle();
         assert_eq!(fs::read_dir(state.path().join(FOLDER)).expect("there").count(), 0);
     }
 
@@ -318,21 +247,8 @@ mod tests {
         assert_eq!(calls.len(), 1);
         assert_eq!((calls[0].is_alive, calls[0].events.len(), calls[0].events[0].kind), (false, 1, LiveKind::Other));
         let live = show(&state, &header());
+        settle();
         assert_eq!(live_calls(&state).len(), 1, "only the living one");
         drop(live);
-    }
-
-    #[test]
-    fn a_call_that_tells_without_end_fills_no_disk() {
-        let dir = tempfile::tempdir().expect("temp dir");
-        let state = StateDir::at(dir.path().join("s")).expect("absolute");
-        let live = LiveFile::create(&state, &header()).expect("made");
-        for _ in 0..10_000 {
-            live.hear(&line(Event::Doing { what: "x".repeat(400) }));
-        }
-        assert!(fs::metadata(&live.path).expect("there").len() <= LARGEST + 1_000);
-        fs::remove_dir_all(state.path()).expect("the directory vanishes");
-        live.hear(&line(Event::Doing { what: "still".into() }));
-        assert!(!live.is_stop_wanted());
     }
 }

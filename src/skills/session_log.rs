@@ -42,6 +42,7 @@ pub struct SessionLogParams {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum LogOperation {
     Append,
     Read,
@@ -51,6 +52,7 @@ pub enum LogOperation {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum LoggedStatus {
     Pass,
     Fail,

@@ -19,45 +19,34 @@ use crate::words;
 #[serde(deny_unknown_fields)]
 pub struct TeamMsgParams {
     pub operation: BusOperation,
-    /// Absolute path of the project that holds `.workflow`.
+    /// Absolute path
     pub project_root: String,
-    /// Run id, or the id of an older team session.
+    /// Run, or older team session
     #[serde(alias = "team_session_id", alias = "team")]
     pub session_id: String,
-    /// Sender (log, broadcast), or filter (list).
+    // Which operation takes what is said once, in the tool's description.
     #[serde(default)]
     pub from: Option<String>,
-    /// Recipient, default coordinator; or filter (list).
     #[serde(default)]
     pub to: Option<String>,
-    /// Message type, default `message`; `state_update` merges `data` into the sender's state.
     #[serde(default, rename = "type")]
     pub kind: Option<String>,
-    /// One line (log, broadcast).
     #[serde(default)]
     pub summary: Option<String>,
-    /// Fields of the message.
     #[serde(default)]
     pub data: Option<Map<String, Value>>,
-    /// Message id (read, delete).
     #[serde(default)]
     pub id: Option<String>,
-    /// How many (list): 1 to 100, default 20.
     #[serde(default)]
     pub last: Option<usize>,
-    /// Only what came after this message (list).
     #[serde(default)]
     pub since_id: Option<String>,
-    /// Role (get_state, read_mailbox).
     #[serde(default)]
     pub role: Option<String>,
-    /// One task of that role (get_state).
     #[serde(default)]
     pub task: Option<String>,
-    /// With it a logged message waits in the recipient's mailbox.
     #[serde(default)]
     pub delivery_method: Option<String>,
-    /// `.workflow/sessions/<session>/runs/<run>`, to begin a bus there.
     #[serde(default)]
     pub run_dir: Option<String>,
     /// Older form of `data.ref`.
@@ -68,6 +57,7 @@ pub struct TeamMsgParams {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(inline)]
 pub enum BusOperation {
     Log,
     Broadcast,
@@ -97,7 +87,9 @@ enum TeamMsgError {
 
 #[tool_router(router = team_msg_tool, vis = "pub(crate)")]
 impl Server {
-    /// The message bus of an agent team: log, read and list messages, role states and mailboxes.
+    /// Message bus of a team. log, broadcast: from, to (default coordinator), type (state_update merges data into the
+    /// sender's state), summary, data, delivery_method (to a mailbox), run_dir (of a new bus). list: these as filters,
+    /// last (20, at most 100), since_id. read, delete: id. get_state, read_mailbox: role, task.
     #[tool(annotations(
         title = "Team message bus",
         read_only_hint = false,

@@ -26,8 +26,9 @@ pub struct TrainerParams {
     /// Until then
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<String>,
-    /// 1 to 5, default 3
+    /// Default 3
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 5))]
     pub min_score: Option<u8>,
     /// Ask only this model
     #[serde(default, skip_serializing_if = "Option::is_none")]

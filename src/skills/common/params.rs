@@ -7,28 +7,22 @@ macro_rules! params {
         #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub struct $name {
-            /// Absolute path of the project
+            /// Absolute path
             pub project_root: String,
             $($(#[$doc])* pub $field: $type,)*
-            /// Ask only this model
+            // What all these are for is said once, in the server's instructions.
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub model: Option<String>,
-            /// Log to add to
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub session_id: Option<String>,
-            /// More about the task
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub context: Option<String>,
-            /// Seconds for each model
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub timeout_s: Option<u64>,
-            /// Most answers asked for
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub max_attempts: Option<u32>,
-            /// Most to spend
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub budget_usd: Option<f64>,
-            /// Show the plan, ask no model
             #[serde(default)]
             pub dry_run: bool,
             /// With dry_run: the prompt too

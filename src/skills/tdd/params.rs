@@ -50,24 +50,21 @@ params!(RefactorParams {
 });
 
 params!(CycleParams {
-    /// Behaviours to build in turn: one sentence, or a list
+    /// Behaviours in turn: a sentence, or a list
     criteria: Criteria,
-    /// Refactor after each green
     #[serde(default)]
     refactor: bool,
-    /// Last phase; `red`: only the first test
+    /// `red`: only the first test
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stop_at: Option<StopAt>,
-    /// File for the tests
+    /// For the tests
     #[serde(default, skip_serializing_if = "Option::is_none")]
     test_path: Option<String>,
-    /// If not the detected one
     #[serde(default, skip_serializing_if = "Option::is_none")]
     test_cmd: Option<String>,
-    /// JUnit files it writes
     #[serde(default, skip_serializing_if = "Option::is_none")]
     test_report: Option<String>,
-    /// New dependencies: names, or true
+    /// Names of new ones, or true
     #[serde(default, skip_serializing_if = "Option::is_none")]
     allow_dependencies: Option<AllowedDependencies>,
 });

@@ -7,6 +7,7 @@ use supervisor::engine::Cause;
 use supervisor::engine::event::{AttemptTraces, ChainPlace, Event, StoryLine};
 use supervisor::engine::means::{LiveHeader, LiveRecord, Recorder as _};
 use supervisor::session::SessionLog;
+use supervisor::session::live::settle;
 use supervisor::state::StateDir;
 
 use crate::support::mcp_bench::until;
@@ -46,6 +47,7 @@ impl Scene {
 
 fn tell(call: &dyn LiveRecord, event: Event) {
     call.hear(&StoryLine { event, after: Duration::from_secs(1), line: String::new() });
+    settle();
 }
 
 fn at(tier: usize, model: &str) -> ChainPlace {

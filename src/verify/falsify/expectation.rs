@@ -186,7 +186,9 @@ fn of_sides(
     sides: [Range<usize>; 2],
     dice: &mut fastrand::Rng,
 ) -> Vec<ExpectationChange> {
-    let [left, right] = sides.map(|side| of_side(source, test, &side, dice));
+    let [left, right] = sides;
+    let [left, right] =
+        [(&left, &right), (&right, &left)].map(|(side, other)| of_side(source, test, side, other, dice));
     let rank = |changes: &[ExpectationChange]| changes.iter().map(|c| c.rank).min().unwrap_or(u8::MAX);
     if rank(&left) < rank(&right) { left } else { right }
 }
@@ -195,6 +197,7 @@ fn of_side(
     source: &TestSource,
     test: &TestSite,
     side: &Range<usize>,
+    other: &Range<usize>,
     dice: &mut fastrand::Rng,
 ) -> Vec<ExpectationChange> {
     if let Some(certainty) = constancy(source, side) {
@@ -214,10 +217,34 @@ fn of_side(
     let cells = source.cells(side, name, field);
     if !cells.is_empty() {
         let constant = cells.iter().filter_map(|cell| Some((cell, constancy(source, cell)?)));
+        // `loads(dumps(value)) == value` holds for whatever the cell says.
+        let is_given = is_given(source, test, side, other, (name, field));
+        let constant = constant.map(|(cell, certainty)| (cell, if is_given { Certainty::Likely } else { certainty }));
         let changes = constant.flat_map(|(cell, certainty)| of_value(source, cell, certainty, dice));
         return changes.map(|change| ExpectationChange { may_rename: true, ..change }).collect();
     }
     if field.is_none() { of_binding(source, test, side, name, dice) } else { Vec::new() }
+}
+
+/// Does the test also hand in what it expects? Then a change of the value changes both. What follows the comparison, such
+/// as a message, hands in nothing.
+fn is_given(
+    source: &TestSource,
+    test: &TestSite,
+    side: &Range<usize>,
+    other: &Range<usize>,
+    (name, field): (&str, Option<&str>),
+) -> bool {
+    let inside = test.body.as_ref().or(test.expression.as_ref()).unwrap_or(&test.whole);
+    let is_head = |word: &Range<usize>| {
+        let around = source.tables.iter().filter(|table| contains(&table.whole, side));
+        around.into_iter().any(|table| contains(&table.params, word) || contains(&table.rows, word))
+    };
+    let is_use = |word: &Range<usize>| {
+        let rest = source.text.get(word.end..).unwrap_or_default().trim_start_matches(['.', '[', '"', '\'', ':']);
+        source.slice(word) == name && field.is_none_or(|field| rest.starts_with(field)) && !is_head(word)
+    };
+    [inside.start..side.start, other.clone()].iter().any(|range| source.words(range).iter().any(is_use))
 }
 
 /// The value stands above the assertion. What is used elsewhere too is changed at the assertion alone.

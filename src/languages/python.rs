@@ -13,7 +13,11 @@ pub static PYTHON: Language = Language {
     compiled: false,
     line_comment: "#",
     tests_beside_code: false,
-    test_files: NamePatterns { dirs: &["test", "tests"], stems: &[], names: &["test_*.py", "*_test.py"] },
+    test_files: NamePatterns {
+        dirs: &["test", "tests"],
+        stems: &["test", "tests"],
+        names: &["test_*.py", "*_test.py"],
+    },
     manifests: &["pyproject.toml", "setup.cfg", "requirements.txt"],
     build_files: NamePatterns {
         dirs: &[".venv", "venv", "site-packages"],
@@ -104,6 +108,7 @@ pub static PYTHON: Language = Language {
     imports: |tree| by_query(tree, |module| module),
     unspoken_imports: |_| Vec::new(),
     package_names: |_| Vec::new(),
+    programs,
     locate,
     child_module,
     cheats: CheatRules {
@@ -177,6 +182,16 @@ fn child_module(files: &dyn ProjectFiles, file: usize, name: &str) -> Option<usi
     let path = files.path(file);
     let dir = path.strip_suffix("/__init__.py").or_else(|| (path == "__init__.py").then_some(""))?;
     [format!("{name}.py"), format!("{name}/__init__.py")].iter().find_map(|f| files.at(&join(dir, f)?))
+}
+
+/// `shop = "shop.cli:main"`, in the table of the standard or of poetry.
+fn programs(manifest: &str) -> Vec<String> {
+    let Ok(manifest) = manifest.parse::<toml::Table>() else { return Vec::new() };
+    let tables = [manifest.get("project"), manifest.get("tool").and_then(|tool| tool.get("poetry"))];
+    let scripts = tables.into_iter().filter_map(|table| table?.get("scripts")?.as_table());
+    let starts = scripts.flat_map(|table| table.values()).filter_map(|start| start.as_str()?.split(':').next());
+    let files = starts.map(|module| module.trim().replace('.', "/"));
+    files.flat_map(|file| [format!("{file}.py"), format!("{file}/__init__.py")]).collect()
 }
 
 #[cfg(test)]

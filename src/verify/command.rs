@@ -4,7 +4,7 @@ mod chain;
 
 use std::path::Path;
 
-pub(super) use chain::{Piece, split_chain};
+pub(super) use chain::{Piece, expanded, split_chain};
 
 /// The words of a command as a person would type them.
 pub(super) fn typed(argv: &[String]) -> String {

@@ -146,13 +146,13 @@ fn named(root: &Path, words: &str, path: &OsStr) -> Result<Suite, DetectError> {
         return Err(bad("it is empty"));
     }
     let argv = match pieces.as_slice() {
-        [one] => one.expanded(root),
+        [one] => one.words.clone(),
         _ => shell_words::split(words).map_err(|e| bad(&e.to_string()))?,
     };
     let place = SearchPlace { dir: root, root, path };
     let mut steps: Vec<SuiteStep> = Vec::new();
     for piece in &pieces {
-        let one = SuiteStep::new(piece.expanded(root), root);
+        let one = SuiteStep::new(piece.words.clone(), root).with_patterns(piece.patterns());
         steps.extend(scripts::resolve(&place, piece).unwrap_or_else(|| vec![one]));
     }
     scripts::assign_tasks(&mut steps);

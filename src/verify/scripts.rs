@@ -220,7 +220,7 @@ impl ScriptReader<'_> {
 fn step(dir: &Path, package: &Package, script: &str, piece: &Piece, more: &[String]) -> SuiteStep {
     let mut around = StepSurroundings::of_node(dir);
     around.variables.extend(package.variables(script));
-    let mut words = piece.expanded(dir);
+    let mut words = piece.words.clone();
     while !piece.needs_shell && words.first().is_some_and(|w| command::is_assignment(w)) {
         let (variable, value) = words[0].split_once('=').map(|(k, v)| (k.to_owned(), v.to_owned())).unwrap_or_default();
         around.variables.push((variable, value));
@@ -236,7 +236,7 @@ fn step(dir: &Path, package: &Package, script: &str, piece: &Piece, more: &[Stri
         let more = if more.is_empty() { String::new() } else { format!(" {}", command::typed(more)) };
         format!("{}{more}", piece.text)
     });
-    SuiteStep { shell, ..SuiteStep::new(words, dir) }.within(around)
+    SuiteStep { shell, ..SuiteStep::new(words, dir) }.with_patterns(piece.patterns()).within(around)
 }
 
 /// A runner that stands in the project's packages needs no package manager to be started: `corepack pnpm jest` is `jest`.
@@ -315,7 +315,7 @@ mod tests {
             ("node_modules/.bin/jest", ""),
             ("a.js", ""),
         ]);
-        assert_eq!(commands(&dir, "npm test"), Some(vec!["jest: jest a.js".into()]));
+        assert_eq!(commands(&dir, "npm test"), Some(vec!["jest: jest ./*.js".into()]));
         assert_eq!(commands(&dir, "npm run there"), Some(vec!["vitest: yarn vitest run".into()]), "not installed here");
     }
 

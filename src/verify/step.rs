@@ -21,6 +21,8 @@ pub(super) struct SuiteStep {
     pub(super) task: StepTask,
     /// The text that a package manager would hand to `sh`, where words alone do not carry what it says.
     pub(super) shell: Option<String>,
+    /// Words that stand for files, as in `mocha test/*.js`: which these are is found out in each run.
+    pub(super) patterns: Vec<String>,
     /// Where the command leaves JUnit reports, as a pattern relative to where it runs.
     pub(super) reports: Option<String>,
 }
@@ -56,7 +58,20 @@ pub struct CheckResult {
 impl SuiteStep {
     pub(super) fn new(argv: Vec<String>, dir: impl Into<PathBuf>) -> Self {
         let task = StepTask::Tests(runners::recognise(&argv));
-        Self { argv, dir: dir.into(), surroundings: StepSurroundings::default(), task, shell: None, reports: None }
+        let (dir, surroundings) = (dir.into(), StepSurroundings::default());
+        Self { argv, dir, surroundings, task, shell: None, patterns: Vec::new(), reports: None }
+    }
+
+    /// The same command, of which these words are patterns of files.
+    pub(super) fn with_patterns(mut self, patterns: Vec<String>) -> Self {
+        self.patterns = patterns;
+        self
+    }
+
+    /// The same command with the files that its patterns match where its files are read.
+    pub(super) fn with_files_of(&self, files: &Path) -> Self {
+        let argv = command::expanded(&self.argv, &self.patterns, files);
+        Self { argv, patterns: Vec::new(), ..self.clone() }
     }
 
     /// The same command, understood by this runner.
@@ -154,6 +169,18 @@ mod tests {
         for words in ["tsc -b", "rollup -c", "node build.js", "make"] {
             assert!(!only_looks(&argv(words)), "{words}");
         }
+    }
+
+    #[test]
+    fn a_pattern_stands_for_the_files_that_are_there_when_it_is_run() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let step = SuiteStep::new(argv("mocha t/*.js"), dir.path()).with_patterns(vec!["t/*.js".into()]);
+        std::fs::create_dir(dir.path().join("t")).expect("made");
+        assert_eq!(step.with_files_of(dir.path()).argv, ["mocha", "t/*.js"], "nothing matches");
+        for file in ["t/b.js", "t/a.js"] {
+            std::fs::write(dir.path().join(file), "").expect("written");
+        }
+        assert_eq!(step.with_files_of(dir.path()).argv, ["mocha", "t/a.js", "t/b.js"]);
     }
 
     #[test]

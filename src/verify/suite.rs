@@ -153,7 +153,7 @@ impl Suite {
             };
             match step.task {
                 StepTask::Tests(runner) => {
-                    let mut judgement = (runner.run)(step, &session).await;
+                    let mut judgement = (runner.run)(&step.with_files_of(&session.files()), &session).await;
                     judgement.notes.extend(session.notes());
                     if !judgement.outcome.is_passed() {
                         judgement.notes.extend(session.refusals(&judgement.output));
@@ -162,7 +162,7 @@ impl Suite {
                 }
                 StepTask::Build | StepTask::Check => {
                     let more_tests = self.steps[at + 1..].iter().any(|s| s.runner().is_some());
-                    findings.add_check(run_beside(step, &session).await, more_tests);
+                    findings.add_check(run_beside(&step.with_files_of(&session.files()), &session).await, more_tests);
                 }
             }
             if findings.is_over() {

@@ -14,17 +14,22 @@ pub(in crate::verify) struct Piece {
 }
 
 impl Piece {
-    /// Words with their patterns replaced by the files that match, as a shell does with those that are not quoted.
-    pub(in crate::verify) fn expanded(&self, dir: &Path) -> Vec<String> {
+    /// The words that a shell replaces by the files that match: patterns that are not quoted.
+    pub(in crate::verify) fn patterns(&self) -> Vec<String> {
         let unquoted: Vec<&str> = self.text.split_whitespace().collect();
-        let mut words = Vec::new();
-        for (at, word) in self.words.iter().enumerate() {
-            let is_pattern = at > 0 && word.contains(['*', '?', '[']) && unquoted.contains(&word.as_str());
-            let found = if is_pattern { files_matching(dir, word) } else { Vec::new() };
-            if found.is_empty() { words.push(word.clone()) } else { words.extend(found) }
-        }
-        words
+        let is_pattern = |word: &&String| word.contains(['*', '?', '[']) && unquoted.contains(&word.as_str());
+        self.words.iter().skip(1).filter(is_pattern).cloned().collect()
     }
+}
+
+/// Words with these patterns replaced by the files that match now.
+pub(in crate::verify) fn expanded(argv: &[String], patterns: &[String], dir: &Path) -> Vec<String> {
+    let mut words = Vec::new();
+    for word in argv {
+        let found = if patterns.contains(word) { files_matching(dir, word) } else { Vec::new() };
+        if found.is_empty() { words.push(word.clone()) } else { words.extend(found) }
+    }
+    words
 }
 
 /// The commands of a chain joined by `&&` or `;`. The sign that makes it something else is given back.
@@ -126,7 +131,10 @@ mod tests {
             std::fs::create_dir_all(dir.path().join("deep")).expect("made");
             std::fs::write(dir.path().join(name), "").expect("written");
         }
-        let words = |line: &str| split_chain(line).expect("a chain")[0].expanded(dir.path());
+        let words = |line: &str| {
+            let piece = &split_chain(line).expect("a chain")[0];
+            expanded(&piece.words, &piece.patterns(), dir.path())
+        };
         assert_eq!(words("mocha *.js"), ["mocha", "a.js", "b.js"]);
         assert_eq!(words("mocha '*.js'"), ["mocha", "*.js"]);
         assert_eq!(words("mocha **/*.js"), ["mocha", "deep/c.js"]);

@@ -52,6 +52,12 @@ pub(super) fn test_files(dir: &Path) -> Vec<PathBuf> {
     }
 }
 
+/// The same files, as Ruby finds them: in each run anew, for a file that is written later is a test, too.
+const BELOW_TEST: &str = "test/**/{*_test,test_*,spec_*}.rb";
+const BESIDE_CODE: &str = "{*_test,test_*}.rb";
+/// The words are taken away, because the frameworks would read them as well.
+const LOAD: &str = "Dir.glob(ARGV.slice!(0..)).sort.each { |file| require File.expand_path(file) }";
+
 /// Ruby files by name, to some depth below these directories; in the directory itself no deeper.
 pub(super) fn files(dir: &Path, homes: &[&str], is_test: impl Fn(&str) -> bool) -> Vec<PathBuf> {
     const MOST: usize = 5_000;
@@ -83,16 +89,8 @@ pub(super) fn command(
     if place.has("bin/rails") {
         return with_bundle(&["bin/rails", "test"]);
     }
-    let files: Vec<String> = tests.iter().map(|p| p.display().to_string()).collect();
-    match files.as_slice() {
-        [one] => with_bundle(&["ruby", "-Ilib", "-Itest", one]),
-        many => {
-            let load = "ARGV.each { |file| require File.expand_path(file) }";
-            let mut argv = with_bundle(&["ruby", "-Ilib", "-Itest", "-e", load]);
-            argv.extend_from_slice(many);
-            argv
-        }
-    }
+    let is_below = tests.iter().any(|path| path.starts_with("test"));
+    with_bundle(&["ruby", "-Ilib", "-Itest", "-e", LOAD, if is_below { BELOW_TEST } else { BESIDE_CODE }])
 }
 
 fn recognises(argv: &[String]) -> bool {

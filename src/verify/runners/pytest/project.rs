@@ -89,7 +89,7 @@ fn step(place: &SearchPlace<'_>, tests: &TestFiles, environments: &[PythonEnviro
         } else {
             words([&env.program(place.dir, "python"), "-m", "pytest"])
         };
-        return at(program).within(env.surroundings());
+        return at(tests.named_for_pytest(place, program)).within(env.surroundings());
     }
     let wanted = wants_pytest(place, tests);
     if wanted && let Some(argv) = managed(place) {
@@ -99,7 +99,7 @@ fn step(place: &SearchPlace<'_>, tests: &TestFiles, environments: &[PythonEnviro
     let interpreter = python.map_or_else(|| own_python(place), |env| env.program(place.dir, "python"));
     let around = python.map(PythonEnvironment::surroundings).unwrap_or_default();
     if wanted && python.is_some() {
-        return at(words([&interpreter, "-m", "pytest"])).within(around);
+        return at(tests.named_for_pytest(place, words([&interpreter, "-m", "pytest"]))).within(around);
     }
     if !wanted && let Some(stated) = of_tox(place, &interpreter, &around) {
         return stated;
@@ -108,7 +108,7 @@ fn step(place: &SearchPlace<'_>, tests: &TestFiles, environments: &[PythonEnviro
         return at(words([&interpreter, "manage.py", "test"])).within(around);
     }
     if place.has_program("pytest") && python.is_none() {
-        return at(words(["pytest"]));
+        return at(tests.named_for_pytest(place, words(["pytest"])));
     }
     if !wanted && !tests.files.is_empty() {
         return at(unittest::command(&interpreter, &tests.files)).within(around);
@@ -265,6 +265,27 @@ impl TestFiles {
         Self { files }
     }
 
+    /// pytest collects `test_*.py` and `*_test.py`. Where no file is called so and nothing else is configured, the tests
+    /// are those that it is told by name: a project whose only tests are `test.py`.
+    fn named_for_pytest(&self, place: &SearchPlace<'_>, mut argv: Vec<String>) -> Vec<String> {
+        const MOST: usize = 20_000;
+        let is_configured = || {
+            let says = |text: String| text.contains("testpaths") || text.contains("python_files");
+            TELLS_OF_PYTEST.iter().any(|name| place.read(name).is_some_and(says))
+        };
+        let is_collected = |name: &str| {
+            name.strip_suffix(".py").is_some_and(|stem| stem.starts_with("test_") || stem.ends_with("_test"))
+        };
+        let walk = || ignore::WalkBuilder::new(place.dir).require_git(false).build().flatten().take(MOST);
+        if !self.files.is_empty()
+            && !is_configured()
+            && !walk().any(|entry| entry.file_name().to_str().is_some_and(is_collected))
+        {
+            argv.extend(self.files.iter().map(|file| file.display().to_string()));
+        }
+        argv
+    }
+
     fn first(&self) -> Option<&PathBuf> {
         self.files.first()
     }
@@ -323,6 +344,8 @@ mod tests {
             (&[test, groups, ("uv.lock", "")], &["uv", "pytest"], "pytest: uv run --group tests pytest"),
             (&[test, ("poetry.lock", "")], &["poetry", "pytest"], "pytest: poetry run pytest"),
             (&[test, ("poetry.lock", "")], &["pytest"], "pytest: pytest"),
+            (&[("test.py", "import pytest")], &["pytest"], "pytest: pytest test.py"),
+            (&[("test.py", "import pytest"), ("shop/tests/test_a.py", "")], &["pytest"], "pytest: pytest"),
             (
                 &[test, ("pyproject.toml", "[tool.hatch.envs.t]\ndependencies = [\"pytest\"]")],
                 &["hatch"],

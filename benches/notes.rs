@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use supervisor::memory::{Note, NoteFolder, NoteIndex, NoteQuery};
+use supervisor::testing::memory::{Note, NoteFolder, NoteIndex, NoteQuery};
 
 const NOTES: usize = 10_000;
 const ROUNDS: usize = 31;

@@ -10,6 +10,6 @@ pub(crate) mod notes;
 pub(crate) mod staleness;
 
 pub use identity::ProjectIdentity;
-pub use index::{NoteHit, NoteIndex, NoteQuery, Ranking};
+pub use index::{NoteHit, NoteIndex, NoteQuery};
 pub use note::{Note, NoteEvidence, NoteKind};
-pub use notes::{NoteDraft, NoteError, NoteFolder, WrittenNote};
+pub use notes::{NoteDraft, NoteError, NoteFolder};

@@ -5,12 +5,12 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use supervisor::engine::event::{AttemptTraces, ChainPlace, Event, StoryLine};
-use supervisor::engine::means::{LiveHeader, Recorder as _};
-use supervisor::engine::{Cause, Entry};
-use supervisor::session::SessionLog;
-use supervisor::session::live::{THREAD, settle};
-use supervisor::state::StateDir;
+use supervisor::testing::engine::event::{AttemptTraces, ChainPlace, Event, StoryLine};
+use supervisor::testing::engine::means::{LiveHeader, Recorder as _};
+use supervisor::testing::engine::{Cause, Entry};
+use supervisor::testing::session::SessionLog;
+use supervisor::testing::session::live::{THREAD, settle};
+use supervisor::testing::state::StateDir;
 
 const ROUNDS: usize = 201;
 const TIERS: usize = 3;

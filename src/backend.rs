@@ -39,7 +39,7 @@ use crate::routing::{BackendKind, Tier};
 pub use ask::{Ask, AskStep, Edits, Power, Reply, Shell, Usage};
 pub use env::Env;
 pub use error::{AskError, Failure, FailureBlame, FailureCause};
-pub use extract::{NoObject, object};
+pub use extract::object;
 pub use http::Unreachable;
 pub(crate) use ingest::post_to_service;
 pub use kind::{BackendFacts, BackendPlace};

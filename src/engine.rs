@@ -27,7 +27,7 @@ pub mod work;
 
 pub use attempt::{AskRecord, Attempt, Cause, ModelEvidence, Opinion, Verdict};
 pub use entry::Entry;
-pub use exchange::{ExchangeRecord, TextId};
+pub use exchange::ExchangeRecord;
 pub use result::{CallResult, Gate, More, Status};
 pub use top_tier::{Basis, TopTier};
 // Part of every attempt, so that who reads one need not know the settings.

@@ -21,7 +21,7 @@ use std::path::Path;
 
 use serde::{Serialize, Serializer};
 
-pub use cheats::{CheatRule, CheatSign};
+pub use cheats::CheatRule;
 pub use cpp::CPP;
 pub use definitions::{Definition, DefinitionKind};
 pub use elixir::ELIXIR;
@@ -33,7 +33,7 @@ pub use javascript::JAVASCRIPT;
 pub use python::PYTHON;
 pub use ruby::RUBY;
 pub use rust::{RUST, child_module_dir, parent_module};
-pub use syntax::{QueryCapture, QueryMatch, SyntaxQuery, SyntaxTree};
+pub use syntax::{QueryMatch, SyntaxQuery, SyntaxTree};
 
 /// Every language, each in a file of its own.
 pub static LANGUAGES: &[&Language] = &[&RUST, &PYTHON, &JAVASCRIPT, &GO, &RUBY, &ELIXIR, &JAVA, &CPP];

@@ -13,5 +13,5 @@ pub(crate) mod staleness;
 pub use identity::ProjectIdentity;
 pub use index::{NoteHit, NoteIndex, NoteQuery};
 pub use note::{Note, NoteEvidence, NoteKind};
-pub use notes::{NoteDraft, NoteError, NoteFolder, WrittenNote};
+pub use notes::{NoteDraft, NoteError, NoteFolder};
 pub use ranking::Ranking;

@@ -53,7 +53,7 @@ use tokio_util::task::TaskTracker;
 
 pub use capture::{CaptureLimits, CapturedOutput};
 pub use guard::Guard;
-pub use lines::{LONGEST_LINE, LineSink, Lines, lines};
+pub use lines::{LineSink, lines};
 pub use relay::{RelayOutput, relay};
 pub use resolve::which;
 pub use sandbox::{

@@ -17,8 +17,7 @@ mod resolve;
 mod types;
 mod variables;
 
-pub use error::{Fault, Origin, Problem, RoutingError, SettingsLayer, Warning};
-pub use layers::Layers;
+pub use error::{Origin, Problem, RoutingError, SettingsLayer};
 pub use load::{LoadedRouting, Sources, load};
 pub use resolve::{Choices, SettingDecision, TierDecisions};
 pub use types::*;

@@ -18,12 +18,9 @@ pub mod record;
 pub mod since;
 pub mod stats;
 
-pub use bound::CutField;
-pub use exchange::{ExchangeBounds, ExchangeStore};
-pub use file::FileError;
 pub use id::{InvalidSessionId, SessionId};
-pub use log::{LogError, SessionLog, WrittenEntry};
-pub use open::{RunningCall, recover_open_calls, running_calls};
-pub use read::{Damage, History, LogFault, LogReader};
+pub use log::{LogError, SessionLog};
+pub use open::{recover_open_calls, running_calls};
+pub use read::Damage;
 pub use record::{CallRecord, RecordedOutcome};
 pub use stats::{Filter, Stats};

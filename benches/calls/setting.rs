@@ -7,23 +7,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use supervisor::backend::breaker::Breaker;
-use supervisor::backend::warm::Warmth;
-use supervisor::backend::{Backends, Edits, Env, Power, SharedResources};
-use supervisor::engine::Status;
-use supervisor::engine::call::{CallArguments, CallHost, CallRequest, Surroundings, run};
-use supervisor::engine::entry::{Entry, VERSION};
-use supervisor::engine::evidence::Evidence;
-use supervisor::engine::means::{Means, NoExperience, SessionBudgets};
-use supervisor::engine::skill::{
+use supervisor::testing::backend::breaker::Breaker;
+use supervisor::testing::backend::warm::Warmth;
+use supervisor::testing::backend::{Backends, Edits, Env, Power, SharedResources};
+use supervisor::testing::engine::Status;
+use supervisor::testing::engine::call::{CallArguments, CallHost, CallRequest, Surroundings, run};
+use supervisor::testing::engine::entry::{Entry, VERSION};
+use supervisor::testing::engine::evidence::Evidence;
+use supervisor::testing::engine::means::{Means, NoExperience, SessionBudgets};
+use supervisor::testing::engine::skill::{
     Access, DryRunPlan, Preparation, PreparedCall, Question, RefusedCall, Skill, TierUnfit,
 };
-use supervisor::engine::work::{AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification};
-use supervisor::process::Launcher;
-use supervisor::routing::{Sources, Tier, load};
-use supervisor::session::SessionLog;
-use supervisor::state::StateDir;
-use supervisor::verify::Flags;
+use supervisor::testing::engine::work::{AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification};
+use supervisor::testing::process::Launcher;
+use supervisor::testing::routing::{Sources, Tier, load};
+use supervisor::testing::session::SessionLog;
+use supervisor::testing::state::StateDir;
+use supervisor::testing::verify::Flags;
 use tokio_util::sync::CancellationToken;
 
 use super::{Scenario, launcher};
@@ -68,7 +68,11 @@ impl Setting {
             recorder: Arc::new(log.clone()),
             // A bench makes more calls than a session may pay for.
             recollection: None,
-            budgets: SessionBudgets::new(supervisor::routing::BudgetSettings { usd: None, tokens: None, time: None }),
+            budgets: SessionBudgets::new(supervisor::testing::routing::BudgetSettings {
+                usd: None,
+                tokens: None,
+                time: None,
+            }),
             experience: Arc::new(NoExperience),
         };
         let means = Arc::new(means);

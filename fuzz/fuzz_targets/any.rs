@@ -7,4 +7,4 @@ use libfuzzer_sys::fuzz_target;
 
 static TARGET: LazyLock<String> = LazyLock::new(|| std::env::var("SUPERVISOR_FUZZ").expect("SUPERVISOR_FUZZ names a target"));
 
-fuzz_target!(|data: &[u8]| supervisor::fuzz::run(&TARGET, data));
+fuzz_target!(|data: &[u8]| supervisor::testing::fuzz::run(&TARGET, data));

@@ -17,9 +17,9 @@ use serde::{Deserialize, Serialize};
 pub use confirm::Confirmation;
 pub use draft::{HypothesisDraft, drafts};
 pub use evidence::EvidenceShelf;
-pub use gates::{ExaminedDiagnosis, examine};
+pub use gates::examine;
 use pattern::SearchPattern;
-pub use telling::{Telling, compare};
+pub use telling::compare;
 
 use super::citations::Citation;
 use crate::verify::{Check, Proof, Refusal, Repro};

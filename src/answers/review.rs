@@ -18,7 +18,7 @@ use crate::words;
 use crate::words::lexicon::{Prose, lexicon};
 use claim::FindingClaim;
 
-pub use requirements::{RequirementAnswer, RequirementList, RequirementVerdict, ReviewRequirement};
+pub use requirements::{RequirementAnswer, RequirementList, RequirementVerdict};
 pub use scope::{LineRanges, LineSpan, ReviewScope, ScopePart};
 
 /// What a reviewer is to look at in every file, whatever else.

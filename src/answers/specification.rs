@@ -17,12 +17,11 @@ use sha2::{Digest as _, Sha256};
 use crate::verify::{Check, Flags};
 use crate::words;
 pub use draft::{
-    OpenQuestion, RequirementMapping, SpecificationAnswer, SpecificationDraft, SpecifiedDecision, SpecifiedRisk, read,
-    schema,
+    OpenQuestion, SpecificationAnswer, SpecificationDraft, SpecifiedDecision, SpecifiedRisk, read, schema,
 };
 pub use questions::examine as examine_questions;
-pub use requirements::{RequirementItems, RequirementsTooLong};
-pub use testable::{CriterionTest, NumberComparison};
+pub use requirements::RequirementItems;
+pub use testable::CriterionTest;
 
 /// A draft whose every check held.
 #[derive(Debug, Clone, PartialEq)]

@@ -11,8 +11,8 @@ use serde::Serialize;
 use crate::engine::policy::{Draw, PolicyTier, TaskClass, TierPrior, TurnRecord, choose};
 use crate::routing::TierKind;
 
-pub use published::{PublishedScenario, published_scenarios};
-pub use recorded::{RecordedWorld, recorded_from_gym, recorded_from_log};
+pub use published::published_scenarios;
+pub use recorded::{recorded_from_gym, recorded_from_log};
 
 /// One try of one model at one task.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -106,7 +106,8 @@ pub enum SimulatedPolicy {
     },
     /// The way that looks cheapest after what was seen so far.
     Learned,
-    /// Always these tiers in this order.
+    /// Always these tiers in this order: what a policy is compared with.
+    #[cfg(test)]
     Fixed(Vec<usize>),
 }
 
@@ -117,6 +118,7 @@ impl SimulatedPolicy {
             Self::Static { tries: 1 } => "static chain, one try".into(),
             Self::Static { tries } => format!("static chain, {tries} tries"),
             Self::Learned => "learned".into(),
+            #[cfg(test)]
             Self::Fixed(order) => format!("fixed {order:?}"),
         }
     }
@@ -165,6 +167,7 @@ pub fn simulate(
         let (order, tries) = match policy {
             SimulatedPolicy::AlwaysTop => (vec![top], LOCAL_TRIES),
             SimulatedPolicy::Static { tries } => (as_written(), *tries),
+            #[cfg(test)]
             SimulatedPolicy::Fixed(order) => (order.clone(), LOCAL_TRIES),
             SimulatedPolicy::Learned => {
                 let decision = choose(&known, &task.class, minute_usd, Draw::Dice(&mut dice));

@@ -188,7 +188,7 @@ mod tests {
             connection
                 .execute(
                     "INSERT INTO notes (id, name, project, kind, tags, updated) VALUES (?1, ?2, 'path:/p', ?3, ?4, ?5)",
-                    rusqlite::params![n, name, kind, tags, updated],
+                    rusqlite::params![n as i64, name, kind, tags, updated],
                 )
                 .expect("kept");
             connection

@@ -109,7 +109,8 @@ impl LiveCall {
     }
 
     /// The newest word about tests: what ran, or what was seen.
-    pub fn tests(&self) -> Option<&str> {
+    #[cfg(test)]
+    fn tests(&self) -> Option<&str> {
         let about = |event: &&LiveEvent| matches!(event.kind, LiveKind::Checking | LiveKind::Noted);
         self.events.iter().rev().find(about).map(|event| event.text.as_str())
     }

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 pub use advice::{ADVISED_BELOW, Advice, ENOUGH};
-pub use calls::{CallTally, Calls, ComparedCosts, TopTierCost};
+pub use calls::{CallTally, Calls};
 pub use model::{AnswerClass, ModelStats, ModelTally, nearest_rank};
 
 use super::{CallRecord, Damage, LogError, SessionId, SessionLog};

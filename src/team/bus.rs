@@ -10,7 +10,6 @@ use super::message::{MessageDraft, TeamMessage, now};
 use super::place::{TeamLayout, TeamPlace, below};
 use crate::workspace::{FolderError, FolderLock};
 
-pub use mailbox::MailboxCounts;
 pub use state::TeamMeta;
 
 /// More than this in one file is no team's history.

@@ -22,7 +22,7 @@ use super::sidecar::{CheckpointSidecar, VerdictOverride};
 use crate::words;
 use crate::workspace::{FolderError, FolderLock};
 
-pub use memory::{AccumulatedCheckpoint, LifePhase, ObserverMemory};
+pub use memory::{LifePhase, ObserverMemory};
 pub use wake::{AwakeObserver, CheckpointAnswer, LoadCounts};
 
 /// So many errors, and the coordinator is alerted.

@@ -132,11 +132,6 @@ impl Signature {
         self.marks.iter().any(|mine| other.marks.iter().any(|theirs| mine.is_same(theirs)))
     }
 
-    /// Nothing in the text says what went wrong.
-    pub fn is_empty(&self) -> bool {
-        self.marks.is_empty()
-    }
-
     /// The line of `error` that says what went wrong, as it stands there.
     pub fn statement_in<'a>(&self, error: &'a str) -> Option<&'a str> {
         let Some(Mark::Said { lines, .. }) = self.marks.last() else { return None };

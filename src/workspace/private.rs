@@ -26,7 +26,7 @@ use super::write::fresh_time;
 use super::{ArmedSnapshot, Inner, RestoreReport, Scope, Workspace, store};
 use crate::process::{Guard, Launcher, View, ViewError, WalledProject};
 
-pub use commit::{CommitError, PendingCommit};
+pub use commit::CommitError;
 pub(super) use layers::UpperLayer;
 use layers::WriteLayer;
 

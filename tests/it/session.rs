@@ -11,14 +11,16 @@ use std::process::Command;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use supervisor::engine::evidence::FollowUpKind;
-use supervisor::engine::policy::{TaskClass, TaskSize};
-use supervisor::engine::{AskRecord, Attempt, Basis, Cause, Entry, Gate, Opinion, Status, TopTier, Verdict, entry};
-use supervisor::redact::Redactor;
-use supervisor::routing::TierKind;
-use supervisor::session::{RecordedOutcome, SessionId, SessionLog};
-use supervisor::state::StateDir;
-use supervisor::verify::Flags;
+use supervisor::testing::engine::evidence::FollowUpKind;
+use supervisor::testing::engine::policy::{TaskClass, TaskSize};
+use supervisor::testing::engine::{
+    AskRecord, Attempt, Basis, Cause, Entry, Gate, Opinion, Status, TopTier, Verdict, entry,
+};
+use supervisor::testing::redact::Redactor;
+use supervisor::testing::routing::TierKind;
+use supervisor::testing::session::{RecordedOutcome, SessionId, SessionLog};
+use supervisor::testing::state::StateDir;
+use supervisor::testing::verify::Flags;
 
 use crate::support::skip::skip;
 use roles::{Role, Scene};

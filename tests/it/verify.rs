@@ -8,7 +8,7 @@ mod secrets;
 
 use std::path::Path;
 
-use supervisor::verify::detect;
+use supervisor::testing::verify::detect;
 
 use crate::verify::ecosystems::fixtures::file;
 

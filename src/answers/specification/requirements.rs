@@ -78,11 +78,6 @@ impl RequirementItems {
         self.items.len()
     }
 
-    /// Never: there is always one.
-    pub fn is_empty(&self) -> bool {
-        self.items.is_empty()
-    }
-
     /// The place of the one that is meant, whether it is written `R1`, `r1` or ` R1 `.
     pub(super) fn find(&self, id: &str) -> Option<usize> {
         let digits = id.trim().strip_prefix(['R', 'r'])?;

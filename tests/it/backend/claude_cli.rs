@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use supervisor::backend::{
+use supervisor::testing::backend::{
     Ask, AskError, AskResult, AskStep, Backends, Edits, Env, FailureCause, SharedResources, Usage,
 };
-use supervisor::process::Launcher;
-use supervisor::routing::{BackendKind, Tier};
+use supervisor::testing::process::Launcher;
+use supervisor::testing::routing::{BackendKind, Tier};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::tiers::tier;

@@ -3,9 +3,9 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
-use supervisor::backend::Env;
-use supervisor::backend::installed::{self, InstalledAgent, Login, NotUsable};
-use supervisor::process::Launcher;
+use supervisor::testing::backend::Env;
+use supervisor::testing::backend::installed::{self, InstalledAgent, Login, NotUsable};
+use supervisor::testing::process::Launcher;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::fake_claude::FakeClaude;

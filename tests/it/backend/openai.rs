@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
-use supervisor::backend::{
+use supervisor::testing::backend::{
     Ask, AskError, AskResult, AskStep, Backends, Env, FailureBlame, FailureCause, SharedResources, Usage,
 };
-use supervisor::process::Launcher;
-use supervisor::routing::{BackendKind, Tier};
+use supervisor::testing::process::Launcher;
+use supervisor::testing::routing::{BackendKind, Tier};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::tiers::tier;

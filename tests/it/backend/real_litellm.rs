@@ -7,9 +7,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use supervisor::backend::{Ask, AskError, AskResult, Backends, Env, FailureCause, SharedResources, Usage};
-use supervisor::process::Launcher;
-use supervisor::routing::BackendKind;
+use supervisor::testing::backend::{Ask, AskError, AskResult, Backends, Env, FailureCause, SharedResources, Usage};
+use supervisor::testing::process::Launcher;
+use supervisor::testing::routing::BackendKind;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_util::sync::CancellationToken;
 
@@ -218,7 +218,7 @@ impl Gateway {
         Self { program: None, _dir: None, _closed: None, url: self.url.clone(), key: key.map(Into::into) }
     }
 
-    pub(crate) fn question(&self, model: &str) -> (supervisor::routing::Tier, Ask) {
+    pub(crate) fn question(&self, model: &str) -> (supervisor::testing::routing::Tier, Ask) {
         let mut tier = tier("gate", BackendKind::Openai, model);
         tier.backend.base_url = Some(self.url.clone());
         tier.backend.api_key_env = Some("GATE_KEY".into());
@@ -233,7 +233,7 @@ impl Gateway {
         self.put(&tier, &ask).await
     }
 
-    pub(crate) async fn put(&self, tier: &supervisor::routing::Tier, ask: &Ask) -> AskResult {
+    pub(crate) async fn put(&self, tier: &supervisor::testing::routing::Tier, ask: &Ask) -> AskResult {
         let env: Env = self.key.iter().map(|key| ("GATE_KEY", key)).collect();
         let backends = Backends::new(SharedResources::new(Launcher::this_program(), env, 1));
         backends.of(tier).unwrap().ask(ask, tier, &CancellationToken::new(), &|_| ()).await

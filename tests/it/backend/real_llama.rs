@@ -9,9 +9,9 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use serde_json::json;
-use supervisor::backend::{Ask, AskError, AskResult, AskStep, Backends, Env, SharedResources};
-use supervisor::process::Launcher;
-use supervisor::routing::{BackendKind, Tier};
+use supervisor::testing::backend::{Ask, AskError, AskResult, AskStep, Backends, Env, SharedResources};
+use supervisor::testing::process::Launcher;
+use supervisor::testing::routing::{BackendKind, Tier};
 use tokio_util::sync::CancellationToken;
 
 use crate::backend::real_litellm::Gateway;

@@ -5,8 +5,8 @@ mod own;
 use std::path::Path;
 use std::process::Command;
 
-use supervisor::cli::doctor::{Case, DoctorReport, examine};
-use supervisor::state::StateDir;
+use supervisor::testing::cli::doctor::{Case, DoctorReport, examine};
+use supervisor::testing::state::StateDir;
 
 use crate::support::fake_claude::FakeClaude;
 use crate::support::loopback::{ClosedPort, Do, Server};

@@ -3,12 +3,12 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use supervisor::engine::Cause;
-use supervisor::engine::event::{AttemptTraces, ChainPlace, Event, StoryLine};
-use supervisor::engine::means::{LiveHeader, LiveRecord, Recorder as _};
-use supervisor::session::SessionLog;
-use supervisor::session::live::settle;
-use supervisor::state::StateDir;
+use supervisor::testing::engine::Cause;
+use supervisor::testing::engine::event::{AttemptTraces, ChainPlace, Event, StoryLine};
+use supervisor::testing::engine::means::{LiveHeader, LiveRecord, Recorder as _};
+use supervisor::testing::session::SessionLog;
+use supervisor::testing::session::live::settle;
+use supervisor::testing::state::StateDir;
 
 use crate::support::mcp_bench::until;
 use crate::support::terminal::Terminal;

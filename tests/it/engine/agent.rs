@@ -10,11 +10,11 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use supervisor::engine::event::{Event, Listener, StoryLine};
-use supervisor::engine::{Cause, Status};
-use supervisor::session::{SessionId, SessionLog};
-use supervisor::state::StateDir;
-use supervisor::workspace::{Caps, Mode, Workspace, recover};
+use supervisor::testing::engine::event::{Event, Listener, StoryLine};
+use supervisor::testing::engine::{Cause, Status};
+use supervisor::testing::session::{SessionId, SessionLog};
+use supervisor::testing::state::StateDir;
+use supervisor::testing::workspace::{Caps, Mode, Workspace, recover};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
-use supervisor::gym::results::ResultsFile;
+use supervisor::testing::gym::results::ResultsFile;
 
 use crate::support::tdd_bench::Bench;
 use crate::verify::ecosystems::skips;
@@ -30,7 +30,7 @@ fn report(output: &Output) -> Value {
 
 /// What `small` answers to a task of ours: the reference, or one of the wrong answers.
 fn answer(task: &str, wrong: Option<usize>) -> Value {
-    let tasks = supervisor::gym::own_tasks::TaskSet::own().and_then(|set| set.tasks()).unwrap();
+    let tasks = supervisor::testing::gym::own_tasks::TaskSet::own().and_then(|set| set.tasks()).unwrap();
     let task = tasks.into_iter().find(|known| known.name == task).unwrap();
     let files = wrong.map_or(&task.reference, |n| &task.wrong[n].files);
     let edits: Vec<Value> =
@@ -224,7 +224,7 @@ fn the_learned_policy_skips_a_model_that_is_never_right_and_the_log_and_explain_
     if skips(&["ruby"]) {
         return;
     }
-    let tasks = supervisor::gym::own_tasks::TaskSet::own().and_then(|set| set.tasks()).unwrap();
+    let tasks = supervisor::testing::gym::own_tasks::TaskSet::own().and_then(|set| set.tasks()).unwrap();
     let task = tasks.iter().find(|task| task.name == "ruby/rows_needed").unwrap();
     let mut bench = Bench::chain(&["small", "large"], &[])
         .settings("[policy]\nmode = \"learned\"\n[models.large]\nprice_in = 3.0\nprice_out = 15.0\n");
@@ -239,20 +239,20 @@ fn the_learned_policy_skips_a_model_that_is_never_right_and_the_log_and_explain_
     let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
     fs::write(bench.state.path().join("answers.jsonl"), text).unwrap();
     // What a slow model was worth before: its minutes cost more than the top tier.
-    let class = supervisor::engine::policy::TaskClass {
+    let class = supervisor::testing::engine::policy::TaskClass {
         skill: "tdd_green".into(),
         language: "ruby".into(),
-        size: supervisor::engine::policy::TaskSize::Small,
+        size: supervisor::testing::engine::policy::TaskSize::Small,
     };
     let attempt = |cause: &str| {
         serde_json::from_value(json!({"attempt": 1, "model": "small", "tier": "local", "duration_ms": 120_000,
             "cause": cause, "cost_usd": 0.0, "tokens_in": 1}))
         .unwrap()
     };
-    let state = supervisor::state::StateDir::at(bench.state.path().join("state")).unwrap();
-    let book = supervisor::gym::passport::PassportBook::of(&state);
+    let state = supervisor::testing::state::StateDir::at(bench.state.path().join("state")).unwrap();
+    let book = supervisor::testing::gym::passport::PassportBook::of(&state);
     for _ in 0..12 {
-        supervisor::engine::means::Experience::note(&book, &class, &[attempt("rejected")]).unwrap();
+        supervisor::testing::engine::means::Experience::note(&book, &class, &[attempt("rejected")]).unwrap();
     }
     let mut skipped = 0;
     for _ in 0..3 {

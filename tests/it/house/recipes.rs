@@ -58,7 +58,7 @@ fn the_screen_in_the_readme_is_the_one_that_the_demo_shows() {
 fn recorded_answers_are_given_again_by_the_recipe_in_the_readme() {
     let docs = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/configuration.md")).unwrap();
     let [line] = blocks(&docs, "json").try_into().expect("one line as an example");
-    let _: supervisor::backend::replay::ReplayLine = serde_json::from_str(&line).unwrap();
+    let _: supervisor::testing::backend::replay::ReplayLine = serde_json::from_str(&line).unwrap();
 
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);

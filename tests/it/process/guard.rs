@@ -5,7 +5,7 @@ use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use supervisor::process::{End, Guard, Launcher, StartError, Tag, sweep_tagged};
+use supervisor::testing::process::{End, Guard, Launcher, StartError, Tag, sweep_tagged};
 use tokio_util::sync::CancellationToken;
 
 use super::shapes::{Leader, Shape, Tree, marked, part_argv, part_beside, spec};
@@ -75,7 +75,7 @@ impl Project {
 
 /// The part of the shim.
 pub(super) fn play_shim() {
-    supervisor::process::shim::run(|ticket| {
+    supervisor::testing::process::shim::run(|ticket| {
         use std::io::Write;
         let dir = ticket.parent().unwrap();
         let mut trace = File::options().create(true).append(true).open(ticket).unwrap();
@@ -220,7 +220,11 @@ fn when_server_and_shims_are_killed_the_next_start_finds_the_trees_by_their_mark
     let tag = Tag::random();
     let spec = tree.spec();
     let mut command = std::process::Command::new(&spec.argv[0]);
-    command.args(&spec.argv[1..]).env_clear().envs(&spec.env).env(supervisor::process::TAG_VARIABLE, tag.as_str());
+    command
+        .args(&spec.argv[1..])
+        .env_clear()
+        .envs(&spec.env)
+        .env(supervisor::testing::process::TAG_VARIABLE, tag.as_str());
     let mut leader = command.stdout(std::process::Stdio::null()).spawn().unwrap();
     tree.stands();
     assert!(sweep_tagged(&tag) >= 2, "leader and daemon");

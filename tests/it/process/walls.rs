@@ -10,7 +10,7 @@ use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use supervisor::process::{
+use supervisor::testing::process::{
     ChildKind, Confinement, End, FinishedProcess, Guard, LayeredDir, NetworkReach, NetworkRule, SandboxLevel,
     SandboxMode, SandboxRecord, SandboxRules, Scratch, Spec, StartError, Tag, WalledProject,
 };
@@ -121,7 +121,7 @@ async fn a_child_inside_the_walls_is_the_same_child() {
         assert_eq!(house.run(house.spec(ChildKind::Tests, script)).await.end, end);
     }
     let mut talks = house.spec(ChildKind::Tests, "cat; echo err >&2; pwd");
-    talks.stdin = supervisor::process::Stdin::Bytes(b"in\n".to_vec());
+    talks.stdin = supervisor::testing::process::Stdin::Bytes(b"in\n".to_vec());
     let finished = house.run(talks).await;
     let root = house.at("project").canonicalize().unwrap();
     assert_eq!(finished.stdout.text(), format!("in\n{}\n", root.display()));
@@ -265,15 +265,15 @@ async fn a_login_that_is_replaced_inside_is_saved_and_nothing_else_of_its_direct
     }
 }
 
-fn suite_of(house: &House, command: &str) -> (supervisor::verify::Suite, supervisor::verify::Bench) {
-    let suite = supervisor::verify::detect(&house.at("project"), None, Some(command)).unwrap();
+fn suite_of(house: &House, command: &str) -> (supervisor::testing::verify::Suite, supervisor::testing::verify::Bench) {
+    let suite = supervisor::testing::verify::detect(&house.at("project"), None, Some(command)).unwrap();
     let env = [("PATH", std::env::var_os("PATH").unwrap()), ("HOME", house.at("home").into())];
-    let bench = supervisor::verify::Bench {
+    let bench = supervisor::testing::verify::Bench {
         launcher: launcher().under(house.rules.clone()),
         env: env.into_iter().map(|(name, value)| (OsString::from(name), value)).collect(),
         limit: LONG,
         guard: None,
-        walls: supervisor::verify::TestWalls::default(),
+        walls: supervisor::testing::verify::TestWalls::default(),
     };
     (suite, bench)
 }
@@ -288,14 +288,14 @@ async fn the_first_run_of_the_tests_decides_how_far_their_network_reaches() {
     let port = host.local_addr().unwrap().port();
     fs::write(house.at("project/ask.sh"), format!("exec 3<>/dev/tcp/127.0.0.1/{port}\n")).unwrap();
     let (suite, mut bench) = suite_of(&house, "bash ask.sh");
-    let run = supervisor::verify::run_first(&suite, &mut bench, &CancellationToken::new()).await;
+    let run = supervisor::testing::verify::run_first(&suite, &mut bench, &CancellationToken::new()).await;
     assert!(run.outcome().is_passed(), "{}", run.output());
     assert_eq!(bench.walls.network, Some(NetworkReach::Host));
     assert!(run.notes().iter().any(|note| note.contains("`network` under [sandbox]")), "{run:?}");
     // What fails on the host's network too is no reason to open it.
     drop(host);
     let (suite, mut bench) = suite_of(&house, "bash ask.sh");
-    let run = supervisor::verify::run_first(&suite, &mut bench, &CancellationToken::new()).await;
+    let run = supervisor::testing::verify::run_first(&suite, &mut bench, &CancellationToken::new()).await;
     assert!(!run.outcome().is_passed());
     assert_eq!(bench.walls.network, Some(NetworkReach::Private));
 }
@@ -308,7 +308,7 @@ async fn a_test_that_fails_because_of_the_walls_is_told_apart() {
     let house = House::new(SandboxMode::Auto);
     fs::write(house.at("project/write.sh"), "echo x > /usr/supervisor-walls-test\n").unwrap();
     let (suite, mut bench) = suite_of(&house, "sh write.sh");
-    let run = supervisor::verify::run_first(&suite, &mut bench, &CancellationToken::new()).await;
+    let run = supervisor::testing::verify::run_first(&suite, &mut bench, &CancellationToken::new()).await;
     assert!(!run.outcome().is_passed());
     let told = run.notes();
     assert!(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use supervisor::routing::{
+use supervisor::testing::routing::{
     BackendKind, CallOverrides, EditFormat, LoadedRouting, ModelName, Origin, RoutingError, Sources, TierKind, load,
 };
 
@@ -298,7 +298,7 @@ fn where_each_value_came_from_is_kept() {
 #[test]
 fn what_a_user_sets_beats_what_is_built_in_whatever_its_shape() {
     let loaded = config("default_chain = [\"opus\", \"haiku\"]\nmax_attempts = 2\nattempts_per_tier = 3\n").unwrap();
-    for skill in supervisor::routing::Routing::known_skills() {
+    for skill in supervisor::testing::routing::Routing::known_skills() {
         let choices = loaded.routing.choices(skill, &CallOverrides::default()).unwrap();
         assert_eq!(names(&choices.route), ["opus", "haiku"], "{skill}");
         assert_eq!(choices.chain.key, "default_chain", "{skill}");

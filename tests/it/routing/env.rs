@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::time::Duration;
 
-use supervisor::routing::{CallOverrides, ModelName, Origin, Sources, load};
+use supervisor::testing::routing::{CallOverrides, ModelName, Origin, Sources, load};
 
 use crate::support::routing_bench::{config, env, names, variables_of, with};
 

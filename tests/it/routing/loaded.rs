@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use supervisor::backend::loaded::{self, LookError};
-use supervisor::backend::{Env, Unreachable};
-use supervisor::routing::{Warm, WarmKind};
+use supervisor::testing::backend::loaded::{self, LookError};
+use supervisor::testing::backend::{Env, Unreachable};
+use supervisor::testing::routing::{Warm, WarmKind};
 
 use crate::support::loopback::{ClosedPort, Do, Server, http};
 use crate::support::settings::gateway;

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use supervisor::routing::{CallOverrides, LoadedRouting, RoutingError, Sources, load};
+use supervisor::testing::routing::{CallOverrides, LoadedRouting, RoutingError, Sources, load};
 
 use crate::support::routing_bench::{config, env, variables_of, with};
 

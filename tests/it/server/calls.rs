@@ -1,7 +1,7 @@
 //! What a call looks like when the tool misbehaves: the client always gets one sound answer, or none after a cancel.
 
 use serde_json::{Value, json};
-use supervisor::server::{App, MAX_ERROR, MAX_PROGRESS, MAX_RESULT, Server, SessionEnd, serve};
+use supervisor::testing::server::{App, MAX_ERROR, MAX_PROGRESS, MAX_RESULT, Server, SessionEnd, serve};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio_util::sync::CancellationToken;
 

@@ -6,8 +6,8 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use supervisor::session::SessionLog;
-use supervisor::state::StateDir;
+use supervisor::testing::session::SessionLog;
+use supervisor::testing::state::StateDir;
 
 use super::many::{self, Part};
 use super::{attempt, entry};
@@ -103,8 +103,13 @@ fn plays_a_role_for_another_test() {
         }
         ("until-refused", []) => {
             let log = log.unwrap();
-            let mut long =
-                attempt("m", supervisor::routing::TierKind::Local, supervisor::engine::Cause::Rejected, 1, None);
+            let mut long = attempt(
+                "m",
+                supervisor::testing::routing::TierKind::Local,
+                supervisor::testing::engine::Cause::Rejected,
+                1,
+                None,
+            );
             long.runner_output = "a line of output\n".repeat(3000);
             let refusal = (0..1000).find_map(|_| log.append(&entry(session, vec![long.clone()])).err());
             say(&refusal.expect("1000 entries do not fit").to_string());

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use supervisor::languages;
-use supervisor::skills::tdd::pack::{self, PackRequest, PackedFiles};
+use supervisor::testing::languages;
+use supervisor::testing::skills::tdd::pack::{self, PackRequest, PackedFiles};
 
 use generate::Generated;
 

@@ -3,9 +3,9 @@
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use supervisor::engine::result::{CallResult, Status};
-use supervisor::server::App;
-use supervisor::skills::tier::{TierParams, answer};
+use supervisor::testing::engine::result::{CallResult, Status};
+use supervisor::testing::server::App;
+use supervisor::testing::skills::tier::{TierParams, answer};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::fake_claude::FakeClaude;

@@ -8,26 +8,26 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use supervisor::answers::edits::{EditProposal, read_edit_answer};
-use supervisor::backend::breaker::Breaker;
-use supervisor::backend::warm::Warmth;
-use supervisor::backend::{Backends, Edits, Env, Power, SharedResources, Shell};
-use supervisor::engine::call::{CallArguments, CallHost, CallRequest, Surroundings, run};
-use supervisor::engine::event::{Listener, StoryLine};
-use supervisor::engine::evidence::{Evidence, FollowUp};
-use supervisor::engine::means::{Means, NoExperience, SessionBudgets};
-use supervisor::engine::site::SiteError;
-use supervisor::engine::skill::{
+use supervisor::testing::answers::edits::{EditProposal, read_edit_answer};
+use supervisor::testing::backend::breaker::Breaker;
+use supervisor::testing::backend::warm::Warmth;
+use supervisor::testing::backend::{Backends, Edits, Env, Power, SharedResources, Shell};
+use supervisor::testing::engine::call::{CallArguments, CallHost, CallRequest, Surroundings, run};
+use supervisor::testing::engine::event::{Listener, StoryLine};
+use supervisor::testing::engine::evidence::{Evidence, FollowUp};
+use supervisor::testing::engine::means::{Means, NoExperience, SessionBudgets};
+use supervisor::testing::engine::site::SiteError;
+use supervisor::testing::engine::skill::{
     Access, DryRunPlan, Preparation, PreparedCall, Question, RefusedCall, Skill, TierUnfit,
 };
-use supervisor::engine::work::{AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification};
-use supervisor::engine::{CallResult, Cause, Entry, Gate, Status, proposal};
-use supervisor::process::Launcher;
-use supervisor::redact::Redactor;
-use supervisor::routing::{CallOverrides, LoadedRouting, Sources, Tier, load};
-use supervisor::session::{SessionId, SessionLog};
-use supervisor::state::StateDir;
-use supervisor::verify::{self, Proof, Recheck};
+use supervisor::testing::engine::work::{AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification};
+use supervisor::testing::engine::{CallResult, Cause, Entry, Gate, Status, proposal};
+use supervisor::testing::process::Launcher;
+use supervisor::testing::redact::Redactor;
+use supervisor::testing::routing::{CallOverrides, LoadedRouting, Sources, Tier, load};
+use supervisor::testing::session::{SessionId, SessionLog};
+use supervisor::testing::state::StateDir;
+use supervisor::testing::verify::{self, Proof, Recheck};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -274,7 +274,8 @@ impl Bench {
 impl Ran {
     /// `small rejected | large accepted`.
     pub(crate) fn trail(&self) -> String {
-        let one = |a: &supervisor::engine::Attempt| format!("{} {}", a.model, a.cause.map_or("?", Cause::word));
+        let one =
+            |a: &supervisor::testing::engine::Attempt| format!("{} {}", a.model, a.cause.map_or("?", Cause::word));
         self.result.more.attempts.iter().map(one).collect::<Vec<_>>().join(" | ")
     }
 

@@ -3,10 +3,10 @@
 use std::process::Command;
 use std::time::Duration;
 
-use supervisor::backend::Env;
-use supervisor::backend::world::Look;
-use supervisor::process::Launcher;
-use supervisor::routing::Sources;
+use supervisor::testing::backend::Env;
+use supervisor::testing::backend::world::Look;
+use supervisor::testing::process::Launcher;
+use supervisor::testing::routing::Sources;
 
 use crate::support::fake_claude::FakeClaude;
 use crate::support::loopback::{Do, Server, http};

@@ -9,8 +9,8 @@ use rmcp::model::Tool;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use supervisor::engine::result::{CallResult, More, Status};
-use supervisor::server::{App, Call, Parameters, Server};
+use supervisor::testing::engine::result::{CallResult, More, Status};
+use supervisor::testing::server::{App, Call, Parameters, Server};
 
 /// Not a test: the program that `mcp_bench` starts, with real stdin, stdout and signals.
 #[test]
@@ -19,7 +19,7 @@ fn a_server_whose_tools_misbehave() {
     if std::env::var_os("TORTURE").is_none() {
         return;
     }
-    let code = supervisor::cli::serve::serve(|| Server::with_tools(App::default(), router())).unwrap();
+    let code = supervisor::testing::cli::serve::serve(|| Server::with_tools(App::default(), router())).unwrap();
     // The test harness would print its verdict to stdout, which belongs to the protocol here.
     std::process::exit(if code == 0.into() { 0 } else { code_of(code) });
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use supervisor::routing::{LoadedRouting, Route, RoutingError, Sources, load};
+use supervisor::testing::routing::{LoadedRouting, Route, RoutingError, Sources, load};
 
 /// Loads with this user file and no variables.
 pub(crate) fn config(file: &str) -> Result<LoadedRouting, RoutingError> {

@@ -1,7 +1,7 @@
 //! Settings made by hand from the built-in ones, for tests that are not about files and variables. Addresses may be
 //! such as no file would be allowed to have.
 
-use supervisor::routing::{BackendSettings, Routing, Sources, Warm, load};
+use supervisor::testing::routing::{BackendSettings, Routing, Sources, Warm, load};
 
 /// The built-in settings.
 pub(crate) fn built_in() -> Routing {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use supervisor::verify::{
+use supervisor::testing::verify::{
     Baseline, BaselineOrigin, BuildBlame, Outcome, Proof, SettledRun, TestName, TestState, blame, detect, run_settled,
 };
 use tokio_util::sync::CancellationToken;

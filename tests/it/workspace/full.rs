@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use supervisor::state::StateDir;
-use supervisor::workspace::{Caps, Mode, RecoveryOutcome, RestoreError, Scope, Workspace, recover};
+use supervisor::testing::state::StateDir;
+use supervisor::testing::workspace::{Caps, Mode, RecoveryOutcome, RestoreError, Scope, Workspace, recover};
 use tokio_util::sync::CancellationToken;
 
 /// A small file system of its own, gone with this value.

@@ -14,7 +14,7 @@ use std::sync::OnceLock;
 
 use proptest::prelude::*;
 use proptest::test_runner::Config;
-use supervisor::workspace::{ChangeKind, Edit, Scope};
+use supervisor::testing::workspace::{ChangeKind, Edit, Scope};
 
 use picture::{Picture, picture, same};
 

@@ -7,9 +7,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use supervisor::languages::Language;
-use supervisor::skills::tdd::pack::{self, PackRequest};
-use supervisor::verify::sealed::{FileRole, role};
+use supervisor::testing::languages::Language;
+use supervisor::testing::skills::tdd::pack::{self, PackRequest};
+use supervisor::testing::verify::sealed::{FileRole, role};
 
 /// Commits looked at, and commits that are tried, per repository.
 const LOOKED_AT: usize = 1_500;

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use supervisor::languages::{self, Language};
-use supervisor::skills::tdd::pack::{self, PackRequest, PackedFiles};
+use supervisor::testing::languages::{self, Language};
+use supervisor::testing::skills::tdd::pack::{self, PackRequest, PackedFiles};
 
 struct Case<'a> {
     language: &'static Language,

@@ -1,6 +1,6 @@
 //! How each language writes files, definitions, imports and re-exports.
 
-use supervisor::languages::{self, Language};
+use supervisor::testing::languages::{self, Language};
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Tongue {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use supervisor::process::SandboxLevel;
+use supervisor::testing::process::SandboxLevel;
 use tempfile::TempDir;
 
 use super::text;

@@ -79,6 +79,8 @@ pub struct Language {
     unspoken_imports: fn(&str) -> Vec<Import>,
     /// The names under which a manifest makes its directory known.
     package_names: fn(&str) -> Vec<String>,
+    /// The files that a manifest says are started as programs; of several ways to write one file, the one that is there.
+    programs: fn(&str) -> Vec<String>,
     /// The files that a module, as it is written in another file, could mean.
     locate: fn(&dyn ProjectFiles, &str, &str) -> Vec<usize>,
     /// A module that lies below a file by its place in the tree.
@@ -188,6 +190,11 @@ impl Language {
 
     pub fn package_names(&self, manifest: &str) -> Vec<String> {
         (self.package_names)(manifest)
+    }
+
+    /// The files that a manifest says are started as programs, relative to it.
+    pub fn programs(&self, manifest: &str) -> Vec<String> {
+        (self.programs)(manifest)
     }
 
     /// The files that `module`, as written in the file `from`, could mean.

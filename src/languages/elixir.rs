@@ -55,6 +55,7 @@ pub static ELIXIR: Language = Language {
     imports,
     unspoken_imports: modules_written_out,
     package_names: |_| Vec::new(),
+    programs: |_| Vec::new(),
     locate,
     child_module: |_, _, _| None,
     cheats: CheatRules {

@@ -33,6 +33,7 @@ pub static GO: Language = Language {
     is_public: |definition, _| definition.name.starts_with(char::is_uppercase),
     imports: |tree| by_query(tree, package_name),
     unspoken_imports: |_| vec![Import::all(".")],
+    programs: |_| Vec::new(),
     package_names: |manifest| {
         let name = manifest.lines().find_map(|l| l.trim().strip_prefix("module "));
         name.map(|n| n.trim().trim_matches('"').to_owned()).into_iter().collect()

@@ -86,6 +86,7 @@ pub static JAVA: Language = Language {
     imports: |tree| by_query(tree, |module| module.rsplit('.').next().unwrap_or(module)),
     unspoken_imports: |_| vec![Import::all(".")],
     package_names: |_| Vec::new(),
+    programs: |_| Vec::new(),
     locate,
     child_module: |_, _, _| None,
     cheats: CheatRules {

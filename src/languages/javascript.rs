@@ -103,6 +103,7 @@ pub static JAVASCRIPT: Language = Language {
     },
     imports: |tree| by_query(tree, |module| module),
     unspoken_imports: |_| Vec::new(),
+    programs,
     package_names: |manifest| {
         let manifest: Option<serde_json::Value> = serde_json::from_str(manifest).ok();
         manifest.and_then(|m| Some(m.get("name")?.as_str()?.to_owned())).into_iter().collect()
@@ -216,6 +217,14 @@ fn file_at(files: &dyn ProjectFiles, path: &str) -> Vec<usize> {
         ENDINGS.iter().find_map(|e| files.at(format!("{base}{slash}.{e}").trim_start_matches('/')))
     };
     ends(path, "").or_else(|| ends(stem, "")).or_else(|| ends(path, "/index")).into_iter().collect()
+}
+
+/// `bin` is one file, or several by the names of their commands.
+fn programs(manifest: &str) -> Vec<String> {
+    let manifest: serde_json::Value = serde_json::from_str(manifest).unwrap_or_default();
+    let several = manifest["bin"].as_object().map(|files| files.values().cloned().collect());
+    let files: Vec<serde_json::Value> = several.unwrap_or_else(|| vec![manifest["bin"].clone()]);
+    files.iter().filter_map(|file| Some(file.as_str()?.to_owned())).collect()
 }
 
 #[cfg(test)]

@@ -61,6 +61,7 @@ pub static RUBY: Language = Language {
     imports: |tree| by_query(tree, |module| module),
     unspoken_imports: |_| Vec::new(),
     package_names: |_| Vec::new(),
+    programs: |_| Vec::new(),
     locate,
     child_module: |_, _, _| None,
     cheats: CheatRules {

@@ -66,6 +66,7 @@ pub static RUST: Language = Language {
     imports,
     unspoken_imports: paths,
     package_names,
+    programs,
     locate,
     child_module,
     cheats: CheatRules {
@@ -229,6 +230,14 @@ fn package_names(manifest: &str) -> Vec<String> {
     let Ok(manifest) = manifest.parse::<toml::Table>() else { return Vec::new() };
     let name = |table: &str| manifest.get(table)?.get("name")?.as_str().map(|n| n.replace('-', "_"));
     ["package", "lib"].iter().filter_map(|t| name(t)).collect()
+}
+
+/// `[[bin]] path`, and where Cargo looks without it.
+fn programs(manifest: &str) -> Vec<String> {
+    let Ok(manifest) = manifest.parse::<toml::Table>() else { return Vec::new() };
+    let stated = manifest.get("bin").and_then(toml::Value::as_array).into_iter().flatten();
+    let stated = stated.filter_map(|bin| Some(bin.get("path")?.as_str()?.to_owned()));
+    stated.chain(manifest.contains_key("package").then(|| String::from("src/main.rs"))).collect()
 }
 
 /// Names are walked segment by segment; this is where the first one leads.

@@ -172,7 +172,7 @@ mod tests {
     fn connection_with_notes(dice: &mut fastrand::Rng, now: jiff::Timestamp) -> Connection {
         let connection = Connection::open_in_memory().expect("opened");
         connection.execute_batch(TABLES).expect("made");
-        for n in 0..dice.usize(1..60) {
+        for n in 0..dice.u32(1..60) {
             let body: Vec<&str> =
                 (0..dice.usize(1..12)).map(|_| WORDS[dice.usize(..WORDS.len()).min(dice.usize(..9))]).collect();
             let updated = match dice.u8(..4) {
@@ -188,7 +188,7 @@ mod tests {
             connection
                 .execute(
                     "INSERT INTO notes (id, name, project, kind, tags, updated) VALUES (?1, ?2, 'path:/p', ?3, ?4, ?5)",
-                    rusqlite::params![n as i64, name, kind, tags, updated],
+                    rusqlite::params![n, name, kind, tags, updated],
                 )
                 .expect("kept");
             connection

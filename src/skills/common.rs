@@ -14,5 +14,5 @@ pub(super) use paths::{existing, inside};
 pub(crate) use places::notes_folder;
 pub(super) use places::{BrainPlaces, data_dir, with_index};
 pub(super) use private::private_names;
-pub(super) use project::identify;
+pub(super) use project::{changed_with, identify};
 pub(crate) use recall::BrainRecollection;

@@ -152,6 +152,7 @@ impl DebugMaterial {
         let focus = self.focus.as_ref().filter(|(path, _)| !self.others.iter().any(|(other, ..)| other == path));
         let (test_path, test_source) = focus.unwrap_or(&nothing);
         let packed = pack::files(&PackRequest {
+            together: &[],
             root: &self.root,
             ecosystem: self.ecosystem,
             test_path,

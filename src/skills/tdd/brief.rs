@@ -34,6 +34,8 @@ pub(super) struct TddBrief {
     pub(super) test_source: String,
     /// Files the caller named.
     pub(super) also: Vec<PathBuf>,
+    /// Files that recent commits changed together with the test, and how much that says.
+    pub(super) together: Vec<(PathBuf, f64)>,
     /// The test command, which an agent may run.
     pub(super) argv: Vec<String>,
     pub(super) replies: ReplyTexts,
@@ -88,6 +90,7 @@ impl TddBrief {
             failing: &self.failing,
             named: &self.named,
             also: &also,
+            together: &self.together,
             window_bytes: window.saturating_sub(already),
         });
         if !packed.holds_test {

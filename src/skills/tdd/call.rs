@@ -25,7 +25,7 @@ use crate::engine::result::{CallResult, Status};
 use crate::engine::skill::{DryRunPlan, Preparation, PreparedCall, RefusedCall};
 use crate::prompts::{Prompt, prompt};
 use crate::server::{App, Call};
-use crate::skills::common::{existing, inside};
+use crate::skills::common::{changed_with, existing, inside};
 use crate::verify::{Outcome, TestRun};
 use crate::words;
 
@@ -88,7 +88,9 @@ impl TddCall {
             ground.flaky = repeat::flaky_reds(&ground, call, ground.repeat).await?;
         }
         let (phase, test) = self.phase(&ground, call.session)?;
+        let together = changed_with(&call.surroundings.launcher, &ground.root, &test.path, call.stop).await;
         let brief = self.brief(&ground, &phase, test, discipline, ReplyTexts::load(call)?);
+        let brief = TddBrief { together, ..brief };
         Ok(PreparedCall {
             discipline: brief.discipline.clone(),
             task: brief.task.clone(),
@@ -232,6 +234,7 @@ impl TddCall {
             test_path: test.path,
             test_source: test.source,
             also,
+            together: Vec::new(),
             argv: ground.suite.argv().to_vec(),
             replies,
         }

@@ -5,6 +5,7 @@
 
 #![expect(clippy::single_range_in_vec_init, reason = "one range of lines is a list of one")]
 
+mod fill;
 mod find;
 mod focus;
 mod likely;
@@ -46,6 +47,8 @@ pub struct PackRequest<'a> {
     pub named: &'a str,
     /// Files the caller named, such as where the implementation goes. Relative to the root.
     pub also: &'a [PathBuf],
+    /// Files that recent commits changed together with the test, relative to the root, and how much that says.
+    pub together: &'a [(PathBuf, f64)],
     /// Room for the files, in bytes.
     pub window_bytes: usize,
 }
@@ -91,6 +94,7 @@ pub fn files(request: &PackRequest<'_>) -> PackedFiles {
     if let Some((path, text)) = &manifest {
         plan.manifest(path, text);
     }
+    plan.fill();
     plan.finish()
 }
 
@@ -183,16 +187,26 @@ impl<'p> Plan<'p> {
 
     /// First a fair share of each definition, so that one giant does not push out the rest; then what is missing of them.
     fn definitions(&mut self, wants: &[WantedName], test_path: &str) {
+        // What only the rest of the file uses leaves room for what is meant.
+        let red: HashSet<&str> = source::words(&self.red_text).collect();
+        let limits: Vec<usize> = wants
+            .iter()
+            .map(|want| match want {
+                WantedName::Defined { name, .. } if !red.is_empty() && !red.contains(name.as_str()) => 75,
+                _ => 100,
+            })
+            .collect();
+        drop(red);
         let defined = wants.iter().filter(|w| matches!(w, WantedName::Defined { .. })).count().max(1);
         let share = self.request.window_bytes.saturating_sub(self.sheet.used()) / defined;
-        for want in wants {
+        for (want, limit) in wants.iter().zip(&limits) {
             if let WantedName::Defined { file, lines, at, .. } = want {
-                self.part(*file, lines, *at, share, 100);
+                self.part(*file, lines, *at, share, *limit);
             }
         }
-        for want in wants {
+        for (want, limit) in wants.iter().zip(&limits) {
             if let WantedName::Defined { file, lines, .. } = want {
-                self.show(*file, std::slice::from_ref(lines), 100);
+                self.show(*file, std::slice::from_ref(lines), *limit);
                 self.want(*file);
             }
         }

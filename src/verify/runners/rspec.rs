@@ -87,7 +87,7 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
         let more = more.display().to_string();
         let reported = ["--require", &more, "--format", "progress", "--format", "json", "--out", &report];
         let argv = step.with_arguments(&reported.map(String::from));
-        let mut judgement = REPORTING.run(session, &argv, &[]).await;
+        let mut judgement = run_bundled(&REPORTING, session, &argv, &[]).await;
         // What goes wrong before there is a report is told on the terminal alone.
         if let Outcome::DidNotBuild { errors } = &mut judgement.outcome
             && errors.as_slice() == [BuildError::new(OUTSIDE)]
@@ -98,6 +98,25 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
         judgement
     }
     .boxed()
+}
+
+/// Bundler starts nothing if one gem of the Gemfile is missing, were it one for release notes. What the tests need may be
+/// installed all the same: then they are run without it, and that is said.
+pub(super) async fn run_bundled(
+    reporting: &'static Reporting,
+    session: &Session<'_>,
+    argv: &[String],
+    env: &[(&str, String)],
+) -> Judgement {
+    let judgement = reporting.run(session, argv, env).await;
+    let Outcome::CouldNotRun { why, .. } = &judgement.outcome else { return judgement };
+    let Some(plain) = argv.strip_prefix(&["bundle", "exec"].map(String::from)) else { return judgement };
+    let mut without = reporting.run(session, plain, env).await;
+    if !matches!(without.outcome, Outcome::Passed | Outcome::Failed) {
+        return judgement;
+    }
+    without.notes.push(format!("run without Bundler, since it starts nothing: {why}"));
+    without
 }
 
 pub(super) fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {

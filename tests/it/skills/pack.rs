@@ -19,6 +19,7 @@ const WINDOW: usize = 8_192 * 3 - 4_096;
 
 fn pack(project: &Generated, window_bytes: usize) -> PackedFiles {
     pack::files(&PackRequest {
+        together: &[],
         root: project.root.path(),
         ecosystem: Some(project.tongue.language()),
         test_path: &project.test_path,
@@ -101,6 +102,7 @@ fn links_hidden_ignored_and_binary_files_are_not_shown() {
     let test = "from linked import total\nfrom folder.secret import total\nfrom private import total\nfrom total import total\n";
     let also = ["linked.py", "../x.py", "/etc/passwd", "private.py", "folder/secret.py"].map(PathBuf::from);
     let packed = pack::files(&PackRequest {
+        together: &[],
         root: root.path(),
         ecosystem: Some(&languages::PYTHON),
         test_path: "test_total.py".as_ref(),
@@ -137,6 +139,7 @@ proptest! {
             }
             let test_path = PathBuf::from(format!("t_test.{ending}"));
             let request = PackRequest {
+                together: &[],
                 root: root.path(), ecosystem: Some(language), test_path: &test_path, test_source: &test,
                 failing_output: &said, named: &said, also: &[PathBuf::from(format!("a.{ending}"))], window_bytes: window,
                 failing: &[],

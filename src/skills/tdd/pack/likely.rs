@@ -2,7 +2,7 @@
 //! imports, the methods it calls, the file it is named after, words they share. Tests are never it.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::find::{Finder, WantedName};
 use super::rank::{humps, subject};
@@ -38,6 +38,8 @@ pub(super) struct Signs<'s> {
     pub red: &'s str,
     /// By shared words, the most alike first.
     pub ranked: &'s [(Id, f64)],
+    /// What recent commits changed together with the test, the most often first.
+    pub together: &'s [(PathBuf, f64)],
 }
 
 /// Files from the most likely on, and definitions that the signs point at.
@@ -114,8 +116,7 @@ impl Signs<'_> {
             WantedName::Missing { home } => !home.iter().all(|id| (self.is_test)(*id)),
         };
         if !self.wants.iter().any(is_taken) {
-            let is_main = |id: &Id| matches!(subject(self.tree.path(*id)), "main" | "cli" | "main__");
-            self.tree.ids().filter(is_main).for_each(|id| give(id, 20.0, 60.0));
+            self.tree.programs().into_iter().for_each(|id| give(id, 20.0, 60.0));
         }
         // `test/router/*` are tests of `router`.
         let folder = parent(self.test_path).rsplit('/').next().filter(|name| name.len() > 3);
@@ -130,6 +131,13 @@ impl Signs<'_> {
         let best = self.ranked.iter().map(|(_, score)| *score).fold(0.0_f64, f64::max);
         for (id, score) in self.ranked.iter().filter(|_| best > 0.0).take(30) {
             give(*id, 6.0 * score / best, 60.0);
+        }
+        // What was changed with the test before is likely to be changed with it again.
+        let known = self.together.iter().filter_map(|(path, n)| Some((self.tree.at(path.to_str()?)?, *n)));
+        let known: Vec<(Id, f64)> = known.filter(|(id, _)| !(self.is_test)(*id)).collect();
+        let most = known.iter().map(|(_, n)| *n).fold(0.0_f64, f64::max);
+        for (id, n) in known {
+            give(id, 12.0 * n / most, 60.0);
         }
         let mut files: Vec<(Id, f64)> = points
             .into_iter()

@@ -39,6 +39,11 @@ impl<'s> Sheet<'s> {
         self.files.iter().any(|f| f.path == path)
     }
 
+    /// Which lines of a file are there; none if nothing of it is.
+    pub(super) fn picked(&self, path: &str) -> &[bool] {
+        self.files.iter().find(|f| f.path == path).map_or(&[], |f| &f.picked)
+    }
+
     /// Adds these lines of a file, all of them or none; `limit` is how full the page may be afterwards.
     pub(super) fn add(&mut self, path: &'s str, text: &'s str, lines: &[Range<usize>], limit: usize) -> bool {
         let limit = limit.min(self.room);

@@ -23,6 +23,7 @@ impl<'p> Plan<'p> {
             test: Some(test),
             red: &self.red_text,
             ranked: &self.ranked,
+            together: self.request.together,
         }
         .weigh();
         for id in given {

@@ -122,6 +122,23 @@ impl Tree {
         found
     }
 
+    /// The files that are started as programs: those that manifests name, and those that define what is started.
+    pub(super) fn programs(&self) -> Vec<Id> {
+        let Some(language) = self.lang else { return Vec::new() };
+        let mut found: Vec<Id> = Vec::new();
+        for path in self.manifests.iter().take(MOST_MANIFESTS) {
+            let Some(text) = self.read(path) else { continue };
+            for file in language.programs(&text) {
+                let beside = languages::join(parent(path), &file).and_then(|whole| self.at(&whole));
+                found.extend(beside.map_or_else(|| self.ending(&file), |id| vec![id]));
+            }
+        }
+        found.extend(self.defining("main"));
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
     pub(super) fn read(&self, path: &str) -> Option<String> {
         let file = self.open_beneath(path)?;
         let most = LARGEST.min(self.left.get());

@@ -1,11 +1,19 @@
 // Every event as one line of JSON; the last one says that all is told.
+import { inspect } from "node:util";
+
 const KEPT = new Set(["test:enqueue", "test:start", "test:pass", "test:fail", "test:stderr"]);
+
+// A test may throw anything, also what cannot be made a string.
+function told(error) {
+  const { cause } = error;
+  const texts = [cause?.stack, cause?.message, cause, cause == null ? error.message : undefined];
+  return texts.find((text) => typeof text === "string") ?? inspect(cause ?? error);
+}
 
 export default async function* report(source) {
   for await (const { type, data = {} } of source) {
     if (!KEPT.has(type)) continue;
     const error = data.details?.error;
-    const cause = error?.cause;
     yield JSON.stringify({
       type,
       name: data.name,
@@ -15,7 +23,7 @@ export default async function* report(source) {
       skipped: data.skip !== undefined && data.skip !== false,
       todo: data.todo !== undefined && data.todo !== false,
       suite: data.details?.type === "suite",
-      error: error && String(cause?.stack ?? cause?.message ?? cause ?? error.message ?? error),
+      error: error && told(error),
       message: data.message,
     }) + "\n";
   }

@@ -90,6 +90,7 @@ fn the_file_to_change_is_in_the_brief() {
             let Some(test_source) = lay_out(&repository, &change, &root) else { continue };
             for (size, window_bytes) in [18_000, 72_000].into_iter().enumerate() {
                 let packed = pack::files(&PackRequest {
+                    together: &[],
                     root: &root,
                     ecosystem: Some(change.language),
                     test_path: Path::new(&change.test),

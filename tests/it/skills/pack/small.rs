@@ -27,6 +27,7 @@ impl Case<'_> {
         let also: Vec<PathBuf> = self.also.iter().map(PathBuf::from).collect();
         let failing: Vec<String> = self.failing.iter().map(|name| (*name).to_owned()).collect();
         let packed = pack::files(&PackRequest {
+            together: &[],
             root: root.path(),
             ecosystem: Some(self.language),
             test_path: test_path.as_ref(),
@@ -270,6 +271,7 @@ fn before_the_test(language: &'static Language, files: &[(&str, &str)], spec: &s
         std::fs::write(path, text).unwrap();
     }
     let packed = pack::files(&PackRequest {
+        together: &[],
         root: root.path(),
         ecosystem: Some(language),
         test_path: "".as_ref(),

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
-use supervisor::testing::verify::{DetectRequest, Outcome, TestRun, detect};
+use supervisor::testing::verify::{DetectRequest, Outcome, Suite, TestRun, detect};
 use tokio_util::sync::CancellationToken;
 
 use super::fixtures::file;
@@ -109,10 +109,8 @@ fn tests_without_any_manifest_are_found_by_their_names() {
         found(&[("leap_test.py", "import unittest"), ("leap.py", "")]),
         "python3 -m unittest discover -p '*_test.py' because of leap_test.py"
     );
-    assert_eq!(
-        found(&[("leap_test.rb", ""), ("leap.rb", "")]),
-        "ruby -Ilib -Itest leap_test.rb because of leap_test.rb"
-    );
+    let ruby = found(&[("leap_test.rb", ""), ("leap.rb", "")]);
+    assert!(ruby.starts_with("ruby -Ilib -Itest -e ") && ruby.ends_with(" because of leap_test.rb"), "{ruby}");
     assert_eq!(found(&[("spec/a_spec.rb", ""), ("lib/a.rb", "")]), "rspec because of spec/a_spec.rb");
     assert_eq!(
         found(&[("Gemfile", ""), ("test/a_test.rb", ""), ("Rakefile", "Rake::TestTask.new")]),
@@ -124,6 +122,70 @@ fn tests_without_any_manifest_are_found_by_their_names() {
         "nothing else is there"
     );
     assert!(found(&[("README.md", "")]).contains("no tests were found"));
+}
+
+#[test]
+fn a_test_of_node_may_throw_anything() {
+    if skips(&["node"]) {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    let throws = "test('none', () => { throw Object.assign(Object.create(null), { code: 7 }); });\ntest('text', () => { throw 'plain'; });\n";
+    file(&root, "package.json", r#"{"scripts": {"test": "node --test"}}"#);
+    file(&root, "test/a.test.js", &format!("{NODE_TEST}{throws}"));
+    let seen = run(&root);
+    assert_eq!((seen.outcome(), passed(&seen).len()), (&Outcome::Failed, 1), "{seen:#?}");
+    let said: Vec<&str> = seen.failed().map(|(_, said)| said).collect();
+    assert!(said.len() == 2 && said[0].contains("code: 7") && said[1].contains("plain"), "{said:?}");
+}
+
+fn runs_again(suite: &Suite) -> TestRun {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(suite.run(&bench(PLENTY), &CancellationToken::new()))
+}
+
+#[test]
+fn a_test_file_that_is_written_later_is_run_by_the_same_suite() {
+    let minitest = "require \"minitest/autorun\"\n\nclass @Test < Minitest::Test\n  def test_one\n    assert_equal 1, 1\n  end\nend\n";
+    let node = ("package.json", r#"{"scripts": {"test": "node --test t/*.test.js"}}"#);
+    let has = std::process::Command::new("ruby").args(["-e", "require 'minitest'"]).output();
+    if skips(&["node"]) || !has.is_ok_and(|done| done.status.success()) {
+        return crate::skip::skip("node, or ruby with minitest, is missing");
+    }
+    let ruby = [("test/a_test.rb", minitest.replace('@', "A")), ("test/b_test.rb", minitest.replace('@', "B"))];
+    let javascript = [("t/a.test.js", NODE_TEST.to_owned()), ("t/b.test.js", NODE_TEST.to_owned())];
+    for ([first, second], manifest) in [(ruby, None), (javascript, Some(node))] {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        manifest.into_iter().for_each(|(path, text)| file(&root, path, text));
+        file(&root, first.0, &first.1);
+        let suite = detect(&root, None, None).unwrap();
+        assert_eq!(passed(&runs_again(&suite)).len(), 1);
+        file(&root, second.0, &second.1);
+        let seen = runs_again(&suite);
+        assert_eq!(passed(&seen).len(), 2, "{seen:#?}");
+    }
+}
+
+#[test]
+fn a_gem_that_the_tests_do_not_need_does_not_keep_them_from_running() {
+    let has = std::process::Command::new("ruby").args(["-e", "require 'minitest'; require 'rake'"]).output();
+    if skips(&["bundle"]) || !has.is_ok_and(|done| done.status.success()) {
+        return crate::skip::skip("ruby has no minitest or no rake");
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    file(&root, "Gemfile", "source \"https://rubygems.org\"\ngem \"there-is-no-such-gem-anywhere\"\n");
+    file(
+        &root,
+        "test/a_test.rb",
+        "require \"minitest/autorun\"\n\nclass ATest < Minitest::Test\n  def test_one\n    assert_equal 1, 1\n  end\nend\n",
+    );
+    let seen = run(&root);
+    assert_eq!(passed(&seen), ["test/a_test.rb ATest#test_one"], "{seen:#?}");
+    let is_said = |note: &String| note.contains("without Bundler") && note.contains("there-is-no-such-gem-anywhere");
+    assert!(seen.notes().iter().any(is_said), "{:?}", seen.notes());
 }
 
 #[test]

@@ -14,4 +14,3 @@ pub use identity::ProjectIdentity;
 pub use index::{NoteHit, NoteIndex, NoteQuery};
 pub use note::{Note, NoteEvidence, NoteKind};
 pub use notes::{NoteDraft, NoteError, NoteFolder};
-pub use ranking::Ranking;

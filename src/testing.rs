@@ -147,6 +147,9 @@ pub mod server {
 
 pub mod session {
     pub use crate::session::{RecordedOutcome, SessionId, SessionLog, running_calls};
+    pub mod live {
+        pub use crate::session::live::{THREAD, settle};
+    }
 }
 
 pub mod skills {

@@ -230,7 +230,9 @@ impl AskError {
                  or set `models.\"{model}\".context` to it"
             ),
             Self::AnswerCut { model } => {
-                format!("raise `models.\"{model}\".max_tokens` if it is set, else the server's own limit (`num_predict`)")
+                format!(
+                    "raise `models.\"{model}\".max_tokens` if it is set, else the server's own limit (`num_predict`)"
+                )
             }
             Self::Unsupported { model, .. } => format!("see `models.\"{model}\"`, or drop it from the chain"),
             Self::TurnsUsedUp { .. } => "give it a smaller task, or put a stronger model into the chain".into(),

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use super::simulate::{TryOutcome, TurnOutcome};
 use super::task::{TaskKind, TaskLevel};
-use crate::engine::{Cause, ModelEvidence};
 use crate::engine::policy::{TaskClass, TaskSize};
+use crate::engine::{Cause, ModelEvidence};
 
 /// The version written today; fields are added, never renamed.
 pub const VERSION: u32 = 1;

@@ -119,7 +119,11 @@ fn details(score: &ModelScore) -> String {
     }
     if score.unable > 0 {
         let of = words::count(score.judged, "task");
-        let _ = writeln!(text, "  not finished within its limits: {} of {of}; see `limit_s` and `max_tokens`", score.unable);
+        let _ = writeln!(
+            text,
+            "  not finished within its limits: {} of {of}; see `limit_s` and `max_tokens`",
+            score.unable
+        );
     }
     for (format, n) in &score.unreadable {
         let _ = writeln!(text, "  unreadable, asked for `{format}`: {n}");

@@ -13,7 +13,7 @@ use crate::tdd::bench::Bench;
 fn user(url: &str) -> Bench {
     Bench::chain(&["slow", "large"], &[]).settings(&format!(
         "[policy]\nmode = \"learned\"\nminute_usd = 5.0\n[backends.server]\nkind = \"openai\"\ntier = \"local\"\n\
-         base_url = \"{url}\"\nmodels = [\"slow\"]\n[models.slow]\ncontext = 600\nlimit_s = 1\n\
+         base_url = \"{url}\"\nmodels = [\"slow\"]\n[models.slow]\ncontext = 8192\nlimit_s = 1\n\
          [models.large]\nprice_in = 3.0\nprice_out = 15.0\n"
     ))
 }
@@ -104,7 +104,8 @@ fn other_weights_under_the_same_name_are_measured_anew_and_have_a_passport_of_th
             Do::Json(200, json!({"models": [model]}).to_string())
         }
         path if path.ends_with("/chat/completions") => {
-            let answer = json!({"message": {"role": "assistant", "content": "I do not know."}, "finish_reason": "stop"});
+            let answer =
+                json!({"message": {"role": "assistant", "content": "I do not know."}, "finish_reason": "stop"});
             Do::Json(200, json!({"model": "slow", "choices": [answer]}).to_string())
         }
         _ => Do::Json(404, "{}".into()),

@@ -147,7 +147,17 @@ fn a_full_disk_is_told_and_the_same_command_goes_on_once_there_is_room() {
     let run = || {
         let mut command = bench.command();
         command.env("SUPERVISOR_STATE_DIR", small.dir.path().join("state"));
-        command.args(["gym", "--self", "--tracks", "ruby", "--only", "rows_needed", "--answers", "reference", "--json"]);
+        command.args([
+            "gym",
+            "--self",
+            "--tracks",
+            "ruby",
+            "--only",
+            "rows_needed",
+            "--answers",
+            "reference",
+            "--json",
+        ]);
         command.stdin(Stdio::null()).output().unwrap()
     };
     fs::create_dir_all(small.dir.path().join("state/gym")).unwrap();

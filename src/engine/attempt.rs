@@ -132,7 +132,12 @@ impl Attempt {
 
     /// What it says about its model, if anything.
     pub fn evidence(&self) -> Option<ModelEvidence> {
-        ModelEvidence::of(self.cause?, self.unfinished)
+        if self.is_unsent() { None } else { ModelEvidence::of(self.cause?, self.unfinished) }
+    }
+
+    /// The question does not fit into what the settings say of the model, so none went out: nothing was measured.
+    pub fn is_unsent(&self) -> bool {
+        self.cause == Some(Cause::Incapable) && self.tokens_in.is_none() && self.exchange.is_empty()
     }
 }
 

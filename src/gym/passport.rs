@@ -349,7 +349,7 @@ impl Passport {
             self.class(class).add(&turn);
             self.turns += 1;
         }
-        for attempt in attempts.iter().filter(|attempt| attempt.was_asked()) {
+        for attempt in attempts.iter().filter(|attempt| attempt.was_asked() && !attempt.is_unsent()) {
             self.cheats += u32::from(attempt.cause == Some(Cause::Tampered));
             self.incapable += u32::from(attempt.cause == Some(Cause::Incapable));
             self.unfinished += u32::from(attempt.unfinished);

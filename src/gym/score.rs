@@ -82,7 +82,8 @@ pub fn score_model(model: &str, outcomes: &[&GymOutcome]) -> ModelScore {
             }
         }
     }
-    let usd: f64 = tries().filter_map(|one| one.usd).sum();
+    // From 0.0, because the sum of nothing is -0.0.
+    let usd = tries().filter_map(|one| one.usd).fold(0.0, |sum, usd| sum + usd);
     ModelScore {
         model: model.to_owned(),
         judged: judged.len(),

@@ -294,7 +294,7 @@ impl GymRunner {
             verified: result.verified,
             cause: attempts.last().and_then(|attempt| attempt.cause),
             said: if accepted { String::new() } else { words::cut_end(&result.message, 300).into_owned() },
-            tries: attempts.iter().filter(|attempt| attempt.was_asked()).map(try_of).collect(),
+            tries: attempts.iter().filter(|one| one.was_asked() && !one.is_unsent()).map(try_of).collect(),
             hidden_passed,
             edit_format: job.edit_format.clone(),
             seconds,

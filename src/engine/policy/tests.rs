@@ -1,4 +1,5 @@
 use super::*;
+use crate::engine::Attempt;
 
 const MINUTE: f64 = 0.1;
 
@@ -120,6 +121,8 @@ fn a_turn_is_what_its_attempts_say_about_the_model() {
     }
     let in_the_end = turn(&[slow, attempt("accepted", None)]).expect("a turn");
     assert_eq!((in_the_end.accepted, in_the_end.unable), (1, 0));
+    let unsent = Attempt { tokens_in: None, ..attempt("incapable", None) };
+    assert_eq!(turn(&[unsent]), None, "no question went out, so nothing was measured");
     for cause in ["infra", "quota", "setup", "cancelled", "cannot_verify", "contradiction", "budget"] {
         assert_eq!(turn(&[attempt(cause, None)]), None, "{cause}");
     }

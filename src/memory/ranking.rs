@@ -172,14 +172,14 @@ mod tests {
     fn connection_with_notes(dice: &mut fastrand::Rng, now: jiff::Timestamp) -> Connection {
         let connection = Connection::open_in_memory().expect("opened");
         connection.execute_batch(TABLES).expect("made");
-        for n in 0..dice.usize(1..60) {
+        for n in 0..dice.u32(1..60) {
             let body: Vec<&str> =
                 (0..dice.usize(1..12)).map(|_| WORDS[dice.usize(..WORDS.len()).min(dice.usize(..9))]).collect();
             let updated = match dice.u8(..4) {
                 0 => String::from("some day"),
                 1 => now.to_string(),
                 _ => {
-                    jiff::Timestamp::from_second(now.as_second() - dice.i64(..20_000_000)).expect("a time").to_string()
+                    jiff::Timestamp::from_second(now.as_second() - dice.i64(0..20_000_000)).expect("a time").to_string()
                 }
             };
             let (kind, tags) = (["fact", "failure"][dice.usize(..2)], ["", "ci", "ci\nslow"][dice.usize(..3)]);

@@ -179,7 +179,7 @@ mod tests {
                 0 => String::from("some day"),
                 1 => now.to_string(),
                 _ => {
-                    jiff::Timestamp::from_second(now.as_second() - dice.i64(..20_000_000)).expect("a time").to_string()
+                    jiff::Timestamp::from_second(now.as_second() - dice.i64(0..20_000_000)).expect("a time").to_string()
                 }
             };
             let (kind, tags) = (["fact", "failure"][dice.usize(..2)], ["", "ci", "ci\nslow"][dice.usize(..3)]);

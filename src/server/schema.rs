@@ -23,6 +23,10 @@ pub(super) fn listed(mut tool: Tool) -> Tool {
 /// Arguments that are taken and not listed: they help a user who looks into a call from a shell, and no calling model.
 const FOR_PEOPLE: &[&str] = &["show_prompt"];
 
+/// Marks an argument whose purpose is said for several at once, in the tool's description or the server's instructions:
+/// its own words are for the caller whose argument does not fit.
+const SAID_ELSEWHERE: &str = "said_elsewhere";
+
 /// What an `Option` means to the reader of a schema.
 #[derive(Clone, Copy, PartialEq)]
 enum Optional {
@@ -77,6 +81,9 @@ fn tidy(schema: &mut Value, optional: Optional) {
 }
 
 fn without_null(object: &mut Map<String, Value>) {
+    if object.shift_remove(SAID_ELSEWHERE).is_some() {
+        object.shift_remove("description");
+    }
     // That nothing is the default need not be said.
     let is_nothing = |value: &Value| value.is_null() || [json!(false), json!([]), json!({}), json!("")].contains(value);
     if object.get("default").is_some_and(is_nothing) {

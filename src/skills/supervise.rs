@@ -19,35 +19,61 @@ pub use outside::{OutsideBench, QuestionPolicy};
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SuperviseParams {
+    /// Leave out with `wake`.
+    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub operation: Option<SuperviseOperation>,
     /// Absolute path
     pub project_root: String,
-    /// Run, or older team session
+    /// Run or team session
     pub session_id: String,
-    // Which operation takes what is said once, in the tool's description.
+    // Which operation takes which argument, the tool's description says.
+    /// CHECKPOINT-NNN (checkpoint, override).
+    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub task_id: Option<String>,
+    /// Tasks whose work is checked; default: the checkpoint's own.
+    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub scope: Vec<String>,
+    /// As in `3/10 tasks completed`.
+    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub pipeline_progress: Option<String>,
+    /// The coordinator's raw text instead of an operation.
+    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub wake: Option<String>,
+    /// Shown in reports (init).
+    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub team_name: Option<String>,
+    /// What the pipeline is for (init).
+    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub requirement: Option<String>,
+    /// File below the project with checkpoint definitions (init); default: built in.
+    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub role_spec: Option<String>,
+    /// Rebuild after a crash (init).
+    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub recovery: bool,
+    /// Who overrides a verdict.
+    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub by: Option<String>,
+    /// Why it is overridden.
+    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub reason: Option<String>,
+    /// Given back (shutdown).
+    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub request_id: Option<String>,
+    /// Directory of the run, below the project.
+    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub run_dir: Option<String>,
 }
@@ -65,9 +91,9 @@ pub enum SuperviseOperation {
 
 #[tool_router(router = supervise_tool, vis = "pub(crate)")]
 impl Server {
-    /// Check a pipeline's work so far. init: requirement, team_name, role_spec (definitions file), recovery (after a
-    /// crash), run_dir. checkpoint: task_id (CHECKPOINT-NNN), scope (tasks), pipeline_progress (3/10); gives pass, warn or
-    /// block. override: task_id, by, reason. shutdown: request_id. Or wake: raw text of the coordinator.
+    /// Check a pipeline's work so far. init: requirement, team_name, role_spec (definitions), recovery, run_dir.
+    /// checkpoint: task_id (CHECKPOINT-NNN), scope (tasks), pipeline_progress; says pass, warn or block. override: task_id,
+    /// by, reason. shutdown: request_id. wake: raw text instead.
     #[tool(annotations(
         title = "Supervise a pipeline",
         read_only_hint = false,

@@ -37,8 +37,8 @@ use crate::server::{Call, Parameters, Server};
 
 #[tool_router(router = tdd_tools, vis = "pub(crate)")]
 impl Server {
-    /// Call to add or change behaviour: each criterion test first (failing test, code, `refactor` if set), verified by the
-    /// project's tests. The first that cannot be had leaves nothing; those before it stay.
+    /// Call to add or change behaviour: each criterion test first (failing test in test_path, code, refactor if set),
+    /// verified by the project's tests. One that cannot be had leaves nothing; those before stay.
     #[tool(annotations(
         title = "Build behaviours test first",
         read_only_hint = false,

@@ -21,32 +21,56 @@ pub struct TeamMsgParams {
     pub operation: BusOperation,
     /// Absolute path
     pub project_root: String,
-    /// Run, or older team session
+    /// Run or team session
     #[serde(alias = "team_session_id", alias = "team")]
     pub session_id: String,
-    // Which operation takes what is said once, in the tool's description.
+    // Which operation takes which argument, the tool's description says.
+    /// Sender (log, broadcast), or filter (list).
+    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub from: Option<String>,
+    /// Recipient, default coordinator; or filter (list).
+    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub to: Option<String>,
+    /// Message type, default `message`; `state_update` merges `data` into the sender's state.
+    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default, rename = "type")]
     pub kind: Option<String>,
+    /// One line (log, broadcast).
+    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub summary: Option<String>,
+    /// Fields of the message.
+    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub data: Option<Map<String, Value>>,
+    /// Message id (read, delete).
+    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub id: Option<String>,
+    /// How many (list): 1 to 100, default 20.
+    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub last: Option<usize>,
+    /// Only what came after this message (list).
+    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub since_id: Option<String>,
+    /// Role (get_state, read_mailbox).
+    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub role: Option<String>,
+    /// One task of that role (get_state).
+    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub task: Option<String>,
+    /// With it a logged message waits in the recipient's mailbox.
+    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub delivery_method: Option<String>,
+    /// `.workflow/sessions/<session>/runs/<run>`, to begin a bus there.
+    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     pub run_dir: Option<String>,
     /// Older form of `data.ref`.
@@ -87,9 +111,9 @@ enum TeamMsgError {
 
 #[tool_router(router = team_msg_tool, vis = "pub(crate)")]
 impl Server {
-    /// Message bus of a team. log, broadcast: from, to (default coordinator), type (state_update merges data into the
-    /// sender's state), summary, data, delivery_method (to a mailbox), run_dir (of a new bus). list: these as filters,
-    /// last (20, at most 100), since_id. read, delete: id. get_state, read_mailbox: role, task.
+    /// Messages of a team. log, broadcast: from, to (default coordinator), type (state_update merges data into the
+    /// sender's state), summary, data, delivery_method (mailbox). list: these as filters, last (at most 100), since_id.
+    /// read, delete: id. get_state, read_mailbox: role, task. New bus: run_dir.
     #[tool(annotations(
         title = "Team message bus",
         read_only_hint = false,

@@ -7,22 +7,36 @@ macro_rules! params {
         #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
         #[serde(deny_unknown_fields)]
         pub struct $name {
-            /// Absolute path
+            /// Absolute path of the project
             pub project_root: String,
             $($(#[$doc])* pub $field: $type,)*
-            // What all these are for is said once, in the server's instructions.
+            // What these are for, the server's instructions say for all tools at once.
+            /// Ask only this model
+            #[schemars(extend("said_elsewhere" = true))]
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub model: Option<String>,
+            /// Log to add to
+            #[schemars(extend("said_elsewhere" = true))]
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub session_id: Option<String>,
+            /// More about the task
+            #[schemars(extend("said_elsewhere" = true))]
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub context: Option<String>,
+            /// Seconds for each model
+            #[schemars(extend("said_elsewhere" = true))]
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub timeout_s: Option<u64>,
+            /// Most answers asked for
+            #[schemars(extend("said_elsewhere" = true))]
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub max_attempts: Option<u32>,
+            /// Most to spend
+            #[schemars(extend("said_elsewhere" = true))]
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub budget_usd: Option<f64>,
+            /// Show the plan, ask no model
+            #[schemars(extend("said_elsewhere" = true))]
             #[serde(default)]
             pub dry_run: bool,
             /// With dry_run: the prompt too

@@ -50,18 +50,25 @@ params!(RefactorParams {
 });
 
 params!(CycleParams {
-    /// Behaviours in turn: a sentence, or a list
+    /// Behaviours in turn: one, or a list
     criteria: Criteria,
+    /// Refactor after each green
+    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default)]
     refactor: bool,
-    /// `red`: only the first test
+    /// Last phase
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stop_at: Option<StopAt>,
-    /// For the tests
+    /// File for the tests
+    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     test_path: Option<String>,
+    /// If not the detected one
+    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     test_cmd: Option<String>,
+    /// JUnit files it writes
+    #[schemars(extend("said_elsewhere" = true))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     test_report: Option<String>,
     /// Names of new ones, or true

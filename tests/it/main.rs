@@ -97,3 +97,4 @@ mod workspace_full;
 mod workspace_git;
 mod workspace_property;
 mod workspace_stale;
+mod workspace_storm;

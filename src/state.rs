@@ -80,12 +80,13 @@ impl StateDir {
     }
 }
 
-/// What a name and everything below it takes on disk. Links are not followed; what cannot be read counts as nothing.
+/// What a name and everything below it takes on disk. Links are not followed; what cannot be read counts as nothing. A
+/// file with several names counts for each of them with its share, so that the parts add up to the whole.
 pub fn allocated_bytes(path: &Path) -> u64 {
     let Ok(meta) = std::fs::symlink_metadata(path) else { return 0 };
     let own = meta.blocks() * 512;
     if !meta.is_dir() {
-        return own;
+        return own / meta.nlink().max(1);
     }
     let below = std::fs::read_dir(path).into_iter().flatten().flatten();
     below.map(|entry| allocated_bytes(&entry.path())).sum::<u64>() + own

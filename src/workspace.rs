@@ -37,6 +37,7 @@ mod read;
 mod recover;
 mod restore;
 mod root;
+mod shared;
 mod snapshot;
 mod store;
 mod undo;

@@ -195,7 +195,7 @@ impl OpenAi {
         progress(AskStep::Asked);
         let got = self.post(&body, ask.limit).await?;
         let Some(plainer) = request::plainer(&got, first) else {
-            return self.read(&got, ask, tier, sent);
+            return self.read(got, ask, tier, sent);
         };
         let (body, sent) = request::body(ask, &tier.model, plainer);
         progress(AskStep::AskedPlainly);
@@ -203,14 +203,14 @@ impl OpenAi {
         if got.status == 200 {
             self.forms.lock().unwrap_or_else(PoisonError::into_inner).insert(tier.model.id.clone(), plainer);
         }
-        self.read(&got, ask, tier, sent)
+        self.read(got, ask, tier, sent)
     }
 
-    fn read(&self, got: &ReceivedAnswer, ask: &Ask, tier: &Tier, sent: usize) -> AskResult {
+    fn read(&self, got: ReceivedAnswer, ask: &Ask, tier: &Tier, sent: usize) -> AskResult {
         if got.status == 200 {
             answer::read(&self.endpoint, got, ask, tier, sent)
         } else {
-            Err(refusal::failure(&self.endpoint, got, ask, tier))
+            Err(refusal::failure(&self.endpoint, &got, ask, tier))
         }
     }
 

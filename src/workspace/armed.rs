@@ -70,7 +70,8 @@ impl ArmedSnapshot {
         let inner = &lease.workspace.0;
         let failed = |source| ArmError::State { path: inner.project.clone(), source };
         Aside::prune(&inner.state.path().join("rejected"));
-        let snapshot = snapshot::take(&inner.layout, &inner.caps, &inner.store)?;
+        let projects = inner.state.path().join("projects");
+        let snapshot = snapshot::take(&inner.layout, &inner.caps, &inner.store, &projects)?;
         let (device, inode) = inner.layout.tree.identity().map_err(failed)?;
         let mut journal = Journal::open(&inner.project).map_err(failed)?;
         journal.turn_over(&inner.project).map_err(failed)?;

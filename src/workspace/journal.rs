@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Caps;
+use super::manifest::Area;
 use super::name::Name;
 
 /// One line of the journal.
@@ -30,6 +31,11 @@ pub(super) enum JournalRecord {
     },
     RollingBack {
         scope: Scope,
+    },
+    /// A later process begins to undo it. These were changed after the call's processes had died, so they are not its
+    /// doing; what changes while the undoing lasts is.
+    Recovering {
+        later: Vec<(Area, Name)>,
     },
     RolledBack {
         by: Who,
@@ -90,6 +96,8 @@ pub(super) struct Open {
     pub by_products: BTreeSet<Vec<u8>>,
     pub exposed: bool,
     pub rolling_back: Option<Scope>,
+    /// The work of others, as far as recoveries have met it.
+    pub later: BTreeSet<(Area, Vec<u8>)>,
 }
 
 impl Open {
@@ -134,8 +142,9 @@ impl Journal {
         for record in self.records()? {
             match (record, &mut open) {
                 (JournalRecord::Armed(armed), _) => {
-                    let (edited, by_products) = Default::default();
-                    open = Some(Open { armed: *armed, edited, by_products, exposed: false, rolling_back: None });
+                    let (edited, by_products, later) = Default::default();
+                    let (exposed, rolling_back) = (false, None);
+                    open = Some(Open { armed: *armed, edited, by_products, exposed, rolling_back, later });
                 }
                 (JournalRecord::RolledBack { .. } | JournalRecord::Accepted { .. }, _) => open = None,
                 (_, None) => {}
@@ -146,6 +155,9 @@ impl Journal {
                     open.exposed = false;
                 }
                 (JournalRecord::RollingBack { scope }, Some(open)) => open.rolling_back = Some(scope),
+                (JournalRecord::Recovering { later }, Some(open)) => {
+                    open.later.extend(later.into_iter().map(|(area, path)| (area, path.0)));
+                }
             }
         }
         Ok(open)

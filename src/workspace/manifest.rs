@@ -1,6 +1,8 @@
 //! What the project looked like when it was armed: one entry per name, names as bytes.
 //! Knows its own file format. Does not know where contents are kept beyond a position in the pack.
 
+mod former;
+
 use std::io;
 use std::path::Path;
 
@@ -75,9 +77,18 @@ pub(super) struct Manifest {
     pub repository: Option<Repository>,
     /// Over the entries of git's index, without the times in it.
     pub index: Option<[u8; 32]>,
+    /// What the pack stands on, if another project has kept most of the contents already.
+    pub base: Option<SharedPack>,
 }
 
-pub(super) const VERSION: u32 = 2;
+/// The beginning of another project's pack. Positions below `length` lie in it, those from there on in the own one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct SharedPack {
+    pub name: String,
+    pub length: u64,
+}
+
+pub(super) const VERSION: u32 = 3;
 
 /// File times may be coarse: a write this shortly before the walk could come again with the same time.
 const RACY: i64 = 2_000_000_000;
@@ -132,10 +143,16 @@ impl Manifest {
         if blake3::hash(body) != *sum {
             return Err(broken("does not match its checksum"));
         }
-        let manifest: Self = postcard::from_bytes(body).map_err(|_| broken("cannot be read"))?;
-        if manifest.version != VERSION {
-            return Err(broken("was written by another version"));
+        let (version, _) = postcard::take_from_bytes::<u32>(body).map_err(|_| broken("cannot be read"))?;
+        match version {
+            VERSION => postcard::from_bytes(body),
+            former::FIRST | former::SECOND => former::read(version, body),
+            _ => {
+                let why =
+                    format!("is of format {version} and this supervisor reads up to {VERSION}; use the newer one");
+                return Err(broken(&why));
+            }
         }
-        Ok(manifest)
+        .map_err(|_| broken("cannot be read"))
     }
 }

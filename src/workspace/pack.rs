@@ -1,4 +1,5 @@
-//! The contents of a project's files in one append-only file, addressed by position and checked by hash.
+//! The contents of a project's files in an append-only file, addressed by position and checked by hash. It may stand on
+//! the beginning of another one, which holds what both have and is never written here.
 //! Knows bytes. Does not know names.
 
 use std::fs::{File, OpenOptions};
@@ -10,17 +11,40 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// One file that only grows. Creating ten thousand files costs seconds; appending to one does not.
 #[derive(Debug)]
 pub(super) struct Pack {
+    base: Option<PackBase>,
     file: File,
     path: PathBuf,
+    /// Where the next bytes go, counted from the beginning of the base.
     end: AtomicU64,
 }
 
+/// The beginning of a pack that another project appends to: what is in it stays where it is.
+#[derive(Debug)]
+pub(super) struct PackBase {
+    file: File,
+    path: PathBuf,
+    length: u64,
+}
+
+impl PackBase {
+    /// Opens that many bytes of a pack. A shorter one is not what was meant.
+    pub(super) fn open(path: PathBuf, length: u64) -> io::Result<Self> {
+        let file = File::open(&path)?;
+        if file.metadata()?.len() < length {
+            let why = format!("`{}` is shorter than {length} bytes", path.display());
+            return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+        }
+        Ok(Self { file, path, length })
+    }
+}
+
 impl Pack {
-    pub(super) fn open(dir: &Path, name: &str) -> io::Result<Self> {
+    pub(super) fn open(dir: &Path, name: &str, base: Option<PackBase>) -> io::Result<Self> {
         let path = dir.join(name);
         let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path)?;
-        let end = AtomicU64::new(file.metadata()?.len());
-        Ok(Self { file, path, end })
+        let before = base.as_ref().map_or(0, |base| base.length);
+        let end = AtomicU64::new(before + file.metadata()?.len());
+        Ok(Self { base, file, path, end })
     }
 
     pub(super) fn len(&self) -> u64 {
@@ -40,25 +64,31 @@ impl Pack {
     }
 
     pub(super) fn write_at(&self, bytes: &[u8], at: u64) -> io::Result<()> {
-        self.file.write_all_at(bytes, at)
+        match at.checked_sub(self.base_length()) {
+            Some(at) => self.file.write_all_at(bytes, at),
+            None => Err(io::Error::other("what packs share is never written")),
+        }
     }
 
     /// The bytes at a position, or an error if they are not those that were put there.
     pub(super) fn read(&self, at: u64, size: u64, hash: &[u8; 32]) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; usize::try_from(size).map_err(io::Error::other)?];
-        self.file.read_exact_at(&mut bytes, at)?;
+        let (file, _, start) = self.place(at);
+        file.read_exact_at(&mut bytes, start)?;
         if blake3::hash(&bytes) != *hash {
             return Err(self.damaged(at));
         }
         Ok(bytes)
     }
 
-    /// Writes those bytes into a file, a piece at a time. On an error the file's contents mean nothing.
-    pub(super) fn copy_to(&self, at: u64, size: u64, hash: &[u8; 32], to: &mut File) -> io::Result<()> {
-        let (mut hasher, mut done, mut buffer) = (blake3::Hasher::new(), 0, vec![0; 256 << 10]);
+    /// Writes those bytes somewhere, a piece at a time. On an error what was written means nothing.
+    pub(super) fn copy_to(&self, at: u64, size: u64, hash: &[u8; 32], to: &mut impl Write) -> io::Result<()> {
+        let most = usize::try_from(size).unwrap_or(usize::MAX).min(256 << 10);
+        let (mut hasher, mut done, mut buffer) = (blake3::Hasher::new(), 0, vec![0; most]);
+        let (file, _, start) = self.place(at);
         while done < size {
             let room = buffer.len().min(usize::try_from(size - done).unwrap_or(buffer.len()));
-            self.file.read_exact_at(&mut buffer[..room], at + done)?;
+            file.read_exact_at(&mut buffer[..room], start + done)?;
             hasher.update(&buffer[..room]);
             to.write_all(&buffer[..room])?;
             done += room as u64;
@@ -66,14 +96,33 @@ impl Pack {
         if hasher.finalize() == *hash { Ok(()) } else { Err(self.damaged(at)) }
     }
 
-    fn damaged(&self, at: u64) -> io::Error {
-        let why = format!("`{}` is damaged at byte {at}", self.path.display());
-        io::Error::new(io::ErrorKind::InvalidData, why)
+    /// The bytes at a position are those of this hash. What was written here is believed; what another project wrote is
+    /// read once, when it is first relied on.
+    pub(super) fn holds(&self, at: u64, size: u64, hash: &[u8; 32]) -> bool {
+        at >= self.base_length() || self.copy_to(at, size, hash, &mut io::sink()).is_ok()
     }
 
     /// Everything appended so far is on disk.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
+    }
+
+    fn base_length(&self) -> u64 {
+        self.base.as_ref().map_or(0, |base| base.length)
+    }
+
+    /// The file that holds a position, and where in it.
+    fn place(&self, at: u64) -> (&File, &Path, u64) {
+        match &self.base {
+            Some(base) if at < base.length => (&base.file, &base.path, at),
+            _ => (&self.file, &self.path, at - self.base_length()),
+        }
+    }
+
+    fn damaged(&self, at: u64) -> io::Error {
+        let (_, path, at) = self.place(at);
+        let why = format!("`{}` is damaged at byte {at}", path.display());
+        io::Error::new(io::ErrorKind::InvalidData, why)
     }
 }
 
@@ -84,12 +133,30 @@ mod tests {
     #[test]
     fn damaged_contents_are_never_handed_out() {
         let dir = tempfile::tempdir().expect("temp dir");
-        let pack = Pack::open(dir.path(), "p").expect("opened");
+        let pack = Pack::open(dir.path(), "p", None).expect("opened");
         let at = pack.append(b"hello").expect("append");
         let hash = *blake3::hash(b"hello").as_bytes();
         assert_eq!(pack.read(at, 5, &hash).expect("read"), b"hello");
         pack.file.write_all_at(b"j", at).expect("damage");
         let error = pack.read(at, 5, &hash).expect_err("damaged");
         assert!(error.to_string().contains("damaged"), "{error}");
+    }
+
+    #[test]
+    fn a_pack_on_the_beginning_of_another_reads_both_and_writes_its_own() {
+        let dir = tempfile::tempdir().expect("temp dir");
+        let first = Pack::open(dir.path(), "first", None).expect("opened");
+        let shared = first.append(b"shared").expect("append");
+        let base = PackBase::open(dir.path().join("first"), first.len()).expect("opened");
+        let second = Pack::open(dir.path(), "second", Some(base)).expect("opened");
+        let own = second.append(b"own").expect("append");
+        // The first one grows, which the second does not see.
+        first.append(b"later").expect("append");
+        let hash = |bytes: &[u8]| *blake3::hash(bytes).as_bytes();
+        assert_eq!(second.read(shared, 6, &hash(b"shared")).expect("read"), b"shared");
+        assert_eq!(second.read(own, 3, &hash(b"own")).expect("read"), b"own");
+        assert!(second.holds(shared, 6, &hash(b"shared")) && !second.holds(shared, 6, &hash(b"others")));
+        assert!(second.write_at(b"x", shared).is_err(), "the shared part was written");
+        assert_eq!(std::fs::read(dir.path().join("first")).expect("read"), b"sharedlater");
     }
 }

@@ -36,8 +36,9 @@ impl<'a> TreeReader<'a> {
         store: &'a Store,
         pack: &'a Pack,
         known: Option<&'a Manifest>,
+        at: HashMap<[u8; 32], u64>,
     ) -> Self {
-        Self { layout, caps, store, pack, known, at: Mutex::new(known.map(positions).unwrap_or_default()) }
+        Self { layout, caps, store, pack, known, at: Mutex::new(at) }
     }
 
     /// One entry per name, in the same order. Files that surely did not change are not opened.
@@ -158,22 +159,27 @@ impl<'a> TreeReader<'a> {
 
     /// A large file is only looked at if it may be in the pack already: touched, or written a moment ago.
     fn known_contents(&self, file: &mut std::fs::File) -> Result<Option<([u8; 32], u64)>, ReadError> {
-        if self.known.is_none() {
+        if self.at.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
             return Ok(None);
         }
         let mut hasher = blake3::Hasher::new();
         hasher.update_reader(&mut *file).map_err(ReadError::Source)?;
         file.rewind().map_err(ReadError::Source)?;
         let hash = *hasher.finalize().as_bytes();
-        let at = self.at.lock().unwrap_or_else(PoisonError::into_inner).get(&hash).copied();
-        Ok(at.map(|at| (hash, at)))
+        Ok(self.position(hasher.count(), &hash).map(|at| (hash, at)))
+    }
+
+    /// Where these contents lie already.
+    fn position(&self, size: u64, hash: &[u8; 32]) -> Option<u64> {
+        let at = self.at.lock().unwrap_or_else(PoisonError::into_inner).get(hash).copied();
+        at.filter(|at| self.pack.holds(*at, size, hash))
     }
 
     /// Puts bytes into the pack unless they are there already.
     fn keep(&self, bytes: &[u8]) -> Result<([u8; 32], u64), ArmError> {
         let hash = *blake3::hash(bytes).as_bytes();
-        if let Some(at) = self.at.lock().unwrap_or_else(PoisonError::into_inner).get(&hash) {
-            return Ok((hash, *at));
+        if let Some(at) = self.position(bytes.len() as u64, &hash) {
+            return Ok((hash, at));
         }
         let at =
             self.pack.append(bytes).map_err(|source| ArmError::State { path: self.store.path().to_owned(), source })?;
@@ -216,7 +222,7 @@ fn entry(area: Area, path: Vec<u8>, meta: &Meta, hash: [u8; 32], at: u64) -> Man
     ManifestEntry { area, path, node, mode, size, mtime, ctime, ino, hash, at, attributes: None }
 }
 
-fn positions(manifest: &Manifest) -> HashMap<[u8; 32], u64> {
+pub(super) fn positions(manifest: &Manifest) -> HashMap<[u8; 32], u64> {
     manifest.entries.iter().filter(|e| has_content(e.node)).map(|e| (e.hash, e.at)).collect()
 }
 

@@ -8,12 +8,13 @@ use std::{fmt, io};
 use super::RestoreReport;
 use super::armed::{aside_path, report, reserve};
 use super::aside::Aside;
-use super::compare::Difference;
+use super::compare::{Difference, compare};
 use super::fault::{Point, point};
 use super::journal::{self, Journal, JournalRecord, Open, Scope, Who};
 use super::layout::Layout;
 use super::lock::{self, Mode, note_holder};
 use super::manifest::Area;
+use super::name::Name;
 use super::pulse::Pulse;
 use super::restore::{Restore, RestoreError, with_reserve};
 use super::root::as_path;
@@ -116,7 +117,8 @@ pub(super) fn finish(project: &Path, root: Option<&Path>, who: Who) -> Result<Op
     }
     let layout = find(&open, root)?;
     let store = Store::at(project.join(&open.armed.store)).map_err(at_journal)?;
-    let snapshot = store.load(&open.armed.manifest).map_err(at_journal)?;
+    let of_snapshot = |source| RestoreError::Snapshot { project: project.to_owned(), source };
+    let snapshot = store.load(&open.armed.manifest).map_err(of_snapshot)?;
     let scope = open.scope();
     // `<state>/projects/<key>` is where a project lies.
     let state = project.ancestors().nth(2).unwrap_or(project);
@@ -134,11 +136,27 @@ pub(super) fn finish(project: &Path, root: Option<&Path>, who: Who) -> Result<Op
         times: &BTreeMap::new(),
         reserve: &reserve,
     };
-    // Whatever came after all processes were dead is the work of others, however much later this is.
     let ended = if who == Who::Recovery { Pulse::ended(project) } else { None };
     let is_later = |d: &Difference| ended.zip(d.now).is_some_and(|(ended, now)| now.ctime > ended);
+    let mut later = open.later.clone();
+    if who == Who::Recovery {
+        let at_root = |source| RestoreError::Io { path: layout.tree.path().to_owned(), source };
+        let found = compare(&layout, &open.armed.caps, &snapshot).map_err(at_root)?.differences;
+        let found = found.into_iter().filter(is_later).map(|d| (d.area, d.path));
+        let met: Vec<_> = found.filter(|one| !later.contains(one)).collect();
+        if !met.is_empty() {
+            let record = met.iter().map(|(area, path)| (*area, Name(path.clone()))).collect();
+            let record = JournalRecord::Recovering { later: record };
+            with_reserve(&reserve, &mut || journal.write(&record)).map_err(at_journal)?;
+            later.extend(met);
+        }
+    }
+    // From here on what changes is this process's doing. If it is killed, too, the next one must not take half of that for
+    // the work of others.
+    let _pulse = Pulse::start(project);
+    // Whatever came after all processes of the call were dead is the work of others, however much later this is.
     let ours = |d: &Difference| match scope {
-        _ if is_later(d) => false,
+        _ if is_later(d) || later.contains(&(d.area, d.path.clone())) => false,
         Scope::Everything => true,
         Scope::Applied => d.area == Area::Tree && (open.edited.contains(&d.path) || open.by_products.contains(&d.path)),
     };

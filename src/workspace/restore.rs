@@ -36,6 +36,11 @@ pub enum RestoreError {
     StillRunning,
     #[error("the journal `{}` cannot be used: {source}", path.display())]
     Journal { path: PathBuf, source: io::Error },
+    #[error(
+        "the snapshot of a killed call cannot be used, so the project is left as that call left it: {source}; run `supervisor recover` of the version that made it, or look the project over and remove `{}`, which gives the snapshot up",
+        project.display()
+    )]
+    Snapshot { project: PathBuf, source: io::Error },
 }
 
 fn list(paths: &[PathBuf]) -> String {

@@ -3,16 +3,17 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::Caps;
 use super::fault::{Point, point};
 use super::git::read_index;
 use super::layout::{Layout, walk_git};
-use super::manifest::{Area, LeftOut, Manifest, ManifestEntry, VERSION, Why};
+use super::manifest::{Area, LeftOut, Manifest, ManifestEntry, SharedPack, VERSION, Why};
 use super::pack::Pack;
-use super::read::{TreeReader, has_content};
+use super::read::{TreeReader, has_content, positions};
 use super::root::{Meta, Node, Root};
+use super::shared::{SharedContents, TreeSketch, find_shared};
 use super::store::{Snapshot, Store};
 
 /// Why the project cannot be protected, so that nothing may work on it.
@@ -49,30 +50,42 @@ pub enum ArmError {
 /// A pack is rewritten when more than half of it, and more than this, is no longer needed.
 const SLACK: u64 = 64 << 20;
 
-pub(super) fn take(layout: &Layout, caps: &Caps, store: &Store) -> Result<Snapshot, ArmError> {
+/// `projects` are the places of all projects: what one of them keeps already is not kept twice.
+pub(super) fn take(layout: &Layout, caps: &Caps, store: &Store, projects: &Path) -> Result<Snapshot, ArmError> {
     let state = |source| ArmError::State { path: store.path().to_owned(), source };
     let taken = super::now();
-    let before = store.newest().filter(|s| s.pack.len() <= 2 * live(&s.manifest) + SLACK);
+    let newest = store.newest();
+    let is_first = newest.is_none();
+    let before = newest.filter(|s| s.pack.len() <= 2 * live(&s.manifest) + SLACK);
     let names = names(layout, caps)?;
-    let (known, pack_name, pack) = match before {
-        Some(Snapshot { manifest, pack, name }) => (Some((manifest, name)), None, pack),
+    let Basis { known, pack_name, base, at, pack } = match before {
+        Some(Snapshot { manifest, pack, name }) => {
+            let (pack_name, base, at) = (manifest.pack.clone(), manifest.base.clone(), positions(&manifest));
+            Basis { known: Some((manifest, name)), pack_name, base, at, pack }
+        }
         None => {
-            let (name, pack) = store.new_pack().map_err(state)?;
-            (None, Some(name), pack)
+            let sketch = TreeSketch::of(&names.names);
+            // One that has become too large may have done so because of what it shares.
+            let shared = sketch.filter(|_| is_first).and_then(|sketch| find_shared(projects, store, &sketch));
+            let (base, at, below) = match shared {
+                Some(SharedContents { pack, base, at }) => (Some(pack), at, Some(base)),
+                None => (None, HashMap::new(), None),
+            };
+            let (pack_name, pack) = store.new_pack(sketch, below).map_err(state)?;
+            Basis { known: None, pack_name, base, at, pack }
         }
     };
     let start = pack.len();
     let known_manifest = known.as_ref().map(|(m, _)| m);
-    let entries = TreeReader::new(layout, caps, store, &pack, known_manifest).read_all(&names.names)?;
+    let entries = TreeReader::new(layout, caps, store, &pack, known_manifest, at).read_all(&names.names)?;
     if pack.len() != start {
         pack.sync().map_err(state)?;
         point(Point::PackWritten);
     }
     let index = index_digest(layout, &entries, &pack);
-    let pack_name = pack_name.or_else(|| known_manifest.map(|m| m.pack.clone())).unwrap_or_default();
     let repository = layout.repository.clone();
     let Names { left_out, .. } = names;
-    let manifest = Manifest { version: VERSION, taken, pack: pack_name, entries, left_out, repository, index };
+    let manifest = Manifest { version: VERSION, taken, pack: pack_name, entries, left_out, repository, index, base };
     if let Some((before, name)) = known
         && is_still_good(&before, &manifest)
     {
@@ -80,6 +93,17 @@ pub(super) fn take(layout: &Layout, caps: &Caps, store: &Store) -> Result<Snapsh
     }
     let name = store.write(&manifest).map_err(state)?;
     Ok(Snapshot { manifest, pack, name })
+}
+
+/// What a snapshot starts from.
+struct Basis {
+    /// The newest one of this store, and its name.
+    known: Option<(Manifest, String)>,
+    pack_name: String,
+    base: Option<SharedPack>,
+    /// Where contents lie already.
+    at: HashMap<[u8; 32], u64>,
+    pack: Pack,
 }
 
 /// The older manifest says the same, and what it says needs no second look: writing it again gains nothing.

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 
 use super::fault::{Point, point};
 use super::manifest::Manifest;
-use super::pack::Pack;
+use super::pack::{Pack, PackBase};
+use super::shared::TreeSketch;
 
 /// A directory in the state directory, private to the user.
 #[derive(Debug, Clone)]
@@ -44,17 +45,33 @@ impl Store {
 
     pub(super) fn load(&self, name: &str) -> io::Result<Snapshot> {
         let manifest = Manifest::load(&self.dir.join(name))?;
-        if !self.dir.join(&manifest.pack).exists() {
-            let why = format!("`{}` is missing", self.dir.join(&manifest.pack).display());
-            return Err(io::Error::new(io::ErrorKind::NotFound, why));
-        }
-        let pack = Pack::open(&self.dir, &manifest.pack)?;
+        let is_there = |pack: &str| match self.dir.join(pack) {
+            path if path.exists() => Ok(path),
+            path => Err(io::Error::new(io::ErrorKind::NotFound, format!("`{}` is missing", path.display()))),
+        };
+        is_there(&manifest.pack)?;
+        let base = match &manifest.base {
+            Some(base) => Some(PackBase::open(is_there(&base.name)?, base.length)?),
+            None => None,
+        };
+        let pack = Pack::open(&self.dir, &manifest.pack, base)?;
         Ok(Snapshot { manifest, pack, name: name.to_owned() })
     }
 
-    pub(super) fn new_pack(&self) -> io::Result<(String, Pack)> {
-        let name = format!("pack.{}", super::random_name());
-        let pack = Pack::open(&self.dir, &name)?;
+    /// What the newest manifest of a store says that may belong to another project.
+    pub(super) fn newest_manifest(dir: &Path) -> Option<Manifest> {
+        let mut numbers = Self { dir: dir.to_owned() }.numbers();
+        numbers.sort_unstable();
+        numbers.into_iter().rev().find_map(|n| Manifest::load(&dir.join(manifest_name(n))).ok())
+    }
+
+    /// A new pack, on the beginning of another if there is one. Its name says what kind of tree it was made for.
+    pub(super) fn new_pack(&self, sketch: Option<TreeSketch>, base: Option<PackBase>) -> io::Result<(String, Pack)> {
+        let mut name = format!("pack.{}", super::random_name());
+        if let Some(sketch) = sketch {
+            name = format!("{name}.{sketch}");
+        }
+        let pack = Pack::open(&self.dir, &name, base)?;
         Ok((name, pack))
     }
 
@@ -68,10 +85,11 @@ impl Store {
 
     /// Removes everything but this snapshot. Only while no other is armed.
     pub(super) fn keep_only(&self, snapshot: &Snapshot) -> io::Result<()> {
+        let Snapshot { manifest, name, .. } = snapshot;
+        let kept = [Some(name), Some(&manifest.pack), manifest.base.as_ref().map(|base| &base.name)];
         for entry in std::fs::read_dir(&self.dir)? {
             let entry = entry?;
-            let name = entry.file_name();
-            if name != snapshot.name.as_str() && name != snapshot.manifest.pack.as_str() {
+            if !kept.iter().flatten().any(|kept| entry.file_name() == kept.as_str()) {
                 std::fs::remove_file(entry.path())?;
             }
         }

@@ -15,11 +15,15 @@ use std::time::{Duration, Instant};
 use supervisor::testing::process::{CaptureLimits, CapturedOutput, End, Launcher, Spec, StartError, Stdin, lines};
 use tokio_util::sync::CancellationToken;
 
-/// Where the program is, for tests that are run as another user.
+/// Where the program is, for tests that are run as another user, or with the program as users build it.
 pub(crate) const PROGRAM: &str = "SUPERVISOR_TEST_PROGRAM";
 
 pub(crate) fn launcher() -> Launcher {
-    Launcher::at(std::env::var_os(PROGRAM).unwrap_or_else(|| env!("CARGO_BIN_EXE_supervisor").into()))
+    Launcher::at(program())
+}
+
+pub(crate) fn program() -> OsString {
+    std::env::var_os(PROGRAM).unwrap_or_else(|| env!("CARGO_BIN_EXE_supervisor").into())
 }
 
 /// A safety net, not a measure: a loaded machine is slow, a hang is longer.

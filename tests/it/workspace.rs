@@ -3,11 +3,14 @@
 mod attributes;
 pub(crate) mod crash;
 mod edit;
-mod full;
+mod formats;
+pub(crate) mod full;
 mod person;
 pub(crate) mod property;
 mod repository;
+mod shared;
 mod stale;
+mod storm;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};

@@ -13,7 +13,7 @@ use crate::words;
 /// Kept of what was said.
 const RAW: usize = 64 * 1024;
 
-pub(super) fn read(at: &Endpoint, got: &ReceivedAnswer, ask: &Ask, tier: &Tier, sent: usize) -> AskResult {
+pub(super) fn read(at: &Endpoint, mut got: ReceivedAnswer, ask: &Ask, tier: &Tier, sent: usize) -> AskResult {
     let model = tier.name.0.clone();
     let malformed = |why: String| AskError::Malformed { model: model.clone(), why };
     if got.cut {
@@ -24,20 +24,22 @@ pub(super) fn read(at: &Endpoint, got: &ReceivedAnswer, ask: &Ask, tier: &Tier, 
         // A server that streams although it was told not to may have left out the end.
         return Err(Failure::unknown(malformed("it is a stream of events, which was not asked for".into())));
     }
-    let Ok(body) = serde_json::from_slice::<Value>(&got.body) else {
-        return Err(not_json(at, got, malformed));
+    let Ok(mut body) = serde_json::from_slice::<Value>(&got.body) else {
+        return Err(not_json(at, &got, malformed));
     };
     if !body["error"].is_null() && body["choices"].is_null() {
         // Some servers say 200 first and change their mind.
-        return Err(Failure::unknown(refusal::error(at, &ReceivedAnswer { status: 500, ..copy(got) }, ask, tier)));
+        return Err(Failure::unknown(refusal::error(at, &ReceivedAnswer { status: 500, ..got }, ask, tier)));
     }
-    let usage = usage(got, &body, &tier.model);
+    // An answer may be long; what has been read of it is not held twice.
+    got.body = Vec::new();
+    let usage = usage(&got, &body, &tier.model);
     let kept = |text: &str| at.secrets.redact(&words::cut_middle(text, RAW)).into_owned();
     let said_in_vain =
         |why: AskError, text: &str| Err(Box::new(Failure { why, usage, notes: Vec::new(), answer: kept(text) }));
     let fail = |why: AskError| said_in_vain(why, "");
 
-    let (answered, notes) = match who(got, &body, &tier.model.id) {
+    let (answered, notes) = match who(&got, &body, &tier.model.id) {
         Who::Asked(name) => (name, Vec::new()),
         Who::SaysOtherwise(name) => {
             let note = format!("the server calls the model `{}`", words::cut_end(&words::plain(&name), 100));
@@ -45,10 +47,11 @@ pub(super) fn read(at: &Endpoint, got: &ReceivedAnswer, ask: &Ask, tier: &Tier, 
         }
         Who::Other(answered) => return fail(AskError::OtherModel { backend: at.backend.clone(), model, answered }),
     };
-    let Some(choice) = body["choices"].as_array().and_then(|choices| choices.first()) else {
+    let choices = body.get_mut("choices").and_then(Value::as_array_mut);
+    let Some(choice) = choices.and_then(|choices| choices.first_mut()) else {
         return fail(malformed("it holds no choice".into()));
     };
-    let message = &choice["message"];
+    let mut message = choice.get_mut("message").map(Value::take).unwrap_or_default();
     let finish = choice["finish_reason"].as_str().unwrap_or_default();
     let refused = message["refusal"].as_str().unwrap_or_default();
     if !refused.is_empty() || finish == "content_filter" {
@@ -57,7 +60,8 @@ pub(super) fn read(at: &Endpoint, got: &ReceivedAnswer, ask: &Ask, tier: &Tier, 
     if let Some(seen_tokens) = usage.tokens_in.filter(|seen| was_cut(sent, *seen)) {
         return fail(AskError::PromptCut { model, sent_bytes: sent, seen_tokens });
     }
-    let text = text(&message["content"]);
+    let text = text(message.get_mut("content").map(Value::take).unwrap_or_default());
+    let message = &message;
     if finish == "length" {
         return said_in_vain(AskError::AnswerCut { model }, &text);
     }
@@ -152,9 +156,9 @@ fn was_cut(sent_bytes: usize, seen_tokens: u64) -> bool {
 }
 
 /// Text, or parts of text.
-fn text(content: &Value) -> String {
+fn text(content: Value) -> String {
     match content {
-        Value::String(text) => text.clone(),
+        Value::String(text) => text,
         Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
         _ => String::new(),
     }
@@ -171,16 +175,6 @@ fn elsewhere(message: &Value) -> String {
 
 fn thought(message: &Value) -> bool {
     ["reasoning_content", "reasoning"].iter().any(|field| message[*field].as_str().is_some_and(|t| !t.is_empty()))
-}
-
-fn copy(got: &ReceivedAnswer) -> ReceivedAnswer {
-    ReceivedAnswer {
-        status: got.status,
-        headers: got.headers.clone(),
-        body: got.body.clone(),
-        cut: got.cut,
-        took: got.took,
-    }
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub fn chat_completion(data: &[u8]) {
     let got =
         ReceivedAnswer { status, headers: HeaderMap::new(), body: body.to_vec(), cut: false, took: Duration::ZERO };
     let failure = if status == 200 {
-        match answer::read(&at, &got, &ask, &tier, usize::from(choice) * 100) {
+        match answer::read(&at, got, &ask, &tier, usize::from(choice) * 100) {
             Ok(reply) => {
                 assert!(reply.body.is_object() && reply.usage == reply.usage.plausible());
                 return;

@@ -4,6 +4,7 @@
 //! `just faults 300`, or `SUPERVISOR_FAULTS=300 cargo test --test it -- engine::campaign:: --nocapture`.
 //! `SUPERVISOR_FAULTS_SEED=7` draws other cases, `SUPERVISOR_FAULTS_CASE=label` runs one alone.
 //! In `SUPERVISOR_KILLS=100` more cases the server, the shims, what is below them, or all of them are killed.
+//! `SUPERVISOR_FAULTS_AT_ONCE=5` runs five at a time; `SUPERVISOR_TEST_PROGRAM` names another build of the program.
 
 mod case;
 mod faults;
@@ -27,8 +28,8 @@ const ALONE: &str = "SUPERVISOR_FAULTS_CASE";
 const SEED: u64 = 20_261_117;
 const CASES: usize = 40;
 const KILL_CASES: usize = 15;
-/// Cases at once; most of a case is waiting.
-const WORKERS: usize = 2;
+/// Cases at once unless a setting says otherwise; most of a case is waiting.
+const AT_ONCE: usize = 2;
 
 /// What came of one case.
 struct CaseReport {
@@ -43,6 +44,10 @@ struct CaseReport {
 fn number(variable: &str) -> Option<u64> {
     let value = std::env::var(variable).ok()?;
     Some(value.parse().unwrap_or_else(|_| panic!("{variable} is a number, not `{value}`")))
+}
+
+fn count(variable: &str) -> Option<usize> {
+    number(variable).map(|count| usize::try_from(count).expect("it fits"))
 }
 
 /// Without walls and private views an agent that writes outside succeeds, which is no fault of a call.
@@ -78,9 +83,10 @@ fn run(case: FaultCase) -> CaseReport {
 }
 
 fn run_all(cases: Vec<FaultCase>) -> Vec<CaseReport> {
+    let at_once = count("SUPERVISOR_FAULTS_AT_ONCE").unwrap_or(AT_ONCE).max(1);
     let (cases, reports) = (Mutex::new(cases.into_iter()), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
-        for _ in 0..WORKERS {
+        for _ in 0..at_once {
             scope.spawn(|| {
                 loop {
                     let Some(case) = cases.lock().unwrap().next() else { return };
@@ -102,7 +108,7 @@ fn hold_campaign(what: &str, default: usize, deal: fn(&mut Dealer) -> FaultCase)
         return;
     }
     let seed = number("SUPERVISOR_FAULTS_SEED").unwrap_or(SEED);
-    let count = number(what).map_or(default, |count| usize::try_from(count).unwrap());
+    let count = count(what).unwrap_or(default);
     let mut dealer = Dealer::new(seed);
     let cases: Vec<FaultCase> = std::iter::repeat_with(|| deal(&mut dealer)).take(count).collect();
     let began = Instant::now();

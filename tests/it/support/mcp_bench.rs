@@ -50,7 +50,7 @@ pub(crate) struct End {
 
 pub(crate) fn command(which: Which) -> Command {
     let mut command = match which {
-        Which::Real => Command::new(env!("CARGO_BIN_EXE_supervisor")),
+        Which::Real => Command::new(crate::process::program()),
         Which::Torture => {
             let mut command = Command::new(std::env::current_exe().unwrap());
             command.args(["--ignored", "--exact", "support::mcp_tools::a_server_whose_tools_misbehave", "--nocapture"]);

@@ -40,7 +40,7 @@ fn state(dir: &Path) -> StateDir {
     StateDir::at(dir.join("state")).unwrap()
 }
 
-fn act(dir: &Path, what: &str, fault: Option<Point>) -> Command {
+pub(crate) fn act(dir: &Path, what: &str, fault: Option<Point>) -> Command {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "workspace::crash::acting_as_a_server", "--test-threads=1"]);
     command.env(ACT, what).env(DIR, dir).stdout(Stdio::null()).stderr(Stdio::null());
@@ -280,7 +280,7 @@ fn marked(dir: &Path) -> usize {
         .count()
 }
 
-fn wait_for(mut holds: impl FnMut() -> bool) {
+pub(crate) fn wait_for(mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !holds() {
         assert!(Instant::now() < deadline, "it never came");

@@ -35,6 +35,7 @@ pub(super) struct Stage {
     /// `home`, `outside` and `agent`.
     dir: TempDir,
     _gateway: Server,
+    began: u64,
 }
 
 /// What was seen of one call.
@@ -66,7 +67,7 @@ pub(super) struct Scenery {
 
 impl Stage {
     pub(super) fn set(case: FaultCase) -> Self {
-        let dir = tempfile::tempdir().unwrap();
+        let (dir, began) = (tempfile::tempdir().unwrap(), now_in_ticks());
         let at = |name: &str| dir.path().join(name);
         for place in ["watched/home/.ssh", "watched/home/.config", "watched/outside/kept", "agent", "tmp"] {
             fs::create_dir_all(at(place)).unwrap();
@@ -109,7 +110,7 @@ impl Stage {
         for arguments in [&["init", "-q"][..], &["add", "-A"], &["commit", "-q", "-m", "one"]] {
             git(project, arguments);
         }
-        Self { case, bench, dir, _gateway: gateway }
+        Self { case, bench, dir, _gateway: gateway, began }
     }
 
     pub(super) fn look(&self) -> Scenery {
@@ -177,10 +178,10 @@ impl Stage {
         fs::read_dir(self.dir.path().join("tmp")).unwrap().count()
     }
 
-    /// Until none is left: what starts while the list is made is not on it.
+    /// Until none is left: what starts while the list is made is not on it, nor what is becoming another program.
     fn kill_all(&self) {
         let deadline = Instant::now() + Duration::from_secs(5);
-        while !self.processes().is_empty() && Instant::now() < deadline {
+        while (!self.processes().is_empty() || is_any_between(self.began)) && Instant::now() < deadline {
             self.send(Signal::KILL, None, |_| true);
         }
     }
@@ -230,6 +231,29 @@ impl Stage {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
+}
+
+/// Is a process that started since then between two programs? It has no environment to be known by at that moment. One
+/// that has ended has none either, nor has a thread of the kernel.
+fn is_any_between(since: u64) -> bool {
+    let stat = |path: &Path| {
+        let text = fs::read_to_string(path.join("stat")).ok()?;
+        let fields: Vec<String> = text.rsplit_once(')')?.1.split_whitespace().map(str::to_owned).collect();
+        Some((fields.first()?.clone(), fields.get(1)?.clone(), fields.get(19)?.parse::<u64>().ok()?))
+    };
+    let is_between = |path: &Path| {
+        fs::read(path.join("environ")).is_ok_and(|env| env.is_empty())
+            && stat(path).is_some_and(|(state, parent, start)| state != "Z" && parent != "2" && start >= since)
+    };
+    let entries = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    entries.filter(|path| path.join("environ").exists()).any(|path| is_between(&path))
+}
+
+/// In the unit of a process's start: hundredths of a second since the system's.
+fn now_in_ticks() -> u64 {
+    let uptime = fs::read_to_string("/proc/uptime").unwrap();
+    let (whole, parts) = uptime.split_whitespace().next().unwrap().split_once('.').unwrap();
+    whole.parse::<u64>().unwrap() * 100 + parts.parse::<u64>().unwrap()
 }
 
 /// By the command line of a process, with spaces between its words.

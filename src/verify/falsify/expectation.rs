@@ -236,6 +236,9 @@ fn is_given(
     (name, field): (&str, Option<&str>),
 ) -> bool {
     let inside = test.body.as_ref().or(test.expression.as_ref()).unwrap_or(&test.whole);
+    // What stands outside of the function with the comparison is a title or a table.
+    let around = source.scopes.iter().filter(|scope| contains(scope, side)).map(|scope| scope.start).max();
+    let start = inside.start.max(around.unwrap_or_default());
     let is_head = |word: &Range<usize>| {
         let around = source.tables.iter().filter(|table| contains(&table.whole, side));
         around.into_iter().any(|table| contains(&table.params, word) || contains(&table.rows, word))
@@ -244,7 +247,7 @@ fn is_given(
         let rest = source.text.get(word.end..).unwrap_or_default().trim_start_matches(['.', '[', '"', '\'', ':']);
         source.slice(word) == name && field.is_none_or(|field| rest.starts_with(field)) && !is_head(word)
     };
-    [inside.start..side.start, other.clone()].iter().any(|range| source.words(range).iter().any(is_use))
+    [start..side.start, other.clone()].iter().any(|range| source.words(range).iter().any(is_use))
 }
 
 /// The value stands above the assertion. What is used elsewhere too is changed at the assertion alone.

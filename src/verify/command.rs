@@ -11,6 +11,15 @@ pub(super) fn typed(argv: &[String]) -> String {
     shell_words::join(argv)
 }
 
+/// The same, with words that a shell is to replace by files: quotes would make them plain text.
+pub(super) fn typed_with(argv: &[String], patterns: &[String]) -> String {
+    let word = |word: &String| match patterns.contains(word) {
+        true => word.clone(),
+        false => shell_words::quote(word).into_owned(),
+    };
+    argv.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
 /// `/usr/bin/pytest` is `pytest`.
 pub(super) fn program(argv: &[String]) -> &str {
     let first = argv.first().map_or("", String::as_str);

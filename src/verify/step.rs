@@ -91,7 +91,7 @@ impl SuiteStep {
 
     /// As typed, without what was put before it to make it run.
     pub(super) fn typed(&self) -> String {
-        self.shell.clone().unwrap_or_else(|| command::typed(&self.argv))
+        self.shell.clone().unwrap_or_else(|| command::typed_with(&self.argv, &self.patterns))
     }
 
     pub(super) fn runner(&self) -> Option<&'static Runner> {

@@ -85,7 +85,8 @@ impl Suite {
 
     /// As a person would type it.
     pub fn command(&self) -> String {
-        command::typed(&self.argv)
+        let patterns: Vec<String> = self.steps.iter().flat_map(|step| step.patterns.iter().cloned()).collect();
+        command::typed_with(&self.argv, &patterns)
     }
 
     /// What it comes to, command by command, where that is not what was typed.

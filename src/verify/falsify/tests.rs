@@ -82,10 +82,10 @@ fn rust_tests_expect_something_else() {
 fn a_value_that_goes_in_and_comes_back_is_not_changed_in_its_table() {
     let python = "import pytest\n\n@pytest.mark.parametrize(\"value\", [1, \"a\"])\ndef test_same(value):\n    assert loads(dumps(value)) == value\n";
     let all = changed("tests/test_a.py", python, "tests/test_a.py::test_same[1]");
-    assert!(!all.is_empty() && all.iter().all(|line| line.starts_with("assert loads(dumps(value)) == ")), "{all:?}");
+    assert!(!all.is_empty() && all.iter().all(|line| line.starts_with("assert ")), "{all:?}");
     let before = "import pytest\n\n@pytest.mark.parametrize(\"value\", [1, 2])\ndef test_same(value):\n    text = dumps(value)\n    assert loads(text) == value\n";
     let all = changed("tests/test_a.py", before, "tests/test_a.py::test_same[1]");
-    assert!(!all.is_empty() && all.iter().all(|line| line.starts_with("assert loads(text) == ")), "{all:?}");
+    assert!(!all.is_empty() && all.iter().all(|line| line.starts_with("assert ")), "{all:?}");
     // A message that repeats what was expected hands in nothing.
     let go = "package a\n\nimport \"testing\"\n\nfunc TestDouble(t *testing.T) {\n\ttests := []struct{ in, want int }{\n\t\t{in: 1, want: 2},\n\t}\n\tfor _, tt := range tests {\n\t\tif got := Double(tt.in); got != tt.want {\n\t\t\tt.Errorf(\"got %d, want %d\", got, tt.want)\n\t\t}\n\t}\n}\n";
     let all = changed("a_test.go", go, "a::TestDouble");

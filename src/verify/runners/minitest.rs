@@ -113,9 +113,13 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
         }
         let own = session.variable("RUBYOPT").map(|o| o.to_string_lossy().into_owned()).unwrap_or_default();
         let options = format!("{own} -r{}", more.display());
-        let mut judgement =
-            rspec::run_bundled(&REPORTING, session, &step.with_arguments(&[]), &[("RUBYOPT", options.trim().to_owned())])
-                .await;
+        let mut judgement = rspec::run_bundled(
+            &REPORTING,
+            session,
+            &step.with_arguments(&[]),
+            &[("RUBYOPT", options.trim().to_owned())],
+        )
+        .await;
         // Paths in errors are whole ones.
         if let Outcome::DidNotBuild { errors } = &mut judgement.outcome {
             let root = format!("{}/", session.root().display());

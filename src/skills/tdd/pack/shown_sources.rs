@@ -35,7 +35,10 @@ impl<'p> Plan<'p> {
         for (room, id) in rooms.into_iter().zip(&likely.files) {
             // Parts of one file leave room for parts of the next; the first may take that to be whole.
             let whole = if self.red.is_empty() { room } else { room.max(78) };
-            if !self.show(*id, &[0..usize::MAX], whole) {
+            // A long file that comes second waits for the others' parts; what is left of the page makes it whole.
+            let waits = self.target != Some(*id)
+                && self.tree.source(*id).is_some_and(|s| s.text.len() > self.request.window_bytes / 6);
+            if waits || !self.show(*id, &[0..usize::MAX], whole) {
                 self.traced(*id, room);
                 self.passages_of(*id, room);
                 self.parts_of(*id, &focused, self.request.window_bytes / 6, room);
@@ -69,11 +72,11 @@ impl<'p> Plan<'p> {
 
     /// How full the page may be after each of the likely files. Before there is a test, the tests that are there need
     /// room beside it; where it is known what fails, the page is for that.
-    fn rooms(&self) -> [usize; 4] {
+    fn rooms(&self) -> [usize; 6] {
         match (self.request.test_source.is_empty(), self.red.is_empty()) {
-            (true, _) => [45, 50, 55, 55],
-            (false, true) => [60, 70, 75, 75],
-            (false, false) => [56, 68, 78, 84],
+            (true, _) => [45, 50, 55, 55, 55, 55],
+            (false, true) => [60, 70, 75, 75, 75, 75],
+            (false, false) => [56, 68, 78, 84, 88, 90],
         }
     }
 

@@ -192,6 +192,7 @@ pub mod verify {
 pub mod workspace {
     pub use crate::workspace::{
         ArmedSnapshot, Caps, ChangeKind, ChangeSet, CommitError, Edit, EditError, Lease, LockError, Mode, NotPrivate,
-        OpenError, Point, PrivateProject, RecoveryOutcome, RestoreError, Scope, Why, Workspace, recover,
+        OpenError, Point, PrivateProject, RecoveryOutcome, RestoreError, Scope, StateBounds, Why, Workspace,
+        find_garbage, recover, remove_garbage,
     };
 }

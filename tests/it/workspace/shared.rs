@@ -14,8 +14,8 @@ use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::skip::{is_missing, skip};
-use crate::workspace::git;
 use crate::workspace::crash::{act, tell};
+use crate::workspace::git;
 
 const FILES: usize = 40;
 const SIZE: usize = 20_000;

@@ -151,7 +151,7 @@ fn a_test_file_that_is_written_later_is_run_by_the_same_suite() {
     let node = ("package.json", r#"{"scripts": {"test": "node --test t/*.test.js"}}"#);
     let has = std::process::Command::new("ruby").args(["-e", "require 'minitest'"]).output();
     if skips(&["node"]) || !has.is_ok_and(|done| done.status.success()) {
-        return crate::skip::skip("node, or ruby with minitest, is missing");
+        return crate::support::skip::skip("node, or ruby with minitest, is missing");
     }
     let ruby = [("test/a_test.rb", minitest.replace('@', "A")), ("test/b_test.rb", minitest.replace('@', "B"))];
     let javascript = [("t/a.test.js", NODE_TEST.to_owned()), ("t/b.test.js", NODE_TEST.to_owned())];
@@ -172,7 +172,7 @@ fn a_test_file_that_is_written_later_is_run_by_the_same_suite() {
 fn a_gem_that_the_tests_do_not_need_does_not_keep_them_from_running() {
     let has = std::process::Command::new("ruby").args(["-e", "require 'minitest'; require 'rake'"]).output();
     if skips(&["bundle"]) || !has.is_ok_and(|done| done.status.success()) {
-        return crate::skip::skip("ruby has no minitest or no rake");
+        return crate::support::skip::skip("ruby has no minitest or no rake");
     }
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().canonicalize().unwrap();

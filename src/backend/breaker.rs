@@ -131,7 +131,7 @@ impl Pass {
                 }
             }
             // It says nothing about either, so the probe has no result: `drop` gives the leave back.
-            FailureBlame::Nobody => {}
+            FailureBlame::Neither => {}
         }
     }
 
@@ -305,7 +305,7 @@ mod tests {
                         match breaker.admit("gate", if other { "o" } else { "m" }, now) {
                             Ok(pass) => {
                                 prop_assert!(now >= not_before, "leave before the server's own wait was over");
-                                prop_assert_eq!(trying, None, "leave while somebody finds out about the endpoint");
+                                prop_assert_eq!(trying, None, "leave while another ask finds out about the endpoint");
                                 trying = pass.probes[0];
                                 out.push(pass);
                             }

@@ -121,7 +121,7 @@ pub enum FailureBlame {
     /// This model alone; its neighbours may be fine.
     Model,
     /// The same question fails again and another one may not, or only a person can fix it.
-    Nobody,
+    Neither,
 }
 
 impl AskError {
@@ -180,7 +180,7 @@ impl AskError {
             | Self::Loading { .. }
             | Self::Malformed { .. }
             | Self::Crowded { .. } => FailureBlame::Model,
-            _ => FailureBlame::Nobody,
+            _ => FailureBlame::Neither,
         }
     }
 

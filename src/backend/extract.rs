@@ -39,9 +39,9 @@ pub fn object(text: &str, required: &[&str]) -> Result<Map<String, Value>, NoObj
         return Ok(objects.swap_remove(at));
     }
     // Only where nothing fits as it stands: an answer that is right is never touched.
-    let mut mended = slips::mended(text).map(|text| scan(&text).objects).unwrap_or_default();
-    if let Some(at) = mended.iter().rposition(fits).filter(|_| !required.is_empty()) {
-        return Ok(mended.swap_remove(at));
+    let mut repaired = slips::without_slips(text).map(|text| scan(&text).objects).unwrap_or_default();
+    if let Some(at) = repaired.iter().rposition(fits).filter(|_| !required.is_empty()) {
+        return Ok(repaired.swap_remove(at));
     }
     match objects.pop() {
         // A whole object followed by the beginning of another: the first may be an example, never the answer.

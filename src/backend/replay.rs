@@ -190,7 +190,7 @@ impl ReplayLine {
             let said = String::from("recorded");
             return fail(match failure.as_str() {
                 "infra" => {
-                    AskError::ServerFailed { backend: backend.into(), status: 500, said, blame: FailureBlame::Nobody }
+                    AskError::ServerFailed { backend: backend.into(), status: 500, said, blame: FailureBlame::Neither }
                 }
                 "quota" => AskError::RateLimited { backend: backend.into(), said, retry_after: None },
                 "incapable" => AskError::ContextTooLong { model, said },

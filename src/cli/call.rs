@@ -106,7 +106,7 @@ impl CallCommand {
         if !matches!(&said, Ok(FinalOutput { then: Then::Leave, .. })) {
             tokio::select! {
                 () = client.finish() => {}
-                () = signals.next_of_a_person() => {}
+                () = signals.second_interrupt() => {}
             }
         }
         said
@@ -154,7 +154,7 @@ impl CallCommand {
                 screen.says("interrupted; the call is cancelled and the project brought back");
                 tokio::select! {
                     called = &mut call => called,
-                    () = signals.next_of_a_person() => return Ok(FinalOutput::interrupted(interrupted.twice(), Then::Leave)),
+                    () = signals.second_interrupt() => return Ok(FinalOutput::interrupted(interrupted.twice(), Then::Leave)),
                 }
             }
         };

@@ -156,13 +156,13 @@ mod tests {
 
     impl Sheet {
         pub(super) fn text(&self) -> String {
-            String::from_utf8(self.0.lock().expect("nobody panics").clone()).expect("text")
+            String::from_utf8(self.0.lock().expect("no thread panicked").clone()).expect("text")
         }
     }
 
     impl Write for Sheet {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().expect("nobody panics").extend_from_slice(bytes);
+            self.0.lock().expect("no thread panicked").extend_from_slice(bytes);
             Ok(bytes.len())
         }
 
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_lives_where_the_cursor_can_go_back_and_nobody_keeps_every_redraw() {
+    fn a_line_lives_where_the_cursor_can_go_back_and_not_every_redraw_is_kept() {
         let with = |pairs: &'static [(&str, &str)]| {
             move |name: &str| pairs.iter().find(|(n, _)| *n == name).map(|(_, value)| OsString::from(value))
         };

@@ -87,7 +87,7 @@ async fn show() -> anyhow::Result<DemoEnd> {
                 tokio::select! {
                     played = &mut play => Some(played),
                     // A cancelled call still writes its last line; what is removed before that would be made anew.
-                    () = signals.next_of_a_person() => tokio::time::timeout(IMPATIENT, &mut play).await.ok(),
+                    () = signals.second_interrupt() => tokio::time::timeout(IMPATIENT, &mut play).await.ok(),
                 }
             }
         }

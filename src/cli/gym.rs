@@ -146,7 +146,7 @@ impl GymCommand {
                     stop.cancel();
                     tokio::select! {
                         end = &mut work => end?,
-                        () = signals.next_of_a_person() => RunEnd::Interrupted,
+                        () = signals.second_interrupt() => RunEnd::Interrupted,
                     }
                 }
             };

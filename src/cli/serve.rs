@@ -46,7 +46,7 @@ pub fn serve(make: impl FnOnce() -> Server) -> anyhow::Result<ExitCode> {
         stop.cancel();
         tokio::select! {
             _ended = session => {}
-            _impatient = signals.next_of_a_person() => {}
+            _impatient = signals.second_interrupt() => {}
         }
         Ok(ExitCode::from(128 + number))
     });

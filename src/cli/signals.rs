@@ -30,7 +30,7 @@ impl Signals {
     }
 
     /// A second Ctrl-C. Not SIGTERM: clients send that 100 ms after SIGINT, while calls clean up.
-    pub(super) async fn next_of_a_person(&mut self) {
+    pub(super) async fn second_interrupt(&mut self) {
         self.interrupt.recv().await;
     }
 }

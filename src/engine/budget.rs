@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ask_of_unknown_cost_gets_all_that_is_left_and_nobody_else_meanwhile() {
+    fn an_ask_of_unknown_cost_gets_all_that_is_left_and_no_other_ask_meanwhile() {
         let budget = Budget::new(usd(1.0));
         let all = budget.reserve(Amounts::default()).expect("all of it");
         assert_eq!(all.granted().usd, Some(1.0));

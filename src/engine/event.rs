@@ -271,11 +271,11 @@ mod tests {
         struct Lines(Mutex<Vec<String>>);
         impl Listener for Lines {
             fn hear(&self, line: &StoryLine) {
-                self.0.lock().expect("nobody panics").push(line.line.clone());
+                self.0.lock().expect("no thread panicked").push(line.line.clone());
             }
         }
         let lines = Lines::default();
-        let heard = || lines.0.lock().expect("nobody panics").len();
+        let heard = || lines.0.lock().expect("no thread panicked").len();
         let teller = Teller::new("tdd_green", &lines);
         teller.tell(Event::Asking { at: place() });
         let _ = tokio::time::timeout(Duration::from_millis(10), teller.keep_telling()).await;
@@ -283,7 +283,9 @@ mod tests {
         teller.last().0 -= HEARTBEAT;
         let _ = tokio::time::timeout(Duration::from_millis(10), teller.keep_telling()).await;
         assert_eq!(heard(), 2);
-        assert!(lines.0.lock().expect("nobody panics")[1].starts_with("tdd_green · tier 1/3 qwen3-coder · asking · "));
+        assert!(
+            lines.0.lock().expect("no thread panicked")[1].starts_with("tdd_green · tier 1/3 qwen3-coder · asking · ")
+        );
         teller.tell(Event::Ended {
             at: place(),
             cause: Cause::Rejected,

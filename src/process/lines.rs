@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_nobody_takes_is_bounded_and_counted() {
+    async fn lines_that_are_not_taken_are_bounded_and_counted() {
         let (sink, mut lines) = lines();
         let mut splitter = Splitter::new(sink);
         let line = [vec![b'x'; 1024 * 1024], vec![b'\n']].concat();

@@ -34,7 +34,7 @@ fn the_users_file_wins_and_the_origin_says_so() {
 }
 
 #[test]
-fn a_slot_nobody_fills_is_named_with_its_file() {
+fn a_slot_without_a_value_is_named_with_its_file() {
     let text = refused(b"{{tsk}} {{name}}");
     assert!(text.contains("`tsk`") && text.contains("did you mean `task`?"), "{text}");
     let text = refused(b"only {{name}}");

@@ -345,7 +345,7 @@ impl From<RawSkill> for SkillSettings {
     fn from(raw: RawSkill) -> Self {
         Self {
             chain: raw.chain,
-            verifier: raw.verifier.map(|v| named_model(v).map_or(Judge::Nobody, Judge::Model)),
+            verifier: raw.verifier.map(|v| named_model(v).map_or(Judge::GatesAlone, Judge::Model)),
             max_attempts: raw.max_attempts,
             attempts_per_tier: raw.attempts_per_tier,
             edit_format: raw.edit_format,

@@ -88,7 +88,7 @@ impl Routing {
         let judge = self.judge_of(tables);
         let limit = self.decide(None, self.set(&["limits", "verifier_s"], self.limits.verifier));
         let verifier = match &judge.value {
-            Judge::Nobody => None,
+            Judge::GatesAlone => None,
             Judge::Model(name) => {
                 Some(Tier { limit: limit.value, limit_by: limit.by.name(), ..self.tier(name, &[])?.0 })
             }
@@ -179,7 +179,7 @@ impl Routing {
             used.insert(chain.by.key, chain.value);
             let judge = self.judge_of(&tables);
             let model = match judge.value {
-                Judge::Nobody => Vec::new(),
+                Judge::GatesAlone => Vec::new(),
                 Judge::Model(model) => vec![model],
             };
             used.insert(judge.by.key, model);
@@ -194,7 +194,7 @@ impl Routing {
 
     fn judge_of(&self, tables: &[&str]) -> DecidedValue<Judge> {
         let own = self.by_skill(tables, "verifier", |s| s.verifier.clone());
-        let general = self.verifier.clone().map_or(Judge::Nobody, Judge::Model);
+        let general = self.verifier.clone().map_or(Judge::GatesAlone, Judge::Model);
         self.decide(own, self.set(&["verifier"], general))
     }
 

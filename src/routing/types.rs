@@ -363,8 +363,8 @@ pub enum ExchangeMode {
 /// Who gives the opinion after the gates have passed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judge {
-    /// Written `"none"`: gates alone decide.
-    Nobody,
+    /// Written `"none"`.
+    GatesAlone,
     Model(ModelName),
 }
 

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_waits_for_is_not_answered() {
+    fn what_no_client_waits_for_is_not_answered() {
         let lines = [
             "",
             "  \r",

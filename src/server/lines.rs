@@ -240,7 +240,7 @@ mod tests {
         for at_once in 1..8 {
             let (mut client, server) = tokio::io::duplex(at_once);
             let writer = tokio::spawn(async move {
-                tokio::io::AsyncWriteExt::write_all(&mut client, text.as_bytes()).await.expect("somebody reads");
+                tokio::io::AsyncWriteExt::write_all(&mut client, text.as_bytes()).await.expect("the other end reads");
             });
             let mut lines = LineReader::new(server);
             let mut found = Vec::new();

@@ -320,13 +320,13 @@ mod tests {
     }
 
     #[test]
-    fn a_job_that_nobody_holds_has_crashed_and_stays_so() {
+    fn a_job_that_no_process_holds_has_crashed_and_stays_so() {
         let (_dir, store) = store();
         let job = store.begin("debug", "/p", &CallKey::default()).expect("begun");
         let id = job.record().id.clone();
         drop(job);
         let found: Vec<_> = (0..3).filter_map(|_| store.find(&id)).collect();
-        assert!(found.iter().all(|job| *job == found[0]), "one end, whoever asks: {found:?}");
+        assert!(found.iter().all(|job| *job == found[0]), "one end for every reader: {found:?}");
         assert_eq!((found[0].state, found[0].cause.as_str()), (JobState::Failed, "crashed"));
     }
 

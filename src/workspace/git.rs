@@ -203,11 +203,7 @@ mod tests {
         }
         assert_eq!(want(b"modules/a", Node::Dir, Part::Whole), GitNameUse::Descend);
         assert_eq!(want(b"modules/a/objects", Node::Dir, Part::Whole), GitNameUse::Descend);
-        assert_eq!(
-            want(b"HEAD", Node::File, Part::Shared),
-            GitNameUse::Skip,
-            "the HEAD of somebody else's working tree"
-        );
+        assert_eq!(want(b"HEAD", Node::File, Part::Shared), GitNameUse::Skip, "the HEAD of another working tree");
         assert_eq!(want(b"modules/a/objects/ab", Node::Dir, Part::Whole), GitNameUse::Skip);
     }
 }

@@ -3,7 +3,7 @@
 //! other fault is the reader's to refuse.
 
 /// The text without its slips; nothing if there are none.
-pub(super) fn mended(text: &str) -> Option<String> {
+pub(super) fn without_slips(text: &str) -> Option<String> {
     // Quotes in prose before the object would turn inside out what follows.
     let start = text.find("{\"").or_else(|| text.find('{'))?;
     let mut out = String::with_capacity(text.len() + 64);
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn what_is_right_stays_as_it_is() {
         let right = r#"{"n": "a\nb \\d \u00e9", "m": [1, 2], "o": "x,}"}"#;
-        assert_eq!(mended(right), None);
+        assert_eq!(without_slips(right), None);
         // The repaired draft is no answer where an answer stands.
         assert_eq!(object(r#"{"n": [1,]} {"n": 2}"#, &["n"]).map(Value::Object), Ok(json!({"n": 2})));
     }

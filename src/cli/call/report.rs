@@ -205,7 +205,7 @@ mod tests {
         let tools = [
             json!({"name": "red", "annotations": {"title": "Write a test"},
                 "inputSchema": {"required": ["project_root", "spec"]}}),
-            json!({"name": "tier", "description": "Which models. Asks nobody.", "inputSchema": {}}),
+            json!({"name": "tier", "description": "Which models. Asks no model.", "inputSchema": {}}),
         ];
         assert_eq!(list(&tools), format!("red   Write a test (spec)\ntier  Which models\n\n{HOW}\n"));
     }

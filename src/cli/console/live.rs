@@ -181,16 +181,16 @@ mod tests {
         live.line().around(|out| out.write_all(b"kept\n")).expect("memory does not fail");
         live.now("other".into());
         live.rest();
-        live.now("nobody sees this".into());
+        live.now("not to be seen".into());
         let text = sheet.text();
         assert!(text.starts_with("\r\u{1b}[2K⠋   0 s  asking"), "{text:?}");
         assert!(text.contains("\r\u{1b}[2Kkept\n\r\u{1b}[2K"), "{text:?}");
-        assert!(text.contains("other") && text.ends_with(CLEAR) && !text.contains("nobody"), "{text:?}");
+        assert!(text.contains("other") && text.ends_with(CLEAR) && !text.contains("not to be seen"), "{text:?}");
         assert!(!text.contains("small"), "20 columns are not enough for it: {text:?}");
     }
 
     #[test]
-    fn it_moves_while_nobody_speaks() {
+    fn it_moves_while_nothing_is_said() {
         let sheet = Sheet::default();
         let mut live = Live::new(sheet.clone(), || None);
         live.begin("waiting".into());

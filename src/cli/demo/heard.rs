@@ -47,7 +47,7 @@ mod tests {
 
     impl Listener for Lines {
         fn hear(&self, told: &StoryLine) {
-            self.0.lock().expect("nobody panics").push(told.line.clone());
+            self.0.lock().expect("no thread panicked").push(told.line.clone());
         }
     }
 
@@ -65,7 +65,7 @@ mod tests {
             left: Default::default(),
         });
         teller.tell(Event::Accepted { at, because: "green: all pass".into(), left: Default::default() });
-        let lines = lines.0.into_inner().expect("nobody panics");
+        let lines = lines.0.into_inner().expect("no thread panicked");
         let heard: Vec<HeardLine<'_>> = lines.iter().map(|line| heard(line)).collect();
         let model = "scripted/small";
         assert_eq!(

@@ -71,7 +71,7 @@ impl Gates {
         }
     }
 
-    pub(in crate::skills) fn broken(&mut self, error: &SiteError) -> RefusedWork {
+    pub(in crate::skills) fn refuse_for_site(&mut self, error: &SiteError) -> RefusedWork {
         self.refuse("workspace", Cause::CannotVerify, error.to_string())
     }
 }

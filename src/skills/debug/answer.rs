@@ -51,7 +51,7 @@ pub(super) struct DebugAnswer<'a> {
 }
 
 impl DebugAnswer<'_> {
-    pub(super) fn held(&self, proof: Result<Proof, String>) -> AcceptedWork {
+    pub(super) fn accepted_with(&self, proof: Result<Proof, String>) -> AcceptedWork {
         AcceptedWork {
             verification: match proof {
                 Ok(proof) => Verification::Proven(proof),

@@ -76,7 +76,7 @@ impl Debug {
         gates.all(&examined.checks)?;
         let found = examined.hypotheses.expect("all checks held");
         let runs = found.iter().any(|h| matches!(h.experiment, Experiment::RunTest(_)));
-        let guard = if runs { work.site.guard().map_err(|e| gates.broken(&e))? } else { None };
+        let guard = if runs { work.site.guard().map_err(|e| gates.refuse_for_site(&e))? } else { None };
         let bench = Bench { guard, ..self.bench.clone() };
         let mut confirmed = Vec::new();
         for (n, hypothesis) in found.iter().enumerate() {
@@ -88,17 +88,17 @@ impl Debug {
         let mut wrote = self.wrote.clone();
         if runs {
             // Whatever differs now, the tests wrote; it is taken back with the rest.
-            wrote.add(&work.site.changes().map_err(|e| gates.broken(&e))?);
+            wrote.add(&work.site.changes().map_err(|e| gates.refuse_for_site(&e))?);
         }
         if runs && work.edits == Edits::AsData {
             let marked = work.site.armed().and_then(|armed| Ok(armed.mark_by_products()?));
-            marked.map_err(|e| gates.broken(&e))?;
+            marked.map_err(|e| gates.refuse_for_site(&e))?;
         }
         let (confirmed, cause) = diagnosis::compare(&found, confirmed);
         let proof = diagnosis::proof(examined.checks, self.repro.as_ref(), &confirmed, cause);
         let flags = examined.flags;
         Ok(DebugAnswer { job: self, found: &found, confirmed: &confirmed, cause, shelf: &shelf, flags, wrote }
-            .held(proof))
+            .accepted_with(proof))
     }
 }
 

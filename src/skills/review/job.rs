@@ -63,7 +63,7 @@ impl Review {
             Edits::InPlace => (paths(work.changed), Vec::new()),
             // A model without tools has touched nothing: another process did it, and the result says so.
             Edits::AsData => {
-                let (changed, _) = work.site.review(0).await.map_err(|error| gates.broken(&error))?;
+                let (changed, _) = work.site.review(0).await.map_err(|error| gates.refuse_for_site(&error))?;
                 (Vec::new(), paths(&changed))
             }
         };
@@ -84,7 +84,7 @@ impl Review {
         let mut checks = std::mem::take(&mut judged.checks);
         checks.insert(0, untouched);
         let proof = Proof::of_checks(checks).map_err(|e| gates.refuse("proof", Cause::Rejected, e.to_string()))?;
-        Ok(ReviewReport { material: &self.material, judged, questions: parts.len(), by_others }.held(proof))
+        Ok(ReviewReport { material: &self.material, judged, questions: parts.len(), by_others }.accepted_with(proof))
     }
 }
 

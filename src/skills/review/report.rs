@@ -33,7 +33,7 @@ pub(super) struct ReviewReport<'a> {
 }
 
 impl ReviewReport<'_> {
-    pub(super) fn held(self, proof: Proof) -> AcceptedWork {
+    pub(super) fn accepted_with(self, proof: Proof) -> AcceptedWork {
         let mut findings: Vec<&ReviewFinding> = self.material.scanned.iter().chain(&self.judged.findings).collect();
         findings.sort_by(|a, b| (a.severity, &a.file, a.line).cmp(&(b.severity, &b.file, b.line)));
         let is_critical = findings.iter().any(|finding| finding.severity == Severity::Critical);

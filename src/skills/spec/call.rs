@@ -32,8 +32,8 @@ pub(super) fn prepare(asked: &SpecParams, call: &mut Preparation<'_>) -> Result<
     let requirements =
         RequirementItems::split(&requirements).map_err(|e| RefusedCall::error(format!("`requirements` {e}")))?;
     let root = call.root().to_owned();
-    let path = Target::named(&root, &asked.output(), asked.overwrite)?;
-    let target = Target::held(call.site, path)?;
+    let path = Target::resolve(&root, &asked.output(), asked.overwrite)?;
+    let target = Target::read(call.site, path)?;
     let context = asked.common().context;
     let mut brief = SpecBrief {
         discipline,

@@ -43,7 +43,7 @@ impl Skill for SpecSkill {
     fn access(asked: &SpecParams) -> Result<Access, RefusedCall> {
         // What is wrong with the root itself is said when it is opened.
         if let Ok(root) = Path::new(&asked.project_root).canonicalize() {
-            Target::named(&root, &asked.output(), asked.overwrite)?;
+            Target::resolve(&root, &asked.output(), asked.overwrite)?;
         }
         Ok(Access::Edit)
     }
@@ -109,7 +109,7 @@ impl SpecSkill {
                 let why = format!("another process changed {} during the call: {error}; call again", named(path));
                 return Err(gates.refuse("written", Cause::CannotVerify, why));
             }
-            Err(error) => return Err(gates.broken(&error)),
+            Err(error) => return Err(gates.refuse_for_site(&error)),
         }
         let check = specification::written(document.as_bytes(), fs::read(work.site.files_root().join(path)));
         if !check.passed() {

@@ -30,7 +30,7 @@ const MOST: usize = 64 * 1024;
 
 impl Target {
     /// By name alone: what can be refused without holding the project.
-    pub(super) fn named(root: &Path, given: &str, overwrite: bool) -> Result<PathBuf, RefusedCall> {
+    pub(super) fn resolve(root: &Path, given: &str, overwrite: bool) -> Result<PathBuf, RefusedCall> {
         let refused = |why: String| RefusedCall::error(format!("output_path: {why}"));
         let path = inside(root, given).map_err(refused)?;
         if !path.extension().is_some_and(|e| e.eq_ignore_ascii_case("md")) {
@@ -62,7 +62,7 @@ impl Target {
     }
 
     /// Under the lock: whether the snapshot would let it be written, and what it says now.
-    pub(super) fn held(site: &mut Site, path: PathBuf) -> Result<Self, RefusedCall> {
+    pub(super) fn read(site: &mut Site, path: PathBuf) -> Result<Self, RefusedCall> {
         let root = site.root().to_owned();
         let armed = site.armed().map_err(RefusedCall::error)?;
         let refused = |e| RefusedCall::error(format!("output_path: {e}"));
@@ -90,7 +90,7 @@ mod tests {
         fs::write(root.join("docs/old.md"), "old").expect("written");
         std::os::unix::fs::symlink("docs", root.join("link")).expect("linked");
         std::os::unix::fs::symlink("docs/old.md", root.join("alias.md")).expect("linked");
-        let named = |given: &str, overwrite| Target::named(&root, given, overwrite).map_err(|e| e.message);
+        let named = |given: &str, overwrite| Target::resolve(&root, given, overwrite).map_err(|e| e.message);
         for fine in ["docs/spec.md", "./a/b/c.MD", "spec.md", "spec/spec.md"] {
             assert!(named(fine, false).is_ok(), "{fine}: {:?}", named(fine, false));
         }

@@ -145,17 +145,17 @@ mod tests {
         let (file, old) = (root.join("lib/a.ex"), UNIX_EPOCH + Duration::from_secs(1_000_000));
         fs::File::open(&file).and_then(|f| f.set_modified(old)).expect("made old");
         renew(root, SystemTime::now() + Duration::from_secs(60));
-        assert_eq!(file.metadata().and_then(|m| m.modified()).expect("a time"), old, "nobody wrote it since");
+        assert_eq!(file.metadata().and_then(|m| m.modified()).expect("a time"), old, "not written since");
         renew(root, old + Duration::from_secs(1));
         assert!(file.metadata().and_then(|m| m.modified()).expect("a time") > old);
         let build = Path::new("_build");
         forget_compiled(root, [build], &BTreeSet::new());
-        assert!(root.join(build).exists(), "without a mix.exs it is somebody else's");
+        assert!(root.join(build).exists(), "without a mix.exs it belongs to another tool");
         fs::write(root.join("mix.exs"), "").expect("written");
         forget_compiled(root, [build], &BTreeSet::from([build.to_owned()]));
         assert!(!root.join("_build/test/lib/a").exists() && root.join("_build/test/lib/b/ebin/B.beam").exists());
         forget_compiled(root, [build], &BTreeSet::new());
-        assert!(!root.join(build).exists(), "nobody knows what is in it");
+        assert!(!root.join(build).exists(), "its content is unknown");
     }
 
     #[test]

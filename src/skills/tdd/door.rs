@@ -50,7 +50,7 @@ impl AnswerDoor {
             other => other.to_string(),
         };
         let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let facts = SiteFacts::of(work.site, &shown, sealed).map_err(|error| gates.broken(&error))?;
+        let facts = SiteFacts::of(work.site, &shown, sealed).map_err(|error| gates.refuse_for_site(&error))?;
         match read_edit_answer(&text, &facts) {
             Ok(answer) => take(answer, &facts, gates),
             Err(complaint) => Err(Self::refuse_unreadable(&complaint, &text, gates)),

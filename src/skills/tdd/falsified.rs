@@ -55,7 +55,7 @@ pub(super) async fn check(
         [target] => ground.suite.only(&without_row(target)).unwrap_or_else(|| ground.suite.clone()),
         _ => ground.suite.clone(),
     };
-    let bench = ground.bench(work.site).map_err(|e| gates.broken(&e))?;
+    let bench = ground.bench(work.site).map_err(|e| gates.refuse_for_site(&e))?;
     let before = by_products(work, &ground.files);
     let seed = fastrand::u64(..);
     let mut stage = InPlaceStage { ground, work, path: test, suite: for_states(&suite), bench, before };
@@ -115,7 +115,7 @@ pub(super) async fn certify(
     let Some((name, text)) = red.failed().find_map(of_failure) else { return Ok(NOT_APPLICABLE) };
     work.checking("running the new test with what the code gives now");
     let suite = ground.suite.only(&name).unwrap_or_else(|| ground.suite.clone());
-    let bench = ground.bench(work.site).map_err(|e| gates.broken(&e))?;
+    let bench = ground.bench(work.site).map_err(|e| gates.refuse_for_site(&e))?;
     let before = by_products(work, &ground.files);
     let mut stage = InPlaceStage { ground, work, path: test, suite, bench, before };
     let run = stage.run(text).await;

@@ -21,7 +21,7 @@ use crate::workspace::{Change, ChangeKind, ChangeSet, Edit, EditError, Thing};
 const FLAKY_NAMED: usize = 20;
 
 /// What a run printed, head and tail.
-pub(super) fn shown(run: &TestRun) -> String {
+pub(super) fn output_excerpt(run: &TestRun) -> String {
     words::cut_middle(run.output(), SHOWN).into_owned()
 }
 
@@ -79,7 +79,7 @@ pub(super) fn take(
     let mut left_out = Vec::new();
     let edits = ground.door.read(work, gates, sealed)?;
     if work.edits == Edits::AsData {
-        let already = work.site.changes().map_err(|e| gates.broken(&e))?;
+        let already = work.site.changes().map_err(|e| gates.refuse_for_site(&e))?;
         others = already.changes.iter().map(|c| c.path.clone()).collect();
         let root = work.site.files_root();
         let edits: Vec<Edit> = edits.into_iter().filter(|edit| !changes_nothing(&root, edit)).collect();
@@ -92,13 +92,13 @@ pub(super) fn take(
         if code.is_empty() && !left_out.is_empty() {
             return Err(only_new_tests(gates, &left_out));
         }
-        put(work.site, gates, &code, sealed)?;
+        apply_edits(work.site, gates, &code, sealed)?;
     }
-    let mut now = work.site.changes().map_err(|e| gates.broken(&e))?;
+    let mut now = work.site.changes().map_err(|e| gates.refuse_for_site(&e))?;
     if work.edits == Edits::InPlace {
         left_out = take_out_new_tests(ground, work, gates, &now, sealed)?;
         if !left_out.is_empty() {
-            now = work.site.changes().map_err(|e| gates.broken(&e))?;
+            now = work.site.changes().map_err(|e| gates.refuse_for_site(&e))?;
         }
     }
     if !left_out.is_empty() {
@@ -149,7 +149,7 @@ fn take_out_new_tests(
     }
     let delete = |path: &PathBuf| Some(Edit::Delete { path: path.to_str()?.to_owned() });
     let edits: Vec<Edit> = aside.iter().filter_map(delete).collect();
-    work.site.apply(&edits, &|_| Ok(())).map_err(|e| gates.broken(&e))?;
+    work.site.apply(&edits, &|_| Ok(())).map_err(|e| gates.refuse_for_site(&e))?;
     Ok(aside)
 }
 
@@ -179,7 +179,7 @@ fn result_of(was: &str, edit: &Edit) -> String {
     }
 }
 
-fn put(
+fn apply_edits(
     site: &mut Site,
     gates: &mut Gates,
     edits: &[Edit],
@@ -222,7 +222,7 @@ fn put(
             };
             Err(gates.refuse("scope", cause, error.to_string()))
         }
-        Err(error) => Err(gates.broken(&error)),
+        Err(error) => Err(gates.refuse_for_site(&error)),
     }
 }
 
@@ -276,10 +276,10 @@ pub(super) async fn run(
     expects: &(dyn Fn(&TestName) -> bool + Sync),
 ) -> Result<TestRun, RefusedWork> {
     work.checking(format!("running `{}`", ground.suite.command()));
-    let bench = ground.bench(work.site).map_err(|e| gates.broken(&e))?;
+    let bench = ground.bench(work.site).map_err(|e| gates.refuse_for_site(&e))?;
     let settled = run_settled(&ground.suite, &bench, before, expects, work.stop).await;
     drop(bench);
-    told(work, settled.run());
+    report_run(work, settled.run());
     untouched_by_run(ground, work, gates, seen, settled.run())?;
     match settled {
         SettledRun::Sure(run) => Ok(*run),
@@ -287,13 +287,13 @@ pub(super) async fn run(
             let flaky: Vec<String> = names.iter().take(FLAKY_NAMED).map(ToString::to_string).collect();
             let names: Vec<String> = names.iter().take(5).map(|n| format!("`{n}`")).collect();
             let why = format!("two runs of the same files differ in {}: these tests are flaky", names.join(", "));
-            Err(RefusedWork { flaky, ..gates.refuse_with("tests", Cause::CannotVerify, why, shown(&runs.0)) })
+            Err(RefusedWork { flaky, ..gates.refuse_with("tests", Cause::CannotVerify, why, output_excerpt(&runs.0)) })
         }
     }
 }
 
 /// Says what a run showed, and how long it took.
-pub(super) fn told(work: &SubmittedWork<'_>, run: &TestRun) {
+pub(super) fn report_run(work: &SubmittedWork<'_>, run: &TestRun) {
     work.checking(format!("{} ({:.1} s)", run.sentence(), run.took().as_secs_f64()));
 }
 
@@ -306,7 +306,7 @@ pub(super) fn untouched_by_run(
     run: &TestRun,
 ) -> Result<(), RefusedWork> {
     let root = work.site.files_root();
-    let now = work.site.changes().map_err(|e| gates.broken(&e))?;
+    let now = work.site.changes().map_err(|e| gates.refuse_for_site(&e))?;
     let mut foul: Vec<String> = Vec::new();
     let mut adopted = Vec::new();
     for change in &now.changes {
@@ -331,15 +331,15 @@ pub(super) fn untouched_by_run(
     foul.extend(changed.map(|(path, _)| named(path)));
     if !foul.is_empty() {
         let why = format!("these were changed while the tests ran: {}", foul.join(", "));
-        return Err(gates.refuse_with("sealed_after", Cause::Tampered, why, shown(run)));
+        return Err(gates.refuse_with("sealed_after", Cause::Tampered, why, output_excerpt(run)));
     }
     for path in &adopted {
-        work.site.armed().and_then(|armed| Ok(armed.adopt(path)?)).map_err(|e| gates.broken(&e))?;
+        work.site.armed().and_then(|armed| Ok(armed.adopt(path)?)).map_err(|e| gates.refuse_for_site(&e))?;
     }
     if work.edits == Edits::AsData {
         // Whatever else differs now, the tests wrote.
         let marked = work.site.armed().and_then(|armed| Ok(armed.mark_by_products()?));
-        marked.map_err(|e| gates.broken(&e))?;
+        marked.map_err(|e| gates.refuse_for_site(&e))?;
     }
     Ok(())
 }

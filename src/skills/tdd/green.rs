@@ -9,7 +9,7 @@ use super::additions;
 use super::baseline::{Ground, refused};
 use super::belongs::InFile;
 use super::falsified;
-use super::gates::{self, Gates, SeenChanges, Text, named, path_texts, shown};
+use super::gates::{self, Gates, SeenChanges, Text, named, output_excerpt, path_texts};
 use super::memory::{Memory, Pending};
 use super::other_build;
 use super::product;
@@ -168,7 +168,7 @@ impl Green {
         let run = gates::run(ground, work, gates, &seen, self.before.as_ref(), &|name| self.expects(name)).await?;
         let still_unbuilt = self.before.as_ref().is_some_and(|before| before.is_as_unbuilt_as(&run));
         if let Some(why) = gates::says_nothing(&run).filter(|_| !still_unbuilt) {
-            return Err(gates.refuse_with("tests", Cause::Rejected, why, shown(&run)));
+            return Err(gates.refuse_with("tests", Cause::Rejected, why, output_excerpt(&run)));
         }
         let proof = self.proof(ground, gates, &run)?;
         gates.pass("tests", run.sentence());
@@ -206,7 +206,7 @@ impl Green {
             status: Status::Pass,
             message,
             file_path: file.clone(),
-            runner_output: shown(&run),
+            runner_output: output_excerpt(&run),
             gates: Vec::new(),
             flags,
             details,
@@ -232,10 +232,10 @@ impl Green {
         }
         let Some(alone) = ground.suite.selecting(&self.targets) else { return Ok(()) };
         work.checking(format!("running `{}`", alone.command()));
-        let bench = ground.bench(work.site).map_err(|e| gates.broken(&e))?;
+        let bench = ground.bench(work.site).map_err(|e| gates.refuse_for_site(&e))?;
         let run = alone.run(&bench, work.stop).await;
         drop(bench);
-        gates::told(work, &run);
+        gates::report_run(work, &run);
         gates::untouched_by_run(ground, work, gates, seen, &run)?;
         // Only a plain failure saves the rest; whatever is unclear, the whole suite decides.
         let failing = run.failed().find(|(name, _)| self.targets.contains(name));
@@ -244,10 +244,10 @@ impl Green {
             Outcome::Failed => {
                 let (target, said) = failing.map(|(name, m)| (name.to_string(), first_line(m))).unwrap_or_default();
                 let why = format!("`{target}` still fails{said}");
-                Err(gates.refuse_with("target", Cause::Rejected, why, shown(&run)))
+                Err(gates.refuse_with("target", Cause::Rejected, why, output_excerpt(&run)))
             }
             Outcome::DidNotBuild { .. } => {
-                Err(gates.refuse_with("target", Cause::Rejected, run.sentence(), shown(&run)))
+                Err(gates.refuse_with("target", Cause::Rejected, run.sentence(), output_excerpt(&run)))
             }
             _ => Ok(()),
         }
@@ -261,13 +261,13 @@ impl Green {
                 Refusal::NotThere(_) | Refusal::StillFails(_) => "target",
                 _ => "tests",
             };
-            gates.refuse_with(id, Cause::Rejected, with_message(refusal, run), shown(run))
+            gates.refuse_with(id, Cause::Rejected, with_message(refusal, run), output_excerpt(run))
         };
         if *run.tests() != Tests::Unknown {
             let here = if self.targets.is_empty() { self.wanted_of(ground, run) } else { self.targets.clone() };
             if here.is_empty() {
                 let why = format!("no test of {} is among those that ran", named(&self.test.path));
-                return Err(gates.refuse_with("target", Cause::Rejected, why, shown(run)));
+                return Err(gates.refuse_with("target", Cause::Rejected, why, output_excerpt(run)));
             }
             let proof = match &self.before {
                 Some(before) => Proof::of_green(before, run, &here),

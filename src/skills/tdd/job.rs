@@ -89,7 +89,7 @@ impl Tdd {
         gates: &mut Gates,
     ) -> Result<AcceptedWork, RefusedWork> {
         if work.site.is_in_place() {
-            let now = work.site.changes().map_err(|e| gates.broken(&e))?;
+            let now = work.site.changes().map_err(|e| gates.refuse_for_site(&e))?;
             let of_worker: BTreeSet<&Path> = work.changed.changes.iter().map(|change| change.path.as_path()).collect();
             // An agent had ended before the tests ran: what came after it is theirs.
             let is_of_tests = |change: &&Change| {

@@ -23,11 +23,11 @@ pub(super) async fn look(
     let build = build.join(" ");
     let suite = suite_of(ground, targets);
     work.checking(format!("running `{build} {}`", suite.command()));
-    let mut bench = ground.bench(work.site).map_err(|e| gates.broken(&e))?;
+    let mut bench = ground.bench(work.site).map_err(|e| gates.refuse_for_site(&e))?;
     bench.env.extend(variables.iter().map(|(name, value)| (name.into(), value.into())));
     let run = suite.run(&bench, work.stop).await;
     drop(bench);
-    gates::told(work, &run);
+    gates::report_run(work, &run);
     gates::untouched_by_run(ground, work, gates, seen, &run)?;
     let states: Vec<_> = targets.iter().filter_map(|name| Some((name, run.state(name)?))).collect();
     let failing = states.iter().find(|(_, state)| matches!(state, TestState::Failed(_)));

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::baseline::Ground;
-use super::gates::{self, Gates, SeenChanges, Text, shown};
+use super::gates::{self, Gates, SeenChanges, Text, output_excerpt};
 use crate::engine::Cause;
 use crate::engine::work::{RefusedWork, SubmittedWork};
 use crate::verify::{self, Bench, Outcome, TestRun};
@@ -56,7 +56,7 @@ pub(super) async fn check(
     let Ok(suite) = verify::detect(ground.suite.root(), None, Some(&command)) else { return Ok(()) };
     work.checking(format!("running `{command}`"));
     let limit = LEAST.max(tests.took().mul_f64(SHARE));
-    let bench = ground.bench(work.site).map_err(|e| gates.broken(&e))?;
+    let bench = ground.bench(work.site).map_err(|e| gates.refuse_for_site(&e))?;
     let bench = Bench { limit: limit.min(bench.limit), ..bench };
     let run = suite.run(&bench, work.stop).await;
     drop(bench);
@@ -66,7 +66,7 @@ pub(super) async fn check(
         Outcome::Passed => gates.pass("product", format!("`{}` builds it without its tests", words::plain(&command))),
         Outcome::Failed if names_change() => {
             let why = format!("`{}` fails: the product does not build without its tests", words::plain(&command));
-            return Err(gates.refuse_with("product", Cause::Rejected, why, shown(&run)));
+            return Err(gates.refuse_with("product", Cause::Rejected, why, output_excerpt(&run)));
         }
         _ => gates.pass("product", format!("unknown: `{}` told nothing about these changes", words::plain(&command))),
     }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::additions;
 use super::baseline::{Ground, refused};
 use super::falsified;
-use super::gates::{self, Gates, SeenChanges, Text, named, shown};
+use super::gates::{self, Gates, SeenChanges, Text, named, output_excerpt};
 use super::green::{failures, list};
 use super::memory::{Pending, digests};
 use super::scope;
@@ -106,7 +106,7 @@ impl Red {
             status: Status::Pass,
             message: format!("red: `{}` {because}", words::plain(&name)),
             file_path: file,
-            runner_output: shown(&run),
+            runner_output: output_excerpt(&run),
             gates: Vec::new(),
             flags: crate::verify::Flags::default(),
             details: json!({
@@ -141,17 +141,17 @@ impl Red {
     ) -> Result<(), RefusedWork> {
         let Some(alone) = ground.suite.only(&TestName(name.to_owned())) else { return Ok(()) };
         work.checking(format!("running `{}`", alone.command()));
-        let bench = ground.bench(work.site).map_err(|e| gates.broken(&e))?;
+        let bench = ground.bench(work.site).map_err(|e| gates.refuse_for_site(&e))?;
         let run = alone.run(&bench, work.stop).await;
         drop(bench);
-        gates::told(work, &run);
+        gates::report_run(work, &run);
         gates::untouched_by_run(ground, work, gates, seen, &run)?;
         if *run.outcome() == Outcome::Passed {
             let why = format!(
                 "`{}` fails in the suite and passes alone: it depends on other tests, or on chance",
                 words::plain(name)
             );
-            return Err(gates.refuse_with("red", Cause::Rejected, why, shown(&run)));
+            return Err(gates.refuse_with("red", Cause::Rejected, why, output_excerpt(&run)));
         }
         Ok(())
     }
@@ -176,7 +176,7 @@ impl Red {
             let why = format!("only tests may be added in this phase, but these were changed: {}", foul.join(", "));
             return Err(gates.refuse("scope", Cause::Tampered, why));
         }
-        let texts = seen.texts(work.site).map_err(|e| gates.broken(&e))?;
+        let texts = seen.texts(work.site).map_err(|e| gates.refuse_for_site(&e))?;
         for text in &texts {
             let is_source = role(ecosystem, &text.path) == FileRole::Source;
             if is_source && rust_regions(text.was()).is_some() && rust_regions(text.is()).is_none() {
@@ -213,7 +213,7 @@ impl Red {
         run: &TestRun,
     ) -> Result<(Proof, String), RefusedWork> {
         let file = named(&test.path);
-        let mut no = |id: &str, why: String| gates.refuse_with(id, Cause::Rejected, why, shown(run));
+        let mut no = |id: &str, why: String| gates.refuse_with(id, Cause::Rejected, why, output_excerpt(run));
         let added = compare(self.before.run(), run).added;
         match run.outcome() {
             Outcome::Passed | Outcome::Failed => {}
@@ -288,11 +288,11 @@ impl Red {
         let proof = Proof::of_unnamed_red(&self.before, run).map_err(|refusal| {
             let reach = if refusal == Refusal::PassesAtOnce { RefusalReach::Call } else { RefusalReach::Answer };
             let why = format!("{refusal} (the command names no tests); it was taken back");
-            RefusedWork { reach, ..gates.refuse_with("red", Cause::Rejected, why, shown(run)) }
+            RefusedWork { reach, ..gates.refuse_with("red", Cause::Rejected, why, output_excerpt(run)) }
         })?;
         if new.len() > 1 {
             let why = format!("{} tests were added where one is asked for: {}", new.len(), new.join(", "));
-            return Err(gates.refuse_with("one_test", Cause::Rejected, why, shown(run)));
+            return Err(gates.refuse_with("one_test", Cause::Rejected, why, output_excerpt(run)));
         }
         gates.pass("one_test", "not counted: the command names no tests");
         Ok((proof, new.into_iter().next().unwrap_or_else(|| test.path.display().to_string())))
@@ -311,7 +311,7 @@ impl Red {
         let path = ground.as_run(&test.path);
         let compiled = ecosystem.is_some_and(|language| language.compiled);
         let first = errors.first().map(ToString::to_string).unwrap_or_default();
-        let mut no = |id: &str, why: String| gates.refuse_with(id, Cause::Rejected, why, shown(run));
+        let mut no = |id: &str, why: String| gates.refuse_with(id, Cause::Rejected, why, output_excerpt(run));
         match blame(errors, &path, test.is()) {
             BuildBlame::MissingNames if compiled => {}
             // A new file that alone cannot be loaded takes no other test along.

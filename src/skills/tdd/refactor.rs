@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::baseline::{Ground, refused};
 use super::falsified;
-use super::gates::{self, Gates, named, path_texts, shown};
+use super::gates::{self, Gates, named, output_excerpt, path_texts};
 use super::green::{TestFile, failures, main_file, minimality, with_message};
 use super::scope;
 use crate::engine::skill::RefusedCall;
@@ -64,12 +64,17 @@ impl Refactor {
         falsified::renew(ground, &self.test.path);
         let run = gates::run(ground, work, gates, &seen, Some(&self.before), &|_| false).await?;
         if let Some(why) = gates::says_nothing(&run) {
-            return Err(fail(gates.refuse_with("tests", Cause::Rejected, format!("{why}; taken back"), shown(&run))));
+            return Err(fail(gates.refuse_with(
+                "tests",
+                Cause::Rejected,
+                format!("{why}; taken back"),
+                output_excerpt(&run),
+            )));
         }
         let targets = self.test.named_in(ground, self.before.run());
         let proof = Proof::of_green(&self.before, &run, &targets).map_err(|refusal| {
             let why = format!("{}; taken back", with_message(&refusal, &run));
-            fail(gates.refuse_with("tests", Cause::Rejected, why, shown(&run)))
+            fail(gates.refuse_with("tests", Cause::Rejected, why, output_excerpt(&run)))
         })?;
         gates.pass("tests", run.sentence());
         let near = falsified::sample(&targets, &run);
@@ -104,7 +109,7 @@ impl Refactor {
             status: Status::Pass,
             message,
             file_path: ground.root.join(file).display().to_string(),
-            runner_output: shown(&run),
+            runner_output: output_excerpt(&run),
             gates: Vec::new(),
             flags,
             details,

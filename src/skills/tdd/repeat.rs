@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::baseline::Ground;
-use super::gates::{self, Gates, SeenChanges, shown};
+use super::gates::{self, Gates, SeenChanges, output_excerpt};
 use crate::engine::Cause;
 use crate::engine::skill::{Preparation, RefusedCall};
 use crate::engine::work::{RefusedWork, SubmittedWork};
@@ -54,14 +54,14 @@ pub(super) async fn still_green(
     let suite = suite_of(ground, targets);
     for round in 2..=times {
         work.checking(format!("running `{}` for the {round}. time", suite.command()));
-        let bench = ground.bench(work.site).map_err(|e| gates.broken(&e))?;
+        let bench = ground.bench(work.site).map_err(|e| gates.refuse_for_site(&e))?;
         let run = suite.run(&bench, work.stop).await;
         drop(bench);
-        gates::told(work, &run);
+        gates::report_run(work, &run);
         gates::untouched_by_run(ground, work, gates, seen, &run)?;
         if let Some(name) = turned(&run, targets) {
             let why = format!("{name} passed before and does not in run {round} of {times}: flaky, not green");
-            return Err(gates.refuse_with("repeat", Cause::Rejected, why, shown(&run)));
+            return Err(gates.refuse_with("repeat", Cause::Rejected, why, output_excerpt(&run)));
         }
     }
     if times > 1 {

@@ -116,13 +116,13 @@ pub(super) fn sealed(
         || seen.changes.iter().filter(|c| !is_new_place(c)).map(|c| c.path.as_path()).filter(|path| !may_come(path));
     let check = untouched(ecosystem, touched());
     if !check.passed() {
-        let texts = seen.texts(work.site).map_err(|e| gates.broken(&e))?;
+        let texts = seen.texts(work.site).map_err(|e| gates.refuse_for_site(&e))?;
         let sealed = texts.iter().filter(|t| role(ecosystem, &t.path).is_sealed() && !ground.may_grow(&t.path));
         let cause = cause_of(sealed.map(|t| (t.path.as_path(), t.was().to_owned(), t.is().to_owned())));
         let needs = if cause == Cause::Rejected { NEEDS_DEPENDENCY } else { "" };
         return Err(gates.refuse("sealed", cause, format!("{}{needs}", check.detail())));
     }
-    let texts = seen.texts(work.site).map_err(|e| gates.broken(&e))?;
+    let texts = seen.texts(work.site).map_err(|e| gates.refuse_for_site(&e))?;
     dependencies_only(ground, gates, &texts)?;
     let is_shadow = |t: &&Text| t.before.is_none() && t.after.is_some() && shadows_the_runner(ecosystem, &t.path);
     if let Some(text) = texts.iter().find(is_shadow) {

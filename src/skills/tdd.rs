@@ -10,6 +10,7 @@ mod call;
 mod cycle;
 mod cycle_report;
 mod door;
+mod failures;
 mod falsified;
 mod gates;
 mod green;
@@ -25,6 +26,7 @@ mod refactor;
 mod repeat;
 mod reply_form;
 mod scope;
+mod step_size;
 mod vacuous;
 
 use rmcp::{tool, tool_router};

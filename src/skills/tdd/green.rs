@@ -1,13 +1,13 @@
 //! Green: what is red in one test file passes, and nothing that was true before is lost.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::additions;
 use super::baseline::{Ground, refused};
 use super::belongs::InFile;
+use super::failures::{failures, failures_but, first_line, list, with_message};
 use super::falsified;
 use super::gates::{self, Gates, SeenChanges, Text, named, output_excerpt, path_texts};
 use super::memory::{Memory, Pending};
@@ -15,6 +15,7 @@ use super::other_build;
 use super::product;
 use super::repeat::{self, SELECTED};
 use super::scope;
+use super::step_size::{main_file, minimality};
 use crate::engine::skill::RefusedCall;
 use crate::engine::work::{AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification};
 use crate::engine::{Cause, Status};
@@ -351,89 +352,5 @@ impl Green {
         next["arguments"]["test_path"] = self.test.path.to_string_lossy().into();
         next["arguments"]["impl_path"] = json!(file);
         next
-    }
-}
-
-/// How small the step was: lines, public items, dependencies.
-pub(super) fn minimality(ground: &Ground, texts: &[Text]) -> Value {
-    let (mut added, mut removed, mut items) = (0, 0, Vec::new());
-    for text in texts {
-        let lines = additions::lines(text.was(), text.is());
-        added += lines.added.len();
-        removed += lines.removed.len();
-        let old = additions::public_items(ground.ecosystem(), &text.path, text.was(), None);
-        let new = additions::public_items(ground.ecosystem(), &text.path, text.is(), Some(&lines.added));
-        items.extend(new.into_iter().filter(|item| !old.contains(item)));
-    }
-    json!({
-        "files_changed": path_texts(texts.iter().map(|t| &t.path)),
-        "lines_added": added,
-        "lines_removed": removed,
-        "new_public_items": items,
-        "new_dependencies": scope::new_dependencies(texts),
-    })
-}
-
-/// What fails, by name; the rest is as bad.
-pub(super) fn failures(run: &TestRun) -> Vec<String> {
-    failures_but(run, &[])
-}
-
-fn failures_but(run: &TestRun, known: &[TestName]) -> Vec<String> {
-    run.failed().map(|(name, _)| name).filter(|name| !known.contains(name)).take(20).map(ToString::to_string).collect()
-}
-
-/// The file with the most new lines.
-pub(super) fn main_file(texts: &[Text]) -> Option<&Path> {
-    let size = |text: &&Text| additions::lines(text.was(), text.is()).added.len();
-    texts.iter().filter(|t| t.after.is_some()).max_by_key(size).map(|t| t.path.as_path())
-}
-
-/// The refusal, with what the first of its tests said.
-pub(super) fn with_message(refusal: &Refusal, run: &TestRun) -> String {
-    let Some((name, message)) = run.failed().next() else { return refusal.to_string() };
-    let mut said = refusal.to_string();
-    let named = format!("`{name}`");
-    if !said.contains(&named) {
-        said = format!("{said}: {named}");
-    }
-    said + &first_line(message)
-}
-
-/// `: ` and the line that tells what went wrong, with the two values where they stand on lines of their own.
-fn first_line(message: &str) -> String {
-    let mut lines = message.lines().map(str::trim).filter(|l| !l.is_empty()).peekable();
-    // Where a Rust thread panicked is said first, and why only then.
-    let is_place = |l: &&str| l.starts_with("thread '") && l.contains(" panicked at ");
-    let place = lines.next_if(is_place);
-    let Some(first) = lines.next().or(place) else { return String::new() };
-    let values = lines.take_while(|l| l.starts_with("left:") || l.starts_with("right:"));
-    let said = std::iter::once(first).chain(values).collect::<Vec<_>>().join(", ");
-    format!(": {}", words::cut_end(&words::plain(&said), 300))
-}
-
-pub(super) fn list(names: &[TestName], first: &TestName) -> String {
-    match names.len() {
-        1 => format!("`{first}`"),
-        n => {
-            let shown: Vec<String> = names.iter().take(5).map(|n| format!("`{n}`")).collect();
-            let more = if n > 5 { format!(" and {}", words::count(n - 5, "other")) } else { String::new() };
-            format!("{}{more}", shown.join(", "))
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_failure_is_told_by_why_and_not_by_where() {
-        let panicked = "\nthread 'nine' (26164) panicked at tests/roman.rs:10:5:\nassertion `left == right` failed\n  \
-                        left: \"VIIII\"\n right: \"IX\"\nnote: run with `RUST_BACKTRACE=1`";
-        assert_eq!(first_line(panicked), ": assertion `left == right` failed, left: \"VIIII\", right: \"IX\"");
-        assert_eq!(first_line("  assert 1 == 2\n +  where 1 = one()"), ": assert 1 == 2");
-        assert_eq!(first_line("thread 'a' panicked at src/lib.rs:1:1:"), ": thread 'a' panicked at src/lib.rs:1:1:");
-        assert_eq!(first_line("\n"), "");
     }
 }

@@ -1,20 +1,20 @@
 //! Red: exactly one test more, and the suite fails by that test alone. Whatever else makes a run fail is not red, and
 //! each way of not being red has its own sentence.
 
+mod old_code;
 mod stray;
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
-use regex::Regex;
 use serde_json::{Value, json};
 
+use self::old_code::{declared, may_go, same_code};
 use super::additions;
 use super::baseline::{Ground, refused};
+use super::failures::{failures, list, with_message};
 use super::falsified;
 use super::gates::{self, Gates, SeenChanges, Text, named, output_excerpt};
-use super::green::{failures, list};
 use super::memory::{Pending, digests};
 use super::scope;
 use super::vacuous::{vacuous, vacuous_by_syntax};
@@ -271,7 +271,7 @@ impl Red {
                 );
                 Err(RefusedWork { reach: RefusalReach::Call, ..no("red", why) })
             }
-            Err(refusal) => Err(no("red", super::green::with_message(&refusal, run))),
+            Err(refusal) => Err(no("red", with_message(&refusal, run))),
         }
     }
 
@@ -360,78 +360,7 @@ fn test_file<'a>(ecosystem: Option<&'static Language>, texts: &'a [Text]) -> Opt
     texts.iter().filter(holds).max_by_key(|t| additions::lines(t.was(), t.is()).added.len())
 }
 
-/// A Rust file whose tests alone differ. White space between items is not behaviour.
-fn same_code(before: &str, after: &str) -> bool {
-    let rest = |source: &str| {
-        let regions = rust_regions(source)?;
-        Some(regions.rest(source).split_whitespace().collect::<Vec<_>>().join(" "))
-    };
-    match (rest(before), rest(after)) {
-        (Some(was), Some(is)) => was == is,
-        _ => false,
-    }
-}
-
-/// Lines that an added test may take along: imports that grow, brackets that move.
-fn may_go(line: &str) -> bool {
-    let line = line.trim();
-    let imports = ["use ", "import ", "from ", "const ", "let ", "var ", "require", "mod ", "alias ", "\"", "'"];
-    !line.chars().any(char::is_alphanumeric)
-        || (imports.iter().any(|word| line.starts_with(word)) && !line.contains("assert") && !line.contains("expect"))
-        || line.starts_with("} from ")
-}
-
 /// The tests that ran before still do what they did; where none could be run at all, nothing is known of them.
 fn nothing_else_lost(before: &TestRun, after: &TestRun) -> bool {
     after.named().next().is_none() || compare(before, after).nothing_lost()
-}
-
-/// The tests that a source declares, also where a language has no word of its own for them.
-fn declared(ecosystem: Option<&'static Language>, path: &Path, source: &str) -> BTreeSet<String> {
-    static ANY: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(
-            r#"(?m)^\s*(?:async\s+)?(?:def (test\w*)|(?:it|test|specify)(?:\.\w+)*\s*\(?\s*["'`]([^"'`]+)["'`])"#,
-        )
-        .expect("a pattern that the tests below compile")
-    });
-    let known = additions::declared(ecosystem, path, source);
-    if !known.is_empty() {
-        return known;
-    }
-    let names = ANY.captures_iter(source).filter_map(|c| Some(c.get(1).or(c.get(2))?.as_str().to_owned()));
-    names.collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn code_and_tests_of_one_file_are_told_apart() {
-        let before = "pub fn one() -> u8 { 1 }\n";
-        let with_test = format!("{before}\n#[cfg(test)]\nmod tests {{\n    #[test]\n    fn a() {{}}\n}}\n");
-        assert!(same_code(before, &with_test));
-        assert!(!same_code(before, &with_test.replace("{ 1 }", "{ 2 }")));
-        assert!(!same_code(before, "pub fn one( {"));
-    }
-
-    #[test]
-    fn tests_are_counted_in_languages_without_a_word_for_them() {
-        let of = |source: &str| declared(None, Path::new("x"), source).into_iter().collect::<Vec<_>>();
-        assert_eq!(of("def test_adds():\n    assert 1\n\ndef helper():\n    pass\n"), ["test_adds"]);
-        assert_eq!(
-            of("import x from 'y';\ntest('adds', () => {});\nit.only(\"halves\", () => {});\n"),
-            ["adds", "halves"]
-        );
-    }
-
-    #[test]
-    fn an_old_assertion_may_not_go() {
-        for line in ["use demo::add;", "}", "import { add } from './a';", "  ", "from calc import add"] {
-            assert!(may_go(line), "{line}");
-        }
-        for line in ["    assert_eq!(add(1, 2), 3);", "    assert add(1) == 2", "fn adds() {", "let _ = assert(x);"] {
-            assert!(!may_go(line), "{line}");
-        }
-    }
 }

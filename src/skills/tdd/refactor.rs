@@ -5,10 +5,12 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::baseline::{Ground, refused};
+use super::failures::{failures, with_message};
 use super::falsified;
 use super::gates::{self, Gates, named, output_excerpt, path_texts};
-use super::green::{TestFile, failures, main_file, minimality, with_message};
+use super::green::TestFile;
 use super::scope;
+use super::step_size::{main_file, minimality};
 use crate::engine::skill::RefusedCall;
 use crate::engine::work::{AcceptedWork, Exhibit, KeepPolicy, RefusalReach, RefusedWork, SubmittedWork, Verification};
 use crate::engine::{Cause, Status};

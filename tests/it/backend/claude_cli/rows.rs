@@ -76,7 +76,7 @@ fn gave_up(subtype: &str, turns: u64, errors: &[&str]) -> String {
 /// Eighteen rows; one with several cases has a line for each, named after a colon.
 pub(super) fn rows() -> Vec<Row> {
     use Ends::{Answer, Fails};
-    use FailureBlame::{Endpoint, Model, Nobody};
+    use FailureBlame::{Endpoint, Model, Neither};
     use FailureCause::{Budget, Incapable, Infra, Quota, Refused, Setup};
     let row = |name, code, stdout, stderr, ends| Row { name, code, stdout, stderr, ends };
     let said = |name, stdout, ends| row(name, 1, stdout, "", ends);
@@ -116,25 +116,25 @@ pub(super) fn rows() -> Vec<Row> {
             "`--json-schema` not JSON",
             1,
             "Error: --json-schema is not valid JSON\n",
-            Fails(Setup, Nobody, "--json-schema is not valid JSON"),
+            Fails(Setup, Neither, "--json-schema is not valid JSON"),
         ),
-        api("API error: 400", json!(400), "API Error: 400 messages: bad", Fails(Incapable, Nobody, "bad")),
-        api("API error: 400 too long", json!(400), "Prompt is too long", Fails(Incapable, Nobody, "context")),
+        api("API error: 400", json!(400), "API Error: 400 messages: bad", Fails(Incapable, Neither, "bad")),
+        api("API error: 400 too long", json!(400), "Prompt is too long", Fails(Incapable, Neither, "context")),
         api("API error: 400 credit", json!(400), "Credit balance is too low", Fails(Quota, Endpoint, "credit")),
         api(
             "API error: 401",
             json!(401),
             "Failed to authenticate. API Error: 401",
-            Fails(Setup, Nobody, "api_key_env"),
+            Fails(Setup, Neither, "api_key_env"),
         ),
-        api("API error: 403", json!(403), "API Error: 403 forbidden", Fails(Setup, Nobody, "log in")),
+        api("API error: 403", json!(403), "API Error: 403 forbidden", Fails(Setup, Neither, "log in")),
         api(
             "API error: 404",
             json!(404),
             "There's an issue with the selected model",
-            Fails(Setup, Nobody, "models.\"claude-x\".id"),
+            Fails(Setup, Neither, "models.\"claude-x\".id"),
         ),
-        api("API error: 413", json!(413), "Request too large", Fails(Incapable, Nobody, "context")),
+        api("API error: 413", json!(413), "Request too large", Fails(Incapable, Neither, "context")),
         api(
             "API error: 429",
             json!(429),
@@ -160,7 +160,7 @@ pub(super) fn rows() -> Vec<Row> {
             "API error: too long, seen without asking",
             Value::Null,
             "Prompt is too long",
-            Fails(Incapable, Nobody, "context"),
+            Fails(Incapable, Neither, "context"),
         ),
         api(
             "API error: plan used up",
@@ -176,29 +176,29 @@ pub(super) fn rows() -> Vec<Row> {
                 r["result"] = json!("API Error: Claude Code is unable to respond to this request");
                 without(r, "structured_output");
             })),
-            Fails(Refused, Nobody, "unable to respond"),
+            Fails(Refused, Neither, "unable to respond"),
         ),
         api(
             "No credentials",
             Value::Null,
             "Not logged in · Please run /login",
-            Fails(Setup, Nobody, "run `claude` once and log in"),
+            Fails(Setup, Neither, "run `claude` once and log in"),
         ),
         said(
             "`--max-turns N` reached",
             gave_up("error_max_turns", 61, &["Reached maximum number of turns (60)"]),
-            Fails(Incapable, Nobody, "60 turns"),
+            Fails(Incapable, Neither, "60 turns"),
         ),
         said(
             "`--max-budget-usd` reached",
             gave_up("error_max_budget_usd", 3, &["Reached maximum budget ($0.01)"]),
-            Fails(Budget, Nobody, "budget_usd"),
+            Fails(Budget, Neither, "budget_usd"),
         ),
         empty(
             "`--max-budget-usd 0`, `-1`, `abc`",
             1,
             "file:///cli.js:1\nvar a=1;function b(){}\n\nError: --max-budget-usd must be a positive number greater than 0\n    at c (file:///cli.js:2:3)\n",
-            Fails(Setup, Nobody, "must be a positive number"),
+            Fails(Setup, Neither, "must be a positive number"),
         ),
         row(
             "Prompt begins with `/`",
@@ -209,31 +209,31 @@ pub(super) fn rows() -> Vec<Row> {
                 without(r, "structured_output");
             })),
             "",
-            Fails(Infra, Nobody, "Unknown command: /x"),
+            Fails(Infra, Neither, "Unknown command: /x"),
         ),
         empty(
             "Refused to start: empty prompt",
             1,
             "Error: Input must be provided either through stdin or as a prompt argument\n",
-            Fails(Setup, Nobody, "Input must"),
+            Fails(Setup, Neither, "Input must"),
         ),
         empty(
             "Refused to start: unknown flag",
             1,
             "error: unknown option '--json-schema'\n",
-            Fails(Setup, Nobody, "update"),
+            Fails(Setup, Neither, "update"),
         ),
         empty(
             "Refused to start: bad --mcp-config",
             1,
             "Error: Invalid MCP configuration\n",
-            Fails(Setup, Nobody, "MCP"),
+            Fails(Setup, Neither, "MCP"),
         ),
         empty(
             "Refused to start: root without IS_SANDBOX",
             1,
             "--dangerously-skip-permissions cannot be used with root/sudo privileges for security reasons\n",
-            Fails(Setup, Nobody, "root/sudo"),
+            Fails(Setup, Neither, "root/sudo"),
         ),
         empty("Signal: SIGTERM", 143, "", Fails(Infra, Model, "signal 15")),
         empty("Signal: SIGHUP", 129, "", Fails(Infra, Model, "signal 1")),
@@ -263,7 +263,7 @@ pub(super) fn rows() -> Vec<Row> {
 /// False successes and other things that no table lists.
 pub(super) fn more_rows() -> Vec<Row> {
     use Ends::{Answer, Fails};
-    use FailureBlame::{Model, Nobody};
+    use FailureBlame::{Model, Neither};
     use FailureCause::{Infra, Quota, Setup};
     let good = run(&result(|_| ()));
     let row = |name, code, stdout: String, ends| Row { name, code, stdout, stderr: "", ends };
@@ -306,7 +306,7 @@ pub(super) fn more_rows() -> Vec<Row> {
             "another model",
             0,
             run(&result(|r| r["modelUsage"] = json!({"claude-y": {"outputTokens": 3}}))),
-            Fails(Setup, Nobody, "`claude-y` answered"),
+            Fails(Setup, Neither, "`claude-y` answered"),
         ),
         row(
             "a helper model beside it",

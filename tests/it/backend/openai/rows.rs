@@ -46,7 +46,7 @@ fn gateway_ok(change: impl Fn(&mut Value)) -> Says {
 
 /// The tables of LiteLLM's answers: three about keys, sixteen about errors; a row with several cases has a line for each.
 pub(super) fn gateway_rows() -> Vec<Row> {
-    use FailureBlame::{Endpoint, Model, Nobody};
+    use FailureBlame::{Endpoint, Model, Neither};
     use FailureCause::{Incapable, Infra, Quota, Setup};
     let row = |name, key, says, cause, blame, names| Row { name, key, says, cause, blame, names };
     let sent = |name, says, cause, blame, names| row(name, Key::Sent, says, cause, blame, names);
@@ -58,7 +58,7 @@ pub(super) fn gateway_rows() -> Vec<Row> {
             Key::Unset,
             error(401, &[], "auth_error", "Authentication Error, No api key passed in."),
             Setup,
-            Nobody,
+            Neither,
             "$GATE_KEY",
         ),
         row(
@@ -66,14 +66,14 @@ pub(super) fn gateway_rows() -> Vec<Row> {
             Key::Unset,
             Says::text(500, &[("content-type", "text/plain")], "Internal Server Error"),
             Setup,
-            Nobody,
+            Neither,
             "$GATE_KEY",
         ),
         sent(
             "auth: wrong key, no database",
             error(400, &[], "no_db_connection", "No connected db."),
             Setup,
-            Nobody,
+            Neither,
             "$GATE_KEY",
         ),
         sent(
@@ -84,28 +84,28 @@ pub(super) fn gateway_rows() -> Vec<Row> {
                 "litellm.BadRequestError: There are no healthy deployments for this model. Fallbacks=[]",
             ),
             Setup,
-            Nobody,
+            Neither,
             "models.\"local/m\".id",
         ),
         sent(
             "bad request JSON / no messages",
             litellm(400, invalid, "messages: field required"),
             Incapable,
-            Nobody,
+            Neither,
             "local/m",
         ),
         sent(
             "upstream 400",
             litellm(400, invalid, "litellm.BadRequestError: OpenAIException - no"),
             Incapable,
-            Nobody,
+            Neither,
             "local/m",
         ),
         sent(
             "upstream 400, context too long: openai/",
             litellm(400, invalid, "litellm.ContextWindowExceededError: litellm.BadRequestError: 9000 > 4096"),
             Incapable,
-            Nobody,
+            Neither,
             "models.\"local/m\".context",
         ),
         sent(
@@ -116,14 +116,14 @@ pub(super) fn gateway_rows() -> Vec<Row> {
                 "litellm.BadRequestError: Ollama_chatException - input exceeds the available context size",
             ),
             Incapable,
-            Nobody,
+            Neither,
             "models.\"local/m\".context",
         ),
         sent(
             "\"does not support tools\"",
             litellm(400, "api_error", "litellm.APIError: registry/deepseek-r1 does not support tools"),
             Incapable,
-            Nobody,
+            Neither,
             "does not support tools",
         ),
         sent(
@@ -134,17 +134,17 @@ pub(super) fn gateway_rows() -> Vec<Row> {
                 "litellm.AuthenticationError: AuthenticationError: OpenAIException - bad",
             ),
             Setup,
-            Nobody,
+            Neither,
             "litellm_params.api_key",
         ),
         sent(
             "upstream 404",
             litellm(404, invalid, "litellm.NotFoundError: NotFoundError: OpenAIException - nope"),
             Setup,
-            Nobody,
+            Neither,
             "models.\"local/m\".id",
         ),
-        sent("upstream 422", litellm(422, invalid, "litellm.UnprocessableEntityError"), Incapable, Nobody, "local/m"),
+        sent("upstream 422", litellm(422, invalid, "litellm.UnprocessableEntityError"), Incapable, Neither, "local/m"),
         sent(
             "upstream 429",
             litellm_with(429, "throttling_error", "litellm.RateLimitError", &[("llm_provider-retry-after", "7")]),
@@ -223,7 +223,7 @@ pub(super) fn gateway_rows() -> Vec<Row> {
 
 /// What servers without a gateway say, and what else was seen.
 pub(super) fn other_rows() -> Vec<Row> {
-    use FailureBlame::{Endpoint, Model, Nobody};
+    use FailureBlame::{Endpoint, Model, Neither};
     use FailureCause::{Incapable, Infra, Quota, Refused, Setup};
     let sent = |name, says, cause, blame, names| Row { name, key: Key::Sent, says, cause, blame, names };
     let swap = |status, code: &str, message: &str, headers: &[(&str, &str)]| {
@@ -240,7 +240,7 @@ pub(super) fn other_rows() -> Vec<Row> {
             "message": "the request exceeds the available context size", "n_prompt_tokens": 9000, "n_ctx": 4096}}),
             ),
             Incapable,
-            Nobody,
+            Neither,
             "context",
         ),
         sent(
@@ -254,12 +254,12 @@ pub(super) fn other_rows() -> Vec<Row> {
             Model,
             "loaded",
         ),
-        sent("llama-swap: wrong key", swap(401, "401", "unauthorized", &[]), Setup, Nobody, "$GATE_KEY"),
+        sent("llama-swap: wrong key", swap(401, "401", "unauthorized", &[]), Setup, Neither, "$GATE_KEY"),
         sent(
             "llama-swap: unknown model",
             swap(404, "404", "no router for requested model", &[]),
             Setup,
-            Nobody,
+            Neither,
             "models.\"local/m\".id",
         ),
         sent(
@@ -273,7 +273,7 @@ pub(super) fn other_rows() -> Vec<Row> {
             "Ollama: unknown model",
             Says::json(404, &[], &json!({"error": "model 'm' not found"})),
             Setup,
-            Nobody,
+            Neither,
             "models.\"local/m\".id",
         ),
         sent(
@@ -291,22 +291,22 @@ pub(super) fn other_rows() -> Vec<Row> {
             "not an API: 404 page",
             Says::text(404, &[], "404 page not found"),
             Setup,
-            Nobody,
+            Neither,
             "backends.gate.base_url",
         ),
         sent(
             "not an API: FastAPI 404",
             Says::json(404, &[], &json!({"detail": "Not Found"})),
             Setup,
-            Nobody,
+            Neither,
             "backends.gate.base_url",
         ),
-        sent("not an API: web page", Says::text(200, &[], "<!DOCTYPE html><html></html>"), Setup, Nobody, "web page"),
+        sent("not an API: web page", Says::text(200, &[], "<!DOCTYPE html><html></html>"), Setup, Neither, "web page"),
         sent(
             "redirect",
             Says::text(302, &[("location", "http://me:pw@elsewhere/login?k=1")], ""),
             Setup,
-            Nobody,
+            Neither,
             "http://elsewhere/login",
         ),
         sent(
@@ -327,7 +327,7 @@ pub(super) fn other_rows() -> Vec<Row> {
             "forbidden",
             Says::json(403, &[], &json!({"error": {"message": "no access"}})),
             Setup,
-            Nobody,
+            Neither,
             "$GATE_KEY",
         ),
         sent("plain 500", Says::text(500, &[], "boom"), Infra, Model, "boom"),
@@ -371,21 +371,21 @@ pub(super) fn other_rows() -> Vec<Row> {
             "cut at its length",
             gateway_ok(|b| b["choices"][0]["finish_reason"] = json!("length")),
             Incapable,
-            Nobody,
+            Neither,
             "max_tokens",
         ),
         sent(
             "refusal field",
             gateway_ok(|b| b["choices"][0]["message"]["refusal"] = json!("I will not")),
             Refused,
-            Nobody,
+            Neither,
             "I will not",
         ),
         sent(
             "content filter",
             gateway_ok(|b| b["choices"][0]["finish_reason"] = json!("content_filter")),
             Refused,
-            Nobody,
+            Neither,
             "declined",
         ),
         sent(
@@ -408,7 +408,7 @@ pub(super) fn other_rows() -> Vec<Row> {
             "prompt cut to the window",
             gateway_ok(|b| b["usage"]["prompt_tokens"] = json!(20)),
             Incapable,
-            Nobody,
+            Neither,
             "OLLAMA_CONTEXT_LENGTH",
         ),
         sent(
@@ -419,7 +419,7 @@ pub(super) fn other_rows() -> Vec<Row> {
                 Says::json(200, &[("x-litellm-attempted-fallbacks", "1"), ("x-litellm-model-group", "other")], &body)
             },
             Setup,
-            Nobody,
+            Neither,
             "`other` answered",
         ),
     ]

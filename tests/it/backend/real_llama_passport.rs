@@ -1,5 +1,5 @@
 //! A real, very small model in the gym: it fails nearly everything, its passport says so, and the learned policy passes it
-//! by with the reason. Needs what `real_llama` needs, and pytest; `tests/interop/backends llama` runs this too.
+//! by with the reason. Needs what `real_llama` needs, and pytest; `tests/interop/backends llama` installs them.
 
 use std::process::Stdio;
 
@@ -10,7 +10,7 @@ use crate::support::tdd_bench::Bench;
 use crate::verify::ecosystems::skips;
 
 #[test]
-#[ignore = "a small model on two cores takes many minutes: run it by hand"]
+#[ignore = "takes five minutes on a busy machine with two cores: run it by hand, with `--ignored`"]
 fn a_real_small_model_gets_a_passport_and_the_learned_policy_skips_it() {
     let Some(server) = Server::with_window(4096) else { return };
     if skips(&["pytest"]) {

@@ -32,7 +32,7 @@ pub struct BrainWriteParams {
     /// Absolute path of the project it is about.
     #[serde(default)]
     pub project_root: Option<String>,
-    /// Its heading
+    /// Heading
     #[serde(default)]
     pub title: Option<String>,
     /// Path below the folder of notes; default: made of the title.
@@ -43,7 +43,7 @@ pub struct BrainWriteParams {
     /// Words to find it by
     #[serde(default)]
     pub tags: Vec<String>,
-    /// What proves it: `entries` of session logs, `files` of the project (lists), a `commit`.
+    /// What proves it: `entries` of session logs and `files` of the project (lists), a `commit`.
     #[serde(default)]
     pub evidence: Map<String, Value>,
     /// Session it comes from

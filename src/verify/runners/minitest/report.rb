@@ -50,6 +50,14 @@ module SupervisorTestReport
 
   module ForTestUnit
     def self.join_in
+      join_tests
+      # May be defined after the tests' own class, which a project can load by itself.
+      return if @ends || !@joined || !::Test::Unit.respond_to?(:at_exit)
+      @ends = true
+      ::Test::Unit.at_exit { SupervisorTestReport.write(begins: false) if begun }
+    end
+
+    def self.join_tests
       return if @joined || !defined?(::Test::Unit::TestCase) || !::Test::Unit::TestCase.method_defined?(:run)
       return if defined?(::Minitest::Test) && ::Test::Unit::TestCase <= ::Minitest::Test
       @joined = true
@@ -69,7 +77,6 @@ module SupervisorTestReport
           SupervisorTestReport.note("#{self.class.name}##{method_name}", SupervisorTestReport.file_of(location, self.class), state, message)
         end
       end)
-      ::Test::Unit.at_exit { SupervisorTestReport.write(begins: false) if begun } if ::Test::Unit.respond_to?(:at_exit)
     end
 
     class << self

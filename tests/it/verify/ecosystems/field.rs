@@ -277,7 +277,7 @@ fn inherited_tests_of_pytest_count_once_each_and_a_failure_begins_with_why() {
 
 #[test]
 fn both_frameworks_of_ruby_beside_rspec_are_told_by_name() {
-    for framework in ["minitest", "test/unit"] {
+    for framework in ["minitest", "test/unit", "test/unit/testcase"] {
         let has =
             std::process::Command::new("ruby").args(["-e", &format!("require '{framework}'; exit!(true)")]).output();
         if !has.is_ok_and(|o| o.status.success()) {
@@ -288,6 +288,8 @@ fn both_frameworks_of_ruby_beside_rspec_are_told_by_name() {
         let root = dir.path().canonicalize().unwrap();
         let (head, class) = match framework {
             "minitest" => ("require \"minitest/autorun\"\n", "Minitest::Test"),
+            // The class of the tests before the framework that runs them.
+            "test/unit/testcase" => ("require \"test/unit/testcase\"\nrequire \"test/unit\"\n", "Test::Unit::TestCase"),
             _ => ("require \"test/unit\"\n", "Test::Unit::TestCase"),
         };
         let tests =

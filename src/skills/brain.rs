@@ -26,16 +26,16 @@ const MOST: usize = 50;
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct BrainWriteParams {
-    /// The note, in Markdown.
+    /// In Markdown.
     #[serde(default)]
     pub content: String,
-    /// Absolute path of the project it is about.
+    /// Absolute path of the project.
     #[serde(default)]
     pub project_root: Option<String>,
     /// Heading
     #[serde(default)]
     pub title: Option<String>,
-    /// Path below the folder of notes; default: made of the title.
+    /// Path among the notes; default: from the title.
     #[serde(default)]
     pub filename: Option<String>,
     #[serde(default)]
@@ -49,10 +49,10 @@ pub struct BrainWriteParams {
     /// Session it comes from
     #[serde(default)]
     pub session_id: Option<String>,
-    /// Replace a note of that name, or write in spite of a similar one.
+    /// Replace it, or write in spite of a similar one.
     #[serde(default)]
     pub overwrite: bool,
-    /// Move `filename` to the trash.
+    /// Trash `filename`.
     #[serde(default)]
     pub delete: bool,
 }

@@ -17,7 +17,7 @@ fn a_real_small_model_gets_a_passport_and_the_learned_policy_skips_it() {
         return;
     }
     let bench = Bench::chain(&["smol", "large"], &[]).settings(&format!(
-        "[policy]\nmode = \"learned\"\nminute_usd = 0.5\n[backends.llama]\nkind = \"openai\"\ntier = \"local\"\nbase_url = \"{}\"\n\
+        "[policy]\nmode = \"learned\"\nminute_usd = 0.4\n[backends.llama]\nkind = \"openai\"\ntier = \"local\"\nbase_url = \"{}\"\n\
          models = [\"smol\"]\n[models.smol]\ncontext = 4096\nlimit_s = 20\nmax_tokens = 256\nprice_in = 0.0\nprice_out = 0.0\n\
          [models.large]\nprice_in = 3.0\nprice_out = 15.0\n",
         server.url

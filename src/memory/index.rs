@@ -78,6 +78,13 @@ impl IndexError {
     }
 }
 
+/// How a folder differs from what the index knows of it.
+struct FolderDifferences {
+    /// Not known, or not as they are now.
+    changed: Vec<(String, FolderEntry)>,
+    gone: Vec<String>,
+}
+
 impl NoteIndex {
     /// Opens the index, or makes it anew where it is of no use.
     pub fn open(path: &Path) -> Result<Self, IndexError> {
@@ -121,7 +128,7 @@ impl NoteIndex {
     pub fn refresh(&mut self, notes: &NoteFolder, tell: &mut dyn FnMut(usize, usize)) -> Result<usize, IndexError> {
         let path = notes.path().to_owned();
         let fail = |source| IndexError::Sqlite { path: path.clone(), source };
-        let (changed, gone) = self.differences(notes.list()?).map_err(fail)?;
+        let FolderDifferences { changed, gone } = self.differences(notes.list()?).map_err(fail)?;
         if changed.is_empty() && gone.is_empty() {
             return Ok(0);
         }
@@ -149,11 +156,8 @@ impl NoteIndex {
         Ok(total)
     }
 
-    /// The files, which come by name, that the index does not know as they are now; and the names it knows that are gone.
-    fn differences(
-        &self,
-        files: Vec<(String, FolderEntry)>,
-    ) -> rusqlite::Result<(Vec<(String, FolderEntry)>, Vec<String>)> {
+    /// `files` come by name.
+    fn differences(&self, files: Vec<(String, FolderEntry)>) -> rusqlite::Result<FolderDifferences> {
         let mut statement = self.connection.prepare_cached("SELECT name, size, mtime FROM notes")?;
         let mut rows = statement.query([])?;
         let (mut is_known, mut gone) = (vec![false; files.len()], Vec::new());
@@ -175,7 +179,10 @@ impl NoteIndex {
                 row.get::<_, i64>(1)? == entry.size.cast_signed() && row.get::<_, Option<i64>>(2)? == Some(entry.mtime);
         }
         let mut is_known = is_known.into_iter();
-        Ok((files.into_iter().filter(|_| !is_known.next().unwrap_or(false)).collect(), gone))
+        Ok(FolderDifferences {
+            changed: files.into_iter().filter(|_| !is_known.next().unwrap_or(false)).collect(),
+            gone,
+        })
     }
 
     /// The best first; the same question over the same notes has the same answer.

@@ -85,7 +85,7 @@ fn one_call_can_be_followed_its_diff_seen_and_its_end_asked_for() {
     let scene = Scene::new();
     let call = scene.call("review");
     tell(&*call, Event::Asking { at: at(1, "small") });
-    let left = AttemptTraces { cost_usd: None, diff: " -1 +1 \n-old\n+fixed\n".into() };
+    let left = AttemptTraces { cost_usd: None, diff: "@@ -1 +1 @@\n-old\n+fixed\n".into() };
     tell(&*call, Event::Ended { at: at(1, "small"), cause: Cause::Rejected, because: "no".into(), left });
     let terminal = Terminal::start(scene.command(&[]), 24, 80);
     terminal.until("review");

@@ -36,7 +36,7 @@ pub(super) fn list(tools: &[Value]) -> String {
     let word = |value: &'_ Value| words::plain(value.as_str().unwrap_or_default()).into_owned();
     let width = tools.iter().map(|tool| word(&tool["name"]).len()).max().unwrap_or_default();
     let line = |tool: &Value| {
-        let purpose = match &tool["annotations"]["title"] {
+        let purpose = match &tool["title"] {
             Value::String(title) => title.as_str(),
             _ => tool["description"].as_str().and_then(|text| text.split(['.', '\n']).next()).unwrap_or_default(),
         };
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn the_list_says_what_a_tool_must_be_told() {
         let tools = [
-            json!({"name": "red", "annotations": {"title": "Write a test"},
+            json!({"name": "red", "title": "Write a test",
                 "inputSchema": {"required": ["project_root", "spec"]}}),
             json!({"name": "tier", "description": "Which models. Asks no model.", "inputSchema": {}}),
         ];

@@ -45,7 +45,7 @@ fn acting_as_a_call_that_is_killed() {
 /// Leaves a project whose snapshot is open and whose files are all damaged.
 pub(crate) fn kill_a_call(bench: &Bench) {
     let mut call = Command::new(std::env::current_exe().unwrap());
-    call.args(["--exact", "workspace_storm::acting_as_a_call_that_is_killed"]).env(DIR, bench.dir.path());
+    call.args(["--exact", "workspace::storm::acting_as_a_call_that_is_killed"]).env(DIR, bench.dir.path());
     assert!(!call.stdout(Stdio::null()).status().unwrap().success());
 }
 

@@ -70,7 +70,7 @@ impl RunEnd {
             Self::Minutes => Some(format!("stopped: the minutes are over; {on}")),
             Self::Interrupted => Some(format!("interrupted; {on}")),
             Self::Unreachable(models) => Some(format!(
-                "`{}` could not be asked {GIVE_UP_AFTER} times in a row and was left alone; `supervisor doctor` says \
+                "`{}` could not be asked {GIVE_UP_AFTER} times in a row, so no more was tried; `supervisor doctor` says \
                  why, and {on}",
                 models.join("`, `")
             )),

@@ -28,6 +28,8 @@ pub(super) fn text(
     let mut text = String::new();
     if is_self {
         text += &self_rates(outcomes, width);
+    } else if outcomes.is_empty() {
+        text += "nothing was measured\n";
     } else {
         text += &models(scores, width);
         text += "\n";

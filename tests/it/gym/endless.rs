@@ -13,7 +13,7 @@ use crate::verify::ecosystems::skips;
 /// minute a model of which nothing is known is still asked.
 fn user(url: &str) -> Bench {
     Bench::chain(&["slow", "large"], &[]).settings(&format!(
-        "[policy]\nmode = \"learned\"\nminute_usd = 0.4\n[backends.server]\nkind = \"openai\"\ntier = \"local\"\n\
+        "[policy]\nmode = \"learned\"\nminute_usd = 1.05\n[backends.server]\nkind = \"openai\"\ntier = \"local\"\n\
          base_url = \"{url}\"\nmodels = [\"slow\"]\n[models.slow]\ncontext = 8192\nlimit_s = 1\n\
          [models.large]\nprice_in = 3.0\nprice_out = 15.0\n"
     ))

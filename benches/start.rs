@@ -42,9 +42,7 @@ pub(crate) fn run() {
         ours - bare
     );
     let private = median(our_runs.iter().map(|run| run.private_kb));
-    println!(
-        "of it private             {private:>6} kB; the rest are pages of the program's file, shared by all servers"
-    );
+    println!("of it written             {private:>6} kB; the rest are pages of files, shared by all servers");
     let size = std::fs::metadata(crate::program()).map_or(0, |file| file.len());
     println!("the program               {:>6} kB on disk", size / 1_000);
     list_size(&list);
@@ -79,8 +77,7 @@ fn once(mut command: Command) -> Once {
     }
     let listed = start.elapsed();
     let rss_kb = memory(process.id(), "status", "VmRSS:");
-    let private_kb =
-        memory(process.id(), "smaps_rollup", "Private_Clean:") + memory(process.id(), "smaps_rollup", "Private_Dirty:");
+    let private_kb = memory(process.id(), "smaps_rollup", "Private_Dirty:");
     let end = Instant::now();
     drop(stdin);
     assert!(process.wait().unwrap().success());

@@ -17,8 +17,9 @@ use crate::state::StateDir;
 
 /// The name of the thread.
 pub const THREAD: &str = "live-writer";
-/// How long the thread gathers before it writes; less than an observer can see.
-const GATHER: Duration = Duration::from_millis(20);
+/// How long the thread gathers before it writes; less than an observer can see. While a call runs it looks that often by
+/// itself: to be woken for each step would cost the call more than the step.
+const GATHER: Duration = Duration::from_millis(50);
 /// Bytes that may wait to be written, of all calls; above it, steps are left out.
 const MOST_WAITING: usize = 4 << 20;
 /// How long the end of the process waits for a disk that does not answer.
@@ -148,7 +149,7 @@ impl LiveWriter {
         let mut files = HashMap::new();
         let mut queue = self.lock();
         loop {
-            while queue.messages.is_empty() && !queue.is_hurried() {
+            while files.is_empty() && queue.messages.is_empty() && !queue.is_hurried() {
                 queue.state = ThreadState::Asleep;
                 queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
             }

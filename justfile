@@ -10,7 +10,7 @@ dev:
 build:
     cargo build --release
 
-# The same, linked once more with what start-up runs lying together: half the idle memory; needs valgrind, x86_64 Linux
+# An experiment: the same, linked once more with what start-up runs lying together, for less idle memory; needs valgrind, x86_64 Linux
 build-ordered:
     CARGO_PROFILE_RELEASE_STRIP=none cargo build --release
     npm/start-order target/release/supervisor > target/start-order.txt

@@ -65,7 +65,7 @@ impl TestSource {
                 _ => {}
             }
         }
-        open.iter().rev().take(1).any(|place| {
+        open.last().is_some_and(|place| {
             let callee = self.text[..*place].rsplit(|c: char| !(c.is_alphanumeric() || "._".contains(c))).next();
             callee.and_then(|callee| callee.split_once('.')).is_some_and(|(first, _)| first == handle)
         })

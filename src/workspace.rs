@@ -68,6 +68,7 @@ pub use lease::Lease;
 pub use lock::{LockError, Mode};
 pub use manifest::Why;
 pub use private::{CommitError, NotPrivate, PrivateProject};
+pub use pulse::PulseBeats;
 pub use recover::{RecoveryOutcome, finish_orphaned, recover, was_accepted};
 pub use restore::RestoreError;
 pub use snapshot::ArmError;

@@ -13,7 +13,13 @@ pub(super) fn dispatch() -> Option<ExitCode> {
 }
 
 fn run() -> ExitCode {
-    match shim::run(finish) {
+    let mut beats = None;
+    let beat = |ticket: &Path| {
+        if let Some(beats) = beats.get_or_insert_with(|| workspace::PulseBeats::join(ticket)) {
+            beats.beat_if_due();
+        }
+    };
+    match shim::run(beat, finish) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
             let _ = writeln!(std::io::stderr(), "error: {e}");

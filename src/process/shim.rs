@@ -30,6 +30,8 @@ pub const COMMAND: &str = "shim";
 
 /// Between interrupt and kill when the server is gone: a caller may be waiting for the project.
 const ORPHANED_GRACE: Duration = Duration::from_millis(300);
+/// Between two signs of life of a tree.
+const ALIVE: Duration = Duration::from_millis(500);
 /// How long the sweep may take before what is left is reported as left.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -41,9 +43,10 @@ pub enum ShimError {
     System(#[from] io::Error),
 }
 
-/// Runs one order to its end. `on_orphaned` is called with the order's ticket when the server went away without a word,
-/// after the tree has ended and while the project's lock is still held.
-pub fn run(on_orphaned: impl FnOnce(&Path)) -> Result<(), ShimError> {
+/// Runs one order to its end. `on_alive` is called with the order's ticket every now and then as long as the tree lives;
+/// `on_orphaned` when the server went away without a word, after the tree has ended and while the project's lock is still
+/// held.
+pub fn run(mut on_alive: impl FnMut(&Path), on_orphaned: impl FnOnce(&Path)) -> Result<(), ShimError> {
     let control = take_charge()?;
     let Some((order, descriptors)) = Order::receive(&control)? else { return Ok(()) };
     let mut held = HeldDescriptors::default();
@@ -60,7 +63,10 @@ pub fn run(on_orphaned: impl FnOnce(&Path)) -> Result<(), ShimError> {
             forget_output()?;
             wait_for_parting(&control)
         }
-        Some(command) => tend(&control, command, stdin),
+        Some(command) => {
+            let mut tell_alive = || order.ticket.iter().for_each(|ticket| on_alive(ticket));
+            tend(&control, command, stdin, &mut tell_alive)
+        }
     };
     if let (Parting::Deserted, Some(ticket)) = (parting, &order.ticket) {
         // Other shims of this project may still be ending their trees; each holds its share until it has.
@@ -124,7 +130,7 @@ fn forget_output() -> io::Result<()> {
 }
 
 /// Runs the command, ends its tree in any case, reports, and waits to be sent away.
-fn tend(control: &OwnedFd, command: Command, stdin: Option<OwnedFd>) -> Parting {
+fn tend(control: &OwnedFd, command: Command, stdin: Option<OwnedFd>, tell_alive: &mut dyn FnMut()) -> Parting {
     let grace = command.grace;
     let layer = command.walls.as_ref().and_then(|walls| walls.layered.as_ref());
     let saved = layer.map(SavedFiles::remember);
@@ -153,13 +159,14 @@ fn tend(control: &OwnedFd, command: Command, stdin: Option<OwnedFd>) -> Parting 
             return wait_for_parting(control);
         }
     };
-    let (because, deserted) = match wait_for_leader(Some(control), &watched, None) {
+    let (because, deserted) = match wait_for_leader(Some(control), &watched, None, tell_alive) {
         WaitOutcome::LeaderEnded => (Because::ItWasDone, false),
         WaitOutcome::Heard(request) => {
-            (Because::WeAsked, interrupt(control, leader, &watched, grace, request.is_none()))
+            (Because::WeAsked, interrupt(control, leader, &watched, grace, request.is_none(), tell_alive))
         }
         WaitOutcome::TimeUp => unreachable!("no time was set"),
     };
+    tell_alive();
     let swept = sweep::end_all(leader, PATIENCE);
     if let Some(saved) = saved {
         saved.save();
@@ -280,15 +287,22 @@ enum WaitOutcome {
 
 /// Until the leader has ended, the server says something, or the time is up. The leader's end is looked at first:
 /// a request that comes too late does not change what happened.
-fn wait_for_leader(control: Option<&OwnedFd>, leader: &OwnedFd, until: Option<Instant>) -> WaitOutcome {
+fn wait_for_leader(
+    control: Option<&OwnedFd>,
+    leader: &OwnedFd,
+    until: Option<Instant>,
+    tell_alive: &mut dyn FnMut(),
+) -> WaitOutcome {
     loop {
+        tell_alive();
         let left = until.map(|at| at.saturating_duration_since(Instant::now()));
+        let moment = Some(left.map_or(ALIVE, |left| left.min(ALIVE)));
         let (heard, ended) = match control {
             Some(control) => {
-                let [heard, ended] = ready([control.as_fd(), leader.as_fd()], left);
+                let [heard, ended] = ready([control.as_fd(), leader.as_fd()], moment);
                 (heard, ended)
             }
-            None => (false, ready([leader.as_fd()], left)[0]),
+            None => (false, ready([leader.as_fd()], moment)[0]),
         };
         match (ended, control) {
             (true, _) => return WaitOutcome::LeaderEnded,
@@ -304,7 +318,14 @@ fn wait_for_leader(control: Option<&OwnedFd>, leader: &OwnedFd, until: Option<In
 ///
 /// Half of the grace is for the interrupt. It can get lost: a shell that was just starting a program has caught it, and the
 /// program never saw it. The other half is for a SIGTERM. What is stopped is woken each time, to hear it.
-fn interrupt(control: &OwnedFd, leader: Pid, watched: &OwnedFd, grace: Duration, mut deserted: bool) -> bool {
+fn interrupt(
+    control: &OwnedFd,
+    leader: Pid,
+    watched: &OwnedFd,
+    grace: Duration,
+    mut deserted: bool,
+    tell_alive: &mut dyn FnMut(),
+) -> bool {
     let began = Instant::now();
     for (signal, share) in [(Signal::INT, 2), (Signal::TERM, 1)] {
         let _ = kill_process_group(leader, signal);
@@ -313,7 +334,7 @@ fn interrupt(control: &OwnedFd, leader: Pid, watched: &OwnedFd, grace: Duration,
             let grace = if deserted { grace.min(ORPHANED_GRACE) } else { grace } / share;
             // Once deserted, nothing more will be said, and a closed channel is always ready.
             let heard_from = (!deserted).then_some(control);
-            match wait_for_leader(heard_from, watched, began.checked_add(grace)) {
+            match wait_for_leader(heard_from, watched, began.checked_add(grace), tell_alive) {
                 WaitOutcome::LeaderEnded => return deserted,
                 WaitOutcome::Heard(Some(_)) => {}
                 WaitOutcome::Heard(None) => deserted = true,

@@ -16,7 +16,7 @@ use super::journal::{ArmedAs, Journal, JournalRecord, Scope, Who};
 use super::lease::Lease;
 use super::manifest::{Area, LeftOut};
 use super::name::Name;
-use super::pulse::Pulse;
+use super::pulse::{Pulse, PulseBeats};
 use super::restore::{Restore, RestoreError, RestoreOutcome, with_reserve};
 use super::root::{Meta, Node, as_path};
 use super::snapshot::{self, ArmError};
@@ -42,7 +42,7 @@ pub(super) struct ArmedState {
     /// How each by-product looked when it was marked.
     by_products: BTreeMap<Vec<u8>, Option<Meta>>,
     exposed: bool,
-    _pulse: Option<Pulse>,
+    pulse: Option<Pulse>,
 }
 
 /// What a restore did.
@@ -58,6 +58,9 @@ pub struct RestoreReport {
     pub overwritten: Vec<PathBuf>,
     /// What files brought back had besides bytes, mode and time, and could not be given again.
     pub lost: Vec<(PathBuf, &'static str)>,
+    /// Processes of a dead call that had outlived its server and their parents. What they wrote after those had died
+    /// cannot be told from the user's work, and stays.
+    pub outlived: usize,
 }
 
 /// How long programs may take to be gone before a restore gives up.
@@ -100,9 +103,9 @@ impl ArmedSnapshot {
         }
         let ArmedAs { id, since, .. } = armed;
         let (edited, by_products) = (BTreeMap::new(), BTreeMap::new());
-        let _pulse = inner.layout.view.is_none().then(|| Pulse::start(&inner.project));
+        let pulse = inner.layout.view.is_none().then(|| Pulse::start(&inner.project));
         let exposed = false;
-        Ok(Self(Some(ArmedState { lease, snapshot, journal, id, tag, since, edited, by_products, exposed, _pulse })))
+        Ok(Self(Some(ArmedState { lease, snapshot, journal, id, tag, since, edited, by_products, exposed, pulse })))
     }
 
     pub fn lease(&self) -> &Lease {
@@ -314,6 +317,15 @@ impl ArmedState {
         &self.lease.workspace.0
     }
 
+    /// A sign of life before files are written: those that come on time may wait for the processor.
+    pub(super) fn beat(&self) {
+        if self.pulse.is_some()
+            && let Some(mut beats) = PulseBeats::join(&self.inner().project)
+        {
+            beats.beat();
+        }
+    }
+
     pub(super) fn compare(&self) -> io::Result<TreeComparison> {
         compare(&self.inner().layout, &self.inner().caps, &self.snapshot)
     }
@@ -403,6 +415,7 @@ pub(super) fn report(outcome: &RestoreOutcome, aside: &Aside, overwritten: Vec<P
         others: outcome.others.differences.iter().chain(&outcome.others.others).map(Change::from).collect(),
         overwritten,
         lost: outcome.lost.iter().map(|(path, what)| (as_path(path).to_owned(), *what)).collect(),
+        outlived: 0,
     }
 }
 

@@ -230,6 +230,7 @@ impl ArmedState {
         names.extend(self.missing_dirs(plan).map_err(failed(&first.name))?);
         let record = JournalRecord::Editing { paths: names.iter().cloned().map(Name).collect() };
         self.journal.write(&record).map_err(failed(&first.name))?;
+        self.beat();
         point(Point::EditsJournaled);
         for name in names {
             self.edited.entry(name).or_insert(None);

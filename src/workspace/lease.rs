@@ -43,6 +43,13 @@ pub(super) async fn lock(
         let left = until.saturating_duration_since(Instant::now());
         let lock = lock::acquire(project, mode, what, left, stop).await?;
         if !has_open_snapshot(project)? {
+            if mode == Mode::Exclusive && recover::has_open_view(project) {
+                let project = project.clone();
+                let ended = tokio::task::spawn_blocking(move || recover::end_viewers(&project)).await;
+                if let Ok(Err(error)) = ended {
+                    tracing::warn!("what a killed call left in its private view could not be ended: {error}");
+                }
+            }
             let place = lock::acquire_place(workspace.0.layout.lock_place(), mode, left, stop).await?;
             return Ok(Lease {
                 workspace: workspace.clone(),

@@ -52,6 +52,10 @@ impl fmt::Display for Recovery {
                 if !restored.others.is_empty() {
                     write!(f, ", {} of others left alone", words::count(restored.others.len(), "edit"))?;
                 }
+                if restored.outlived > 0 {
+                    let programs = words::count(restored.outlived, "program");
+                    write!(f, ", {programs} of the call had outlived it and ended now: look at what is left")?;
+                }
                 Ok(())
             }
             RecoveryOutcome::Busy => f.write_str("a call is at work there, or is being undone right now"),
@@ -71,7 +75,14 @@ pub fn recover(state: &StateDir) -> io::Result<Vec<Recovery>> {
     };
     for entry in entries {
         let project = entry?.path();
-        let Ok(Some(open)) = Journal::open(&project).and_then(|mut j| j.open_snapshot()) else { continue };
+        let Ok(Some(open)) = Journal::open(&project).and_then(|mut j| j.open_snapshot()) else {
+            if has_open_view(&project)
+                && let Ok(Some(_held)) = lock::try_hold(&project)
+            {
+                end_viewers(&project)?;
+            }
+            continue;
+        };
         let root = as_path(&open.armed.root.0).to_owned();
         let outcome = match lock::try_acquire(&project, Mode::Exclusive, lock::RECOVERING) {
             Ok(Some(_held)) => match finish(&project, None, Who::Recovery) {
@@ -97,6 +108,23 @@ pub fn was_accepted(state: &StateDir, call: &str) -> bool {
     !call.is_empty() && projects.map(|entry| entry.path()).any(|project| journal::has_accepted(&project, call))
 }
 
+/// Was a call killed while it worked in a private view?
+pub(super) fn has_open_view(project: &Path) -> bool {
+    let view = project.join("view");
+    view.join("journal").exists()
+        && Journal::open(&view).and_then(|mut journal| journal.open_snapshot()).is_ok_and(|open| open.is_some())
+}
+
+/// Ends what works on in the private view of a killed call; nothing has to be undone there. The project's lock is held.
+pub(super) fn end_viewers(project: &Path) -> io::Result<()> {
+    let mut journal = Journal::open(&project.join("view"))?;
+    let Some(open) = journal.open_snapshot()? else { return Ok(()) };
+    if let Some(tag) = Tag::parse(&open.armed.tag) {
+        sweep_tagged(&tag);
+    }
+    journal.write(&JournalRecord::RolledBack { by: Who::Recovery })
+}
+
 /// For the parent of a command whose server has died. Its tree has ended, it holds the project's lock and, alone, the
 /// tree lock; so nothing needs to be waited for.
 pub fn finish_orphaned(ticket: &Path) -> Result<Option<RestoreReport>, RestoreError> {
@@ -109,12 +137,9 @@ pub(super) fn finish(project: &Path, root: Option<&Path>, who: Who) -> Result<Op
     let at_journal = |source| RestoreError::Journal { path: project.join("journal"), source };
     let mut journal = Journal::open(project).map_err(at_journal)?;
     let Some(open) = journal.open_snapshot().map_err(at_journal)? else { return Ok(None) };
-    if who == Who::Recovery {
-        // The parents of its commands may have been killed too: end what carries the call's mark, then restore.
-        if let Some(tag) = Tag::parse(&open.armed.tag) {
-            sweep_tagged(&tag);
-        }
-    }
+    // The parents of its commands may have been killed too: end what carries the call's mark, then restore.
+    let tag = (who == Who::Recovery).then(|| Tag::parse(&open.armed.tag)).flatten();
+    let outlived = tag.map_or(0, |tag| sweep_tagged(&tag));
     let layout = find(&open, root)?;
     let store = Store::at(project.join(&open.armed.store)).map_err(at_journal)?;
     let of_snapshot = |source| RestoreError::Snapshot { project: project.to_owned(), source };
@@ -164,7 +189,7 @@ pub(super) fn finish(project: &Path, root: Option<&Path>, who: Who) -> Result<Op
     point(Point::Restored);
     with_reserve(&reserve, &mut || journal.write(&JournalRecord::RolledBack { by: who })).map_err(at_journal)?;
     point(Point::RolledBack);
-    Ok(Some(report(&outcome, &aside, Vec::new())))
+    Ok(Some(RestoreReport { outlived, ..report(&outcome, &aside, Vec::new()) }))
 }
 
 /// The project's directory, which must be the very one that was armed: it may have been renamed since.

@@ -28,6 +28,7 @@ pub(crate) struct Asked {
     pub(crate) path: String,
     /// Request line and headers.
     pub(crate) head: String,
+    pub(crate) body: String,
 }
 
 /// A server on a port of its own, until it is dropped.
@@ -144,7 +145,8 @@ fn serve(
     let mut body = vec![0; length];
     let _ = reader.read_exact(&mut body);
     let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
-    asked.lock().unwrap().push(Asked { path: path.clone(), head });
+    let body = String::from_utf8_lossy(&body).into_owned();
+    asked.lock().unwrap().push(Asked { path: path.clone(), head, body });
     match answer(&path) {
         Do::Json(status, body) => drop(stream.write_all(&http(status, "application/json", &body))),
         Do::Raw(bytes) => drop(stream.write_all(&bytes)),

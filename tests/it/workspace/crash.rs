@@ -1,6 +1,8 @@
 //! Killed anywhere: at every journal step by name, and at random with a tree of writers at work. Afterwards nothing is dirty,
 //! nothing is lost, nobody survives, and every armed snapshot was closed exactly once.
 
+mod views;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -32,6 +34,7 @@ fn acting_as_a_server() {
         "script" => run.block_on(script(&dir)),
         "recover" => drop(recover(&state(&dir)).unwrap()),
         "live" => run.block_on(live(&dir)),
+        "live in a view" => run.block_on(views::live_in_a_view(&dir)),
         other => panic!("{other}"),
     }
 }
@@ -247,20 +250,21 @@ async fn a_call_killed_at_random_leaves_a_clean_project_and_no_survivors() {
     assert_eq!(survivors, 0);
 }
 
+fn shims_of(server: &Child) -> Vec<u32> {
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", server.id())).unwrap_or_default();
+    let mut all: Vec<u32> = children.split_whitespace().filter_map(|p| p.parse().ok()).collect();
+    for task in fs::read_dir(format!("/proc/{}/task", server.id())).into_iter().flatten().flatten() {
+        let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        all.extend(children.split_whitespace().filter_map(|p| p.parse::<u32>().ok()));
+    }
+    all
+}
+
 fn kill(server: &mut Child, victim: &Victim) {
-    let shims = || -> Vec<u32> {
-        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", server.id())).unwrap_or_default();
-        let mut all: Vec<u32> = children.split_whitespace().filter_map(|p| p.parse().ok()).collect();
-        for task in fs::read_dir(format!("/proc/{}/task", server.id())).into_iter().flatten().flatten() {
-            let children = fs::read_to_string(task.path().join("children")).unwrap_or_default();
-            all.extend(children.split_whitespace().filter_map(|p| p.parse::<u32>().ok()));
-        }
-        all
-    };
     let pids = match victim {
         Victim::Server => vec![server.id()],
-        Victim::Shim => shims(),
-        Victim::Both => [shims(), vec![server.id()]].concat(),
+        Victim::Shim => shims_of(server),
+        Victim::Both => [shims_of(server), vec![server.id()]].concat(),
     };
     assert!(!pids.is_empty(), "nobody to kill");
     for pid in pids {
@@ -270,14 +274,19 @@ fn kill(server: &mut Child, victim: &Victim) {
 }
 
 /// Living processes that carry the mark of this call.
-fn marked(dir: &Path) -> usize {
+fn marked_processes(dir: &Path) -> Vec<u32> {
     let project = fs::read_dir(dir.join("state/projects")).unwrap().next().unwrap().unwrap().path();
     let journal = fs::read_to_string(project.join("journal")).unwrap();
     let tag = journal.split("\"tag\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
-    let processes = fs::read_dir("/proc").unwrap().flatten();
-    processes
-        .filter(|p| fs::read(p.path().join("environ")).is_ok_and(|e| e.windows(tag.len()).any(|w| w == tag.as_bytes())))
-        .count()
+    let is_marked = |p: &fs::DirEntry| {
+        fs::read(p.path().join("environ")).is_ok_and(|e| e.windows(tag.len()).any(|w| w == tag.as_bytes()))
+    };
+    let processes = fs::read_dir("/proc").unwrap().flatten().filter(is_marked);
+    processes.filter_map(|p| p.file_name().to_str()?.parse().ok()).collect()
+}
+
+fn marked(dir: &Path) -> usize {
+    marked_processes(dir).len()
 }
 
 pub(crate) fn wait_for(mut holds: impl FnMut() -> bool) {
@@ -311,6 +320,7 @@ async fn recover_says_for_each_project_what_came_of_it() {
     let (code, said) = by_hand();
     assert!(code == Some(0) && said.starts_with("ok    ") && said.contains("restored"), "{code:?} {said}");
     assert!(said.contains(bench.root().to_str().unwrap()) && said.contains("rejected"), "{said}");
+    assert!(said.contains("programs of the call had outlived it"), "{said}");
     assert_eq!(by_hand().1, "ok    nothing to recover\n");
 }
 
@@ -358,4 +368,43 @@ fn crash_with_damage() -> tempfile::TempDir {
     let status = act(dir.path(), "script", Some(Point::RollingBack)).status().unwrap();
     assert_eq!(status.signal(), Some(9));
     dir
+}
+
+/// The process that holds the server up, whatever it is, does not hold up the programs that the server has started.
+#[test]
+fn what_programs_did_while_the_server_gave_no_sign_of_life_is_undone_and_what_came_after_them_stays() {
+    let bench = Bench::with(FILES);
+    let mut server = act(bench.dir.path(), "live", None).spawn().unwrap();
+    wait_for(|| bench.dir.path().join("started").exists());
+    let signal = |pid: rustix::process::Pid, signal| {
+        let _ = rustix::process::kill_process(pid, signal);
+    };
+    signal(rustix::process::Pid::from_child(&server), rustix::process::Signal::STOP);
+    // Its last sign of life was an hour ago, and the programs write on.
+    let entry = fs::read_dir(bench.dir.path().join("state/projects")).unwrap().next().unwrap().unwrap();
+    let pulse = fs::File::options().write(true).open(entry.path().join("pulse")).unwrap();
+    let stopped = std::time::SystemTime::now();
+    pulse.set_modified(stopped - Duration::from_secs(3600)).unwrap();
+    wait_for(|| fs::metadata(bench.root().join("b.txt")).is_ok_and(|meta| meta.modified().unwrap() > stopped));
+    wait_for(|| pulse.metadata().unwrap().modified().unwrap() > stopped);
+    // Everything dies at once.
+    let all = marked_processes(bench.dir.path());
+    assert!(all.len() > 3, "{all:?}");
+    for pid in all.iter().copied().chain(shims_of(&server)) {
+        signal(rustix::process::Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), rustix::process::Signal::KILL);
+    }
+    server.kill().unwrap();
+    server.wait().unwrap();
+    wait_for(|| marked(bench.dir.path()) == 0);
+    // And the user comes later than all of it.
+    let promised = pulse.metadata().unwrap().modified().unwrap();
+    wait_for(|| {
+        fs::write(bench.root().join("user.txt"), "by the user\n").unwrap();
+        fs::metadata(bench.root().join("user.txt")).unwrap().modified().unwrap() > promised
+    });
+    recover(&bench.state()).unwrap();
+    let mut expected: BTreeMap<String, String> =
+        FILES.iter().map(|(p, t)| ((*p).into(), (*t).into())).chain([("c".into(), String::new())]).collect();
+    expected.insert("user.txt".into(), "by the user\n".into());
+    assert_eq!(files(&bench.root()), expected);
 }

@@ -352,6 +352,7 @@ async fn try_all(strategy: &'static str) {
         (Repository::Plain, Worker::Agent),
         (Repository::Git, Worker::Data),
         (Repository::Git, Worker::Agent),
+        (Repository::LinkedWorktree, Worker::Data),
         (Repository::LinkedWorktree, Worker::Agent),
     ] {
         for ending in [Ending::Accepted, Ending::Rejected, Ending::Cancelled, Ending::Killed] {

@@ -3,6 +3,7 @@
 //! 256 cases by default; `SUPERVISOR_TEST_LONG=1` runs thousands, `PROPTEST_CASES` any number.
 
 pub(crate) mod picture;
+mod views;
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -14,6 +15,7 @@ use std::sync::OnceLock;
 
 use proptest::prelude::*;
 use proptest::test_runner::Config;
+use serde::{Deserialize, Serialize};
 use supervisor::testing::workspace::{ChangeKind, Edit, Scope};
 
 use picture::{Picture, picture, same};
@@ -39,7 +41,7 @@ const NAMES: &[&[u8]] = &[
     b"$(x)",
 ];
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 enum Content {
     Empty,
     Text(u8),
@@ -66,7 +68,7 @@ enum Item {
     Fifo,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 enum Damage {
     Write(Content),
     /// The same size and, as far as one can, the same time.

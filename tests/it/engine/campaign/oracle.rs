@@ -139,6 +139,7 @@ fn log_lines(sessions: &Path, wrong: &mut Vec<String>) -> Vec<Value> {
 fn no_secret_is_told(stage: &Stage, seen: &Observation, wrong: &mut Vec<String>) {
     let mut told = vec![("stderr".to_owned(), seen.stderr.clone())];
     told.extend(seen.reply.iter().chain(&seen.messages).map(|m| ("stdout".to_owned(), m.to_string())));
+    told.extend(stage.gateway.asked().into_iter().map(|asked| ("what a model was asked".to_owned(), asked.body)));
     for place in ["sessions", "results", "exchange"] {
         let mut dirs = vec![stage.bench.state.path().join("state").join(place)];
         while let Some(dir) = dirs.pop() {

@@ -2,7 +2,9 @@
 //! stdio to the real program.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -34,7 +36,7 @@ pub(super) struct Stage {
     pub(super) bench: Bench,
     /// `home`, `outside` and `agent`.
     dir: TempDir,
-    _gateway: Server,
+    pub(super) gateway: Server,
     began: u64,
 }
 
@@ -107,10 +109,12 @@ impl Stage {
         write_program(&at("agent"), &format!("{places}cat > /dev/null\n{}", case.agent.script));
         let project = bench.project.path();
         fs::set_permissions(project.join("keep.txt"), fs::Permissions::from_mode(0o751)).unwrap();
+        // A name that merely stands there is in every list of files.
+        fs::write(project.join(OsStr::from_bytes(b"n\xfft")), "kept\n").unwrap();
         for arguments in [&["init", "-q"][..], &["add", "-A"], &["commit", "-q", "-m", "one"]] {
             git(project, arguments);
         }
-        Self { case, bench, dir, _gateway: gateway, began }
+        Self { case, bench, dir, gateway, began }
     }
 
     pub(super) fn look(&self) -> Scenery {

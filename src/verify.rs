@@ -36,6 +36,8 @@ mod signature;
 mod step;
 mod steps;
 mod suite;
+mod tap;
+mod titles;
 pub(crate) mod witness;
 
 pub use baseline::{Baseline, BaselineOrigin, compare};

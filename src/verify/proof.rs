@@ -169,14 +169,13 @@ impl Proof {
     }
 
     /// The tests do not build, for the one reason that makes a fair red: `test_file` names what is not written yet.
-    pub fn of_unwritten(after: &TestRun, test_file: &Path, source: &str) -> Result<Self, Refusal> {
-        match &after.outcome {
-            Outcome::DidNotBuild { errors } if blame(errors, test_file, source) == BuildBlame::MissingNames => {
-                let sentence = format!("{}; what it names is not written yet", after.sentence());
-                Ok(Self { kind: Kind::Tests { sentence } })
-            }
-            _ => Err(Refusal::NotPassed(after.sentence())),
+    /// What did not build before either is no part of it.
+    pub fn of_unwritten(before: &Baseline, after: &TestRun, test_file: &Path, source: &str) -> Result<Self, Refusal> {
+        if blame(&before.new_errors(after), test_file, source) != BuildBlame::MissingNames {
+            return Err(Refusal::NotPassed(after.sentence()));
         }
+        let sentence = format!("{}; what it names is not written yet", after.sentence());
+        Ok(Self { kind: Kind::Tests { sentence } })
     }
 
     /// Every check holds, and there is at least one.

@@ -24,8 +24,7 @@ use crate::engine::{Cause, Status};
 use crate::languages::Language;
 use crate::verify::sealed::{FileRole, role};
 use crate::verify::{
-    Baseline, BuildBlame, BuildError, Outcome, Proof, Refusal, TestName, TestRun, Tests, blame, compare, counted_once,
-    rust_regions,
+    Baseline, BuildBlame, Outcome, Proof, Refusal, TestName, TestRun, Tests, blame, compare, counted_once, rust_regions,
 };
 use crate::words;
 use crate::workspace::ChangeKind;
@@ -218,7 +217,7 @@ impl Red {
         match run.outcome() {
             Outcome::Passed | Outcome::Failed => {}
             Outcome::DidNotBuild { .. } if self.before.is_as_unbuilt_as(run) => {}
-            Outcome::DidNotBuild { errors } => return self.unbuilt(ground, gates, test, run, errors),
+            Outcome::DidNotBuild { .. } => return self.unbuilt(ground, gates, test, run),
             Outcome::NoTests => return Err(no("red", format!("{}: the runner does not see {file}", run.sentence()))),
             Outcome::TimedOut { .. } => {
                 return Err(no("red", format!("{}: a test that does not end is not red", run.sentence())));
@@ -305,8 +304,8 @@ impl Red {
         gates: &mut Gates,
         test: &Text,
         run: &TestRun,
-        errors: &[BuildError],
     ) -> Result<(Proof, String), RefusedWork> {
+        let errors = &self.before.new_errors(run);
         let ecosystem = ground.ecosystem();
         let path = ground.as_run(&test.path);
         let compiled = ecosystem.is_some_and(|language| language.compiled);
@@ -335,7 +334,8 @@ impl Red {
             };
             return Err(no("one_test", why));
         };
-        let proof = Proof::of_unwritten(run, &path, test.is()).map_err(|refusal| no("red", refusal.to_string()))?;
+        let proof = Proof::of_unwritten(&self.before, run, &path, test.is())
+            .map_err(|refusal| no("red", refusal.to_string()))?;
         gates.pass("one_test", format!("`{name}` is the only new test"));
         Ok((proof, (*name).clone()))
     }

@@ -248,7 +248,7 @@ impl<'a> OpenCall<'a> {
         let means = &*self.surroundings.means;
         let class = TaskClass::of(&self.header.skill, call.skill.facts());
         let policy = choose_way(&self.route, means, &self.surroundings.settings.routing, &class);
-        let chosen = policy.as_ref().map(|decision| along(&self.route, &decision.order));
+        let chosen = policy.as_ref().map(|decision| along(&self.route, decision));
         let route = chosen.as_ref().unwrap_or(&self.route);
         if let Some(decision) = policy.as_ref().filter(|decision| !decision.keeps_the_chain()) {
             teller.tell(Event::Noted { what: decision.sentence.clone() });

@@ -108,6 +108,7 @@ impl GymOutcome {
         let tries: TurnOutcome = judged
             .map(|one| TryOutcome {
                 accepted: one.cause == Some(Cause::Accepted),
+                is_refused: one.cause == Some(Cause::Rejected),
                 usd: one.usd.unwrap_or_default(),
                 seconds: one.seconds,
             })

@@ -206,6 +206,7 @@ impl<'a> OpenCall<'a> {
             timeout: arguments.timeout_s.map(Duration::from_secs),
             max_attempts: arguments.max_attempts,
             budget_usd: arguments.budget_usd,
+            twins: arguments.twins,
         };
         let mut route = surroundings.settings.routing.route(&skill, &overrides).map_err(|e| e.to_string())?;
         for tier in std::iter::once(&mut route.chain.first).chain(&mut route.chain.rest) {

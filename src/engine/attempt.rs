@@ -324,6 +324,7 @@ mod tests {
             tokens_out: None,
             cost_usd: Some(0.0),
             verifier: Some(Opinion { model: "judge".into(), tokens_in: Some(1), tokens_out: None, cost_usd: None }),
+            author: None,
             flags: Flags::default(),
             asks: vec![AskRecord {
                 follow_up: Some(FollowUpKind::Repair),

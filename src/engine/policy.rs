@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use cost::WayCost;
 use cost::{PlannedWay, TierOutlook, TurnOutlook, as_written, cheapest_way, cost_of, with_best_tries};
-pub use odds::{Beta, Interval, rate_interval};
+pub use odds::{Interval, rate_interval};
 pub use tell::unable_note;
 pub use tier::{PolicyTier, TierPrior};
 pub use turn::{CountedTry, TurnRecord};

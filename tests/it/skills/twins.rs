@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use supervisor::testing::gym::own_tasks::TaskSet;
 use supervisor::testing::gym::task::GymTask;
 
+use crate::support::skip::skip;
 use crate::support::tdd_bench::{Bench, gate, trail};
 use crate::verify::ecosystems::skips;
 
@@ -50,6 +51,15 @@ fn writes(bench: &mut Bench, model: &str, tests: &str) {
 fn flags(result: &Value) -> Vec<&str> {
     let flags = result["details"]["flags"].as_array().map(Vec::as_slice).unwrap_or_default();
     flags.iter().map(|flag| flag["id"].as_str().unwrap()).collect()
+}
+
+/// True, and said aloud, where calls work in place: there are no twins then.
+fn lacks_views(result: &Value) -> bool {
+    let lacks = !result["sandbox"].as_str().unwrap_or_default().contains("private view");
+    if lacks {
+        skip("there are no private views here, and no twins without");
+    }
+    lacks
 }
 
 #[test]
@@ -98,6 +108,9 @@ fn a_right_answer_passes_its_twins() {
     let mut bench = bench(&task, &["small", "large"]).answers("small", &reference(&task));
     writes(&mut bench, "large", hidden(&task));
     let result = green(&mut bench, &task, 4);
+    if lacks_views(&result) {
+        return;
+    }
     let twins = &result["details"]["twins"];
     assert_eq!((twins["passed"].as_u64(), twins["failed"].as_u64()), (Some(2), Some(0)), "{result:#}");
     // Those that the stub passes too say nothing of the work.
@@ -129,6 +142,9 @@ fn a_twin_that_the_verifier_upholds_refuses_and_the_next_worker_is_not_told_what
     bench.line(&verdict(true));
     bench.line(&verdict(false));
     let result = bench.call("tdd_green", json!({"test_path": task.test_path, "context": task.spec}));
+    if lacks_views(&result) {
+        return;
+    }
     assert_eq!(trail(&result), "small rejected | medium accepted", "{result:#}");
     let judged = &bench.asked_of("judge")[0];
     assert!(judged.contains("test_full_rows") && judged.contains("Solution.rows_needed(12, 4)"), "{judged}");
@@ -162,6 +178,9 @@ fn rubbish_is_dropped_and_counted_and_without_another_tier_there_are_no_twins() 
         writes(&mut bench, "large", &written);
         let before = fs::read(bench.project.path().join(&task.test_path)).unwrap();
         let result = green(&mut bench, &task, 1);
+        if lacks_views(&result) {
+            return;
+        }
         assert_eq!(result["status"], "pass", "{written}: {result:#}");
         assert!(result["details"]["twins"].to_string().contains(said), "{written}: {result:#}");
         assert!(flags(&result).is_empty(), "{written}: {result:#}");

@@ -44,7 +44,7 @@ pub use baseline::{Baseline, BaselineOrigin, compare};
 pub use build::{BuildBlame, BuildError, blame};
 pub use dependencies::{DependencyFile, dependency_file};
 pub use detect::{DetectRequest, detect};
-pub use flags::Flags;
+pub use flags::{Flag, Flags, TWIN_FLAG};
 pub use lab::TestLab;
 pub use memo::{KnownOutcome, Memo, OutcomeKey};
 pub use network::run_first;

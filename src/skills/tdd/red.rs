@@ -4,6 +4,8 @@
 mod old_code;
 mod stray;
 
+pub(super) use stray::name as stray_name;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -73,7 +73,7 @@ const TABLE: &[Row] = &[
     row(
         "attribute of a file outside",
         Stops::Mounts,
-        "/usr/bin/python3 -I -c 'import os; os.setxattr(os.environ[\"OUT\"] + \"/victim\", \"user.x\", b\"x\"); print(\"canary-attribute\")'",
+        "/usr/bin/python3 -I -c 'import os; os.setxattr(os.environ[\"OUT\"] + \"/victim\", \"user.x\", b\"x\")'",
     ),
     row(
         "tracing another process",
@@ -119,6 +119,10 @@ async fn harm(house: &mut House, kind: ChildKind, row: &Row) -> Option<String> {
     }
     if victim(house) != before || house.text("outside/victim") != "kept" {
         return Some(String::from("the file outside is not as it was"));
+    }
+    let mut value = [0; 8];
+    if rustix::fs::getxattr(house.at("outside/victim"), "user.x", &mut value).is_ok() {
+        return Some(String::from("the file outside has an attribute that it had not"));
     }
     if house.text("home/.profile") != "kept" || house.at("home/.new").exists() {
         return Some(String::from("home is not as it was"));

@@ -7,6 +7,9 @@ mod table;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{Read as _, Write as _};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -23,6 +26,8 @@ use crate::support::skip::skip;
 pub(crate) struct House {
     dir: tempfile::TempDir,
     stranger: Child,
+    /// They listen as long as the house stands: one without a path, one in a place that is hidden.
+    _listeners: [UnixListener; 2],
     pub(crate) rules: SandboxRules,
 }
 
@@ -43,7 +48,10 @@ impl House {
             network: NetworkRule::Auto,
             ..SandboxRules::default()
         };
-        Self { stranger: stranger.spawn().unwrap(), rules, dir }
+        let abstract_name = SocketAddr::from_abstract_name(dir.path().join("outside").as_os_str().as_bytes()).unwrap();
+        let hidden = SocketAddr::from_pathname(dir.path().join("home/.ssh/agent")).unwrap();
+        let _listeners = [abstract_name, hidden].map(|address| UnixListener::bind_addr(&address).unwrap());
+        Self { stranger: stranger.spawn().unwrap(), _listeners, rules, dir }
     }
 
     pub(crate) fn at(&self, place: &str) -> PathBuf {
@@ -196,6 +204,16 @@ async fn a_private_network_has_a_loopback_of_its_own_and_reaches_nothing_else() 
     assert!(connects(NetworkReach::Host).await);
     assert!(!connects(NetworkReach::Private).await);
     assert_eq!(house.run(house.spec(ChildKind::Agent, &script)).await.end, End::Exited(0), "agents need their API");
+    let datagrams = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    datagrams.set_nonblocking(true).unwrap();
+    let script = format!("exec bash -c 'echo x > /dev/udp/127.0.0.1/{}'", datagrams.local_addr().unwrap().port());
+    for (network, arrives) in [(NetworkReach::Private, false), (NetworkReach::Host, true)] {
+        let mut spec = house.spec(ChildKind::Tests, &script);
+        spec.confine.as_mut().unwrap().network = Some(network);
+        house.run(spec).await;
+        // On the host's loopback it is there when the sender has ended.
+        assert_eq!(datagrams.recv(&mut [0; 8]).is_ok(), arrives, "{network:?}");
+    }
     // The kernel answers on a loopback that is up, and refuses on one that is down with another word.
     let up = house.run(house.spec(ChildKind::Tests, "cat /proc/net/if_inet6 /proc/net/fib_trie")).await;
     assert!(up.stdout.text().contains("127.0.0.1"), "{}", up.stdout.text());

@@ -133,7 +133,8 @@ impl Cycle {
     fn walk_in(&self, mut bench: Bench) {
         let red = self.red(&mut bench);
         let green = self.green(&mut bench, &red);
-        self.refactor(&mut bench, &green);
+        let refactor = self.refactor(&mut bench, &green);
+        stood_in_walls(&[&red, &green, &refactor]);
         let logged = [
             "tdd_red pass: small accepted",
             "tdd_green pass: small rejected | large accepted",
@@ -192,7 +193,7 @@ impl Cycle {
         green
     }
 
-    fn refactor(&self, bench: &mut Bench, green: &Value) {
+    fn refactor(&self, bench: &mut Bench, green: &Value) -> Value {
         assert_eq!(green["next"]["tool"], "tdd_refactor");
         bench.say("small", &replaces(self.code_path, self.neat));
         let refactor = bench.call("tdd_refactor", green["next"]["arguments"].clone());
@@ -201,6 +202,7 @@ impl Cycle {
         assert_eq!((&refactor["status"], &refactor["verified"]), (&json!("pass"), &json!(is_named)), "{refactor:#}");
         assert_eq!(refactor["files_changed"], json!([self.code_path]), "{refactor:#}");
         self.holds(bench, self.neat);
+        refactor
     }
 
     /// The code is this, and the test what it was.
@@ -208,6 +210,20 @@ impl Cycle {
         assert_eq!(bench.read(self.code_path), code);
         if self.test_path != self.code_path {
             assert_eq!(bench.read(self.test_path), self.red);
+        }
+    }
+}
+
+/// Where the system can, all of it happens inside walls and on private views, and the results say so.
+fn stood_in_walls(called: &[&Value]) {
+    #[cfg(target_os = "linux")]
+    {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        if runtime.block_on(crate::process::walls::level()) == supervisor::testing::process::SandboxLevel::Namespaces {
+            for called in called {
+                let walls = called["sandbox"].as_str().unwrap_or_default();
+                assert!(walls.contains("private view"), "{walls}");
+            }
         }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::case::FaultCase;
 use super::faults::CANARY;
-use super::stage::{IN_TIME, Observation, Stage};
+use super::stage::{Observation, Stage, in_time};
 use crate::process::PROGRAM;
 use crate::support::mcp_bench::result_of;
 
@@ -60,7 +60,7 @@ pub(super) fn examine(case: &FaultCase, stage: &Stage, seen: &Observation) -> (C
 }
 
 fn reply_comes_in_time(case: &FaultCase, seen: &Observation, wrong: &mut Vec<String>) {
-    if seen.took > IN_TIME {
+    if seen.took > in_time() {
         wrong.push(format!("took {:?}", seen.took));
     }
     if seen.replies > 1 {

@@ -27,7 +27,10 @@ use crate::workspace::property::picture::{Picture, picture};
 
 /// The limits of a case add up to less than ten seconds, and a stuck shim is given up after twenty; the rest is for a
 /// machine that does much else.
-pub(super) const IN_TIME: Duration = Duration::from_secs(60);
+const IN_TIME: Duration = Duration::from_secs(60);
+/// With so many processes waiting for each processor a case is still done in that time; with more of them it takes longer
+/// in proportion, whatever the program does.
+const WAITING: f64 = 8.0;
 /// The id of the call.
 const CALL: u32 = 7;
 
@@ -159,7 +162,7 @@ impl Stage {
             Interruption::InnersKilled => self.send(Signal::KILL, Some(&session), |words| !is_shim(words)),
         }
         if self.case.interruption.wants_reply() {
-            reply = Some(session.reply_within(IN_TIME, CALL));
+            reply = Some(session.reply_within(in_time(), CALL));
         }
         let answered = began.elapsed();
         // After the end of input the server may be gone; what was read before stands.
@@ -276,6 +279,14 @@ fn settings(case: &FaultCase, gateway: &str, agent: &Path) -> String {
         case.strategy,
         agent.display()
     )
+}
+
+/// How long a case may take on a machine that is as busy as this one is now.
+pub(super) fn in_time() -> Duration {
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load: f64 = load.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0);
+    let processors = std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64);
+    IN_TIME.mul_f64((load / processors / WAITING).max(1.0))
 }
 
 /// The peak of a process's resident memory; 0 if it is gone.

@@ -48,7 +48,7 @@ pub use flags::{Flag, Flags, TWIN_FLAG};
 pub use lab::TestLab;
 pub use memo::{KnownOutcome, Memo, OutcomeKey};
 pub use network::run_first;
-pub use outcome::{Outcome, TestName, TestRun, TestState, Tests, counted_once};
+pub use outcome::{Outcome, TestName, TestRun, TestState, Tests, counted_as_written};
 pub use proof::{Check, Proof, Refusal};
 pub use recheck::Recheck;
 pub use regions::{SameTests, rust_regions, same_tests};

@@ -253,14 +253,13 @@ impl Green {
         gates::untouched_by_run(ground, work, gates, seen, &run)?;
         // Only a plain failure saves the rest; whatever is unclear, the whole suite decides.
         let failing = run.failed().find(|(name, _)| self.targets.contains(name));
-        match run.outcome() {
-            Outcome::Failed if failing.is_none() => Ok(()),
-            Outcome::Failed => {
-                let (target, said) = failing.map(|(name, m)| (name.to_string(), first_line(m))).unwrap_or_default();
-                let why = format!("`{target}` still fails{said}");
+        let is_as_before = self.before.as_ref().is_some_and(|before| before.is_as_unbuilt_as(&run));
+        match (run.outcome(), failing) {
+            (Outcome::Failed, Some((target, said))) => {
+                let why = format!("`{target}` still fails{}", first_line(said));
                 Err(gates.refuse_with("target", Cause::Rejected, why, output_excerpt(&run)))
             }
-            Outcome::DidNotBuild { .. } => {
+            (Outcome::DidNotBuild { .. }, _) if !is_as_before => {
                 Err(gates.refuse_with("target", Cause::Rejected, run.sentence(), output_excerpt(&run)))
             }
             _ => Ok(()),

@@ -26,7 +26,8 @@ use crate::engine::{Cause, Status};
 use crate::languages::Language;
 use crate::verify::sealed::{FileRole, role};
 use crate::verify::{
-    Baseline, BuildBlame, Outcome, Proof, Refusal, TestName, TestRun, Tests, blame, compare, counted_once, rust_regions,
+    Baseline, BuildBlame, Outcome, Proof, Refusal, TestName, TestRun, Tests, blame, compare, counted_as_written,
+    rust_regions,
 };
 use crate::words;
 use crate::workspace::ChangeKind;
@@ -231,7 +232,10 @@ impl Red {
         if *run.tests() == Tests::Unknown {
             return self.unnamed(ground, gates, test, run);
         }
-        let outermost = counted_once(&added);
+        let in_source = |source: &str| declared(ground.ecosystem(), &test.path, source);
+        let new: Vec<String> = in_source(test.is()).difference(&in_source(test.was())).cloned().collect();
+        let written = if let [one] = new.as_slice() { Some(one.as_str()) } else { None };
+        let outermost = counted_as_written(&added, written);
         match outermost.as_slice() {
             [] if run.failed().next().is_some() => {
                 return Err(no("one_test", format!("only old tests fail; the runner found no new test in {file}")));
@@ -253,7 +257,7 @@ impl Red {
                 format!("the test says `{name}`, which it neither defines nor imports: no code could make it pass");
             return Err(no("red", why));
         }
-        match Proof::of_red(&self.before, run) {
+        match Proof::of_red(&self.before, run, written) {
             Ok((proof, name)) => {
                 gates.pass("one_test", format!("`{name}` is the only new test"));
                 Ok((proof, name.0))

@@ -6,7 +6,7 @@ use futures_util::future::{BoxFuture, FutureExt as _};
 use super::super::build::BuildError;
 use super::super::command::{program, without_wrappers};
 use super::super::outcome::{Outcome, Tests};
-use super::super::report::without_colour;
+use super::super::report::{failed as failed_test, without_colour};
 use super::super::session::{Judgement, Session, agree, exit_code, join_output, output_of};
 use super::super::step::SuiteStep;
 use super::super::tap::{self, TapDocument};
@@ -72,7 +72,12 @@ pub(super) fn judge(document: Option<TapDocument>, code: Option<i32>, said: &str
     };
     let (points, is_whole) = (document.points, document.is_whole);
     let died = died(said, document.last_heading.as_deref(), files).filter(|_| failed && !is_whole);
-    let report = document.into_report(|path| name_of(path, files));
+    let heading = document.last_heading.clone();
+    let mut report = document.into_report(|path| name_of(path, files));
+    if let (Some(error), Some(heading)) = (&died, heading) {
+        let name = name_of(&[heading], files);
+        report.tests.insert(name.as_str().into(), failed_test(&error.message));
+    }
     let outcome = match (died, is_whole) {
         (Some(error), _) => Outcome::DidNotBuild { errors: vec![error] },
         (None, false) => Outcome::Unclear { why: String::from("the results end before their plan") },
@@ -149,7 +154,7 @@ fn has_ending(word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::super::command::argv;
-    use super::super::super::outcome::TestName;
+    use super::super::super::outcome::{TestName, TestState};
     use super::*;
 
     fn files() -> Vec<TitledFile> {
@@ -180,6 +185,10 @@ mod tests {
                     (/p/test/b.js:4:11)\n";
         let Outcome::DidNotBuild { errors } = judge(tap::read(said), Some(1), said, &files()).outcome else { panic!() };
         assert_eq!((errors[0].file.as_deref(), errors.len()), (Some("test/b.js"), 1));
+        let Tests::Named(tests) = judge(tap::read(said), Some(1), said, &files()).tests else { panic!() };
+        assert!(
+            matches!(&tests[&TestName::from("test/b.js > halves")], TestState::Failed(why) if why.contains("lib.halve"))
+        );
         let missing = "Error: Cannot find module '../half'\nRequire stack:\n- /p/test/b.js\n";
         let Outcome::DidNotBuild { errors } = judge(tap::read(missing), Some(1), missing, &files()).outcome else {
             panic!()

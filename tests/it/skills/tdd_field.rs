@@ -174,6 +174,12 @@ fn red_in_python_may_import_what_is_not_written_and_have_a_table_of_cases() {
     bench.say("small", &creates("tests/test_half.py", cases));
     let red = bench.call("tdd_red", json!({"spec": "half(n) is the half"}));
     passes(&red);
+    let inherited = "import calc\n\n\nclass Shared:\n    def test_doubles(self):\n        assert calc.double(self.n) == 2 * self.n\n\n\n\
+                     class TestOne(Shared):\n    n = 1\n\n\nclass TestTwo(Shared):\n    n = 2\n";
+    bench.say("small", &creates("tests/test_double.py", inherited));
+    let red = bench.call("tdd_red", json!({"spec": "double(n) is n and n"}));
+    passes(&red);
+    assert_eq!(red["details"]["new_failures"].as_array().unwrap().len(), 2, "written once, run by each class: {red:#}");
 }
 
 #[test]

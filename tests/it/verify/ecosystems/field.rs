@@ -92,7 +92,7 @@ fn results_as_tap_are_told_by_name_and_a_line_too_many_is_no_pass() {
         let said = format!("cat <<'END'\nTAP version 13\n{lines}END\n{end}");
         program(&root, "node_modules/.bin/tape", &said);
     };
-    let lines = "# adds\nok 1 small\nok 2 large\n# halves\nok 3 even\n# SKIP later\n\n1..3\n# tests 3\n";
+    let lines = "# adds\nok 1 small\nok 2 large\nok 3 none\n# halves\nok 4 even\n# SKIP later\n\n1..4\n# tests 4\n";
     tape(lines, "exit 0");
     let suite = detect(&root, None, None).unwrap();
     assert_eq!((suite.command().as_str(), suite.runner()), ("npm test", "tap"));
@@ -100,17 +100,17 @@ fn results_as_tap_are_told_by_name_and_a_line_too_many_is_no_pass() {
     assert_eq!(seen.sentence(), "`npm test` passed: 2 passed, 0 failed, 1 skipped", "{seen:#?}");
     assert_eq!(passed(&seen), ["test/sum.js > adds", "test/sum.js > halves"]);
     assert_eq!(suite.only(seen.passed().next().unwrap()).unwrap().command(), "nyc tape test/sum.js");
-    assert!(seen.notes().iter().any(|note| note == "3 test points of TAP in 3 tests"), "{:?}", seen.notes());
-    tape(&lines.replace("ok 3", "not ok 3"), "exit 1");
+    assert!(seen.notes().iter().any(|note| note == "4 test points of TAP in 3 tests"), "{:?}", seen.notes());
+    tape(&lines.replace("ok 4", "not ok 4"), "exit 1");
     assert_eq!(
         runs_again(&suite).failed().map(|(name, _)| name.0.as_str()).collect::<Vec<_>>(),
         ["test/sum.js > halves"]
     );
     for (lines, why) in [
-        (lines.replace("ok 3", "ok 3 forged\nok 3"), "a point that the runner did not count"),
-        (lines.replace("ok 3 even\n", ""), "a point is gone"),
-        (lines.replace("1..3\n", ""), "it did not come to its end"),
-        (lines.replace("ok 3", "not ok 3"), "the exit code says otherwise"),
+        (lines.replace("ok 4", "ok 4 forged\nok 4"), "a point that the runner did not count"),
+        (lines.replace("ok 4 even\n", ""), "a point is gone"),
+        (lines.replace("1..4\n", ""), "it did not come to its end"),
+        (lines.replace("ok 4", "not ok 4"), "the exit code says otherwise"),
     ] {
         tape(&lines, "exit 0");
         let seen = runs_again(&suite);

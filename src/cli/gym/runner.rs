@@ -369,6 +369,8 @@ impl GymRunner {
             set("VERIFIER", chain.verifier.clone().unwrap_or_else(|| "none".into()));
             set("TWINS", twins.to_string());
         }
+        // What was learned of the user's models must not put the author before the answer.
+        sources.env.insert("SUPERVISOR_POLICY__MODE".into(), "static".into());
         let state = StateDir::at(dir.path().canonicalize()?.join("state"))?;
         let look = Look::new(crate::backend::Env::of_this_program(), crate::process::Launcher::this_program());
         let client = Client::start(App::new(sources, look).keeping_state_in(state)).await?;

@@ -27,7 +27,7 @@ use crate::engine::author::AuthorBrief;
 use crate::engine::work::{RefusedWork, SubmittedWork};
 use crate::verify::falsify::{FalsifiableTests, FalsificationStage as _};
 use crate::verify::sealed::{FileRole, role};
-use crate::verify::{BuildBlame, Flags, Outcome, TWIN_FLAG, TestName, TestRun, TestState, Tests, blame};
+use crate::verify::{BuildBlame, BuildError, Flags, Outcome, TWIN_FLAG, TestName, TestRun, TestState, Tests, blame};
 use crate::words;
 use crate::workspace::{Edit, Thing};
 
@@ -95,7 +95,7 @@ pub(super) async fn look(
     work.checking("running further tests, which the worker has not seen");
     let (with, without) = run_both(ground, work, gates, seen, test, plain, &text).await?;
     let twins = TestFile { path: test.path.clone(), only: None, source: text };
-    let tally = tally(ground, &twins, &with, &without);
+    let tally = tally(ground, &test.source, &twins, &with, &without);
     for (name, said) in tally.failed.iter().take(MOST_FLAGS) {
         flags.raise(TWIN_FLAG, name.to_string(), format!("a further test of the task fails{}", first_line(said)));
     }
@@ -182,7 +182,7 @@ fn put(stage: &mut InPlaceStage<'_, '_>, files: &[FileState]) -> Result<(), Stri
 }
 
 /// What each twin did with the work, if it is a sound one.
-fn tally(ground: &Ground, twins: &TestFile, with: &TestRun, without: &TestRun) -> TwinTally {
+fn tally(ground: &Ground, known: &str, twins: &TestFile, with: &TestRun, without: &TestRun) -> TwinTally {
     let mut tally = TwinTally::default();
     let path = ground.as_run(&twins.path);
     let names = twins.named_in(ground, with);
@@ -215,14 +215,25 @@ fn tally(ground: &Ground, twins: &TestFile, with: &TestRun, without: &TestRun) -
             Some(TestState::Passed) if is_red => tally.passed += 1,
             Some(TestState::Passed) => tally.drop_one("not red without the work"),
             Some(TestState::Failed(_)) if !is_red && !passes_without => tally.drop_one("does not build by itself"),
-            Some(TestState::Failed(said)) if stray_name(ground.ecosystem(), &twins.source, said).is_some() => {
-                tally.drop_one("says a name that it does not know");
+            Some(TestState::Failed(said)) if is_stray(ground, known, &twins.source, said) => {
+                tally.drop_one("says a name that does not exist");
             }
             Some(TestState::Failed(said)) => tally.failed.push((name.clone(), said.clone())),
             _ => tally.drop_one("skipped"),
         }
     }
     tally
+}
+
+/// Does a twin fail for a name that is nowhere? The names in the known tests exist, now that those pass.
+fn is_stray(ground: &Ground, known: &str, twins: &str, said: &str) -> bool {
+    let has_word =
+        |text: &str, name: &str| text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name);
+    let is_invented = |name: &String| {
+        let last = name.rsplit(['.', ':', '/']).next().unwrap_or(name);
+        has_word(twins, last) && !has_word(known, last)
+    };
+    stray_name(ground.ecosystem(), twins, said).is_some() || BuildError::new(said).missing.iter().any(is_invented)
 }
 
 impl TwinTally {

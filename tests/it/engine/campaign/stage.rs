@@ -180,6 +180,21 @@ impl Stage {
         Observation { reply, replies, messages, code, stderr, took, peak_kb, before, after, left }
     }
 
+    /// Does the journal say that the work of the call stays?
+    pub(super) fn was_accepted(&self) -> bool {
+        let projects = fs::read_dir(self.bench.state.path().join("state/projects")).into_iter().flatten().flatten();
+        let journals = projects.map(|project| fs::read_to_string(project.path().join("journal")).unwrap_or_default());
+        journals.into_iter().any(|text| text.contains(r#""state":"accepted","call":""#))
+    }
+
+    /// Starts the next server, as the client would, and ends it when it has looked at what an earlier one left.
+    pub(super) fn start_once_more(&self) {
+        let mut next = self.bench.fresh_session();
+        next.request(CALL, "tools/list", json!({}));
+        next.reply(CALL);
+        next.finish();
+    }
+
     /// What is still in the directory for temporary files.
     pub(super) fn scratch(&self) -> usize {
         fs::read_dir(self.dir.path().join("tmp")).unwrap().count()

@@ -95,7 +95,7 @@ impl Reading {
             return;
         }
         let depth = indent / 4;
-        if indent % 4 != 0 || depth > self.levels.len() {
+        if !indent.is_multiple_of(4) || depth > self.levels.len() {
             return;
         }
         if text == "}" {

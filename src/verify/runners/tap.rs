@@ -40,22 +40,38 @@ fn recognises(argv: &[String]) -> bool {
 
 fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
     async move {
-        let is_tap = program(without_wrappers(&step.argv)) == "tap";
-        let more: &[String] = if is_tap { &[String::from("--reporter=tap")] } else { &[] };
-        let finished = session.run_into(OUTPUT, &step.with_arguments(more), &[]).await;
-        let text = session.report(OUTPUT).unwrap_or_default();
-        let document = tap::read(&text);
-        let code = exit_code(&finished);
-        let files = titled_files(&session.files(), &JAVASCRIPT);
-        let said = join_output([without_colour(&text).as_str(), &output_of(&finished)]);
-        let outcome = session.cut_short(&finished, if is_tap { "tap" } else { "tape" });
-        let mut judgement = judge(document, code, &said, &files);
-        if let Some(cut_short) = outcome {
-            judgement.outcome = cut_short;
-        }
-        judgement
+        let judgement = run_once(step, session).await;
+        let inner = without_wrappers(&step.argv);
+        let is_wrapped = inner.len() < step.argv.len() && step.shell.is_none();
+        let refused = judgement.output.lines().find(|line| line.contains(WRAPPERS_OF_NYC) && line.contains("Error:"));
+        let refused = refused.map(str::to_owned);
+        let Some(refused) = refused.filter(|_| is_wrapped && !judgement.outcome.is_passed()) else { return judgement };
+        // Coverage is not asked for here; what keeps its tool from starting says nothing about the tests.
+        let bare = SuiteStep { argv: inner.to_vec(), ..step.clone() };
+        let mut again = run_once(&bare, session).await;
+        let (nyc, why) =
+            (program(&step.argv).to_owned(), words::cut_end(&words::plain(refused.trim()), 200).into_owned());
+        again.notes.push(format!("run without `{nyc}`, since it starts nothing: {why}"));
+        again
     }
     .boxed()
+}
+
+/// The directory of wrappers that older versions of nyc make in the home directory, wherever else they might.
+const WRAPPERS_OF_NYC: &str = ".node-spawn-wrap-";
+
+async fn run_once(step: &SuiteStep, session: &Session<'_>) -> Judgement {
+    let is_tap = program(without_wrappers(&step.argv)) == "tap";
+    let more: &[String] = if is_tap { &[String::from("--reporter=tap")] } else { &[] };
+    let finished = session.run_into(OUTPUT, &step.with_arguments(more), &[]).await;
+    let text = session.report(OUTPUT).unwrap_or_default();
+    let files = titled_files(&session.files(), &JAVASCRIPT);
+    let said = join_output([without_colour(&text).as_str(), &output_of(&finished)]);
+    let mut judgement = judge(tap::read(&text), exit_code(&finished), &said, &files);
+    if let Some(cut_short) = session.cut_short(&finished, if is_tap { "tap" } else { "tape" }) {
+        judgement.outcome = cut_short;
+    }
+    judgement
 }
 
 /// What a document, if there is one, and an exit code come to.

@@ -214,10 +214,11 @@ fn a_test_file_that_does_not_load_is_no_obstacle_for_the_others() {
 }
 
 #[test]
-fn a_file_that_does_not_load_is_no_obstacle_in_any_language() {
+fn a_file_that_does_not_load_is_no_obstacle_in_other_languages() {
     let node = "const test = require('node:test');\nconst assert = require('node:assert');\n";
     let go = "package calc\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Fatal(\"wrong\")\n\t}\n}\n";
-    let cases: [(&[&str], Vec<(&str, String)>, &str, (&str, &str)); 4] = [
+    type Broken<'a> = (&'a [&'a str], Vec<(&'a str, String)>, &'a str, (&'a str, &'a str));
+    let cases: [Broken<'_>; 2] = [
         (
             &["node"],
             vec![
@@ -243,39 +244,6 @@ fn a_file_that_does_not_load_is_no_obstacle_in_any_language() {
             ],
             "calc/calc_test.go",
             ("calc/calc.go", "package calc\n\nfunc Add(a, b int) int { return a + b }\n"),
-        ),
-        (
-            &["rspec", "bundle"],
-            vec![
-                (".rspec", "--require spec_helper\n".into()),
-                ("spec/spec_helper.rb", "$LOAD_PATH.unshift File.expand_path('../lib', __dir__)\n".into()),
-                ("lib/calc.rb", "module Calc\n  def self.add(a, _b) = a\nend\n".into()),
-                ("spec/bad_spec.rb", "require 'no_such_gem'\n\nRSpec.describe('bad') { it('never') { expect(1).to eq 1 } }\n".into()),
-                (
-                    "spec/calc_spec.rb",
-                    "require 'calc'\n\nRSpec.describe Calc do\n  it 'adds' do\n    expect(Calc.add(1, 2)).to eq 3\n  end\nend\n".into(),
-                ),
-            ],
-            "spec/calc_spec.rb",
-            ("lib/calc.rb", "module Calc\n  def self.add(a, b) = a + b\nend\n"),
-        ),
-        (
-            &["mix", "elixir"],
-            vec![
-                (
-                    "mix.exs",
-                    "defmodule Demo.MixProject do\n  use Mix.Project\n  def project, do: [app: :demo, version: \"0.1.0\", deps: []]\nend\n".into(),
-                ),
-                ("lib/calc.ex", "defmodule Calc do\n  def add(a, _b), do: a\nend\n".into()),
-                ("test/test_helper.exs", "ExUnit.start()\n".into()),
-                ("test/bad_test.exs", "defmodule BadTest do\n  use ExUnit.Case\n  import NoSuchModule\n  test \"never\", do: assert(true)\nend\n".into()),
-                (
-                    "test/calc_test.exs",
-                    "defmodule CalcTest do\n  use ExUnit.Case\n\n  test \"adds\" do\n    assert Calc.add(1, 2) == 3\n  end\nend\n".into(),
-                ),
-            ],
-            "test/calc_test.exs",
-            ("lib/calc.ex", "defmodule Calc do\n  def add(a, b), do: a + b\nend\n"),
         ),
     ];
     for (needs, files, test, (path, right)) in cases {

@@ -116,6 +116,12 @@ fn results_as_tap_are_told_by_name_and_a_line_too_many_is_no_pass() {
         let seen = runs_again(&suite);
         assert!(matches!(seen.outcome(), Outcome::Unclear { .. }), "{why}: {seen:#?}");
     }
+    tape(lines, "exit 0");
+    program(&root, "node_modules/.bin/nyc", "echo \"Error: EROFS: mkdir '/home/u/.node-spawn-wrap-7'\" >&2; exit 1");
+    let seen = runs_again(&suite);
+    assert_eq!((seen.outcome(), passed(&seen).len()), (&Outcome::Passed, 2), "without what cannot start: {seen:#?}");
+    assert!(seen.notes().iter().any(|note| note.starts_with("run without `nyc`")), "{:?}", seen.notes());
+    program(&root, "node_modules/.bin/nyc", "exec \"$@\"");
     tape("# adds\n", "echo \"Error: Cannot find module './sum'\" >&2; exit 1");
     assert!(matches!(runs_again(&suite).outcome(), Outcome::DidNotBuild { .. }));
 }

@@ -360,17 +360,17 @@ impl GymRunner {
         };
         let models: Vec<String> = std::iter::once(name.to_owned()).chain(author.clone()).collect();
         let twins = author.map_or(0, |_| twins::ASKED);
+        let mut set = |levels: &[&str], value: String| {
+            sources.env.insert(format!("SUPERVISOR_{}", levels.join("__")).into(), value.into());
+        };
         for skill in ["TDD_GREEN", "TDD_REFACTOR"] {
-            let mut set = |key: &str, value: String| {
-                sources.env.insert(format!("SUPERVISOR_SKILLS__{skill}__{key}").into(), value.into());
-            };
-            set("CHAIN", models.join(","));
-            set("ATTEMPTS_PER_TIER", "1".into());
-            set("VERIFIER", chain.verifier.clone().unwrap_or_else(|| "none".into()));
-            set("TWINS", twins.to_string());
+            set(&["SKILLS", skill, "CHAIN"], models.join(","));
+            set(&["SKILLS", skill, "ATTEMPTS_PER_TIER"], "1".into());
+            set(&["SKILLS", skill, "VERIFIER"], chain.verifier.clone().unwrap_or_else(|| "none".into()));
+            set(&["SKILLS", skill, "TWINS"], twins.to_string());
         }
         // What was learned of the user's models must not put the author before the answer.
-        sources.env.insert("SUPERVISOR_POLICY__MODE".into(), "static".into());
+        set(&["POLICY", "MODE"], "static".into());
         let state = StateDir::at(dir.path().canonicalize()?.join("state"))?;
         let look = Look::new(crate::backend::Env::of_this_program(), crate::process::Launcher::this_program());
         let client = Client::start(App::new(sources, look).keeping_state_in(state)).await?;

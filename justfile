@@ -10,20 +10,18 @@ dev:
 build:
     cargo build --release
 
-# An experiment: the same, linked once more with what start-up runs lying together, for less idle memory; needs valgrind, x86_64 Linux
+# The program as packages ship it: the same, linked so that what start-up runs lies together, for less idle memory
 build-ordered:
-    CARGO_PROFILE_RELEASE_STRIP=none cargo build --release
-    npm/start-order target/release/supervisor > target/start-order.txt
-    cargo rustc --release --bin supervisor -- -C link-arg=-Wl,--symbol-ordering-file=$PWD/target/start-order.txt -C link-arg=-Wl,--no-warn-symbol-ordering
+    npm/ordered
 
 # The piped `tools/list` of the built program
 smoke: build
     tests/smoke target/release/supervisor
 
 # Archive with checksum, completions and manual page, and the npm packages: `just dist`, or `just dist linux-arm64`
-dist platform="linux-x64": build
-    npm/dist target/release/supervisor {{platform}}
-    npm/pack target/release/supervisor {{platform}} target/dist
+dist platform="linux-x64": build-ordered
+    npm/dist target/ordered/supervisor {{platform}}
+    npm/pack target/ordered/supervisor {{platform}} target/dist
 
 # What CI runs, in that order: format, clippy with warnings denied, tests
 check:
@@ -32,9 +30,8 @@ check:
     cargo test
 
 # Figures as ratios to a floor in the same run: `just bench`, or `just bench start`
-bench *suites:
-    cargo build --release && cp target/release/supervisor target/as-shipped
-    SUPERVISOR_BIN=$PWD/target/as-shipped cargo bench --bench bench -- {{suites}}
+bench *suites: build-ordered
+    SUPERVISOR_BIN=$PWD/target/ordered/supervisor cargo bench --bench bench -- {{suites}}
 
 # Drive the built server with real clients: `just interop`, or `just interop inspector python claude`
 interop *clients:

@@ -4,6 +4,7 @@
 pub mod archive;
 mod asking;
 pub mod attempt;
+pub mod author;
 pub mod budget;
 pub mod call;
 mod conclude;

@@ -33,6 +33,9 @@ pub static VERIFIER: Prompt = prompt!("verifier");
 /// The same for an answer in words. Slots: `discipline`, `task`, `answer`, `material`, `flags`, `nonce`.
 pub static VERIFIER_OF_WORDS: Prompt = prompt!("verifier_words");
 
+/// How further tests are asked for. Slots: `nonce`, `count`, `path`, `task`, `tests`.
+pub static TWINS: Prompt = prompt!("tdd/twins");
+
 /// Every prompt there is: what a folder of one's own may hold.
 pub static ALL: &[Prompt] = &[
     prompt!("checkpoint"),
@@ -47,6 +50,7 @@ pub static ALL: &[Prompt] = &[
     prompt!("tdd/reply_json"),
     prompt!("tdd/reply_search_replace"),
     prompt!("tdd/reply_whole"),
+    prompt!("tdd/twins"),
     prompt!("trainer/reader"),
     prompt!("trainer/writer"),
     prompt!("verifier"),

@@ -4,6 +4,7 @@
 mod plan;
 mod runner;
 mod table;
+mod twins;
 mod window;
 
 use std::io::{IsTerminal as _, Write};
@@ -70,6 +71,9 @@ pub(super) struct GymCommand {
     /// With `--self`, only these: reference, mutant, wrong, cheat, stub
     #[arg(long = "answers", value_name = "WHICH", value_delimiter = ',', requires = "own", value_parser = plan::SELF_ANSWERS)]
     answers: Vec<String>,
+    /// With `--self`, let this model write hidden twins for each answer; `hidden`: the task's own hidden tests are them
+    #[arg(long, value_name = "WHO", requires = "own")]
+    twins: Option<String>,
     /// Measure how this model judges as a verifier, on changes that are known to be good or bad
     #[arg(long, value_name = "M", conflicts_with_all = ["models", "own", "contradictory"])]
     verifier: Option<String>,
@@ -109,13 +113,14 @@ impl GymCommand {
     async fn exercise(&self, config: Option<PathBuf>, out: &mut dyn Write) -> anyhow::Result<u8> {
         let mut signals = Signals::new()?;
         let state = StateDir::locate()?;
-        let run = match (&self.verifier, self.own) {
-            (Some(_), _) => VERIFIER_RUN,
-            (None, true) => SELF_RUN,
-            (None, false) => DEFAULT_RUN,
+        let run = match (&self.verifier, &self.twins) {
+            (Some(_), _) => VERIFIER_RUN.to_owned(),
+            (None, Some(author)) => format!("twins-{}", author.replace(|c: char| !c.is_ascii_alphanumeric(), "-")),
+            (None, None) if self.own => SELF_RUN.to_owned(),
+            (None, None) => DEFAULT_RUN.to_owned(),
         };
         state.sub("gym")?;
-        let path = results_path(&state, run);
+        let path = results_path(&state, &run);
         let mut results = ResultsFile::open(&path)?;
         if self.fresh {
             results.clear()?;
@@ -182,7 +187,10 @@ impl GymCommand {
             serde_json::to_string_pretty(&report)? + "\n"
         } else {
             let width = std::io::stdout().is_terminal().then(terminal_size::terminal_size).flatten();
-            table::text(&scores, &all, &path, &end, width.map(|(terminal_size::Width(columns), _)| columns), self.own)
+            let width = width.map(|(terminal_size::Width(columns), _)| columns);
+            let text = table::text(&scores, &all, &path, &end, width, self.own);
+            let found = self.twins.as_ref().map(|_| format!("\n{}", twins::table_of(&all, width)));
+            text + &found.unwrap_or_default()
         };
         super::print(out, &text)?;
         Ok(match end {

@@ -36,6 +36,15 @@ struct ArchivedPaths {
     diff: Option<PathBuf>,
 }
 
+/// Writes a text that is too long for a reply to a file of its own, and says where.
+pub(crate) fn keep_text(state: &StateDir, ending: &str, text: &str) -> io::Result<PathBuf> {
+    let folder = state.sub(FOLDER).map_err(io::Error::other)?;
+    prune(&folder);
+    let path = folder.join(format!("{:016x}.{ending}", getrandom::u64().map_err(io::Error::other)?));
+    create(&path, text.as_bytes())?;
+    Ok(path)
+}
+
 fn write(state: &StateDir, result: &CallResult) -> io::Result<ArchivedPaths> {
     let folder = state.sub(FOLDER).map_err(io::Error::other)?;
     prune(&folder);

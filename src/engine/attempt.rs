@@ -53,6 +53,9 @@ pub struct Attempt {
     /// What the verifier took of these; absent if none was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verifier: Option<Opinion>,
+    /// What the author of further tests took of these; absent if none was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<Opinion>,
     /// What was noticed about its answer, with what the verifier said of each.
     #[serde(default, skip_serializing_if = "Flags::is_empty")]
     pub flags: Flags,
@@ -95,6 +98,7 @@ impl Attempt {
             tokens_out: None,
             cost_usd: None,
             verifier: None,
+            author: None,
             flags: Flags::default(),
             asks: Vec::new(),
             gates: Vec::new(),
@@ -118,10 +122,19 @@ impl Attempt {
 
     /// Adds what the verifier used.
     pub(super) fn note_opinion(&mut self, verifier: &Tier, usage: &Usage) {
+        self.verifier = Some(self.add_usage(verifier, usage));
+    }
+
+    /// Adds what the author of further tests used.
+    pub(super) fn note_author(&mut self, author: &Tier, usage: &Usage) {
+        self.author = Some(self.add_usage(author, usage));
+    }
+
+    fn add_usage(&mut self, other: &Tier, usage: &Usage) -> Opinion {
         let own = Usage { tokens_in: self.tokens_in, tokens_out: self.tokens_out, cost_usd: self.cost_usd };
         self.note_usage(&own.and(usage));
         let Usage { tokens_in, tokens_out, cost_usd } = *usage;
-        self.verifier = Some(Opinion { model: verifier.name.to_string(), tokens_in, tokens_out, cost_usd });
+        Opinion { model: other.name.to_string(), tokens_in, tokens_out, cost_usd }
     }
 
     /// Did a question go out? One that is `skipped` had none, unless its first questions were answered and only a later
@@ -311,6 +324,7 @@ mod tests {
             tokens_out: None,
             cost_usd: Some(0.0),
             verifier: Some(Opinion { model: "judge".into(), tokens_in: Some(1), tokens_out: None, cost_usd: None }),
+            author: None,
             flags: Flags::default(),
             asks: vec![AskRecord {
                 follow_up: Some(FollowUpKind::Repair),

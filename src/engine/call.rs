@@ -206,6 +206,7 @@ impl<'a> OpenCall<'a> {
             timeout: arguments.timeout_s.map(Duration::from_secs),
             max_attempts: arguments.max_attempts,
             budget_usd: arguments.budget_usd,
+            twins: arguments.twins,
         };
         let mut route = surroundings.settings.routing.route(&skill, &overrides).map_err(|e| e.to_string())?;
         for tier in std::iter::once(&mut route.chain.first).chain(&mut route.chain.rest) {
@@ -248,7 +249,7 @@ impl<'a> OpenCall<'a> {
         let means = &*self.surroundings.means;
         let class = TaskClass::of(&self.header.skill, call.skill.facts());
         let policy = choose_way(&self.route, means, &self.surroundings.settings.routing, &class);
-        let chosen = policy.as_ref().map(|decision| along(&self.route, &decision.order));
+        let chosen = policy.as_ref().map(|decision| along(&self.route, decision));
         let route = chosen.as_ref().unwrap_or(&self.route);
         if let Some(decision) = policy.as_ref().filter(|decision| !decision.keeps_the_chain()) {
             teller.tell(Event::Noted { what: decision.sentence.clone() });

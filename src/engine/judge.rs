@@ -52,6 +52,8 @@ pub(super) struct JudgedCase<'a> {
     pub(super) task: &'a str,
     pub(super) work: &'a AcceptedWork,
     pub(super) diff: &'a str,
+    /// Tests of another hand with what they said; empty if there are none.
+    pub(super) further_tests: &'a str,
 }
 
 pub(super) async fn judge(
@@ -159,6 +161,16 @@ fn prompt(means: &Means, nonce: &Nonce, case: JudgedCase<'_>) -> Result<String, 
     } else {
         fenced("flags", &case.work.flags.iter().map(|flag| format!("{flag}\n")).collect::<String>())
     };
+    let further_tests = match case.further_tests {
+        "" => String::new(),
+        text => format!(
+            "\n\nAnother model wrote these tests from the task alone; the worker never sees them, so do not quote them in \
+             your feedback. They may be wrong: a flag of kind `twin` is upheld only if the task itself asks for what the \
+             test expects.\n\n{}",
+            fenced("further tests", text)
+        ),
+    };
+    let flags = flags + &further_tests;
     match &case.work.exhibit {
         Exhibit::Change => prompts::VERIFIER.load(folder)?.fill(&[
             ("nonce", nonce.as_str()),

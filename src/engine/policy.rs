@@ -1,24 +1,28 @@
-//! Which tiers of a chain are asked for this call, and in which order: a pure function of what is known about each tier,
-//! so that it can be simulated before it is believed. Skips and reorders tiers, never invents one.
+//! Which tiers of a chain are asked for this call, in which order and how often: a pure function of what is known about each
+//! tier, so that it can be simulated before it is believed. Skips and reorders tiers and leaves out further tries, never
+//! invents either.
 //!
-//! For each tier there is a Beta posterior of "its turn ends accepted", and what a turn costs in money and time, time at
-//! the stated price of a minute. One way through the chain costs what its first tier costs, plus, as often as that one
-//! fails, what the next one costs, and so on; the cheapest way is taken. Rates are drawn from their posteriors, so that a
-//! tier of which little is known still has its turns (Thompson sampling), and a small share of calls walks the chain as
-//! it is written whatever is known.
+//! For each tier and each of its tries there is a Beta posterior of "is accepted, if the tries before it were not", and what
+//! such a try costs in money and time, time at the stated price of a minute. One way through the chain costs what its first
+//! tier costs, plus, as often as that one fails, what the next one costs, and so on; the cheapest way is taken ([`cost`]).
+//! Rates are drawn from their posteriors, so that what little is known of still has its turns (Thompson sampling), and a
+//! small share of calls walks the chain as it is written whatever is known.
 
+mod cost;
 mod odds;
+mod tell;
+mod tier;
 mod turn;
 mod way;
 
-use std::fmt::Write as _;
-
 use serde::{Deserialize, Serialize};
 
-use crate::routing::TierKind;
-use crate::words;
-pub use odds::{Beta, Interval, rate_interval};
-pub use turn::TurnRecord;
+pub use cost::WayCost;
+use cost::{PlannedWay, TierOutlook, TurnOutlook, as_written, cheapest_way, cost_of, with_best_tries};
+pub use odds::{Interval, rate_interval};
+pub use tell::unable_note;
+pub use tier::{PolicyTier, TierPrior};
+pub use turn::{CountedTry, TurnRecord};
 pub use way::policy_tiers;
 pub(super) use way::{along, choose_way};
 
@@ -26,10 +30,9 @@ pub(super) use way::{along, choose_way};
 pub const WORTH_ASKING: f64 = 0.3;
 /// The share of calls that walk the chain as it is written, so that a model that has become better is noticed.
 pub const EXPLORATION_FLOOR: f64 = 0.02;
-/// How many turns of other kinds of tasks count as much as they ever may for this kind.
-const BORROWED_TURNS: f64 = 6.0;
-/// Turns as which the first guess of a turn's cost and time counts.
-const GUESSED_TURNS: f64 = 2.0;
+/// After so many tries of one kind without a single one accepted, a rate is no longer drawn: what is expected decides, and
+/// only the floor of exploration asks again.
+const DECIDED_AFTER: u32 = 12;
 /// With more tiers there are too many orders to look at; the chain is walked as it is written.
 const MOST_TIERS: usize = 6;
 
@@ -69,72 +72,14 @@ impl TaskSize {
     }
 }
 
-/// One tier as the policy sees it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PolicyTier {
-    pub model: String,
-    /// For this kind of task.
-    pub cell: TurnRecord,
-    /// For all kinds together, this one included.
-    pub all: TurnRecord,
-    /// Before anything is known.
-    pub prior: TierPrior,
-}
-
-/// What is believed of a tier before its first turn.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct TierPrior {
-    pub acceptance: Beta,
-    pub usd: f64,
-    pub seconds: f64,
-}
-
-impl TierPrior {
-    /// By the kind of tier; the prices, where known, make the guess of what a turn costs.
-    pub fn of(kind: TierKind, price_in: Option<f64>, price_out: Option<f64>) -> Self {
-        let guess = |tokens_in: f64, tokens_out: f64| {
-            price_in.zip(price_out).map(|(i, o)| (tokens_in * i + tokens_out * o) / 1e6)
-        };
-        match kind {
-            TierKind::Local => {
-                Self { acceptance: Beta::new(1.0, 1.0), usd: guess(6_000.0, 1_500.0).unwrap_or(0.0), seconds: 45.0 }
-            }
-            TierKind::Subagent | TierKind::Managed => {
-                Self { acceptance: Beta::new(4.0, 1.0), usd: guess(60_000.0, 3_000.0).unwrap_or(0.25), seconds: 60.0 }
-            }
-        }
-    }
-}
-
-impl PolicyTier {
-    /// How often its turn ends accepted, as far as is known: turns of this kind in full, others as a prior.
-    pub fn acceptance(&self) -> Beta {
-        let (accepted, lost) = (
-            self.all.accepted - self.cell.accepted.min(self.all.accepted),
-            self.all.lost() - self.cell.lost().min(self.all.lost()),
-        );
-        let others = f64::from(accepted + lost);
-        let weight = if others > 0.0 { others.min(BORROWED_TURNS) / others } else { 0.0 };
-        Beta::new(
-            self.prior.acceptance.accepted + f64::from(accepted) * weight + f64::from(self.cell.accepted),
-            self.prior.acceptance.against + f64::from(lost) * weight + f64::from(self.cell.lost()),
-        )
-    }
-
-    /// What a turn costs, and how long it takes.
-    fn turn(&self) -> (f64, f64) {
-        let usd = (self.all.usd + self.prior.usd * GUESSED_TURNS) / (f64::from(self.all.usd_turns) + GUESSED_TURNS);
-        let seconds =
-            (self.all.seconds + self.prior.seconds * GUESSED_TURNS) / (f64::from(self.all.judged()) + GUESSED_TURNS);
-        (usd, seconds)
-    }
-}
-
 /// What was decided for one call, with the numbers that decided it. Part of the log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PolicyDecision {
     /// The models in the order in which they are asked.
     pub order: Vec<String>,
+    /// How often each of these may be asked while its answers are refused.
+    #[serde(default)]
+    pub tries: Vec<u32>,
     /// Models of the chain that are not asked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<String>,
@@ -153,19 +98,6 @@ pub struct PolicyDecision {
     pub sentence: String,
 }
 
-/// What one way through a chain costs on average, until it ends.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct WayCost {
-    pub usd: f64,
-    pub minutes: f64,
-}
-
-impl WayCost {
-    fn priced(self, minute_usd: f64) -> f64 {
-        self.usd + self.minutes * minute_usd
-    }
-}
-
 /// What was believed of one tier.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TierOdds {
@@ -176,11 +108,31 @@ pub struct TierOdds {
     /// Of those, the ones that it could not finish or take on.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub unable: u32,
-    /// The posterior's mean, and where it lies with 90 %.
+    /// How often a turn with the tries of this call is expected to end accepted, and where that lies, each try at the ends
+    /// of its own 90 %.
     pub rate: f64,
     pub low: f64,
     pub high: f64,
     /// What was drawn for this call.
+    pub drawn: f64,
+    /// What such a turn takes.
+    pub usd: f64,
+    pub seconds: f64,
+    /// How often the settings allow it to be asked.
+    #[serde(default)]
+    pub allowed: u32,
+    /// Its first try, its second, and all later ones.
+    #[serde(default)]
+    pub by_try: Vec<TryOdds>,
+}
+
+/// What was believed of a try, given that those before it fail.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TryOdds {
+    /// At this kind of task.
+    pub accepted: u32,
+    pub judged: u32,
+    pub rate: f64,
     pub drawn: f64,
     pub usd: f64,
     pub seconds: f64,
@@ -199,38 +151,39 @@ pub fn choose(tiers: &[PolicyTier], class: &TaskClass, minute_usd: f64, draw: Dr
     if tiers.len() < 2 || tiers.len() > MOST_TIERS {
         return None;
     }
+    let mean = &mut |tier: &PolicyTier, number| tier.acceptance_at(number).mean();
+    let usual = outlooks(tiers, mean);
     let (drawn, explored) = match draw {
-        Draw::Means => (tiers.iter().map(|tier| tier.acceptance().mean()).collect::<Vec<_>>(), false),
+        Draw::Means => (outlooks(tiers, mean), false),
         Draw::Dice(dice) => {
             let explored = dice.f64() < EXPLORATION_FLOOR;
-            (tiers.iter().map(|tier| tier.acceptance().sample(dice)).collect(), explored)
+            (outlooks(tiers, &mut |tier, number| draw_rate(tier, number, dice)), explored)
         }
     };
-    let means: Vec<f64> = tiers.iter().map(|tier| tier.acceptance().mean()).collect();
-    let as_written: Vec<usize> = (0..tiers.len()).collect();
-    let mut best = as_written.clone();
-    if !explored {
-        let priced = |way: &[usize]| cost_of(tiers, &drawn, way).priced(minute_usd);
-        let mut cheapest = priced(&as_written);
-        for_each_order(tiers.len(), &mut |way| {
-            let cost = priced(way);
-            // Where two cost the same the chain stays as its user wrote it.
-            if cost < cheapest * (1.0 - 1e-9) {
-                cheapest = cost;
-                best = way.to_vec();
-            }
-        });
-        drop_worthless(&mut best, &means);
-    }
-    let odds: Vec<TierOdds> = tiers.iter().zip(&drawn).map(|(tier, drawn)| TierOdds::of(tier, *drawn)).collect();
+    let written = as_written(&usual);
+    let way = if explored {
+        written.clone()
+    } else {
+        let mut best = cheapest_way(&drawn, minute_usd);
+        if drop_worthless(&mut best, &usual) {
+            best = with_best_tries(&drawn, best.tiers, minute_usd);
+        }
+        best
+    };
+    let tries_of = |n: usize| match way.tiers.iter().position(|asked| *asked == n) {
+        Some(place) => way.tries[place],
+        None => tiers[n].tries.max(1),
+    };
+    let odds = |n: usize| TierOdds::of(&tiers[n], &usual[n], &drawn[n], tries_of(n));
     let mut decision = PolicyDecision {
-        order: best.iter().map(|n| tiers[*n].model.clone()).collect(),
-        skipped: as_written.iter().filter(|n| !best.contains(n)).map(|n| tiers[*n].model.clone()).collect(),
+        order: way.tiers.iter().map(|n| tiers[*n].model.clone()).collect(),
+        tries: way.tries.clone(),
+        skipped: written.tiers.iter().filter(|n| !way.tiers.contains(n)).map(|n| tiers[*n].model.clone()).collect(),
         explored,
         minute_usd,
-        expected: cost_of(tiers, &means, &best),
-        as_written: cost_of(tiers, &means, &as_written),
-        tiers: odds,
+        expected: cost_of(&usual, &way),
+        as_written: cost_of(&usual, &written),
+        tiers: (0..tiers.len()).map(odds).collect(),
         class: class.clone(),
         sentence: String::new(),
     };
@@ -238,115 +191,87 @@ pub fn choose(tiers: &[PolicyTier], class: &TaskClass, minute_usd: f64, draw: Dr
     Some(decision)
 }
 
-/// Behind the top tier, what is mostly wrong is not worth its minutes.
-fn drop_worthless(way: &mut Vec<usize>, means: &[f64]) {
-    let top = means.len() - 1;
-    let at = way.iter().position(|n| *n == top).unwrap_or_default();
+/// Each tier with a rate for each of its tries.
+fn outlooks(tiers: &[PolicyTier], rate: &mut dyn FnMut(&PolicyTier, usize) -> f64) -> Vec<TierOutlook> {
+    let mut outlook = |tier: &PolicyTier| {
+        let rates = (0..tier.known_tries()).map(|number| rate(tier, number)).collect();
+        TierOutlook::new(tier, rates)
+    };
+    tiers.iter().map(&mut outlook).collect()
+}
+
+fn draw_rate(tier: &PolicyTier, number: usize, dice: &mut fastrand::Rng) -> f64 {
+    let (seen, acceptance) = (tier.cell.tries_at(number), tier.acceptance_at(number));
+    // Drawn in any case, so that the dice of later calls do not depend on it.
+    let drawn = acceptance.sample(dice);
+    if seen.accepted == 0 && seen.lost >= DECIDED_AFTER { acceptance.mean() } else { drawn }
+}
+
+/// Behind the top tier, what is mostly wrong is not worth its minutes. Was anything dropped?
+fn drop_worthless(way: &mut PlannedWay, usual: &[TierOutlook]) -> bool {
+    let (top, before) = (usual.len() - 1, way.tiers.len());
+    let at = way.tiers.iter().position(|n| *n == top).unwrap_or_default();
     let mut place = 0;
-    way.retain(|n| {
+    way.tiers.retain(|n| {
         place += 1;
-        place - 1 <= at || means[*n] >= WORTH_ASKING
+        place - 1 <= at || usual[*n].full_turn().rate >= WORTH_ASKING
     });
-}
-
-/// What a way costs if each tier is accepted this often.
-fn cost_of(tiers: &[PolicyTier], rates: &[f64], way: &[usize]) -> WayCost {
-    let (mut cost, mut reached) = (WayCost::default(), 1.0);
-    for n in way {
-        let (usd, seconds) = tiers[*n].turn();
-        cost.usd += reached * usd;
-        cost.minutes += reached * seconds / 60.0;
-        reached *= 1.0 - rates[*n];
-    }
-    cost
-}
-
-fn for_each_order(tiers: usize, visit: &mut dyn FnMut(&[usize])) {
-    fn extend(way: &mut Vec<usize>, tiers: usize, visit: &mut dyn FnMut(&[usize])) {
-        if way.len() == tiers {
-            return visit(way);
-        }
-        for n in 0..tiers {
-            if !way.contains(&n) {
-                way.push(n);
-                extend(way, tiers, visit);
-                way.pop();
-            }
-        }
-    }
-    extend(&mut Vec::with_capacity(tiers), tiers, visit);
+    way.tiers.len() < before
 }
 
 impl TierOdds {
-    fn of(tier: &PolicyTier, drawn: f64) -> Self {
-        let (acceptance, (usd, seconds)) = (tier.acceptance(), tier.turn());
-        let Interval { low, high } = acceptance.interval();
+    fn of(tier: &PolicyTier, usual: &TierOutlook, drawn: &TierOutlook, tries: u32) -> Self {
+        let TurnOutlook { cost, rate } = usual.turn(tries);
+        let bound = |end: fn(Interval) -> f64| {
+            let ends = (0..tier.known_tries()).map(|number| end(tier.acceptance_at(number).interval())).collect();
+            rounded(TierOutlook::new(tier, ends).turn(tries).rate)
+        };
+        let by_try = |number: usize| {
+            let (seen, (usd, seconds)) = (tier.cell.tries_at(number), tier.cost_at(number));
+            TryOdds {
+                accepted: seen.accepted,
+                judged: seen.judged(),
+                rate: rounded(usual.rate_at(number)),
+                drawn: rounded(drawn.rate_at(number)),
+                usd: rounded(usd),
+                seconds: rounded(seconds),
+            }
+        };
         Self {
             model: tier.model.clone(),
             accepted: tier.cell.accepted,
             judged: tier.cell.judged(),
             unable: tier.cell.unable,
-            rate: rounded(acceptance.mean()),
-            low: rounded(low),
-            high: rounded(high),
-            drawn: rounded(drawn),
-            usd: rounded(usd),
-            seconds: rounded(seconds),
+            rate: rounded(rate),
+            low: bound(|interval| interval.low),
+            high: bound(|interval| interval.high),
+            drawn: rounded(drawn.turn(tries).rate),
+            usd: rounded(cost.usd),
+            seconds: rounded(cost.minutes * 60.0),
+            allowed: tier.tries.max(1),
+            by_try: (0..tier.known_tries()).map(by_try).collect(),
         }
     }
 }
 
 impl PolicyDecision {
-    /// Is it the chain as its user wrote it?
+    /// Is it the chain as its user wrote it, each tier with all its tries?
     pub fn keeps_the_chain(&self) -> bool {
+        self.keeps_the_order() && self.fewer_tries().next().is_none()
+    }
+
+    fn keeps_the_order(&self) -> bool {
         self.skipped.is_empty() && self.order.iter().eq(self.tiers.iter().map(|tier| &tier.model))
     }
 
-    fn tell(&self) -> String {
-        let kind = self.class.describe();
-        if self.explored {
-            return format!("the chain is walked as it is written, as in 1 of 50 calls, to keep learning ({kind})");
-        }
-        if self.keeps_the_chain() {
-            return format!("the chain is walked as it is written: no other way looks cheaper for {kind}");
-        }
-        let first = &self.order[0];
-        let mut said = format!("`{first}` is asked first for {kind}");
-        let before: Vec<&TierOdds> = self.tiers.iter().take_while(|tier| tier.model != *first).collect();
-        for tier in before {
-            let what = if self.skipped.contains(&tier.model) { "is skipped" } else { "comes later" };
-            let _ = write!(
-                said,
-                "; `{}` {what}: accepted in {} of {} here{}, and {:.0} % are expected",
-                tier.model,
-                tier.accepted,
-                words::count(tier.judged as usize, "turn"),
-                unable_note(tier.unable),
-                tier.rate * 100.0
-            );
-        }
-        let _ = write!(
-            said,
-            "; a call then takes ${:.3} and {:.1} min on average instead of ${:.3} and {:.1} min",
-            self.expected.usd, self.expected.minutes, self.as_written.usd, self.as_written.minutes
-        );
-        said
+    /// Tiers that are asked less often than they may be, and how often they are.
+    fn fewer_tries(&self) -> impl Iterator<Item = (&TierOdds, u32)> {
+        let asked = self.order.iter().zip(&self.tries);
+        let tier = |(model, tries): (&String, &u32)| {
+            self.tiers.iter().find(|tier| tier.model == *model && *tries < tier.allowed).map(|tier| (tier, *tries))
+        };
+        asked.filter_map(tier)
     }
-}
-
-impl TaskClass {
-    /// `tdd_green in python (small)`
-    pub fn describe(&self) -> String {
-        match self.language.as_str() {
-            "any" => format!("{} ({})", self.skill, self.size.word()),
-            language => format!("{} in {language} ({})", self.skill, self.size.word()),
-        }
-    }
-}
-
-/// Why turns were lost that no check has refused; reads after their number.
-pub fn unable_note(unable: u32) -> String {
-    if unable == 0 { String::new() } else { format!(", {unable} of them not finished within its limits") }
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]

@@ -49,10 +49,11 @@ pub(super) fn of(route: &Route, attempts: &[Attempt]) -> TopTier {
 
 fn estimate(route: &Route, top: &Tier, answer: &Attempt) -> Option<f64> {
     let opinion = answer.verifier.as_ref();
-    let (opinion_in, opinion_out) = match opinion {
-        Some(opinion) => (opinion.tokens_in?, opinion.tokens_out?),
-        None => (0, 0),
-    };
+    let (mut opinion_in, mut opinion_out) = (0, 0);
+    for other in opinion.into_iter().chain(&answer.author) {
+        opinion_in += other.tokens_in?;
+        opinion_out += other.tokens_out?;
+    }
     let price = |all: Option<u64>, opinion: u64, per_million: Option<f64>| {
         Some(all?.saturating_sub(opinion) as f64 * per_million? / 1e6)
     };

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::Cause;
 use super::asking::{AskedRound, TierAsker, say_where, unanswered};
 use super::attempt::{AskRecord, Attempt};
+use super::author::TestAuthor;
 use super::budget::Amounts;
 use super::event::{ChainPlace, Event};
 use super::evidence::{Evidence, FollowUp, FollowUpAllowance, FollowUpKind};
@@ -22,6 +23,7 @@ use crate::backend::{Edits, Reply, Usage};
 use crate::prompts::{Nonce, fence};
 use crate::redact::Redactor;
 use crate::routing::{TOKEN_BYTES, Tier, TierKind};
+use crate::verify::{Flag, TWIN_FLAG};
 use crate::words;
 use crate::workspace::ChangeSet;
 
@@ -272,11 +274,14 @@ impl<S: Skill> Trial<'_, S> {
             return Err(RefusedWork::new(Cause::Rejected, same));
         }
         let WalkContext { teller, stop, .. } = self.context;
-        let work = SubmittedWork { replies, edits, changed: &changed, site, stop, teller, at: self.at };
+        let author = TestAuthor::for_work_of(self.tier, self.at, self.context);
+        let author = author.as_ref();
+        let work = SubmittedWork { replies, edits, changed: &changed, site, stop, author, teller, at: self.at };
         let checked = tokio::select! {
             checked = self.call.skill.check(work, shown) => checked,
             () = stop.cancelled() => return Err(RefusedWork::cancelled()),
         };
+        author.iter().for_each(|author| author.note(&mut report.attempt));
         if edits == Edits::AsData {
             report.look(site).await.map_err(cannot_see)?;
         }
@@ -290,7 +295,8 @@ impl<S: Skill> Trial<'_, S> {
         if accepted.keeps == KeepPolicy::Changes {
             site.note_judged().await.map_err(cannot_see)?;
         }
-        let accepted = self.ask_verifier(accepted, report).await?;
+        let further_tests = author.map(TestAuthor::exhibit).unwrap_or_default();
+        let accepted = self.ask_verifier(accepted, &further_tests, report).await?;
         let delivered = self.call.skill.deliver(accepted).await?;
         report.attempt.verified = matches!(delivered.verification, Verification::Proven(_));
         Ok(delivered)
@@ -300,6 +306,7 @@ impl<S: Skill> Trial<'_, S> {
     async fn ask_verifier(
         &self,
         mut work: AcceptedWork,
+        further_tests: &str,
         report: &mut TrialReport,
     ) -> Result<AcceptedWork, RefusedWork> {
         let WalkContext { means, route, budget, teller, stop, .. } = self.context;
@@ -313,8 +320,8 @@ impl<S: Skill> Trial<'_, S> {
             // Without an opinion the answer is not accepted; a later tier may need none.
             .map_err(|exceeded| RefusedWork::new(Cause::CannotVerify, format!("verifier error: {exceeded}")))?;
         let began = Instant::now();
-        let case =
-            JudgedCase { discipline: &self.call.discipline, task: &self.call.task, work: &work, diff: &report.diff };
+        let PreparedCall { discipline, task, .. } = self.call;
+        let case = JudgedCase { discipline, task, work: &work, diff: &report.diff, further_tests };
         let VerifierReply { judgement, flags, usage } = judge(means, verifier, case, stop).await;
         reserved.settle(&usage, began.elapsed());
         report.attempt.note_opinion(verifier, &usage);
@@ -322,7 +329,12 @@ impl<S: Skill> Trial<'_, S> {
             work.flags.answer(&said.id, said.upheld, &means.redactor.redact(&said.why));
         }
         report.attempt.flags = work.flags.clone();
-        let upheld: Vec<String> = work.flags.upheld().map(|flag| format!("{flag} ({})", flag.why)).collect();
+        // The worker reads this: of tests that it must not see it learns only that there are some.
+        let told = |flag: &Flag| match flag.kind() {
+            TWIN_FLAG => format!("{}: a further test of the task, which is not shown, fails", flag.id),
+            _ => format!("{flag} ({})", flag.why),
+        };
+        let upheld: Vec<String> = work.flags.upheld().map(told).collect();
         let refused = match judgement {
             VerifierJudgement::Accepted if upheld.is_empty() => return Ok(work),
             // Whatever it thinks of the whole, a fault that it confirms is one.

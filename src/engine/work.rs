@@ -4,6 +4,7 @@
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::author::TestAuthor;
 use super::event::{ChainPlace, Event, Teller};
 use super::evidence::FollowUp;
 use super::site::Site;
@@ -21,6 +22,8 @@ pub struct SubmittedWork<'a> {
     pub changed: &'a ChangeSet,
     pub site: &'a mut Site,
     pub stop: &'a CancellationToken,
+    /// Who writes further tests, where they are wanted.
+    pub author: Option<&'a TestAuthor<'a>>,
     pub(super) teller: &'a Teller<'a>,
     pub(super) at: &'a ChainPlace,
 }

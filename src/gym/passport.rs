@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::results::GymOutcome;
 use super::verifier::VerifierRecord;
 use crate::engine::means::{Experience, TierHints};
-use crate::engine::policy::{TaskClass, TurnRecord, rate_interval, unable_note};
-use crate::engine::{Attempt, Cause, ModelEvidence};
+use crate::engine::policy::{CountedTry, TaskClass, TurnRecord, rate_interval, unable_note};
+use crate::engine::{Attempt, Cause};
 use crate::state::StateDir;
 use crate::words;
 
@@ -367,23 +367,16 @@ impl Passport {
         if outcome.contradictory {
             return;
         }
-        if let Some((tries, ended)) = outcome.turn().zip(outcome.evidence()) {
-            let accepted = ended == ModelEvidence::For;
-            let mut turn = TurnRecord {
-                at_first: u32::from(accepted && tries.len() == 1),
-                usd: tries.iter().map(|one| one.usd).sum(),
-                usd_turns: u32::from(outcome.tries.iter().all(|one| one.usd.is_some())),
-                seconds: tries.iter().map(|one| one.seconds).sum(),
-                ..TurnRecord::default()
-            };
-            turn.count(ended);
+        let judged = outcome.tries.iter().filter(|one| one.evidence().is_some());
+        let counted = judged.map(|one| CountedTry { evidence: one.evidence(), usd: one.usd, seconds: one.seconds });
+        if let Some(turn) = TurnRecord::of_tries(counted) {
             self.class(&outcome.class()).add(&turn);
             self.turns += 1;
             let unreadable = outcome.tries.iter().filter(|one| one.cause == Some(Cause::Unreadable)).count();
             let format = self.formats.entry(outcome.edit_format.clone()).or_default();
             format.asked += u32::try_from(outcome.tries.len()).unwrap_or(u32::MAX);
             format.unreadable += u32::try_from(unreadable).unwrap_or(u32::MAX);
-            format.accepted += u32::from(accepted);
+            format.accepted += turn.accepted;
         }
     }
 

@@ -1,5 +1,6 @@
 //! What came of a task in the gym, one line each. A run that was interrupted goes on where its lines end.
 
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -56,11 +57,27 @@ pub struct GymOutcome {
     /// Whether an accepted answer passed the hidden tests too; absent if there are none or it was not accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hidden_passed: Option<bool>,
+    /// What tests of another hand came to, where they were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub twins: Option<TwinCounts>,
     /// How edits were asked for.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub edit_format: String,
     /// All of the call, hidden tests excluded.
     pub seconds: f64,
+}
+
+/// Tests of another hand, as `details.twins` of a result has them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TwinCounts {
+    pub written: u32,
+    pub passed: u32,
+    pub failed: u32,
+    pub dropped: BTreeMap<String, u32>,
+    /// Why there are none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub why: String,
 }
 
 /// One try.
@@ -108,6 +125,7 @@ impl GymOutcome {
         let tries: TurnOutcome = judged
             .map(|one| TryOutcome {
                 accepted: one.cause == Some(Cause::Accepted),
+                is_refused: one.cause == Some(Cause::Rejected),
                 usd: one.usd.unwrap_or_default(),
                 seconds: one.seconds,
             })
@@ -251,6 +269,7 @@ pub(crate) mod tests {
             said: String::new(),
             tries: causes.iter().map(one).collect(),
             hidden_passed: (causes.last() == Some(&Cause::Accepted)).then_some(true),
+            twins: None,
             edit_format: "auto".into(),
             seconds: 2.0,
         }

@@ -8,7 +8,8 @@ mod tests;
 
 use serde::Serialize;
 
-use crate::engine::policy::{Draw, PolicyTier, TaskClass, TierPrior, TurnRecord, choose};
+use crate::engine::ModelEvidence;
+use crate::engine::policy::{CountedTry, Draw, PolicyTier, TaskClass, TierPrior, TurnRecord, choose};
 use crate::routing::TierKind;
 
 pub use published::published_scenarios;
@@ -18,8 +19,17 @@ pub use recorded::{recorded_from_gym, recorded_from_log};
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TryOutcome {
     pub accepted: bool,
+    /// Heard and refused, so that the model may be asked once more.
+    pub is_refused: bool,
     pub usd: f64,
     pub seconds: f64,
+}
+
+impl TryOutcome {
+    fn counted(&self) -> CountedTry {
+        let evidence = if self.accepted { ModelEvidence::For } else { ModelEvidence::Against };
+        CountedTry { evidence: Some(evidence), usd: Some(self.usd), seconds: self.seconds }
+    }
 }
 
 /// What one model would do with one task: its tries, in order, until one is accepted. Never empty.
@@ -45,6 +55,13 @@ pub trait SimulatedWorld {
 pub struct SimulatedTier {
     pub model: String,
     pub kind: TierKind,
+}
+
+impl SimulatedTier {
+    /// Only a local tier is asked more than once.
+    fn most_tries(&self, local: usize) -> usize {
+        if self.kind == TierKind::Local { local.max(1) } else { 1 }
+    }
 }
 
 /// Models whose rates are known.
@@ -83,7 +100,7 @@ impl SimulatedWorld for KnownRates {
         let turn = |rates: &TierRates| {
             let own = dice.f64();
             let difficulty = if self.nested { shared } else { own };
-            let one = |accepted| TryOutcome { accepted, usd: rates.usd, seconds: rates.seconds };
+            let one = |accepted| TryOutcome { accepted, is_refused: !accepted, usd: rates.usd, seconds: rates.seconds };
             if difficulty < rates.first { vec![one(true)] } else { vec![one(false), one(difficulty < rates.second)] }
         };
         let turns = self.rates.iter().map(turn).collect();
@@ -106,9 +123,12 @@ pub enum SimulatedPolicy {
     },
     /// The way that looks cheapest after what was seen so far.
     Learned,
-    /// Always these tiers in this order: what a policy is compared with.
+    /// Always these tiers in this order, with so many tries of a local one: what a policy is compared with.
     #[cfg(test)]
-    Fixed(Vec<usize>),
+    Fixed {
+        order: Vec<usize>,
+        tries: usize,
+    },
 }
 
 impl SimulatedPolicy {
@@ -119,7 +139,7 @@ impl SimulatedPolicy {
             Self::Static { tries } => format!("static chain, {tries} tries"),
             Self::Learned => "learned".into(),
             #[cfg(test)]
-            Self::Fixed(order) => format!("fixed {order:?}"),
+            Self::Fixed { order, tries } => format!("fixed {order:?}, {tries} tries"),
         }
     }
 }
@@ -156,6 +176,7 @@ pub fn simulate(
         .iter()
         .map(|tier| PolicyTier {
             model: tier.model.clone(),
+            tries: u32::try_from(tier.most_tries(LOCAL_TRIES)).unwrap_or(1),
             cell: TurnRecord::default(),
             all: TurnRecord::default(),
             prior: TierPrior::of(tier.kind, None, None),
@@ -163,29 +184,30 @@ pub fn simulate(
         .collect();
     let walk_one = |_| {
         let task = world.draw(&mut nature);
-        let as_written = || (0..tiers.len()).collect::<Vec<usize>>();
-        let (order, tries) = match policy {
-            SimulatedPolicy::AlwaysTop => (vec![top], LOCAL_TRIES),
-            SimulatedPolicy::Static { tries } => (as_written(), *tries),
+        let steps = |order: Vec<usize>, tries: usize| -> Vec<(usize, usize)> {
+            order.into_iter().map(|n| (n, tiers[n].most_tries(tries))).collect()
+        };
+        let as_written = |tries| steps((0..tiers.len()).collect(), tries);
+        let way = match policy {
+            SimulatedPolicy::AlwaysTop => steps(vec![top], LOCAL_TRIES),
+            SimulatedPolicy::Static { tries } => as_written(*tries),
             #[cfg(test)]
-            SimulatedPolicy::Fixed(order) => (order.clone(), LOCAL_TRIES),
+            SimulatedPolicy::Fixed { order, tries } => steps(order.clone(), *tries),
             SimulatedPolicy::Learned => {
                 let decision = choose(&known, &task.class, minute_usd, Draw::Dice(&mut dice));
                 let place = |model: &String| tiers.iter().position(|tier| tier.model == *model);
-                let order = decision.map(|decision| decision.order.iter().filter_map(place).collect());
-                (order.unwrap_or_else(as_written), LOCAL_TRIES)
+                let chosen = decision.map(|decision| {
+                    let asked = decision.order.iter().zip(&decision.tries);
+                    asked.filter_map(|(model, tries)| Some((place(model)?, *tries as usize))).collect()
+                });
+                chosen.unwrap_or_else(|| as_written(LOCAL_TRIES))
             }
         };
         let mut call = SimulatedCall::default();
-        for n in order {
-            let most = if tiers[n].kind == TierKind::Local { tries } else { 1 };
-            let mut turn = TurnRecord { usd_turns: 1, ..TurnRecord::default() };
-            for outcome in task.turns[n].iter().take(most.max(1)) {
-                turn.usd += outcome.usd;
-                turn.seconds += outcome.seconds;
-                call.accepted = outcome.accepted;
-            }
-            (turn.accepted, turn.against) = (u32::from(call.accepted), u32::from(!call.accepted));
+        for (n, most) in way {
+            let tries = task.turns[n].iter().take(most).map(TryOutcome::counted);
+            let Some(turn) = TurnRecord::of_tries(tries) else { continue };
+            call.accepted = turn.accepted > 0;
             call.usd += turn.usd;
             call.minutes += turn.seconds / 60.0;
             known[n].cell.add(&turn);

@@ -130,6 +130,7 @@ pub(crate) const KEYS: &[Key] = &[
     key(&["skills", "*", "tests_s"], Kind::Seconds(SOON)),
     key(&["skills", "*", "budget_usd"], Kind::Money),
     key(&["skills", "*", "recall"], Kind::Recall),
+    key(&["skills", "*", "twins"], Kind::Count(0, 20)),
 ];
 
 /// Skills that settings may name: what there is and what is planned, each with the family it takes settings from.

@@ -67,6 +67,7 @@ fn settings_of(call: &CallOverrides) -> Vec<(&'static str, &'static str, Value)>
     settings.extend(call.timeout.map(|limit| ("timeout_s", "limit_s", Value::from(limit.as_secs_f64()))));
     settings.extend(call.max_attempts.map(|n| ("max_attempts", "max_attempts", Value::from(n))));
     settings.extend(call.budget_usd.map(|usd| ("budget_usd", "budget_usd", Value::from(usd))));
+    settings.extend(call.twins.map(|count| ("twins", "twins", Value::from(count))));
     settings
 }
 

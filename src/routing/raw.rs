@@ -144,6 +144,7 @@ pub(crate) struct RawSkill {
     tests_s: Option<f64>,
     budget_usd: Option<f64>,
     recall: Option<RawRecall>,
+    twins: Option<u32>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -359,6 +360,7 @@ impl From<RawSkill> for SkillSettings {
                 RawRecall::Switch(true) => Recall::Notes,
                 RawRecall::Word(RecallWord::Session) => Recall::NotesAndSession,
             }),
+            twins: raw.twins,
         }
     }
 }

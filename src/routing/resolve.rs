@@ -113,6 +113,7 @@ impl Routing {
             budget_usd: budget_usd.value,
             budget: BudgetSettings { usd: budget_usd.value, ..self.budgets.call },
             recall: self.by_skill(tables, "recall", |s| s.recall).into_iter().next().map_or(Recall::Off, |r| r.value),
+            twins: self.by_skill(tables, "twins", |s| s.twins).into_iter().next().map_or(0, |twins| twins.value),
         };
         Ok(Choices {
             route,
@@ -311,6 +312,9 @@ fn check_call(call: &CallOverrides) -> Result<(), RoutingError> {
     }
     if call.max_attempts == Some(0) {
         return wrong("max_attempts", "a whole number from 1 on");
+    }
+    if call.twins.is_some_and(|count| count > 20) {
+        return wrong("twins", "a whole number from 0 to 20");
     }
     if call.budget_usd.is_some_and(|usd| !(usd > 0.0 && usd.is_finite())) {
         return wrong("budget_usd", "an amount of USD above 0");

@@ -322,6 +322,8 @@ pub struct SkillSettings {
     pub tests: Option<Duration>,
     pub budget_usd: Option<f64>,
     pub recall: Option<Recall>,
+    /// Further tests by another tier than the worker's.
+    pub twins: Option<u32>,
 }
 
 /// What a brief carries of earlier work.
@@ -423,6 +425,7 @@ pub struct CallOverrides {
     pub timeout: Option<Duration>,
     pub max_attempts: Option<u32>,
     pub budget_usd: Option<f64>,
+    pub twins: Option<u32>,
 }
 
 /// The chain and the limits of one call.
@@ -440,6 +443,8 @@ pub struct Route {
     /// Everything this call may spend; `usd` is the same figure as `budget_usd`.
     pub budget: BudgetSettings,
     pub recall: Recall,
+    /// Tests that another tier than the worker's writes for work that holds; 0: none.
+    pub twins: u32,
 }
 
 /// Everything that can be set.

@@ -27,6 +27,7 @@ mod repeat;
 mod reply_form;
 mod scope;
 mod step_size;
+mod twins;
 mod vacuous;
 
 use rmcp::{tool, tool_router};

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
+use super::build::BuildError;
 use super::outcome::{Outcome, TestName, TestRun, TestState};
 
 /// A run that says what was true before anybody touched the project.
@@ -42,14 +43,24 @@ impl Baseline {
         !matches!(self.run.outcome, Outcome::DidNotBuild { .. })
     }
 
-    /// A later run that does not build either, by nothing that is new.
+    /// A later run that does not build either, and nowhere else.
     pub fn is_as_unbuilt_as(&self, after: &TestRun) -> bool {
-        match (&self.run.outcome, &after.outcome) {
-            (Outcome::DidNotBuild { errors: before }, Outcome::DidNotBuild { errors: now }) => {
-                now.iter().all(|error| before.iter().any(|b| b.file == error.file && b.message == error.message))
-            }
-            _ => false,
-        }
+        matches!((&self.run.outcome, &after.outcome), (Outcome::DidNotBuild { .. }, Outcome::DidNotBuild { .. }))
+            && self.new_errors(after).is_empty()
+    }
+
+    /// What keeps a later run from being built and did not before. A file that did not load before and does not load now
+    /// is as it was, whatever is said of it: a trace through changed code is another text. What was run is compared by name.
+    pub fn new_errors(&self, after: &TestRun) -> Vec<BuildError> {
+        let errors = |run: &TestRun| match &run.outcome {
+            Outcome::DidNotBuild { errors } => errors.clone(),
+            _ => Vec::new(),
+        };
+        let before = errors(&self.run);
+        let is_known = |now: &BuildError| {
+            before.iter().any(|b| b.file == now.file && (now.file.is_some() || b.message == now.message))
+        };
+        errors(after).into_iter().filter(|error| !is_known(error)).collect()
     }
 
     pub fn run(&self) -> &TestRun {
@@ -126,7 +137,6 @@ pub fn compare(before: &TestRun, after: &TestRun) -> Comparison {
 pub(super) mod tests {
     use std::time::Duration;
 
-    use super::super::build::BuildError;
     use super::super::outcome::Tests;
     use super::*;
 
@@ -187,7 +197,8 @@ pub(super) mod tests {
         assert!(Baseline::of(unclear, BaselineOrigin::Ran).is_err());
         assert!(Baseline::of(run(""), BaselineOrigin::Ran).is_ok());
         let unbuilt = |words: &str, file: &str| {
-            let errors = vec![BuildError::new("undefined: Add").at(file, Some(1))];
+            // Each run tells it in other words.
+            let errors = vec![BuildError::new(format!("undefined: Add, in {words}")).at(file, Some(1))];
             TestRun { outcome: Outcome::DidNotBuild { errors }, ..run(words) }
         };
         assert!(Baseline::of_part(unbuilt("", "a.go"), BaselineOrigin::Ran).is_none());

@@ -110,6 +110,11 @@ impl FalsifiableTests {
         Some(Self { source, targets: found, missing })
     }
 
+    /// Does every target stand in the file?
+    pub(crate) fn has_all(&self) -> bool {
+        self.missing.is_empty()
+    }
+
     /// Takes in all rows of the targets: which of them is made wrong is left to chance, and an assertion at the end of a
     /// test fails the test and not its rows. Only what passed must fail.
     pub(crate) fn include_rows(&mut self, plain: &TestRun) {

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::words;
 
+/// The kind of a flag that says: a test of another hand fails, which the worker has not seen.
+pub const TWIN_FLAG: &str = "twin";
 /// More flags than this tell a reader nothing new; the last one counts the rest.
 const MOST: usize = 30;
 /// Bytes of one sentence.
@@ -102,7 +104,7 @@ impl Flags {
 
 impl Flag {
     /// The id without its number.
-    fn kind(&self) -> &str {
+    pub fn kind(&self) -> &str {
         match self.id.rsplit_once('-') {
             Some((kind, number)) if number.bytes().all(|b| b.is_ascii_digit()) => kind,
             _ => &self.id,

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::baseline::{Baseline, compare};
 use super::build::{BuildBlame, blame};
-use super::outcome::{Outcome, TestName, TestRun, TestState, Tests, counted_once};
+use super::outcome::{Outcome, TestName, TestRun, TestState, Tests, counted_as_written};
 use crate::words;
 
 /// What was run or checked here, and held.
@@ -124,8 +124,9 @@ impl Proof {
         Ok(Self { kind: Kind::Tests { sentence: after.sentence() } })
     }
 
-    /// Exactly one new test fails, and everything else is as it was.
-    pub fn of_red(before: &Baseline, after: &TestRun) -> Result<(Self, TestName), Refusal> {
+    /// Exactly one new test fails, and everything else is as it was. `written` is the one test that is new in the source,
+    /// if that can be told.
+    pub fn of_red(before: &Baseline, after: &TestRun, written: Option<&str>) -> Result<(Self, TestName), Refusal> {
         match after.outcome {
             Outcome::Failed if after.tests == Tests::Unknown => return Err(Refusal::NamesUnknown),
             Outcome::Failed => {}
@@ -145,7 +146,7 @@ impl Proof {
         if !comparison.newly_skipped.is_empty() {
             return Err(Refusal::Skipped(comparison.newly_skipped));
         }
-        match counted_once(&new).as_slice() {
+        match counted_as_written(&new, written).as_slice() {
             [] => Err(Refusal::PassesAtOnce),
             [one] => {
                 let sentence = format!("{}; `{one}` is new and fails", after.sentence());
@@ -169,14 +170,13 @@ impl Proof {
     }
 
     /// The tests do not build, for the one reason that makes a fair red: `test_file` names what is not written yet.
-    pub fn of_unwritten(after: &TestRun, test_file: &Path, source: &str) -> Result<Self, Refusal> {
-        match &after.outcome {
-            Outcome::DidNotBuild { errors } if blame(errors, test_file, source) == BuildBlame::MissingNames => {
-                let sentence = format!("{}; what it names is not written yet", after.sentence());
-                Ok(Self { kind: Kind::Tests { sentence } })
-            }
-            _ => Err(Refusal::NotPassed(after.sentence())),
+    /// What did not build before either is no part of it.
+    pub fn of_unwritten(before: &Baseline, after: &TestRun, test_file: &Path, source: &str) -> Result<Self, Refusal> {
+        if blame(&before.new_errors(after), test_file, source) != BuildBlame::MissingNames {
+            return Err(Refusal::NotPassed(after.sentence()));
         }
+        let sentence = format!("{}; what it names is not written yet", after.sentence());
+        Ok(Self { kind: Kind::Tests { sentence } })
     }
 
     /// Every check holds, and there is at least one.
@@ -279,7 +279,7 @@ mod tests {
 
     #[test]
     fn red_is_exactly_one_new_failure() {
-        let red = |was: &str, is: &str| Proof::of_red(&before(was), &run(is)).map(|(_, name)| name.0);
+        let red = |was: &str, is: &str| Proof::of_red(&before(was), &run(is), None).map(|(_, name)| name.0);
         assert_eq!(red("+a", "+a -t"), Ok("t".into()));
         assert_eq!(red("", "-t"), Ok("t".into()));
         assert_eq!(red("+a", "+a -t -t/sub"), Ok("t".into()));

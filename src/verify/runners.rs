@@ -19,6 +19,7 @@ mod npm;
 mod pytest;
 pub(super) mod reports;
 mod rspec;
+mod tap;
 mod unittest;
 mod vitest;
 
@@ -70,6 +71,7 @@ static RUNNERS: &[&Runner] = &[
     &jest::RUNNER,
     &mocha::RUNNER,
     &ava::RUNNER,
+    &tap::RUNNER,
     &bun::RUNNER,
     &reports::RUNNER,
     &generic::RUNNER,

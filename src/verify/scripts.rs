@@ -181,7 +181,7 @@ impl ScriptReader<'_> {
         (!steps.is_empty()).then_some(steps)
     }
 
-    /// The commands of one line; `None` if only a shell could say what they are.
+    /// The commands of one line; `None` if only a shell could say what they are, and tests may be among them.
     fn line(
         &self,
         dir: &Path,
@@ -193,7 +193,10 @@ impl ScriptReader<'_> {
     ) -> Option<Vec<SuiteStep>> {
         let mut dir: PathBuf = dir.to_owned();
         let mut steps = Vec::new();
-        let pieces = split_chain(line).ok()?;
+        let Ok(pieces) = split_chain(line) else {
+            let whole = shell_line(line).filter(|_| arguments.is_empty())?;
+            return Some(vec![step(&dir, package, name, &whole, &[])]);
+        };
         let last = pieces.len().checked_sub(1)?;
         for (at, piece) in pieces.iter().enumerate() {
             let more = if at == last { arguments } else { &[] };
@@ -215,6 +218,19 @@ impl ScriptReader<'_> {
         }
         Some(steps)
     }
+}
+
+/// A line that is no chain, such as `eclint check $(git ls-files | grep x)`, as one command of a shell. `None` if it may
+/// run tests: what they showed would be lost in it.
+fn shell_line(line: &str) -> Option<Piece> {
+    let parts = line.split(['|', '&', ';', '(', ')', '`', '\n']).map(shell_words::split);
+    let runs_tests = |words: &Vec<String>| {
+        runners::is_known(words) || matches!(program(words), "npm" | "pnpm" | "yarn" | "bun" | "run-s" | "run-p")
+    };
+    if parts.flatten().any(|words| runs_tests(&words)) {
+        return None;
+    }
+    Some(Piece { words: shell_words::split(line).ok()?, text: line.to_owned(), needs_shell: true })
 }
 
 fn step(dir: &Path, package: &Package, script: &str, piece: &Piece, more: &[String]) -> SuiteStep {
@@ -286,6 +302,16 @@ mod tests {
         };
         let below = |s: &SuiteStep| s.dir.strip_prefix(&root).expect("below").display().to_string();
         Some(steps.iter().map(|s| format!("{}: {} {}", task(s), s.typed(), below(s)).trim_end().to_owned()).collect())
+    }
+
+    #[test]
+    fn a_line_that_only_a_shell_can_run_hides_no_other() {
+        let scripts = r#"{"scripts": {"pretest": "npm run lint", "lint": "eslint .", "postlint": "eclint check $(git ls-files | grep -v x)",
+            "test": "mocha", "all": "mocha | tee log"}}"#;
+        let dir = project(&[("package.json", scripts)]);
+        let told = commands(&dir, "npm test").unwrap_or_default();
+        assert_eq!(told, ["check: eslint .", "check: eclint check $(git ls-files | grep -v x)", "mocha: mocha"]);
+        assert_eq!(commands(&dir, "npm run all"), None, "its own exit code is lost in a pipe");
     }
 
     #[test]

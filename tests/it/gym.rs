@@ -2,5 +2,6 @@
 
 mod endless;
 mod exercism;
+mod learned;
 mod run;
 mod tasks;

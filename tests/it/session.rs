@@ -62,6 +62,7 @@ fn attempt(model: &str, tier: TierKind, cause: Cause, duration_ms: u64, warm_sta
         tokens_out: None,
         cost_usd: None,
         verifier: None,
+        author: None,
         flags: Flags::default(),
         asks: vec![],
         gates: vec![],
@@ -210,6 +211,7 @@ fn a_canary_in_every_field_reaches_no_line() {
         tokens_out: None,
         cost_usd: None,
         verifier: Some(Opinion { model: told(), tokens_in: None, tokens_out: None, cost_usd: None }),
+        author: None,
         flags: {
             let mut flags = Flags::default();
             flags.raise("vague", told(), told());

@@ -10,3 +10,4 @@ mod tdd_call;
 mod tdd_cycles;
 mod tdd_field;
 mod tier;
+mod twins;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use regex::Regex;
 
+use super::twins::HIDDEN_TESTS;
 use super::{GymCommand, is_on_path};
 use crate::gym::contradiction::contradicted;
 use crate::gym::exercism;
@@ -66,6 +67,8 @@ pub(super) struct GymPlan {
     pub(super) is_self: bool,
     /// Who is measured as a verifier.
     pub(super) verifier: Option<String>,
+    /// Who writes hidden twins.
+    pub(super) twins: Option<String>,
     /// Languages whose programs are missing here.
     missing: BTreeMap<String, Vec<String>>,
 }
@@ -92,12 +95,17 @@ impl GymPlan {
             jobs: Vec::new(),
             is_self: command.own,
             verifier: command.verifier.clone(),
+            twins: command.twins.clone(),
             missing: BTreeMap::new(),
         };
         let routing = load(&Sources::of_process(config))?.routing;
         if let Some(model) = &command.verifier {
             let overrides = CallOverrides { model: Some(model.clone()), ..CallOverrides::default() };
             routing.route("tdd_green", &overrides).with_context(|| format!("--verifier `{model}`"))?;
+        }
+        if let Some(author) = command.twins.as_ref().filter(|author| *author != HIDDEN_TESTS) {
+            let overrides = CallOverrides { model: Some(author.clone()), ..CallOverrides::default() };
+            routing.route("tdd_green", &overrides).with_context(|| format!("--twins `{author}`"))?;
         }
         let models = if command.own || command.verifier.is_some() { Vec::new() } else { models(command, &routing)? };
         for (set, tasks, track) in sets {

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::plan::{GymJob, GymPlan};
+use super::twins::{self, HIDDEN_TESTS};
 use super::window::measure_window;
 use super::{link_packages, task_directory};
 use crate::backend::digest::digest_of;
@@ -85,20 +86,30 @@ pub(super) struct GymRunner {
     app: App,
     /// Answers of what is no model.
     script: Option<PathBuf>,
-    /// The verifier that is measured, and the settings it is found in.
-    judged: Option<(String, Sources)>,
+    /// Where a chain is written for each job: who is in it beside the answers, and the settings they are found in.
+    chain: Option<WrittenChain>,
     dir: Option<tempfile::TempDir>,
+}
+
+/// Who stands beside an answer whose fate is known.
+struct WrittenChain {
+    sources: Sources,
+    /// The verifier that is measured.
+    verifier: Option<String>,
+    /// Who writes hidden twins.
+    author: Option<String>,
 }
 
 impl GymRunner {
     pub(super) async fn start(plan: &GymPlan, config: Option<PathBuf>, state: &StateDir) -> anyhow::Result<Self> {
         // Its own log and passports: what happens here is no daily use.
         let own = StateDir::at(state.path().join("gym"))?;
-        if !plan.is_self && plan.verifier.is_none() {
+        let is_chain_written = plan.verifier.is_some() || plan.twins.is_some();
+        if !plan.is_self && !is_chain_written {
             // Each task is a measurement of its own, whatever became of the one before.
             let app = || App::of_process(config.clone()).keeping_state_in(own.clone()).without_pauses();
             let client = Client::start(app()).await?;
-            return Ok(Self { client, app: app(), script: None, judged: None, dir: None });
+            return Ok(Self { client, app: app(), script: None, chain: None, dir: None });
         }
         let dir = task_directory().context("making a temporary directory")?;
         // What is no model has no passport and no log that anybody would miss.
@@ -107,8 +118,8 @@ impl GymRunner {
         fs::write(&script, "")?;
         let mut sources = Sources { user_file: Some(settings.clone()), ..Sources::default() };
         let mut text = self_settings(&script)?;
-        if plan.verifier.is_some() {
-            // The user's own settings, in which the verifier is found, and the answers beside them.
+        if plan.verifier.is_some() || plan.twins.as_ref().is_some_and(|author| author != HIDDEN_TESTS) {
+            // The user's own settings, in which that model is found, and the answers beside them.
             sources = Sources::of_process(config);
             let own = load(&sources)?.file.map(fs::read_to_string).transpose().context("reading your settings")?;
             text = format!("{}\n{}", own.unwrap_or_default(), self_backend(&script)?);
@@ -121,8 +132,12 @@ impl GymRunner {
             App::new(sources, look).keeping_state_in(inside.clone())
         };
         let (client, app) = (Client::start(app()).await?, app());
-        let judged = plan.verifier.clone().map(|model| (model, sources));
-        Ok(Self { client, app, script: Some(script), judged, dir: Some(dir) })
+        let chain = is_chain_written.then(|| WrittenChain {
+            sources,
+            verifier: plan.verifier.clone(),
+            author: plan.twins.clone(),
+        });
+        Ok(Self { client, app, script: Some(script), chain, dir: Some(dir) })
     }
 
     /// Which weights the models have, as far as their servers tell.
@@ -231,9 +246,10 @@ impl GymRunner {
         link_packages(job.track.as_deref(), &root)?;
         let mut arguments = json!({"project_root": root, "test_path": job.task.test_path, "session_id": "gym"});
         let name = self.name_for(number, job)?;
-        if self.judged.is_some() {
-            // A model that is named in a call is not judged, so the chain has to name it.
-            self.restart_with_chain(&name).await?;
+        if self.chain.is_some() {
+            // A model that is named in a call stands alone, so the chain has to name it.
+            self.restart_with_chain(&name, number).await?;
+            arguments["max_attempts"] = json!(1);
         } else {
             arguments["model"] = json!(name);
         }
@@ -296,6 +312,7 @@ impl GymRunner {
             said: if accepted { String::new() } else { words::cut_end(&result.message, 300).into_owned() },
             tries: attempts.iter().filter(|one| one.was_asked() && !one.is_unsent()).map(try_of).collect(),
             hidden_passed,
+            twins: twins::counts_of(&result),
             edit_format: job.edit_format.clone(),
             seconds,
         }))
@@ -325,18 +342,35 @@ impl GymRunner {
         let line = json!({"model": name, "answer": {"edits": files.iter().map(edit).collect::<Vec<Value>>()}});
         let mut file = fs::OpenOptions::new().append(true).open(script)?;
         writeln!(file, "{line}")?;
+        if self.chain.as_ref().is_some_and(|chain| chain.author.as_deref() == Some(HIDDEN_TESTS))
+            && let Some(hidden) = job.task.hidden.values().next()
+        {
+            writeln!(file, "{}", json!({"model": hidden_author(number), "answer": {"tests": hidden}}))?;
+        }
         Ok(name)
     }
 
-    /// A server whose chain is this one model, and whose verifier is the one that is measured.
-    async fn restart_with_chain(&mut self, name: &str) -> anyhow::Result<()> {
-        let (Some((verifier, sources)), Some(dir)) = (&self.judged, &self.dir) else { return Ok(()) };
-        let mut sources = sources.clone();
+    /// A server whose chain begins with this one model, with the verifier that is measured and the author of twins.
+    async fn restart_with_chain(&mut self, name: &str, number: usize) -> anyhow::Result<()> {
+        let (Some(chain), Some(dir)) = (&self.chain, &self.dir) else { return Ok(()) };
+        let mut sources = chain.sources.clone();
+        let author = match chain.author.as_deref() {
+            Some(HIDDEN_TESTS) => Some(hidden_author(number)),
+            other => other.map(str::to_owned),
+        };
+        let models: Vec<String> = std::iter::once(name.to_owned()).chain(author.clone()).collect();
+        let twins = author.map_or(0, |_| twins::ASKED);
         for skill in ["TDD_GREEN", "TDD_REFACTOR"] {
-            sources.env.insert(format!("SUPERVISOR_SKILLS__{skill}__CHAIN").into(), name.into());
-            sources.env.insert(format!("SUPERVISOR_SKILLS__{skill}__ATTEMPTS_PER_TIER").into(), "1".into());
-            sources.env.insert(format!("SUPERVISOR_SKILLS__{skill}__VERIFIER").into(), verifier.into());
+            let mut set = |key: &str, value: String| {
+                sources.env.insert(format!("SUPERVISOR_SKILLS__{skill}__{key}").into(), value.into());
+            };
+            set("CHAIN", models.join(","));
+            set("ATTEMPTS_PER_TIER", "1".into());
+            set("VERIFIER", chain.verifier.clone().unwrap_or_else(|| "none".into()));
+            set("TWINS", twins.to_string());
         }
+        // What was learned of the user's models must not put the author before the answer.
+        sources.env.insert("SUPERVISOR_POLICY__MODE".into(), "static".into());
         let state = StateDir::at(dir.path().canonicalize()?.join("state"))?;
         let look = Look::new(crate::backend::Env::of_this_program(), crate::process::Launcher::this_program());
         let client = Client::start(App::new(sources, look).keeping_state_in(state)).await?;
@@ -364,6 +398,11 @@ impl GymRunner {
             Outcome::NoTests | Outcome::CouldNotRun { .. } | Outcome::Unclear { .. } | Outcome::Cancelled => None,
         })
     }
+}
+
+/// A name of its own for each job, as the answers have.
+fn hidden_author(number: usize) -> String {
+    format!("self/twins/{number}")
 }
 
 /// One local tier whose answers are written down beforehand; no verifier judges.

@@ -247,7 +247,7 @@ fn is_fault(outcome: &GymOutcome) -> bool {
         }
 }
 
-fn table(width: Option<u16>, head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+pub(super) fn table(width: Option<u16>, head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING);
     match width {

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{CallHeader, OpenCall};
 use crate::backend::Edits;
+use crate::engine::archive;
 use crate::engine::conclude::refuse;
 use crate::engine::event::Teller;
 use crate::engine::evidence::Evidence;
@@ -14,7 +15,8 @@ use crate::words;
 use crate::workspace::Scope;
 
 impl OpenCall<'_> {
-    /// The plan, without asking any model. Nothing is logged, and nothing is left behind.
+    /// The plan, without asking any model. Nothing is logged, and nothing is left behind but a prompt that is too long for
+    /// a reply.
     pub(super) async fn plan<S: Skill>(&self, params: &S::Params, teller: &Teller<'_>) -> CallResult {
         let unlogged = CallHeader { session_id: String::new(), ..self.header.clone() };
         let (site, call) = match self.prepare::<S>(params, teller, &mut String::new()).await {
@@ -26,8 +28,8 @@ impl OpenCall<'_> {
             "verifier": self.route.verifier.as_ref().map(|tier| &tier.name),
             "max_attempts": self.route.max_attempts,
         });
-        if self.show_prompt {
-            details["prompt"] = self.first_prompt(&call);
+        if let Some(prompt) = self.first_prompt(&call).filter(|_| self.show_prompt) {
+            self.show(&prompt, &mut details);
         }
         if let (Some(details), Value::Object(more)) = (details.as_object_mut(), call.plan.details) {
             details.extend(more);
@@ -45,15 +47,27 @@ impl OpenCall<'_> {
     }
 
     /// What the first tier that can be asked would read, so that a brief can be judged without a model.
-    fn first_prompt<S: Skill>(&self, call: &PreparedCall<S>) -> Value {
-        /// More would not fit a reply.
-        const MOST: usize = 45_000;
+    fn first_prompt<S: Skill>(&self, call: &PreparedCall<S>) -> Option<String> {
         let ask = |tier: &Tier| {
             let edits = self.surroundings.means.backends.of(tier).map_or(Edits::AsData, |backend| backend.edits());
             let (questions, _) = call.skill.ask(tier, edits, &Evidence::default()).ok()?;
             Some(format!("{}\n\n{}", call.discipline, questions.first()?.prompt))
         };
-        self.route.chain.tiers().find_map(ask).map_or(Value::Null, |prompt| json!(words::cut_middle(&prompt, MOST)))
+        self.route.chain.tiers().find_map(ask)
+    }
+
+    /// In the plan, and whole in a file where it is too long for a reply.
+    fn show(&self, prompt: &str, details: &mut Value) {
+        /// More would not fit a reply.
+        const MOST: usize = 45_000;
+        details["prompt"] = json!(words::cut_middle(prompt, MOST));
+        if prompt.len() > MOST {
+            let whole = self.surroundings.means.redactor.redact(prompt);
+            match archive::keep_text(&self.surroundings.state, "prompt.txt", &whole) {
+                Ok(path) => details["prompt_path"] = json!(path),
+                Err(error) => tracing::warn!("a prompt could not be kept: {error}"),
+            }
+        }
     }
 
     /// How much this tier would be asked, or why it cannot be.

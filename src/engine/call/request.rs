@@ -23,6 +23,8 @@ pub struct CallArguments {
     pub timeout_s: Option<u64>,
     pub max_attempts: Option<u32>,
     pub budget_usd: Option<f64>,
+    /// Tests that another tier than the worker's writes; only for a skill that can use them.
+    pub twins: Option<u32>,
     pub dry_run: bool,
     /// In a dry run: the first tier's prompt, word for word.
     pub show_prompt: bool,

@@ -1,5 +1,7 @@
+use super::turn::TryRecord;
 use super::*;
 use crate::engine::Attempt;
+use crate::routing::TierKind;
 
 const MINUTE: f64 = 0.1;
 
@@ -17,8 +19,9 @@ fn tier(model: &str, kind: TierKind, accepted: u32, against: u32, usd: f64, seco
         usd: usd * f64::from(judged),
         usd_turns: judged,
         seconds: seconds * f64::from(judged),
+        ..TurnRecord::default()
     };
-    PolicyTier { model: model.into(), cell: record, all: record, prior: TierPrior::of(kind, None, None) }
+    PolicyTier { model: model.into(), tries: 1, cell: record, all: record, prior: TierPrior::of(kind, None, None) }
 }
 
 fn usual(tiers: &[PolicyTier]) -> PolicyDecision {
@@ -84,14 +87,74 @@ fn the_sentence_names_the_model_the_record_and_the_price() {
 }
 
 #[test]
+fn how_often_a_tier_is_asked_follows_what_its_further_tries_came_to() {
+    let top = || tier("top", TierKind::Subagent, 19, 1, 0.4, 60.0);
+    // 20 first tries, 8 of them right, then this many second tries, of 30 s each; a try is worth about 0.05 / 0.5.
+    let local = |accepted: u32, lost: u32, allowed: u32| {
+        let mut local = tier("local", TierKind::Local, 8, 12, 0.0, 30.0);
+        let second = TryRecord { accepted, lost, usd_tries: accepted + lost, seconds: 30.0 * 12.0, usd: 0.0 };
+        (local.cell.further[0], local.cell.accepted, local.cell.against) = (second, 8 + accepted, 12 - accepted);
+        local.cell.seconds += second.seconds;
+        PolicyTier { all: local.cell, tries: allowed, ..local }
+    };
+    for (tiers, tries) in [
+        (vec![local(6, 6, 2), top()], vec![2, 1]),
+        (vec![local(0, 12, 2), top()], vec![1, 1]),
+        (vec![local(6, 6, 1), top()], vec![1, 1]),
+        // Of a third try nothing is known, so it is believed to be as good as the second.
+        (vec![local(6, 6, 3), top()], vec![3, 1]),
+        (vec![local(0, 12, 3), top()], vec![1, 1]),
+        // The last of a way has all its tries: nothing comes behind it.
+        (vec![local(6, 6, 2), PolicyTier { tries: 2, ..top() }], vec![2, 2]),
+    ] {
+        let decision = usual(&tiers);
+        assert_eq!(decision.tries, tries, "{decision:#?}");
+    }
+    assert_eq!(
+        usual(&[local(0, 12, 2), top()]).sentence,
+        "the chain is walked in its order for tdd_green in python (small); `local` is asked once and not 2 times: a \
+         second try was accepted in 0 of 12 here, and 6 % are expected; a call then takes $0.228 and 1.1 min on average \
+         instead of $0.215 and 1.4 min"
+    );
+}
+
+#[test]
+fn a_turn_is_counted_try_by_try() {
+    use crate::engine::ModelEvidence::{Against, For};
+    let one = |evidence, usd, seconds| CountedTry { evidence, usd, seconds };
+    let tries = [one(Some(Against), Some(0.1), 1.0), one(None, Some(0.2), 2.0), one(Some(For), Some(0.4), 4.0)];
+    let turn = TurnRecord::of_tries(tries).expect("a turn");
+    let (first, second) = (turn.tries_at(0), turn.tries_at(1));
+    assert_eq!((first.accepted, first.lost, second.accepted, second.lost), (0, 1, 1, 0));
+    assert!(
+        (first.usd - 0.3).abs() < 1e-9 && (first.seconds - 3.0).abs() < 1e-9,
+        "an outage takes its time: {first:?}"
+    );
+    assert!((second.usd - 0.4).abs() < 1e-9 && (second.seconds - 4.0).abs() < 1e-9, "{second:?}");
+    let unpriced = TurnRecord::of_tries([tries[0], one(Some(Against), None, 1.0)]).expect("a turn");
+    assert_eq!((unpriced.usd, unpriced.usd_turns, unpriced.tries_at(1).usd_tries), (0.0, 0, 0));
+    let many = TurnRecord::of_tries([tries[0]; 5]).expect("a turn");
+    assert_eq!(
+        (many.tries_at(0).lost, many.tries_at(1).lost, many.tries_at(2).lost, many.tries_at(9).lost),
+        (1, 1, 3, 3)
+    );
+    // A passport from before further tries were counted.
+    let old: TurnRecord = serde_json::from_str(
+        r#"{"accepted": 3, "against": 5, "at_first": 2, "usd": 0.8, "usd_turns": 8, "seconds": 80.0}"#,
+    )
+    .expect("still read");
+    assert_eq!((old.tries_at(0).accepted, old.tries_at(0).lost, old.tries_at(1).judged()), (2, 6, 0));
+}
+
+#[test]
 fn what_was_seen_elsewhere_is_a_prior_and_no_more() {
     let elsewhere = TurnRecord { accepted: 0, against: 400, usd_turns: 400, seconds: 400.0, ..TurnRecord::default() };
     let mut tier = tier("m", TierKind::Local, 0, 0, 0.0, 1.0);
     tier.all = elsewhere;
-    assert!((tier.acceptance().mean() - 1.0 / 8.0).abs() < 1e-9, "{:?}", tier.acceptance());
-    tier.cell = TurnRecord { accepted: 12, ..TurnRecord::default() };
-    tier.all.accepted = 12;
-    assert!(tier.acceptance().mean() > 0.6, "here it was right each time: {:?}", tier.acceptance());
+    assert!((tier.acceptance_at(0).mean() - 1.0 / 8.0).abs() < 1e-9, "{:?}", tier.acceptance_at(0));
+    tier.cell = TurnRecord { accepted: 12, at_first: 12, ..TurnRecord::default() };
+    (tier.all.accepted, tier.all.at_first) = (12, 12);
+    assert!(tier.acceptance_at(0).mean() > 0.6, "here it was right each time: {:?}", tier.acceptance_at(0));
 }
 
 #[test]

@@ -10,7 +10,7 @@ pub fn policy_tiers(route: &Route, experience: &dyn Experience, class: &TaskClas
     let tier = |tier: &Tier| {
         let (cell, all) = experience.turns(&tier.name.0, class);
         let prior = TierPrior::of(tier.backend.tier, tier.model.price_in, tier.model.price_out);
-        PolicyTier { model: tier.name.to_string(), cell, all, prior }
+        PolicyTier { model: tier.name.to_string(), tries: tier.attempts, cell, all, prior }
     };
     route.chain.tiers().map(tier).collect()
 }
@@ -30,9 +30,13 @@ pub(in crate::engine) fn choose_way(
     choose(&tiers, class, routing.policy.minute_usd, Draw::Dice(&mut dice))
 }
 
-/// The same route with these tiers of its chain, in this order.
-pub(in crate::engine) fn along(route: &Route, order: &[String]) -> Route {
-    let mut tiers = order.iter().filter_map(|model| route.chain.tiers().find(|tier| tier.name.0 == *model).cloned());
+/// The same route with the tiers of its chain that were chosen, in their order and with their tries.
+pub(in crate::engine) fn along(route: &Route, decision: &PolicyDecision) -> Route {
+    let chosen = decision.order.iter().zip(&decision.tries);
+    let mut tiers = chosen.filter_map(|(model, tries)| {
+        let tier = route.chain.tiers().find(|tier| tier.name.0 == *model)?;
+        Some(Tier { attempts: *tries, ..tier.clone() })
+    });
     let Some(first) = tiers.next() else { return route.clone() };
     let chain = Chain { first, rest: tiers.collect() };
     Route { chain, ..route.clone() }

@@ -1,5 +1,6 @@
 //! Outcomes that were recorded, by the session log or by the gym, as a world to replay in. A model that was not asked
-//! for a task is given what it did with another task of the same kind.
+//! for a task is given what it did with another task of the same kind, and a try that was left out, after a first one
+//! that was refused, is one that it made at another.
 
 use std::collections::BTreeMap;
 
@@ -68,16 +69,21 @@ impl SimulatedWorld for RecordedWorld {
         let fill = |(n, turn): (usize, &Option<TurnOutcome>)| {
             // Drawn in any case, so that what follows does not depend on what is known here.
             let at = dice.u64(..);
-            turn.clone().unwrap_or_else(|| {
-                let alike: Vec<&TurnOutcome> =
-                    self.turns[n].iter().filter(|(class, _)| *class == task.class).map(|(_, turn)| turn).collect();
-                let pick = |len: usize| usize::try_from(at % len as u64).unwrap_or_default();
-                if alike.is_empty() {
-                    self.turns[n][pick(self.turns[n].len())].1.clone()
-                } else {
-                    alike[pick(alike.len())].clone()
-                }
-            })
+            let pick = |fits: &dyn Fn(&TurnOutcome) -> bool| {
+                let fitting = || self.turns[n].iter().filter(|(_, turn)| fits(turn));
+                let alike: Vec<_> = fitting().filter(|(class, _)| *class == task.class).collect();
+                let all = if alike.is_empty() { fitting().collect() } else { alike };
+                let place = usize::try_from(at % all.len().max(1) as u64).unwrap_or_default();
+                all.get(place).map(|(_, turn)| turn.clone())
+            };
+            let mut turn = turn.clone().or_else(|| pick(&|_| true)).unwrap_or_default();
+            if let [only] = turn.as_slice()
+                && only.is_refused
+                && let Some(longer) = pick(&|turn| turn.len() > 1)
+            {
+                turn.extend_from_slice(&longer[1..]);
+            }
+            turn
         };
         let turns = task.turns.iter().enumerate().map(fill).collect();
         SimulatedTask { class: task.class.clone(), turns }
@@ -128,6 +134,7 @@ fn turn_of<'a>(attempts: impl Iterator<Item = &'a Attempt>) -> Option<TurnOutcom
         .filter(|attempt| attempt.evidence().is_some())
         .map(|attempt| TryOutcome {
             accepted: attempt.cause == Some(Cause::Accepted),
+            is_refused: attempt.cause == Some(Cause::Rejected),
             usd: attempt.cost_usd.unwrap_or_default(),
             seconds: attempt.duration_ms as f64 / 1000.0,
         })

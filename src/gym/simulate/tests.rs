@@ -1,18 +1,51 @@
 use super::*;
 
-fn world(local: f64, local_seconds: f64, local_usd: f64, top: f64, top_usd: f64) -> KnownRates {
-    let tier = |model: &str, kind, rate, usd, seconds| {
-        (SimulatedTier { model: model.into(), kind }, TierRates { first: rate, second: rate, usd, seconds })
-    };
-    KnownRates::new(
-        vec![
-            // Half the time per try, so that a refused turn of two tries takes as long as given.
-            tier("local", TierKind::Local, local, local_usd / 2.0, local_seconds / 2.0),
-            tier("top", TierKind::Subagent, top, top_usd, 60.0),
-        ],
-        false,
-    )
+/// One user: what a try of the local model takes and how often it is right, and the same of the top tier.
+#[derive(Clone, Copy)]
+struct SimulatedUser {
+    local: f64,
+    /// If the first try was wrong.
+    again: f64,
+    seconds: f64,
+    usd: f64,
+    top: f64,
+    top_usd: f64,
 }
+
+impl SimulatedUser {
+    fn world(self) -> KnownRates {
+        let tier = |model: &str, kind, rates| (SimulatedTier { model: model.into(), kind }, rates);
+        let within_two = self.local + (1.0 - self.local) * self.again;
+        let local = TierRates { first: self.local, second: within_two, usd: self.usd, seconds: self.seconds };
+        let top = TierRates { first: self.top, second: self.top, usd: self.top_usd, seconds: 60.0 };
+        KnownRates::new(vec![tier("local", TierKind::Local, local), tier("top", TierKind::Subagent, top)], false)
+    }
+}
+
+const fn user(local: f64, again: f64, seconds: f64, usd: f64, top: f64, top_usd: f64) -> SimulatedUser {
+    SimulatedUser { local, again, seconds, usd, top, top_usd }
+}
+
+const USERS: [SimulatedUser; 16] = [
+    user(0.02, 0.0, 30.0, 0.0, 0.95, 0.30),
+    user(0.10, 0.0, 60.0, 0.0, 0.95, 0.30),
+    user(0.30, 0.0, 45.0, 0.0, 0.90, 0.30),
+    user(0.50, 0.0, 30.0, 0.0, 0.95, 0.30),
+    user(0.70, 0.0, 15.0, 0.0, 0.95, 0.50),
+    user(0.90, 0.0, 22.5, 0.0, 0.90, 0.20),
+    user(0.60, 0.0, 100.0, 0.01, 0.95, 0.15),
+    user(0.34, 0.0, 90.0, 0.12, 0.766, 1.82),
+    // As published, a try at a time.
+    user(0.34, 0.0, 180.0, 0.24, 0.766, 1.82),
+    // The second try is about as good as the first, better, nearly always right, and nearly never.
+    user(0.30, 0.30, 45.0, 0.0, 0.90, 0.30),
+    user(0.21, 0.40, 60.0, 0.0, 0.83, 0.92),
+    user(0.20, 0.95, 60.0, 0.0, 0.95, 0.30),
+    user(0.05, 0.90, 60.0, 0.0, 0.95, 0.30),
+    user(0.50, 0.05, 120.0, 0.0, 0.95, 0.30),
+    user(0.70, 0.50, 30.0, 0.0, 0.95, 0.50),
+    user(0.45, 0.25, 90.0, 0.02, 0.90, 0.40),
+];
 
 const MINUTE: f64 = 0.1;
 const SEEDS: u64 = 20;
@@ -21,11 +54,12 @@ fn total(calls: &[SimulatedCall]) -> f64 {
     calls.iter().map(|call| call.priced(MINUTE)).sum()
 }
 
-/// The cheapest of always the same way, of those that end at the top tier.
+/// The cheapest of always the same way, of those that ask the top tier: each order, with one try of the local model and two.
 fn best_fixed(world: &KnownRates, calls: usize, seed: u64) -> f64 {
-    [vec![0, 1], vec![1, 0], vec![1]]
-        .into_iter()
-        .map(|order| total(&simulate(world, &SimulatedPolicy::Fixed(order), calls, MINUTE, seed)))
+    let way = |order: &[usize], tries| SimulatedPolicy::Fixed { order: order.to_vec(), tries };
+    [way(&[0, 1], 1), way(&[0, 1], 2), way(&[1, 0], 1), way(&[1, 0], 2), way(&[1], 1)]
+        .iter()
+        .map(|policy| total(&simulate(world, policy, calls, MINUTE, seed)))
         .fold(f64::INFINITY, f64::min)
 }
 
@@ -36,40 +70,47 @@ fn show(line: &str) {
 
 #[test]
 fn for_users_whose_models_have_known_rates_learning_pays() {
-    // Rate, seconds and USD of a turn of the local model; rate and USD of the top tier.
-    for (local, seconds, usd, top, top_usd) in [
-        (0.02, 60.0, 0.0, 0.95, 0.30),
-        (0.10, 120.0, 0.0, 0.95, 0.30),
-        (0.30, 90.0, 0.0, 0.90, 0.30),
-        (0.50, 60.0, 0.0, 0.95, 0.30),
-        (0.70, 30.0, 0.0, 0.95, 0.50),
-        (0.90, 45.0, 0.0, 0.90, 0.20),
-        (0.60, 200.0, 0.02, 0.95, 0.15),
-        (0.34, 180.0, 0.24, 0.766, 1.82),
-    ] {
-        let world = world(local, seconds, usd, top, top_usd);
-        let (mut to_best, mut to_static) = (Vec::new(), Vec::new());
+    let mut missed = Vec::new();
+    for user in USERS {
+        let world = user.world();
+        let (mut to_best, mut to_static, mut to_single) = (Vec::new(), Vec::new(), Vec::new());
         for seed in 0..SEEDS {
-            let learned = simulate(&world, &SimulatedPolicy::Learned, 200, MINUTE, seed);
-            let fixed = simulate(&world, &SimulatedPolicy::Static { tries: 2 }, 200, MINUTE, seed);
+            let run = |policy| simulate(&world, &policy, 200, MINUTE, seed);
+            let learned = run(SimulatedPolicy::Learned);
             to_best.push(total(&learned) / best_fixed(&world, 200, seed));
-            to_static.push(total(&learned[50..]) / total(&fixed[50..]));
+            let later = |tries| total(&learned[50..]) / total(&run(SimulatedPolicy::Static { tries })[50..]);
+            to_static.push(later(2));
+            to_single.push(later(1));
         }
-        let (to_best, to_static) = (Spread::of(&to_best), Spread::of(&to_static));
+        let [to_best, to_static, to_single] = [to_best, to_static, to_single].map(|ratios| Spread::of(&ratios));
+        let spread = |spread: Spread| format!("{:.3} ± {:.3}", spread.mean, spread.half_width);
         let told = format!(
-            "local {local} in {seconds} s for ${usd}, top {top} for ${top_usd}: {:.3} ± {:.3} of the best fixed policy, \
-             from call 50 on {:.3} ± {:.3} of the static chain",
-            to_best.mean, to_best.half_width, to_static.mean, to_static.half_width
+            "| {:.0} %, then {:.0} %; {} s, ${} | {:.1} %, ${} | {} | {} | {} |",
+            user.local * 100.0,
+            user.again * 100.0,
+            user.seconds,
+            user.usd,
+            user.top * 100.0,
+            user.top_usd,
+            spread(to_best),
+            spread(to_static),
+            spread(to_single),
         );
         show(&told);
-        assert!(to_best.mean <= 1.10, "more than 10 % above the best fixed policy: {told}");
-        assert!(to_static.mean <= 1.05, "more than 5 % above the static chain: {told}");
+        if to_best.mean > 1.10 || to_static.mean > 1.05 {
+            missed.push(told);
+        }
     }
+    assert!(
+        missed.is_empty(),
+        "10 % above the best fixed policy, or 5 % above the chain as written:\n{}",
+        missed.join("\n")
+    );
 }
 
 #[test]
 fn a_simulation_is_the_same_for_the_same_seed_and_another_for_another() {
-    let world = world(0.5, 60.0, 0.0, 0.9, 0.3);
+    let world = user(0.5, 0.2, 30.0, 0.0, 0.9, 0.3).world();
     let run = |seed| simulate(&world, &SimulatedPolicy::Learned, 100, MINUTE, seed);
     assert_eq!(run(4), run(4));
     assert_ne!(run(4), run(5));
@@ -78,7 +119,7 @@ fn a_simulation_is_the_same_for_the_same_seed_and_another_for_another() {
 #[test]
 fn a_model_that_is_never_right_is_skipped_after_at_most_twelve_turns() {
     for seed in 0..SEEDS {
-        let world = world(0.0, 60.0, 0.0, 0.95, 0.3);
+        let world = user(0.0, 0.0, 30.0, 0.0, 0.95, 0.3).world();
         let mut asked = 0;
         for call in simulate(&world, &SimulatedPolicy::Learned, 60, MINUTE, seed) {
             // A call that asked both took longer than the top tier alone.
@@ -99,4 +140,25 @@ fn published_rates_can_be_read_and_are_rates() {
         let compared = compare(&scenario.nested, 100, 3, 1, MINUTE);
         assert!(compared[0].saving.abs() < 1e-9, "the top tier saves nothing against itself");
     }
+}
+
+#[test]
+fn a_second_try_that_was_left_out_is_one_that_the_model_made_at_another_task() {
+    use super::super::results::tests::outcome;
+    use crate::engine::Cause::{Accepted, Rejected, Unreadable};
+    let tier = |model: &str, kind| SimulatedTier { model: model.into(), kind };
+    let tiers = || vec![tier("local", TierKind::Local), tier("top", TierKind::Subagent)];
+    let top = || outcome("go/a", "top", &[Accepted]);
+    let accepted_at_two_tries = |outcomes: Vec<_>| {
+        let world = recorded_from_gym(tiers(), outcomes).expect("tasks");
+        let calls = simulate(&world, &SimulatedPolicy::Fixed { order: vec![0], tries: 2 }, 40, MINUTE, 1);
+        calls.iter().filter(|call| call.accepted).count()
+    };
+    let repaired = outcome("go/b", "local", &[Rejected, Accepted]);
+    let single = outcome("go/a", "local", &[Rejected]);
+    assert_eq!(accepted_at_two_tries(vec![single.clone(), repaired.clone(), top()]), 40);
+    // No second try follows an answer that cannot be read.
+    let unreadable = outcome("go/a", "local", &[Unreadable]);
+    assert!(accepted_at_two_tries(vec![unreadable, repaired, top()]) < 40);
+    assert_eq!(accepted_at_two_tries(vec![single, top()]), 0, "none was ever made");
 }

@@ -11,6 +11,8 @@ use super::{SandboxRules, Variables};
 const MOVED: &[(&str, Option<&str>)] = &[
     ("GOCACHE", Some(".cache/go-build")),
     ("npm_config_cache", Some(".npm")),
+    // nyc puts a directory of wrappers into the home directory itself.
+    ("SPAWN_WRAP_SHIM_ROOT", Some("")),
     ("CARGO_TARGET_DIR", None),
     ("CARGO_BUILD_TARGET_DIR", None),
     ("CARGO_BUILD_BUILD_DIR", None),
@@ -65,10 +67,11 @@ mod tests {
             ..SandboxRules::default()
         };
         let mut env = Variables::new();
-        assert_eq!(private(&rules, &mut env, false), [dir.path().join("caches/gocache")]);
-        assert_eq!(env.keys().collect::<Vec<_>>(), ["GOCACHE"]);
+        let opened = ["gocache", "spawn_wrap_shim_root"].map(|name| dir.path().join("caches").join(name));
+        assert_eq!(private(&rules, &mut env, false), opened);
+        assert_eq!(env.keys().collect::<Vec<_>>(), ["GOCACHE", "SPAWN_WRAP_SHIM_ROOT"]);
         env.insert("CARGO_TARGET_DIR".into(), "/home/u/.cache/target".into());
-        assert_eq!(private(&rules, &mut env, false).len(), 2, "a target directory outside the project is private too");
+        assert_eq!(private(&rules, &mut env, false).len(), 3, "a target directory outside the project is private too");
         env.insert("CARGO_TARGET_DIR".into(), "/home/u/.cache/target".into());
         private(&rules, &mut env, true);
         assert!(!env.contains_key(OsStr::new("CARGO_TARGET_DIR")), "and lies in the project where that is a view");

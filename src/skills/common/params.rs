@@ -54,6 +54,7 @@ macro_rules! params {
                     timeout_s: self.timeout_s,
                     max_attempts: self.max_attempts,
                     budget_usd: self.budget_usd,
+                    twins: None,
                     dry_run: self.dry_run,
                     show_prompt: self.show_prompt,
                     input: serde_json::to_value(self).expect("plain data serialises"),

@@ -57,10 +57,8 @@ pub(super) async fn check(
         (None, _) => None,
     };
     let suite = alone.unwrap_or_else(|| ground.suite.clone());
-    let bench = ground.bench(work.site).map_err(|e| gates.refuse_for_site(&e))?;
-    let before = by_products(work, &ground.files);
     let seed = fastrand::u64(..);
-    let mut stage = InPlaceStage { ground, work, path: test, suite: for_states(&suite), bench, before };
+    let mut stage = InPlaceStage::new(ground, work, gates, test, for_states(&suite))?;
     // The history of the repository holds the tests as they were: who answers from there is not found out by other tests.
     stage.bench.walls.hides_git = true;
     let mut trial = falsify(&tests, plain, seed, &mut stage).await;
@@ -117,9 +115,7 @@ pub(super) async fn certify(
     let Some((name, text)) = red.failed().find_map(of_failure) else { return Ok(NOT_APPLICABLE) };
     work.checking("running the new test with what the code gives now");
     let suite = ground.suite.only(&name).unwrap_or_else(|| ground.suite.clone());
-    let bench = ground.bench(work.site).map_err(|e| gates.refuse_for_site(&e))?;
-    let before = by_products(work, &ground.files);
-    let mut stage = InPlaceStage { ground, work, path: test, suite, bench, before };
+    let mut stage = InPlaceStage::new(ground, work, gates, test, suite)?;
     let run = stage.run(text).await;
     let written = stage.write(&original);
     drop(stage);
@@ -193,17 +189,17 @@ fn find(
 }
 
 /// The test program's own build does not notice that a file was read while it was compiled.
-fn for_states(suite: &Suite) -> Suite {
+pub(super) fn for_states(suite: &Suite) -> Suite {
     if suite.ecosystem() == Some(&ELIXIR) { suite.with_word("--force") } else { suite.clone() }
 }
 
 /// Writes in place, under the snapshot of the call.
-struct InPlaceStage<'a, 'w> {
+pub(super) struct InPlaceStage<'a, 'w> {
     ground: &'a Ground,
-    work: &'a mut SubmittedWork<'w>,
+    pub(super) work: &'a mut SubmittedWork<'w>,
     path: &'a Path,
     suite: Suite,
-    bench: Bench,
+    pub(super) bench: Bench,
     /// What the tests had written before, so that one state leaves the next no notes.
     before: BTreeMap<PathBuf, Option<Vec<u8>>>,
 }
@@ -218,8 +214,21 @@ impl FalsificationReport {
     }
 }
 
-impl InPlaceStage<'_, '_> {
-    fn write(&mut self, text: &str) -> Result<(), String> {
+impl<'a, 'w> InPlaceStage<'a, 'w> {
+    /// `path` is the test file that changes between the runs.
+    pub(super) fn new(
+        ground: &'a Ground,
+        work: &'a mut SubmittedWork<'w>,
+        gates: &mut Gates,
+        path: &'a Path,
+        suite: Suite,
+    ) -> Result<Self, RefusedWork> {
+        let bench = ground.bench(work.site).map_err(|e| gates.refuse_for_site(&e))?;
+        let before = by_products(work, &ground.files);
+        Ok(Self { ground, work, path, suite, bench, before })
+    }
+
+    pub(super) fn write(&mut self, text: &str) -> Result<(), String> {
         let path = self.path.to_str().ok_or("its name is not UTF-8")?.to_owned();
         let edit = Edit::Replace { path, contents: text.as_bytes().to_vec() };
         self.work.site.apply(&[edit], &|_| Ok(())).map(drop).map_err(|e| e.to_string())

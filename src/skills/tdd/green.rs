@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::baseline::{Ground, refused};
 use super::belongs::InFile;
+use super::brief::TddBrief;
 use super::failures::{failures, failures_but, first_line, list, with_message};
 use super::falsified;
 use super::gates::{self, Gates, SeenChanges, Text, named, output_excerpt, path_texts};
@@ -16,6 +17,7 @@ use super::product;
 use super::repeat::{self, SELECTED};
 use super::scope;
 use super::step_size::{main_file, minimality};
+use super::twins::{self, KeptTwins};
 use crate::engine::skill::RefusedCall;
 use crate::engine::work::{AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification};
 use crate::engine::{Cause, Status};
@@ -34,6 +36,7 @@ pub(super) struct Green {
     next: Value,
     /// What the next phase will want to know, if this green stands.
     pending: Arc<Pending>,
+    twins: KeptTwins,
 }
 
 /// The file that holds the tests in question.
@@ -74,7 +77,7 @@ impl Green {
             Outcome::DidNotBuild { .. } => {
                 let before = memory.before(&ground.root, &ground.suite.command(), &ground.tests);
                 let before = before.or_else(|| Baseline::of_part(run.clone(), ground.origin));
-                Ok(Self { test, targets: Vec::new(), before, next, pending })
+                Ok(Self { test, targets: Vec::new(), before, next, pending, twins: KeptTwins::default() })
             }
             Outcome::Passed => Err(refused(
                 run,
@@ -83,7 +86,7 @@ impl Green {
             Outcome::NoTests => Err(refused(run, format!("nothing is red in {file}: {}", run.sentence()))),
             _ if *run.tests() == Tests::Unknown => {
                 let before = Baseline::of(run.clone(), ground.origin).ok();
-                Ok(Self { test, targets: Vec::new(), before, next, pending })
+                Ok(Self { test, targets: Vec::new(), before, next, pending, twins: KeptTwins::default() })
             }
             _ => Self::of_failures(ground, test, next, pending),
         }
@@ -119,7 +122,7 @@ impl Green {
         }
         let before = Baseline::of(run.clone(), ground.origin).ok();
         let before = before.or_else(|| Baseline::of_part(run.clone(), ground.origin));
-        Ok(Self { test, targets, before, next, pending })
+        Ok(Self { test, targets, before, next, pending, twins: KeptTwins::default() })
     }
 
     pub(super) fn target(&self) -> String {
@@ -156,6 +159,7 @@ impl Green {
     pub(super) async fn judge(
         &self,
         ground: &Ground,
+        brief: &TddBrief,
         work: &mut SubmittedWork<'_>,
         gates: &mut Gates,
     ) -> Result<AcceptedWork, RefusedWork> {
@@ -189,11 +193,15 @@ impl Green {
         let mut flags = scope::flags(ground, &texts, &self.test.path);
         falsified.raise(&mut flags, &self.test.path);
         other_build::look(ground, work, gates, &seen, &targets, &mut flags).await?;
+        let twins = twins::look(ground, brief, work, gates, &seen, &self.test, &run, &self.twins, &mut flags).await?;
         let file = main_file(&texts).map(|p| ground.root.join(p).display().to_string()).unwrap_or_default();
         let pass = if self.targets.len() == 1 { "passes" } else { "pass" };
         let mut message = format!("green: {} {pass}, {}", self.target(), run.counts());
         let mut details = self.details(ground, &run, &texts);
         details["falsified"] = falsified.details;
+        if !twins.is_null() {
+            details["twins"] = twins;
+        }
         if !seen.left_out.is_empty() {
             details["left_out"] = path_texts(&seen.left_out).into();
         }
@@ -245,14 +253,13 @@ impl Green {
         gates::untouched_by_run(ground, work, gates, seen, &run)?;
         // Only a plain failure saves the rest; whatever is unclear, the whole suite decides.
         let failing = run.failed().find(|(name, _)| self.targets.contains(name));
-        match run.outcome() {
-            Outcome::Failed if failing.is_none() => Ok(()),
-            Outcome::Failed => {
-                let (target, said) = failing.map(|(name, m)| (name.to_string(), first_line(m))).unwrap_or_default();
-                let why = format!("`{target}` still fails{said}");
+        let is_as_before = self.before.as_ref().is_some_and(|before| before.is_as_unbuilt_as(&run));
+        match (run.outcome(), failing) {
+            (Outcome::Failed, Some((target, said))) => {
+                let why = format!("`{target}` still fails{}", first_line(said));
                 Err(gates.refuse_with("target", Cause::Rejected, why, output_excerpt(&run)))
             }
-            Outcome::DidNotBuild { .. } => {
+            (Outcome::DidNotBuild { .. }, _) if !is_as_before => {
                 Err(gates.refuse_with("target", Cause::Rejected, run.sentence(), output_excerpt(&run)))
             }
             _ => Ok(()),

@@ -69,7 +69,7 @@ impl Skill for Tdd {
         let mut gates = Gates::default();
         let judged = match &self.phase {
             Phase::Red(red) => red.judge(&self.ground, &mut work, &mut gates).await,
-            Phase::Green(green) => green.judge(&self.ground, &mut work, &mut gates).await,
+            Phase::Green(green) => green.judge(&self.ground, &self.brief, &mut work, &mut gates).await,
             Phase::Refactor(refactor) => refactor.judge(&self.ground, &mut work, &mut gates).await,
         };
         let judged = match judged {

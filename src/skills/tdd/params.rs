@@ -31,6 +31,9 @@ params!(GreenParams {
     /// New dependencies: names, or true
     #[serde(default, skip_serializing_if = "Option::is_none")]
     allow_dependencies: Option<AllowedDependencies>,
+    /// Hidden tests by another model
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    twins: Option<u32>,
 });
 
 params!(RefactorParams {
@@ -243,7 +246,7 @@ impl From<GreenParams> for TddRequest {
     fn from(p: GreenParams) -> Self {
         let goal = Goal::Green { test_path: p.test_path.clone() };
         Self {
-            common: p.common(),
+            common: CallArguments { twins: p.twins, ..p.common() },
             test_cmd: filled(p.test_cmd.as_deref()),
             test_report: filled(p.test_report.as_deref()),
             allow_dependencies: p.allow_dependencies.unwrap_or_default(),

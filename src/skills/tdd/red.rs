@@ -4,6 +4,8 @@
 mod old_code;
 mod stray;
 
+pub(super) use stray::name as stray_name;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -24,7 +26,7 @@ use crate::engine::{Cause, Status};
 use crate::languages::Language;
 use crate::verify::sealed::{FileRole, role};
 use crate::verify::{
-    Baseline, BuildBlame, BuildError, Outcome, Proof, Refusal, TestName, TestRun, Tests, blame, compare, counted_once,
+    Baseline, BuildBlame, Outcome, Proof, Refusal, TestName, TestRun, Tests, blame, compare, counted_as_written,
     rust_regions,
 };
 use crate::words;
@@ -218,7 +220,7 @@ impl Red {
         match run.outcome() {
             Outcome::Passed | Outcome::Failed => {}
             Outcome::DidNotBuild { .. } if self.before.is_as_unbuilt_as(run) => {}
-            Outcome::DidNotBuild { errors } => return self.unbuilt(ground, gates, test, run, errors),
+            Outcome::DidNotBuild { .. } => return self.unbuilt(ground, gates, test, run),
             Outcome::NoTests => return Err(no("red", format!("{}: the runner does not see {file}", run.sentence()))),
             Outcome::TimedOut { .. } => {
                 return Err(no("red", format!("{}: a test that does not end is not red", run.sentence())));
@@ -230,7 +232,10 @@ impl Red {
         if *run.tests() == Tests::Unknown {
             return self.unnamed(ground, gates, test, run);
         }
-        let outermost = counted_once(&added);
+        let in_source = |source: &str| declared(ground.ecosystem(), &test.path, source);
+        let new: Vec<String> = in_source(test.is()).difference(&in_source(test.was())).cloned().collect();
+        let written = if let [one] = new.as_slice() { Some(one.as_str()) } else { None };
+        let outermost = counted_as_written(&added, written);
         match outermost.as_slice() {
             [] if run.failed().next().is_some() => {
                 return Err(no("one_test", format!("only old tests fail; the runner found no new test in {file}")));
@@ -252,7 +257,7 @@ impl Red {
                 format!("the test says `{name}`, which it neither defines nor imports: no code could make it pass");
             return Err(no("red", why));
         }
-        match Proof::of_red(&self.before, run) {
+        match Proof::of_red(&self.before, run, written) {
             Ok((proof, name)) => {
                 gates.pass("one_test", format!("`{name}` is the only new test"));
                 Ok((proof, name.0))
@@ -305,8 +310,8 @@ impl Red {
         gates: &mut Gates,
         test: &Text,
         run: &TestRun,
-        errors: &[BuildError],
     ) -> Result<(Proof, String), RefusedWork> {
+        let errors = &self.before.new_errors(run);
         let ecosystem = ground.ecosystem();
         let path = ground.as_run(&test.path);
         let compiled = ecosystem.is_some_and(|language| language.compiled);
@@ -335,7 +340,8 @@ impl Red {
             };
             return Err(no("one_test", why));
         };
-        let proof = Proof::of_unwritten(run, &path, test.is()).map_err(|refusal| no("red", refusal.to_string()))?;
+        let proof = Proof::of_unwritten(&self.before, run, &path, test.is())
+            .map_err(|refusal| no("red", refusal.to_string()))?;
         gates.pass("one_test", format!("`{name}` is the only new test"));
         Ok((proof, (*name).clone()))
     }

@@ -1,17 +1,14 @@
 //! `ava`: results as TAP, which AVA itself writes to its standard output; what tests print goes elsewhere.
 
-use std::path::{Path, PathBuf};
-
 use futures_util::future::{BoxFuture, FutureExt as _};
 
 use super::super::build::BuildError;
 use super::super::command::program;
-use super::super::detect::read_small;
 use super::super::outcome::{Outcome, TestState};
 use super::super::report::{Reporting, Terminal, TestRunReport, failed};
-use super::super::sealed::{FileRole, role};
 use super::super::session::{Judgement, Session};
 use super::super::step::SuiteStep;
+use super::super::titles::{TitledFile, only_holder, titled_files};
 use super::{Runner, by_command_alone};
 use crate::languages::JAVASCRIPT;
 use crate::process::FinishedProcess;
@@ -31,7 +28,7 @@ pub(super) static RUNNER: Runner = Runner {
 static REPORTING: Reporting = Reporting {
     program: "ava",
     file: "ava.tap",
-    parse: |text, session| parse(text, &test_files(&session.files())),
+    parse: |text, session| parse(text, &titled_files(&session.files(), &JAVASCRIPT)),
     explain,
     terminal: Terminal::Silent,
 };
@@ -72,7 +69,7 @@ struct TapPoint<'a> {
 }
 
 /// `None` without the plan, which comes last.
-pub(super) fn parse(text: &str, files: &[AvaTestFile]) -> Option<TestRunReport> {
+pub(super) fn parse(text: &str, files: &[TitledFile]) -> Option<TestRunReport> {
     let mut points: Vec<TapPoint<'_>> = Vec::new();
     let mut plan = false;
     for line in text.lines() {
@@ -119,33 +116,15 @@ fn is_thrown(title: &str) -> bool {
     kind.ends_with("Error") && kind.chars().all(char::is_alphanumeric) && title.contains(": ")
 }
 
-pub(super) struct AvaTestFile {
-    path: String,
-    text: String,
-}
-
-/// Files that hold tests, by their names.
-fn test_files(root: &Path) -> Vec<AvaTestFile> {
-    const MOST: usize = 2_000;
-    let walk = ignore::WalkBuilder::new(root).max_depth(Some(8)).require_git(false).build();
-    let files = walk.flatten().take(20_000).filter(|e| e.file_type().is_some_and(|t| t.is_file()));
-    let relative: Vec<PathBuf> = files.filter_map(|e| Some(e.path().strip_prefix(root).ok()?.to_owned())).collect();
-    let tests = relative.into_iter().filter(|p| role(Some(&JAVASCRIPT), p) == FileRole::Test);
-    let read =
-        |path: PathBuf| Some(AvaTestFile { text: read_small(&root.join(&path))?, path: path.display().to_string() });
-    tests.filter_map(read).take(MOST).collect()
-}
-
 /// AVA tells a file by the part of its path that differs, and not at all if there is only one.
-fn name_of(title: &str, files: &[AvaTestFile]) -> String {
+fn name_of(title: &str, files: &[TitledFile]) -> String {
     let stem =
         |path: &str| path.rsplit_once('.').map_or(path, |(stem, _)| stem).replace("test/", "").replace(".test", "");
     let parts: Vec<&str> = title.split(" › ").collect();
     for at in (0..parts.len()).rev() {
         let (prefix, own) = (parts[..at].join("/"), parts[at..].join(" › "));
-        let fits = |f: &&AvaTestFile| prefix.is_empty() || stem(&f.path).ends_with(&prefix) || f.path.contains(&prefix);
-        let mut holding = files.iter().filter(fits).filter(|f| f.text.contains(own.as_str()));
-        if let (Some(file), None) = (holding.next(), holding.next()) {
+        let fits = |f: &&TitledFile| prefix.is_empty() || stem(&f.path).ends_with(&prefix) || f.path.contains(&prefix);
+        if let Some(file) = only_holder(files.iter().filter(fits), &own) {
             return format!("{} > {own}", file.path);
         }
     }
@@ -163,8 +142,8 @@ mod tests {
     const RUN: &str = "TAP version 13\nok 1 - a › later # SKIP\nok 2 - a › adds\nnot ok 3 - a › bad\n  ---\n    message: why\n  ...\n\
         \n1..3\n# tests 3\n";
 
-    fn files() -> Vec<AvaTestFile> {
-        let file = |path: &str, text: &str| AvaTestFile { path: path.to_owned(), text: text.to_owned() };
+    fn files() -> Vec<TitledFile> {
+        let file = |path: &str, text: &str| TitledFile { path: path.to_owned(), text: text.to_owned() };
         vec![file("test/a.js", "test('adds' test('bad' test.skip('later'"), file("test/b.js", "test('adds'")]
     }
 

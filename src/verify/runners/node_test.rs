@@ -32,6 +32,13 @@ pub(super) static RUNNER: Runner = Runner {
             let title = name.rsplit(" > ").next()?;
             narrowed.insert(at, format!("--test-name-pattern=^{}$", quoted(title)));
         }
+        // Other files are not even loaded, unless the command names its own.
+        if step.argv[at..].iter().all(|word| word.starts_with('-')) {
+            let mut files: Vec<&str> = names.iter().filter_map(|name| Some(name.split_once(" > ")?.0)).collect();
+            files.sort_unstable();
+            files.dedup();
+            narrowed.extend(files.into_iter().map(str::to_owned));
+        }
         Some(narrowed)
     },
     names_are_paths: true,

@@ -243,6 +243,34 @@ fn what_no_model_could_mend_is_told_before_any_is_asked() {
 }
 
 #[test]
+fn a_prompt_too_long_for_a_reply_is_shown_whole_in_a_file() {
+    let module = |n: usize| -> String {
+        let sum = |f| {
+            format!(
+                "/// Two numbers and {f}, module {n}.\npub fn sum{f}(a: i32, b: i32) -> i32 {{\n    a + b + {f}\n}}\n\n"
+            )
+        };
+        (0..40).map(sum).collect()
+    };
+    let names: Vec<String> = (0..16).map(|n| format!("src/m{n}.rs")).collect();
+    let modules: Vec<String> = (0..16).map(module).collect();
+    let lib: String = (0..16).map(|n| format!("pub mod m{n};\n")).collect();
+    let calls: String = (0..16).map(|n| format!("    assert_eq!(demo::m{n}::sum0(1, 2), 4);\n")).collect();
+    let test = format!("#[test]\nfn adds() {{\n{calls}}}\n");
+    let mut files = vec![MANIFEST, ("src/lib.rs", lib.as_str()), ("tests/add.rs", test.as_str())];
+    files.extend(names.iter().map(String::as_str).zip(modules.iter().map(String::as_str)));
+    let mut bench = Bench::chain(&["small"], &files).settings("[models.small]\ncontext = 32768\n");
+    let asked = json!({"test_path": "tests/add.rs", "dry_run": true, "show_prompt": true});
+    let plan = bench.call("tdd_green", asked);
+    let details = &plan["details"];
+    let whole = std::fs::read_to_string(details["prompt_path"].as_str().unwrap_or_default()).unwrap();
+    let told = details["chain"][0]["prompt_bytes"].as_u64().unwrap();
+    assert_eq!(whole.len() as u64, told + 2, "an empty line stands between the rules and the question");
+    assert!(whole.len() > 45_000 && whole.contains("module 9"), "{} bytes", whole.len());
+    assert!(details["prompt"].as_str().unwrap().len() < whole.len());
+}
+
+#[test]
 fn a_dry_run_shows_the_plan_and_asks_nobody() {
     let mut bench = red_demo(&["small", "large"]);
     let before = bench.tree();

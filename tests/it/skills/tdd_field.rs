@@ -174,6 +174,12 @@ fn red_in_python_may_import_what_is_not_written_and_have_a_table_of_cases() {
     bench.say("small", &creates("tests/test_half.py", cases));
     let red = bench.call("tdd_red", json!({"spec": "half(n) is the half"}));
     passes(&red);
+    let inherited = "import calc\n\n\nclass Shared:\n    def test_doubles(self):\n        assert calc.double(self.n) == 2 * self.n\n\n\n\
+                     class TestOne(Shared):\n    n = 1\n\n\nclass TestTwo(Shared):\n    n = 2\n";
+    bench.say("small", &creates("tests/test_double.py", inherited));
+    let red = bench.call("tdd_red", json!({"spec": "double(n) is n and n"}));
+    passes(&red);
+    assert_eq!(red["details"]["new_failures"].as_array().unwrap().len(), 2, "written once, run by each class: {red:#}");
 }
 
 #[test]
@@ -183,19 +189,93 @@ fn a_test_file_that_does_not_load_is_no_obstacle_for_the_others() {
     }
     let files = [
         ("pyproject.toml", "[tool.pytest.ini_options]\ntestpaths = [\"tests\"]\npythonpath = [\".\"]\n"),
-        ("calc.py", "def one():\n    return 1\n\n\ndef add(a, b):\n    return a\n"),
+        // What does not load fails in code that the green moves: its trace is another text afterwards.
         (
-            "tests/test_data.py",
-            "WORDS = open(\"no-such-submodule/words.txt\").read()\n\n\ndef test_words():\n    assert WORDS\n",
+            "calc.py",
+            "def one():\n    return 1\n\n\ndef add(a, b):\n    return a\n\n\ndef words():\n    return open(\"no-such-submodule/words.txt\").read()\n",
         ),
+        ("tests/test_data.py", "from calc import words\n\nWORDS = words()\n\n\ndef test_words():\n    assert WORDS\n"),
         ("tests/test_calc.py", "from calc import add, one\n\n\ndef test_one():\n    assert one() == 1\n"),
     ];
     let more = format!("{}\n\ndef test_adds():\n    assert add(1, 2) == 3\n", files[3].1);
     let mut bench = Bench::chain(&["small"], &files).answers("small", &replaces("tests/test_calc.py", &more));
     let red = bench.call("tdd_red", json!({"spec": "add(a, b) gives the sum of two numbers"}));
     passes(&red);
-    bench.say("small", &replaces("calc.py", &files[1].1.replace("return a\n", "return a + b\n")));
+    bench.say("small", &replaces("calc.py", &files[1].1.replace("return a\n", "total = a + b\n    return total\n")));
     passes(&bench.call("tdd_green", red["next"]["arguments"].clone()));
+    // Nor is it one for a test of what is not written yet.
+    let unwritten = "from calc import sub\n\n\ndef test_subtracts():\n    assert sub(3, 2) == 1\n";
+    bench.say("small", &creates("tests/test_sub.py", unwritten));
+    passes(&bench.call("tdd_red", json!({"spec": "sub(a, b) gives the difference of two numbers"})));
+    // A file that loaded before is another matter.
+    bench.say("small", &replaces("calc.py", "def sub(a, b):\n    return a - b\n"));
+    let broken = bench.call("tdd_green", json!({"test_path": "tests/test_sub.py"}));
+    assert_eq!(broken["status"], "error", "{broken:#}");
+}
+
+#[test]
+fn a_file_that_does_not_load_is_no_obstacle_in_other_languages() {
+    let node = "const test = require('node:test');\nconst assert = require('node:assert');\n";
+    let go = "package calc\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Fatal(\"wrong\")\n\t}\n}\n";
+    type Broken<'a> = (&'a [&'a str], Vec<(&'a str, String)>, &'a str, (&'a str, &'a str));
+    let cases: [Broken<'_>; 2] = [
+        (
+            &["node"],
+            vec![
+                ("package.json", r#"{"scripts": {"test": "node --test"}}"#.into()),
+                ("calc.js", "exports.add = (a, b) => a;\n".into()),
+                ("test/bad.test.js", format!("{node}require('no-such-package');\ntest('never', () => {{}});\n")),
+                (
+                    "test/add.test.js",
+                    format!("{node}test('adds', () => assert.equal(require('../calc').add(1, 2), 3));\n"),
+                ),
+            ],
+            "test/add.test.js",
+            ("calc.js", "exports.add = (a, b) => a + b;\n"),
+        ),
+        (
+            &["go"],
+            vec![
+                ("go.mod", "module example.com/demo\n\ngo 1.19\n".into()),
+                ("calc/calc.go", "package calc\n\nfunc Add(a, b int) int { return a }\n".into()),
+                ("calc/calc_test.go", go.into()),
+                ("other/other.go", "package other\n\nfunc Other() int { return missing }\n".into()),
+                ("other/other_test.go", go.replace("package calc", "package other")),
+            ],
+            "calc/calc_test.go",
+            ("calc/calc.go", "package calc\n\nfunc Add(a, b int) int { return a + b }\n"),
+        ),
+    ];
+    for (needs, files, test, (path, right)) in cases {
+        if skips(needs) {
+            continue;
+        }
+        let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+        let mut bench = Bench::chain(&["small"], &files).answers("small", &replaces(path, right));
+        passes(&bench.call("tdd_green", json!({"test_path": test})));
+    }
+}
+
+#[test]
+fn a_script_that_serves_and_never_ends_is_ended_with_all_it_started_and_no_model_is_asked() {
+    let bench = Bench::chain(&["small"], &[("serve.sh", "sleep 4000 &\necho $$ $! > \"$1\"\necho listening\nwait\n")]);
+    let outside = bench.state.path().display().to_string();
+    let mut bench = bench.settings(&format!("[limits]\ntests_s = 2\n[sandbox]\nwrite = [\"{outside}\"]\n"));
+    let pids = bench.state.path().join("pids");
+    let asked = json!({"spec": "it adds", "test_cmd": format!("sh serve.sh {}", pids.display())});
+    let red = bench.call("tdd_red", asked);
+    assert_eq!(red["status"], "error", "{red:#}");
+    let message = red["message"].as_str().unwrap();
+    assert!(message.contains("was ended after its limit of 2 s") && message.contains("waits or serves"), "{message}");
+    assert!(bench.asked_of("small").is_empty());
+    // By their own words: in walls the numbers are those of another place, and nothing of them is left here.
+    let named = |id: &str| fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default();
+    let noted = fs::read_to_string(&pids).unwrap();
+    assert_eq!(noted.split_whitespace().count(), 2, "{noted}");
+    assert!(
+        noted.split_whitespace().all(|id| !named(id).contains("4000") && !named(id).contains("serve.sh")),
+        "{noted}"
+    );
 }
 
 #[test]

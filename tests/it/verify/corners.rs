@@ -236,7 +236,7 @@ fn red_then_green_is_proved_from_real_runs() {
     let before = Baseline::of(run(dir.path()), BaselineOrigin::Ran).expect("green");
     file(dir.path(), "tests/sums.rs", "#[test]\nfn adds() { assert_eq!(demo::add(1, 2), 3); }\n");
     let red = run(dir.path());
-    let (_, name) = Proof::of_red(&before, &red).expect("one new failure");
+    let (_, name) = Proof::of_red(&before, &red, None).expect("one new failure");
     assert_eq!(name.0, "demo::sums adds");
     let red = Baseline::of(red, BaselineOrigin::Ran).expect("a baseline");
     assert!(Proof::of_green(&red, red.run(), std::slice::from_ref(&name)).is_err());

@@ -3,7 +3,7 @@
 use crate::languages::Language;
 
 /// A name that the test uses and was not given, by the words of its failure. In compiled languages the compiler tells.
-pub(super) fn name(language: Option<&'static Language>, source: &str, said: &str) -> Option<String> {
+pub(in crate::skills::tdd) fn name(language: Option<&'static Language>, source: &str, said: &str) -> Option<String> {
     let (before, after) = language?.unbound_name?;
     let (name, _) = said.split_once(before)?.1.split_once(after)?;
     let word = |c: char| c.is_alphanumeric() || c == '_' || c == '$';

@@ -84,7 +84,7 @@ async fn prompts_of_ones_own_are_counted_and_looked_at() {
     fs::write(folder.join("verifier.md"), "no slots").unwrap();
     let shown = machine.masked(&text(&examined(&machine).await), None);
     let lines: Vec<&str> = shown.lines().skip_while(|line| !line.contains(" prompts ")).take(4).collect();
-    assert_eq!(lines[0], "ok    prompts   1 of 16 prompts from DIR/prompts");
+    assert_eq!(lines[0], "ok    prompts   1 of 17 prompts from DIR/prompts");
     assert!(lines[1].starts_with("warn  prompts   DIR/prompts/verifier.md: the slot `"), "{shown}");
     assert_eq!(lines[2], "warn  prompts   DIR/prompts/tdd/gren.md is not used: no prompt has that name");
     assert_eq!(lines[3], "      hint: did you mean `tdd/green.md`?");

@@ -82,6 +82,51 @@ fn every_package_of_a_workspace_is_run_where_it_is_and_one_near_a_file_alone() {
 }
 
 #[test]
+fn results_as_tap_are_told_by_name_and_a_line_too_many_is_no_pass() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    file(&root, "package.json", r#"{"scripts": {"test": "npm run own", "own": "nyc tape 'test/**/*.js'"}}"#);
+    file(&root, "test/sum.js", "test('adds', t => t.end());\ntest('halves', t => t.end());\n");
+    program(&root, "node_modules/.bin/nyc", "exec \"$@\"");
+    let tape = |lines: &str, end: &str| {
+        let said = format!("cat <<'END'\nTAP version 13\n{lines}END\n{end}");
+        program(&root, "node_modules/.bin/tape", &said);
+    };
+    let lines = "# adds\nok 1 small\nok 2 large\nok 3 none\n# halves\nok 4 even\n# SKIP later\n\n1..4\n# tests 4\n";
+    tape(lines, "exit 0");
+    let suite = detect(&root, None, None).unwrap();
+    assert_eq!((suite.command().as_str(), suite.runner()), ("npm test", "tap"));
+    let seen = runs_again(&suite);
+    assert_eq!(seen.sentence(), "`npm test` passed: 2 passed, 0 failed, 1 skipped", "{seen:#?}");
+    assert_eq!(passed(&seen), ["test/sum.js > adds", "test/sum.js > halves"]);
+    assert_eq!(suite.only(seen.passed().next().unwrap()).unwrap().command(), "nyc tape test/sum.js");
+    assert!(seen.notes().iter().any(|note| note == "4 test points of TAP in 3 tests"), "{:?}", seen.notes());
+    tape(&lines.replace("ok 4", "not ok 4"), "exit 1");
+    assert_eq!(
+        runs_again(&suite).failed().map(|(name, _)| name.0.as_str()).collect::<Vec<_>>(),
+        ["test/sum.js > halves"]
+    );
+    for (lines, why) in [
+        (lines.replace("ok 4", "ok 4 forged\nok 4"), "a point that the runner did not count"),
+        (lines.replace("ok 4 even\n", ""), "a point is gone"),
+        (lines.replace("1..4\n", ""), "it did not come to its end"),
+        (lines.replace("ok 4", "not ok 4"), "the exit code says otherwise"),
+    ] {
+        tape(&lines, "exit 0");
+        let seen = runs_again(&suite);
+        assert!(matches!(seen.outcome(), Outcome::Unclear { .. }), "{why}: {seen:#?}");
+    }
+    tape(lines, "exit 0");
+    program(&root, "node_modules/.bin/nyc", "echo \"Error: EROFS: mkdir '/home/u/.node-spawn-wrap-7'\" >&2; exit 1");
+    let seen = runs_again(&suite);
+    assert_eq!((seen.outcome(), passed(&seen).len()), (&Outcome::Passed, 2), "without what cannot start: {seen:#?}");
+    assert!(seen.notes().iter().any(|note| note.starts_with("run without `nyc`")), "{:?}", seen.notes());
+    program(&root, "node_modules/.bin/nyc", "exec \"$@\"");
+    tape("# adds\n", "echo \"Error: Cannot find module './sum'\" >&2; exit 1");
+    assert!(matches!(runs_again(&suite).outcome(), Outcome::DidNotBuild { .. }));
+}
+
+#[test]
 fn a_project_is_what_most_of_its_tests_are_and_other_kinds_are_named() {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path();

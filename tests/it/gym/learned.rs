@@ -1,0 +1,137 @@
+//! The learned policy in real calls: what earlier turns came to decides which tiers are asked and how often, and the log and
+//! `explain` say why.
+
+use std::fs;
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use supervisor::testing::engine::means::Experience as _;
+use supervisor::testing::engine::policy::{TaskClass, TaskSize};
+use supervisor::testing::gym::own_tasks::TaskSet;
+use supervisor::testing::gym::passport::PassportBook;
+use supervisor::testing::gym::task::GymTask;
+use supervisor::testing::state::StateDir;
+
+use crate::support::tdd_bench::Bench;
+use crate::verify::ecosystems::skips;
+
+const TASK: &str = "ruby/rows_needed";
+
+fn task() -> GymTask {
+    let tasks = TaskSet::own().and_then(|set| set.tasks()).unwrap();
+    tasks.into_iter().find(|task| task.name == TASK).unwrap()
+}
+
+/// A user with a chain of `small`, which is always wrong now, and `large`, which is right.
+fn user(task: &GymTask) -> Bench {
+    let bench = Bench::chain(&["small", "large"], &[])
+        .settings("[policy]\nmode = \"learned\"\n[models.small]\nattempts_per_tier = 2\n[models.large]\nprice_in = 3.0\nprice_out = 15.0\n");
+    let edits = |text: &str| json!({"edits": [{"path": task.solution_path, "action": "replace", "content": text}]});
+    let right = edits(&task.reference[&task.solution_path]);
+    let mut text = String::new();
+    for n in 0..40 {
+        // Another wrong answer each time: the same one twice would not be judged again.
+        let wrong = edits(&format!("module Solution\n  # {n}\nend\n"));
+        let small = json!({"model": "small", "answer": wrong, "tokens_in": 10, "tokens_out": 10, "cost_usd": 0.0});
+        let large = json!({"model": "large", "answer": right, "cost_usd": 0.01});
+        text += &format!("{small}\n{large}\n");
+    }
+    fs::write(bench.state.path().join("answers.jsonl"), text).unwrap();
+    bench
+}
+
+/// Notes so many turns of `small`, each with tries that ended like this and took so long.
+fn note(bench: &Bench, turns: usize, causes: &[&str], seconds: u64) {
+    let class = TaskClass { skill: "tdd_green".into(), language: "ruby".into(), size: TaskSize::Small };
+    let attempt = |cause: &&str| {
+        serde_json::from_value(json!({"attempt": 1, "model": "small", "tier": "local", "duration_ms": seconds * 1000,
+            "cause": cause, "cost_usd": 0.0, "tokens_in": 1}))
+        .unwrap()
+    };
+    let attempts: Vec<_> = causes.iter().map(attempt).collect();
+    let book = PassportBook::of(&StateDir::at(bench.state.path().join("state")).unwrap());
+    for _ in 0..turns {
+        book.note(&class, &attempts).unwrap();
+    }
+}
+
+/// The models of each attempt of a call on a fresh project.
+fn call(bench: &mut Bench, task: &GymTask) -> Vec<String> {
+    empty(bench.project.path());
+    task.lay_out(bench.project.path()).unwrap();
+    let result = bench.call("tdd_green", json!({"test_path": task.test_path, "session_id": "learned"}));
+    assert_eq!(result["status"], "pass", "{result:#}");
+    result["attempts"].as_array().unwrap().iter().map(|a| a["model"].as_str().unwrap().to_owned()).collect()
+}
+
+fn empty(dir: &Path) {
+    for path in fs::read_dir(dir).unwrap().flatten() {
+        let path = path.path();
+        if path.is_dir() { fs::remove_dir_all(path).unwrap() } else { fs::remove_file(path).unwrap() }
+    }
+}
+
+fn decisions(bench: &Bench) -> Vec<Value> {
+    let log = fs::read_to_string(bench.state.path().join("state/sessions/learned.jsonl")).unwrap();
+    log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["policy"].clone()).collect()
+}
+
+fn explained(bench: &Bench) -> String {
+    let output = bench.command().args(["explain", "tdd_green"]).stdin(Stdio::null()).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn a_model_that_is_never_right_is_skipped_and_the_log_and_explain_say_why() {
+    if skips(&["ruby"]) {
+        return;
+    }
+    let task = task();
+    let mut bench = user(&task);
+    // Its minutes cost more than the top tier.
+    note(&bench, 12, &["rejected"], 120);
+    let skipped = (0..3).filter(|_| call(&mut bench, &task)[0] == "large").count();
+    assert!(skipped >= 2, "asked in {} of 3 calls after 12 failures", 3 - skipped);
+    let decisions = decisions(&bench);
+    let policy = decisions.iter().find(|policy| policy["order"] == json!(["large"]));
+    let policy = policy.unwrap_or_else(|| panic!("{decisions:#?}"));
+    assert!(policy["sentence"].as_str().unwrap().contains("`small` is skipped"), "{policy:#}");
+    let explained = explained(&bench);
+    assert!(explained.contains("`small` is skipped: accepted in 0 of"), "{explained}");
+}
+
+#[test]
+fn a_model_whose_second_try_is_never_right_has_one_and_the_log_and_explain_say_why() {
+    if skips(&["ruby"]) {
+        return;
+    }
+    let task = task();
+    let mut bench = user(&task);
+    note(&bench, 8, &["accepted"], 30);
+    note(&bench, 14, &["rejected", "rejected"], 30);
+    let single = (0..3).filter(|_| call(&mut bench, &task) == ["small", "large"]).count();
+    assert!(single >= 2, "tried again in {} of 3 calls after 14 second tries that were wrong", 3 - single);
+    let decisions = decisions(&bench);
+    let policy = decisions.iter().find(|policy| policy["tries"] == json!([1, 1]));
+    let policy = policy.unwrap_or_else(|| panic!("{decisions:#?}"));
+    assert_eq!(policy["order"], json!(["small", "large"]));
+    let second = &policy["tiers"][0]["by_try"][1];
+    assert!(second["judged"].as_u64() >= Some(14) && second["accepted"] == 0, "{policy:#}");
+    assert!(policy["sentence"].as_str().unwrap().contains("`small` is asked once and not 2 times"), "{policy:#}");
+    let explained = explained(&bench);
+    assert!(explained.contains("a second try was accepted in 0 of"), "{explained}");
+}
+
+#[test]
+fn a_model_whose_second_try_is_often_right_keeps_it() {
+    if skips(&["ruby"]) {
+        return;
+    }
+    let task = task();
+    let mut bench = user(&task);
+    note(&bench, 8, &["accepted"], 30);
+    note(&bench, 14, &["rejected", "accepted"], 30);
+    assert_eq!(call(&mut bench, &task), ["small", "small", "large"]);
+    assert_eq!(decisions(&bench)[0]["tries"], json!([2, 1]));
+}

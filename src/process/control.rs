@@ -8,18 +8,25 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock};
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use tokio::io::Interest;
 use tokio::net::UnixDatagram;
 use tokio::process::{Child, Command};
+use tokio::time::timeout;
 
 use super::protocol::{self, Descriptor, Order, Request, ShimReport};
 use super::{Guard, environment, shim};
 
 /// A started shim. Dropped without [`Control::dismiss`], it takes the server for dead and finishes alone.
+///
+/// A shim can be stopped at any moment, also while it leaves; and this process may end as soon as a call is answered. So
+/// what ends or wakes a shim is done here and at once, never left to a task that may not be reached any more.
 #[derive(Debug)]
 pub(super) struct Control {
     // A SEQPACKET socket in the type for datagrams: only its readiness is used, packets go through `protocol`.
     socket: UnixDatagram,
+    /// Names the shim for good, also after it has been reaped.
+    process: OwnedFd,
 }
 
 impl Control {
@@ -32,8 +39,15 @@ impl Control {
         let mut command = Command::new(shim);
         command.arg0("supervisor").arg(shim::COMMAND).env_clear().envs(environment::shim(std::env::vars_os()));
         command.stdin(Stdio::from(theirs)).stdout(output()).stderr(output());
-        let child = command.spawn()?;
-        Ok((Self { socket }, child))
+        let mut child = command.spawn()?;
+        let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).ok_or(rustix::io::Errno::SRCH);
+        match pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty())) {
+            Ok(process) => Ok((Self { socket, process }, child)),
+            Err(e) => {
+                let _ = child.start_kill();
+                Err(e.into())
+            }
+        }
     }
 
     pub(super) async fn order(&self, order: &Order, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
@@ -53,19 +67,39 @@ impl Control {
         ShimReport::parse(&received.ok()?.0)
     }
 
-    /// Sends the shim away and waits until it has let go of its locks. False if it does not leave: it is stopped or stuck.
-    pub(super) async fn dismiss(&self) -> bool {
+    /// Sends the shim away. Returns when it has let go of its locks; it is killed then, because it has nothing left to do,
+    /// and may have been stopped before it left or as it did.
+    pub(super) async fn dismiss(&self) {
         /// It has nothing left to do but to leave.
         const LEAVE: Duration = Duration::from_secs(2);
-        if self.ask(Request::Bye).await.is_err() {
-            return true;
-        }
-        let gone = async { while self.report().await.is_some() {} };
-        tokio::time::timeout(LEAVE, gone).await.is_ok()
+        let gone = async {
+            // If it cannot be told, it is gone.
+            let _ = self.ask(Request::Bye).await;
+            self.closed().await;
+        };
+        let _ = timeout(LEAVE, gone).await;
+        self.kill();
+        let _ = timeout(LEAVE, self.closed()).await;
+    }
+
+    /// Ends a shim that has nothing to finish, or does not answer.
+    pub(super) fn kill(&self) {
+        let _ = pidfd_send_signal(&self.process, Signal::KILL);
+    }
+
+    async fn closed(&self) {
+        while self.report().await.is_some() {}
     }
 
     async fn send(&self, packet: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
         self.socket.async_io(Interest::WRITABLE, || protocol::send(&self.socket, packet, descriptors)).await
+    }
+}
+
+/// What was not dismissed has work to do, for which it must not be stopped.
+impl Drop for Control {
+    fn drop(&mut self) {
+        let _ = pidfd_send_signal(&self.process, Signal::CONT);
     }
 }
 

@@ -108,6 +108,8 @@ fn take_charge() -> Result<OwnedFd, ShimError> {
     for signal in [SIGINT, SIGQUIT, SIGTERM, SIGHUP] {
         signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
     }
+    // Should the server die while we are stopped: there is work to do. Without this the project would stay locked.
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::CONT));
     let _ = rustix::process::setsid();
     rustix::process::set_child_subreaper(Some(rustix::process::getpid())).map_err(io::Error::from)?;
     // No directory is kept busy by us.

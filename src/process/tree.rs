@@ -40,9 +40,9 @@ pub(super) async fn run(
 ) -> (FinishedProcess, Option<Child>) {
     let began = Instant::now();
     let mut seen = SeenProcess::new(&spec);
-    let (end, child) = match StartedProcess::new(shim, &spec, walls).await {
+    let (end, child) = match StartedProcess::new(shim, &spec, walls, &stop).await {
         Ok((started, child)) => started.finish(child, spec, stop, began, &mut seen).await,
-        Err(e) => (End::CouldNotStart(e), None),
+        Err(end) => (end, None),
     };
     let finished = FinishedProcess {
         end,
@@ -55,6 +55,12 @@ pub(super) async fn run(
         sandbox: seen.sandbox,
     };
     (finished, child)
+}
+
+impl From<StartError> for End {
+    fn from(error: StartError) -> Self {
+        Self::CouldNotStart(error)
+    }
 }
 
 struct SeenProcess {
@@ -79,7 +85,12 @@ struct StartedProcess {
 }
 
 impl StartedProcess {
-    async fn new(shim: &Path, spec: &Spec, walls: Option<Walls>) -> Result<(Self, Child), StartError> {
+    async fn new(
+        shim: &Path,
+        spec: &Spec,
+        walls: Option<Walls>,
+        stop: &CancellationToken,
+    ) -> Result<(Self, Child), End> {
         let other = |why: std::io::Error| StartError::Other { program: spec.program(), why: why.to_string() };
         let tag = spec.guard.as_ref().map_or_else(Tag::random, |guard| guard.tag.clone());
         let mut order = Order {
@@ -105,8 +116,21 @@ impl StartedProcess {
             program: spec.program(),
             why: format!("its shim `{}`: {e}", shim.display()),
         };
-        let (control, child) = Control::start(shim, Stdio::piped).map_err(no_shim)?;
-        control.order(&order, &pledge.fds()).await.map_err(no_shim)?;
+        let (control, mut child) = Control::start(shim, Stdio::piped).map_err(no_shim)?;
+        let descriptors = pledge.fds();
+        // A long order does not fit into the channel, and a shim that is stopped does not take it.
+        let ordered = tokio::select! {
+            biased;
+            ordered = control.order(&order, &descriptors) => ordered.map_err(|e| no_shim(e).into()),
+            () = tokio::time::sleep(spec.limit) => Err(End::TimedOut),
+            () = stop.cancelled() => Err(End::Cancelled),
+        };
+        if let Err(end) = ordered {
+            // It has begun nothing, but may hold the locks already.
+            control.kill();
+            let _ = child.wait().await;
+            return Err(end);
+        }
         Ok((Self { control, stdin, tag }, child))
     }
 
@@ -142,15 +166,15 @@ impl StartedProcess {
         };
         if report.is_none() {
             // The shim was killed or is stuck; what it tended is found by its mark.
-            let _ = child.start_kill();
+            self.control.kill();
             let tag = self.tag;
             let _ = tokio::task::spawn_blocking(move || sweep_tagged(&tag)).await;
         }
         if !drained {
             let _ = timeout(DRAIN, &mut drains).await;
         }
-        if report.is_some() && !self.control.dismiss().await {
-            let _ = child.start_kill();
+        if report.is_some() {
+            self.control.dismiss().await;
         }
         let end = match report {
             Some(ShimReport::Refused { errno }) => End::CouldNotStart(refused(program, errno)),

@@ -155,6 +155,8 @@ pub fn run() -> Result<(), ShimError> {
         return Err(ShimError::NotForPeople);
     }
     super::keep_inherited_descriptors();
+    // Stopped, it would outlive this server's death, and the mount with it.
+    let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::CONT));
     let control = rustix::io::fcntl_dupfd_cloexec(stdin, 3).map_err(io::Error::from)?;
     let (packet, _) = protocol::receive(&control)?;
     let Ok(order) = postcard::from_bytes::<ViewOrder>(&packet) else { return Ok(()) };

@@ -4,9 +4,6 @@
 use std::path::Path;
 use std::process::Stdio;
 
-use rustix::process::{Pid, Signal, kill_process};
-use tokio::process::Child;
-use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 
 use super::control::{Control, Pledge, Share};
@@ -21,8 +18,6 @@ use super::{Guard, StartError};
 #[must_use = "dropping it at once starts the restore"]
 pub struct Watch {
     control: Control,
-    /// Says that the shim did not leave when it was told to: it has been stopped.
-    overdue: oneshot::Sender<()>,
 }
 
 impl Watch {
@@ -32,32 +27,12 @@ impl Watch {
         let order = Order { command: None, ticket: guard.ticket.clone(), descriptors: pledge.names() };
         let (control, mut child) = Control::start(shim, Stdio::null).map_err(failed)?;
         control.order(&order, &pledge.fds()).await.map_err(failed)?;
-        let (overdue, is_overdue) = oneshot::channel();
-        tracker.spawn(async move {
-            tokio::select! {
-                _ = child.wait() => return,
-                overdue = is_overdue => match overdue {
-                    Ok(()) => drop(child.start_kill()),
-                    // Dropped: it has work to do, for which it must not be stopped.
-                    Err(_) => wake(&child),
-                },
-            }
-            let _ = child.wait().await;
-        });
-        Ok(Self { control, overdue })
+        tracker.spawn(async move { child.wait().await });
+        Ok(Self { control })
     }
 
     /// Nothing is open any more. Returns when the locks it shared have been let go.
     pub async fn dismiss(self) {
-        if !self.control.dismiss().await {
-            let _ = self.overdue.send(());
-        }
-    }
-}
-
-fn wake(child: &Child) {
-    let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
-    if let Some(pid) = pid {
-        let _ = kill_process(pid, Signal::CONT);
+        self.control.dismiss().await;
     }
 }

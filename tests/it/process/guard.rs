@@ -1,6 +1,8 @@
 //! An armed project: its locks, and who finishes what when the server is gone. The shim here is this test binary, so that
 //! its `on_orphaned` can leave a trace: a line in the ticket with the number of processes still alive.
 
+pub(super) mod stopped;
+
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -57,13 +59,17 @@ impl Project {
         ticket.lines().map(str::to_owned).collect()
     }
 
-    /// Launches with this binary as the shim; a script stands between, because a shim is started with one fixed argument.
     fn launcher(&self) -> Launcher {
+        self.launcher_with("Shim")
+    }
+
+    /// Launches with this binary as the shim; a script stands between, because a shim is started with one fixed argument.
+    fn launcher_with(&self, part: &str) -> Launcher {
         let script = self.dir.join("shim");
         if !script.exists() {
             let argv: Vec<_> = part_argv().into_iter().map(|a| a.into_string().unwrap()).collect();
             let text = format!(
-                "#!/bin/sh\nexport SUPERVISOR_TEST_PART=Shim SUPERVISOR_TEST_DIR={}\nexec {}\n",
+                "#!/bin/sh\nexport SUPERVISOR_TEST_PART={part} SUPERVISOR_TEST_DIR={}\nexec {}\n",
                 self.dir.display(),
                 argv.join(" ")
             );
@@ -230,54 +236,4 @@ fn when_server_and_shims_are_killed_the_next_start_finds_the_trees_by_their_mark
     assert!(sweep_tagged(&tag) >= 2, "leader and daemon");
     leader.wait().unwrap();
     assert_eq!((tree.survivors(), sweep_tagged(&tag)), (0, 0));
-}
-
-/// The shims that were started by a project's own launcher.
-fn shims(dir: &Path) -> Vec<rustix::process::Pid> {
-    let wanted = format!("SUPERVISOR_TEST_DIR={}", dir.display());
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    let pids = entries.filter_map(|entry| rustix::process::Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
-    let is_one = |pid: &rustix::process::Pid| {
-        let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        environ.split(|byte| *byte == 0).any(|variable| variable == wanted.as_bytes())
-    };
-    pids.filter(is_one).collect()
-}
-
-#[tokio::test]
-async fn a_stopped_shim_that_stood_by_does_not_outlive_the_call() {
-    let dir = tempfile::tempdir().unwrap();
-    let project = Project::new(dir.path());
-    let guard = project.guard();
-    let watch = project.launcher().watch(&guard).await.unwrap();
-    eventually("the shim stands by", || shims(dir.path()).len() == 1);
-    rustix::process::kill_process(shims(dir.path())[0], rustix::process::Signal::STOP).unwrap();
-    watch.dismiss().await;
-    drop(guard);
-    // What is killed is reaped by a task of this runtime.
-    let gone = async {
-        while !shims(dir.path()).is_empty() {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
-    };
-    tokio::time::timeout(std::time::Duration::from_secs(20), gone).await.expect("it is gone");
-    project.becomes_free();
-    assert!(project.trace().is_empty(), "nothing was open, so nothing was restored");
-}
-
-#[tokio::test]
-async fn a_stopped_shim_and_its_tree_are_ended_when_the_call_is_cancelled() {
-    let tree = Tree::new(Shape::Setsid, Leader::Stays);
-    let (launcher, spec, stop) = (super::launcher(), tree.spec(), CancellationToken::new());
-    let stopped = stop.clone();
-    let run = tokio::spawn(async move { launcher.run(spec, &stopped).await });
-    while !tree.dir().join("ready").exists() {
-        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-    }
-    let shim = tree.shim();
-    rustix::process::kill_process(shim, rustix::process::Signal::STOP).unwrap();
-    stop.cancel();
-    assert_eq!(run.await.unwrap().end, End::Cancelled);
-    assert_eq!(tree.survivors(), 0);
-    eventually("the shim is gone", || std::fs::read_link(format!("/proc/{shim}/exe")).is_err());
 }

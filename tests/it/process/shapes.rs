@@ -200,6 +200,7 @@ fn plays_a_part_for_another_test() {
             while out.write_all(&[b'x'; 64 * 1024]).is_ok() {}
         }
         "Shim" => super::guard::play_shim(),
+        "ShimStoppedAtItsEnd" => super::guard::stopped::play_shim_stopped_at_its_end(),
         "Flooded" => super::play_flooded(),
         "GuardedServer" => super::guard::play_server(&dir),
         other => super::matrix::play_server(other.strip_prefix("Server").unwrap(), &dir),

@@ -86,3 +86,23 @@ async fn the_program_of_a_shim_ends_with_it_and_what_that_left_behind_with_the_n
     assert!(recover(&bench.state()).unwrap().is_empty(), "nothing had to be undone");
     assert_eq!(at_work(bench.dir.path()), 0);
 }
+
+#[tokio::test]
+async fn shim_and_holder_that_are_stopped_when_their_server_dies_are_woken_and_leave() {
+    let bench = Bench::with(FILES);
+    let mut server = act(bench.dir.path(), "live in a view", None).spawn().unwrap();
+    wait_for(|| at_work(bench.dir.path()) >= 4 || bench.dir.path().join("no-view").exists());
+    if let Ok(why) = fs::read_to_string(bench.dir.path().join("no-view")) {
+        server.wait().unwrap();
+        return skip(&why);
+    }
+    let below = shims_of(&server);
+    for pid in &below {
+        let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    }
+    kill(&mut server, &Victim::Server);
+    server.wait().unwrap();
+    wait_for(|| below.iter().all(|pid| fs::read_link(format!("/proc/{pid}/exe")).is_err()));
+    assert_eq!(at_work(bench.dir.path()), 0);
+}

@@ -96,7 +96,10 @@ impl Red {
         }
         let file = ground.root.join(&test.path).display().to_string();
         let because = match run.outcome() {
-            Outcome::DidNotBuild { .. } => "does not build yet, because it names what is not written",
+            // What did not load before says nothing of this test.
+            Outcome::DidNotBuild { .. } if !self.before.is_as_unbuilt_as(&run) => {
+                "does not build yet, because it names what is not written"
+            }
             _ => "fails as it should",
         };
         let new = compare(self.before.run(), &run).newly_failing;

@@ -201,12 +201,15 @@ fn a_test_file_that_does_not_load_is_no_obstacle_for_the_others() {
     let mut bench = Bench::chain(&["small"], &files).answers("small", &replaces("tests/test_calc.py", &more));
     let red = bench.call("tdd_red", json!({"spec": "add(a, b) gives the sum of two numbers"}));
     passes(&red);
+    assert!(red["message"].as_str().unwrap().ends_with("fails as it should"), "{red:#}");
     bench.say("small", &replaces("calc.py", &files[1].1.replace("return a\n", "total = a + b\n    return total\n")));
     passes(&bench.call("tdd_green", red["next"]["arguments"].clone()));
     // Nor is it one for a test of what is not written yet.
     let unwritten = "from calc import sub\n\n\ndef test_subtracts():\n    assert sub(3, 2) == 1\n";
     bench.say("small", &creates("tests/test_sub.py", unwritten));
-    passes(&bench.call("tdd_red", json!({"spec": "sub(a, b) gives the difference of two numbers"})));
+    let red = bench.call("tdd_red", json!({"spec": "sub(a, b) gives the difference of two numbers"}));
+    passes(&red);
+    assert!(red["message"].as_str().unwrap().contains("does not build yet"), "{red:#}");
     // A file that loaded before is another matter.
     bench.say("small", &replaces("calc.py", "def sub(a, b):\n    return a - b\n"));
     let broken = bench.call("tdd_green", json!({"test_path": "tests/test_sub.py"}));

@@ -83,7 +83,14 @@ pub(super) fn find(_: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundS
 fn step(place: &SearchPlace<'_>, tests: &TestFiles, environments: &[PythonEnvironment]) -> SuiteStep {
     let at = |words: Vec<String>| SuiteStep::new(words, place.dir);
     let working = || environments.iter().filter(|e| e.works);
-    if let Some(env) = working().find(|e| e.has_pytest()) {
+    let wanted = wants_pytest(place, tests);
+    let python = working().next();
+    let interpreter = python.map_or_else(|| own_python(place), |env| env.program(place.dir, "python"));
+    let around = python.map(PythonEnvironment::surroundings).unwrap_or_default();
+    let stated = if wanted { None } else { of_tox(place, &interpreter, &around) };
+    // What the project says it runs counts for more than what happens to be installed beside it.
+    let says_unittest = stated.as_ref().is_some_and(|step| (unittest::RUNNER.recognises)(&step.argv));
+    if !says_unittest && let Some(env) = working().find(|e| e.has_pytest()) {
         let program = if env.dir.join("bin/pytest").is_file() {
             vec![env.program(place.dir, "pytest")]
         } else {
@@ -91,17 +98,13 @@ fn step(place: &SearchPlace<'_>, tests: &TestFiles, environments: &[PythonEnviro
         };
         return at(tests.named_for_pytest(place, program)).within(env.surroundings());
     }
-    let wanted = wants_pytest(place, tests);
     if wanted && let Some(argv) = managed(place) {
         return at(argv);
     }
-    let python = working().next();
-    let interpreter = python.map_or_else(|| own_python(place), |env| env.program(place.dir, "python"));
-    let around = python.map(PythonEnvironment::surroundings).unwrap_or_default();
     if wanted && python.is_some() {
         return at(tests.named_for_pytest(place, words([&interpreter, "-m", "pytest"]))).within(around);
     }
-    if !wanted && let Some(stated) = of_tox(place, &interpreter, &around) {
+    if let Some(stated) = stated {
         return stated;
     }
     if !wanted && place.has("manage.py") {
@@ -372,6 +375,16 @@ mod tests {
                 ],
                 &["python3"],
                 "generic: python3 runtests.py tests",
+            ),
+            (
+                &[
+                    plain,
+                    ("tox.ini", "[testenv]\ncommands = {envpython} -m unittest -v {posargs}\n"),
+                    (python, ""),
+                    (lib, ""),
+                ],
+                &["python3", "pytest"],
+                "unittest: .venv/bin/python -m unittest -v",
             ),
             (&[("requirements.txt", "flask")], &["pytest"], "nothing"),
             (&[("README.md", "")], &["pytest"], "nothing"),

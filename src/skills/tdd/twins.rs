@@ -107,7 +107,7 @@ pub(super) async fn look(
     Ok(tally.details(asked, &model))
 }
 
-/// Why no twin could be run here, whoever writes it.
+/// Why no twin could be run here, whichever tier writes it.
 fn impossible(ground: &Ground, work: &SubmittedWork<'_>, test: &TestFile, plain: &TestRun) -> Option<String> {
     let why = if work.site.is_in_place() {
         "they are run in a private view alone, and this call works in place"

@@ -2,6 +2,7 @@
 //! a statement from being run. Everything is a range of the text, so that what is changed is known by position.
 
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use regex::Regex;
 
@@ -32,8 +33,8 @@ pub(super) struct TestSite {
     pub(super) whole: Range<usize>,
     /// Matches its names in a run.
     name: Regex,
-    /// How many titles the name is made of; of two that match, the longer one is meant.
-    depth: usize,
+    /// How many letters of the name its titles say; of two tests that match a name, the one that says more of it is meant.
+    letters: usize,
     pub(super) body: Option<Range<usize>>,
     /// A body that is one expression.
     pub(super) expression: Option<Range<usize>>,
@@ -177,7 +178,7 @@ impl TestSource {
     /// The test that has this name in a run.
     pub(super) fn site_of(&self, name: &TestName) -> Option<usize> {
         let fits = self.sites.iter().enumerate().filter(|(_, site)| site.name.is_match(&name.0));
-        fits.max_by_key(|(_, site)| (site.depth, site.whole.start)).map(|(at, _)| at)
+        fits.max_by_key(|(_, site)| (site.letters, site.whole.start)).map(|(at, _)| at)
     }
 
     pub(super) fn slice(&self, range: &Range<usize>) -> &str {
@@ -216,7 +217,6 @@ impl TestSite {
         let suite = found.get("suite").map(|suite| title(suite.text));
         titles.extend(suite.as_deref());
         titles.push(&own);
-        let depth = titles.len();
         let parts: Vec<String> = titles.iter().map(|title| pattern(title)).collect();
         // Runners join titles in their own ways; rows and repetitions are told apart behind the name.
         let is_program = found.setting("title") == Some("any");
@@ -224,7 +224,7 @@ impl TestSite {
         Some(Self {
             name: Regex::new(if is_program { "" } else { &name }).ok()?,
             // Whatever has a name of its own is meant before it.
-            depth: if is_program { 0 } else { depth },
+            letters: if is_program { 0 } else { titles.iter().map(|title| letters(title)).sum() },
             body: found.range("body"),
             expression: found.range("expression"),
             tail: None,
@@ -248,13 +248,20 @@ fn title(text: &str) -> String {
     inside.or_else(|| text.strip_prefix(':')).unwrap_or(text).to_owned()
 }
 
+/// Where a title is filled in from a row.
+static HOLES: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"%[a-zA-Z#%]|\$\{[^}]*\}|#\{[^}]*\}|\$[\w.]+|\\.").expect("a pattern that tests compile")
+});
+
 /// A title as it may be named in a run: what is filled in from a row can be anything.
 fn pattern(title: &str) -> String {
-    static HOLES: std::sync::LazyLock<Regex> = std::sync::LazyLock::new(|| {
-        Regex::new(r"%[a-zA-Z#%]|\$\{[^}]*\}|#\{[^}]*\}|\$[\w.]+|\\.").expect("a pattern that tests compile")
-    });
     let parts: Vec<String> = HOLES.split(title).map(regex::escape).collect();
     parts.join(".*?")
+}
+
+/// How much of a name a title says itself, with what stands before it.
+fn letters(title: &str) -> usize {
+    1 + HOLES.split(title).map(str::len).sum::<usize>()
 }
 
 fn claim(found: &QueryMatch<'_>) -> Option<(Range<usize>, Claim)> {

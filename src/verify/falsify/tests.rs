@@ -186,6 +186,25 @@ fn a_test_is_found_in_groups_within_groups_and_behind_quotes_in_its_title() {
 }
 
 #[test]
+fn a_title_that_ends_like_another_is_not_taken_for_it() {
+    let javascript = "test('hours and minutes', () => assert.equal(f('1h1m'), 61));\ntest('minutes', () => assert.equal(f('1m'), 1));\n\
+                      test.each(rows)('%s and minutes', (a) => {\n  assert.equal(f(a), 7);\n});\n";
+    let ruby = "describe A do\n  it \"gives back b\" do\n    expect(f).to eq 1\n  end\n  it \"b\" do\n    expect(f).to eq 2\n  end\nend\n";
+    for (file, source, name, wanted) in [
+        ("a.test.js", javascript, "a.test.js > hours and minutes", "test('hours"),
+        ("a.test.js", javascript, "a.test.js > minutes", "test('minutes"),
+        ("spec/a_spec.rb", ruby, "spec/a_spec.rb A gives back b", "it \"gives back b\""),
+        ("spec/a_spec.rb", ruby, "spec/a_spec.rb A b", "it \"b\""),
+    ] {
+        let tests = tests(file, source, &[name]);
+        let site = &tests.source.sites[tests.targets[0].site];
+        assert!(tests.source.slice(&site.whole).starts_with(wanted), "{name}: {}", tests.source.slice(&site.whole));
+    }
+    let rows = tests("a.test.js", javascript, &["a.test.js > days and minutes"]);
+    assert!(rows.source.slice(&rows.source.sites[rows.targets[0].site].whole).starts_with("test.each"));
+}
+
+#[test]
 fn a_test_that_skips_itself_says_so() {
     let go = "package a\n\nfunc TestA(t *testing.T) {\n\tfor _, c := range cases {\n\t\tt.Run(c.name, func(t *testing.T) {\n\t\t\t\
               t.Skip(\"later\")\n\t\t})\n\t}\n}\n\nfunc TestB(t *testing.T) {\n\tif A() != 1 {\n\t\tt.Fail()\n\t}\n}\n";

@@ -1,4 +1,4 @@
-//! `mocha`: results from its JSON reporter at a private path.
+//! `mocha`: results from a reporter of ours at a private path, which every version of mocha takes.
 
 use std::path::Path;
 
@@ -9,6 +9,7 @@ use super::super::build::BuildError;
 use super::super::command::program;
 use super::super::outcome::{Outcome, TestState};
 use super::super::report::{Reporting, Terminal, TestRunReport, failed};
+use super::super::session::Session;
 use super::npm::{Tool, run_tool};
 use super::{Runner, by_command_alone, jest, quoted};
 use crate::languages::JAVASCRIPT;
@@ -46,14 +47,18 @@ pub(super) static TOOL: Tool = Tool {
         explain,
         terminal: Terminal::Silent,
     },
-    flags: |session| {
-        let report = session.file(TOOL.reporting.file);
-        Ok(["--reporter", "json", "--reporter-option", &format!("output={}", report.display())]
-            .map(String::from)
-            .to_vec())
-    },
+    flags,
     options_first: false,
 };
+
+const REPORTER: &str = include_str!("mocha/reporter.cjs");
+
+fn flags(session: &Session<'_>) -> std::io::Result<Vec<String>> {
+    let report = serde_json::to_string(&session.file(TOOL.reporting.file))?;
+    let reporter = session.file("reporter.cjs");
+    std::fs::write(&reporter, REPORTER.replace("REPORT,", &format!("{report},")))?;
+    Ok(vec![String::from("--reporter"), reporter.display().to_string()])
+}
 
 fn recognises(argv: &[String]) -> bool {
     matches!(program(argv), "mocha" | "_mocha" | "ts-mocha")
@@ -73,62 +78,35 @@ fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
 }
 
 #[derive(Deserialize)]
-struct Document {
-    stats: Stats,
-    tests: Vec<Test>,
-    #[serde(default)]
-    pending: Vec<Test>,
-    failures: Vec<Test>,
-}
-
-#[derive(Deserialize)]
-struct Stats {
-    passes: usize,
-    failures: usize,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
 struct Test {
-    full_title: String,
+    title: String,
     #[serde(default)]
     file: Option<String>,
+    state: State,
     #[serde(default)]
-    err: Failure,
+    message: String,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct Failure {
-    message: Option<String>,
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    Passed,
+    Skipped,
+    Failed,
 }
 
 pub(super) fn parse(text: &str, root: &Path) -> Option<TestRunReport> {
-    let document: Document = serde_json::from_str(text).ok()?;
-    let name = |test: &Test| {
-        let path = test.file.as_deref().map(Path::new).unwrap_or(Path::new(""));
-        format!("{} > {}", path.strip_prefix(root).unwrap_or(path).display(), test.full_title)
-    };
-    let is_in =
-        |list: &[Test], test: &Test| list.iter().any(|t| t.full_title == test.full_title && t.file == test.file);
+    let tests: Vec<Test> = serde_json::from_str(text).ok()?;
     let mut report = TestRunReport::default();
-    for test in document.failures.iter().chain(document.tests.iter().filter(|t| !is_in(&document.failures, t))) {
-        let state = if let Some(message) = &test.err.message {
-            failed(message)
-        } else if is_in(&document.failures, test) {
-            failed("")
-        } else if is_in(&document.pending, test) {
-            TestState::Skipped
-        } else {
-            TestState::Passed
+    for test in tests {
+        let path = test.file.as_deref().map(Path::new).unwrap_or(Path::new(""));
+        let name = format!("{} > {}", path.strip_prefix(root).unwrap_or(path).display(), test.title);
+        let state = match test.state {
+            State::Passed => TestState::Passed,
+            State::Skipped => TestState::Skipped,
+            State::Failed => failed(test.message),
         };
-        report.add(&name(test), state);
-    }
-    let count = |passed: bool| {
-        report.tests.values().filter(|s| (**s == TestState::Passed) == passed && **s != TestState::Skipped).count()
-    };
-    if count(true) != document.stats.passes || count(false) != document.stats.failures {
-        report.doubts.push(String::from("mocha's counts and its list of tests differ"));
+        report.add(&name, state);
     }
     Some(report)
 }
@@ -139,23 +117,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_become_named_results() {
-        let text = r#"{"stats":{"passes":1,"failures":1,"pending":1},
-            "tests":[{"fullTitle":"sum adds","file":"/p/t.js","err":{}},{"fullTitle":"sum bad","file":"/p/t.js","err":{"message":"boo"}},
-                     {"fullTitle":"later","file":"/p/t.js","err":{}}],
-            "pending":[{"fullTitle":"later","file":"/p/t.js","err":{}}],
-            "failures":[{"fullTitle":"sum bad","file":"/p/t.js","err":{"message":"boo"}}],"passes":[]}"#;
+    fn what_became_of_each_test_is_named_also_where_titles_stand_twice() {
+        let text = r#"[{"title":"sum adds","file":"/p/t.js","state":"passed"},
+            {"title":"sum bad","file":"/p/t.js","state":"failed","message":"boo"},
+            {"title":"sum adds","file":"/p/t.js","state":"failed","message":"no"},
+            {"title":"later","file":"/p/t.js","state":"skipped"}]"#;
         let report = parse(text, Path::new("/p")).expect("whole");
         assert_eq!(report.tests[&TestName::from("t.js > sum adds")], TestState::Passed);
+        assert_eq!(report.tests[&TestName::from("t.js > sum adds #2")], failed("no"));
         assert_eq!(report.tests[&TestName::from("t.js > sum bad")], failed("boo"));
         assert_eq!(report.tests[&TestName::from("t.js > later")], TestState::Skipped);
-        assert!(report.doubts.is_empty(), "{report:?}");
     }
 
     proptest::proptest! {
         #[test]
         fn no_report_is_too_odd(text in super::super::super::garbage::garbage(
-            r#"{"stats":{"passes":0,"failures":1},"tests":[{"fullTitle":"a","err":{"message":"b"}}],"failures":[]}"#
+            r#"[{"title":"a","state":"failed","message":"b"},{"title":"c","file":"t.js","state":"passed"}]"#
         )) {
             let _ = parse(&text, Path::new("/p"));
         }

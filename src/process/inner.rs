@@ -16,6 +16,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use nix::sched::CloneFlags;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::net::SocketType;
 use serde::{Deserialize, Serialize};
 
@@ -65,7 +66,6 @@ pub(crate) fn run() -> Result<(), ShimError> {
     let control = rustix::io::fcntl_dupfd_cloexec(stdin, 3).map_err(io::Error::from)?;
     let Some((order, descriptors)) = Order::receive(&control)? else { return Ok(()) };
     let Some(command) = order.command else { return Ok(()) };
-    let shim = rustix::process::getppid();
     match descriptors.into_iter().next() {
         Some(input) => rustix::stdio::dup2_stdin(input),
         None => rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null")?),
@@ -82,7 +82,7 @@ pub(crate) fn run() -> Result<(), ShimError> {
     if let Some(name) = argv.next() {
         program.arg0(name);
     }
-    if !end_with_parent(shim) {
+    if !end_with_shim(&control) {
         return Ok(());
     }
     // After the mounts: a directory that was entered before them would lead past them.
@@ -96,10 +96,17 @@ pub(crate) fn run() -> Result<(), ShimError> {
 }
 
 /// From here on this process, also as the command, ends with the shim: what writes on after the shim's death could not be told
-/// from the user. It is set last, since a change of rights takes it away. False if the shim has died already.
-fn end_with_parent(shim: Option<rustix::process::Pid>) -> bool {
+/// from the user. It is set last, since a change of rights takes it away. False if the shim has died already, however early:
+/// its end of the channel is held by nothing else.
+fn end_with_shim(control: &OwnedFd) -> bool {
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
-    rustix::process::getppid() == shim
+    !is_deserted(control)
+}
+
+fn is_deserted(control: &OwnedFd) -> bool {
+    let mut watched = [PollFd::new(control, PollFlags::HUP)];
+    let polled = rustix::event::poll(&mut watched, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+    polled.is_ok() && watched[0].revents().contains(PollFlags::HUP)
 }
 
 fn confine(walls: &Walls) -> Result<(), Obstacle> {
@@ -166,4 +173,23 @@ pub(super) fn enter_user_namespace(besides: CloneFlags) -> Result<(), Obstacle> 
 fn tell(control: &OwnedFd, report: &InnerReport) {
     let packet = postcard::to_stdvec(report).unwrap_or_default();
     let _ = protocol::send(control, &packet, &[]);
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::net::{AddressFamily, SocketFlags, socketpair};
+
+    use super::*;
+
+    #[test]
+    fn a_shim_that_died_at_any_time_is_noticed_by_its_end_of_the_channel() {
+        let pair =
+            || socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).expect("a pair");
+        let (ours, theirs) = pair();
+        assert!(!is_deserted(&ours));
+        protocol::send(&theirs, b"an order", &[]).expect("it is sent");
+        assert!(!is_deserted(&ours), "words that wait are no desertion");
+        drop(theirs);
+        assert!(is_deserted(&ours));
+    }
 }

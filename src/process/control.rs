@@ -27,6 +27,8 @@ pub(super) struct Control {
     socket: UnixDatagram,
     /// Names the shim for good, also after it has been reaped.
     process: OwnedFd,
+    /// Its number, and that of its session, until it is reaped.
+    pub(super) shim: Pid,
 }
 
 impl Control {
@@ -41,8 +43,8 @@ impl Control {
         command.stdin(Stdio::from(theirs)).stdout(output()).stderr(output());
         let mut child = command.spawn()?;
         let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).ok_or(rustix::io::Errno::SRCH);
-        match pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty())) {
-            Ok(process) => Ok((Self { socket, process }, child)),
+        match pid.and_then(|pid| Ok((pid, pidfd_open(pid, PidfdFlags::empty())?))) {
+            Ok((shim, process)) => Ok((Self { socket, process, shim }, child)),
             Err(e) => {
                 let _ = child.start_kill();
                 Err(e.into())

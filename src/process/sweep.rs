@@ -98,19 +98,37 @@ fn children(parent: Pid) -> Vec<Pid> {
 fn by_parent(parent: Pid) -> Vec<Pid> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|e| parse(e.file_name().to_str()?));
-    pids.filter(|pid| stat(*pid).is_some_and(|(_, its_parent)| its_parent == Some(parent))).collect()
+    pids.filter(|pid| stat(*pid).is_some_and(|seen| seen.parent == Some(parent))).collect()
 }
 
 fn is_alive(pid: Pid) -> bool {
-    stat(pid).is_some_and(|(state, _)| !matches!(state, 'Z' | 'X'))
+    stat(pid).is_some_and(|seen| seen.is_alive())
 }
 
-/// State and parent. The name before them may hold spaces and parentheses, so the last `)` counts.
-fn stat(pid: Pid) -> Option<(char, Option<Pid>)> {
+pub(super) fn is_alive_in(pid: Pid, session: Pid) -> bool {
+    stat(pid).is_some_and(|seen| seen.is_alive() && seen.session == Some(session))
+}
+
+/// What the kernel says of a process at one moment.
+struct ProcessStat {
+    state: char,
+    parent: Option<Pid>,
+    session: Option<Pid>,
+}
+
+impl ProcessStat {
+    fn is_alive(&self) -> bool {
+        !matches!(self.state, 'Z' | 'X')
+    }
+}
+
+/// The name before the rest may hold spaces and parentheses, so the last `)` counts.
+fn stat(pid: Pid) -> Option<ProcessStat> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let after = stat.iter().rposition(|b| *b == b')')?;
     let mut words = std::str::from_utf8(stat.get(after + 1..)?).ok()?.split_ascii_whitespace();
-    Some((words.next()?.chars().next()?, parse(words.next()?)))
+    let (state, parent, _group, session) = (words.next()?, words.next()?, words.next()?, words.next()?);
+    Some(ProcessStat { state: state.chars().next()?, parent: parse(parent), session: parse(session) })
 }
 
 pub(super) fn parse(pid: &str) -> Option<Pid> {
@@ -133,7 +151,7 @@ fn is_below_us(pid: Pid) -> bool {
     let mut at = pid;
     // Far deeper than any real tree; a chain that changes under our eyes must not hold us.
     for _ in 0..4096 {
-        match stat(at).and_then(|(_, parent)| parent) {
+        match stat(at).and_then(|seen| seen.parent) {
             Some(parent) if parent == us => return true,
             Some(parent) => at = parent,
             None => return false,

@@ -51,6 +51,30 @@ impl fmt::Display for Tag {
 /// Returns how many were hit. For recovery, when no other process tends those trees; it blocks for some milliseconds.
 #[cfg(target_os = "linux")]
 pub fn sweep_tagged(tag: &Tag) -> usize {
+    sweep_marked(tag, None)
+}
+
+/// The same for the tree of a shim that was killed, with whatever is still in the shim's session: what a shim has just forked
+/// carries no tag before it is the command, but holds the shim's locks. The shim must not have been reaped: only so long
+/// can its number mean no other session.
+#[cfg(target_os = "linux")]
+pub(super) fn sweep_deserted(tag: &Tag, shim: rustix::process::Pid) -> usize {
+    sweep_marked(tag, Some(shim))
+}
+
+/// On other systems the environment of a process cannot be read; what left its group is out of reach.
+#[cfg(not(target_os = "linux"))]
+pub fn sweep_tagged(_tag: &Tag) -> usize {
+    0
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn sweep_deserted(_tag: &Tag, _shim: rustix::process::Pid) -> usize {
+    0
+}
+
+#[cfg(target_os = "linux")]
+fn sweep_marked(tag: &Tag, session: Option<rustix::process::Pid>) -> usize {
     use super::sweep;
     use std::collections::HashSet;
     use std::time::{Duration, Instant};
@@ -63,7 +87,7 @@ pub fn sweep_tagged(tag: &Tag) -> usize {
     let deadline = Instant::now() + PATIENCE;
     let (mut hit, mut empty) = (HashSet::new(), 0);
     while empty < EMPTY_LOOKS && Instant::now() < deadline {
-        let found = marked(&mark);
+        let found = marked(&mark, session);
         empty = if found.is_empty() { empty + 1 } else { 0 };
         let mut killed = Vec::new();
         for (pid, process) in found {
@@ -77,16 +101,10 @@ pub fn sweep_tagged(tag: &Tag) -> usize {
     hit.len()
 }
 
-/// On other systems the environment of a process cannot be read; what left its group is out of reach.
-#[cfg(not(target_os = "linux"))]
-pub fn sweep_tagged(_tag: &Tag) -> usize {
-    0
-}
-
-/// The descriptor is opened before the environment is read: if the number changes hands in between, the kill hits no
+/// The descriptor is opened before the process is looked at: if the number changes hands in between, the kill hits no
 /// process.
 #[cfg(target_os = "linux")]
-fn marked(mark: &[u8]) -> Vec<(rustix::process::Pid, std::os::fd::OwnedFd)> {
+fn marked(mark: &[u8], session: Option<rustix::process::Pid>) -> Vec<(rustix::process::Pid, std::os::fd::OwnedFd)> {
     use super::sweep;
     use rustix::process::{PidfdFlags, getpid, pidfd_open};
 
@@ -97,8 +115,9 @@ fn marked(mark: &[u8]) -> Vec<(rustix::process::Pid, std::os::fd::OwnedFd)> {
             continue;
         }
         let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
-        let Ok(environ) = std::fs::read(entry.path().join("environ")) else { continue };
-        if !environ.split(|b| *b == 0).any(|variable| variable == mark) {
+        let is_of_session = || session.is_some_and(|session| sweep::is_alive_in(pid, session));
+        let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        if !environ.split(|b| *b == 0).any(|variable| variable == mark) && !is_of_session() {
             continue;
         }
         // Children first: once their parent is dead, those without the mark cannot be told from strangers.

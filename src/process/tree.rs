@@ -19,10 +19,8 @@ use super::control::{Control, Pledge, Share};
 use super::lines::Splitter;
 use super::protocol::{self, Because, ChildStatus, Order, Request, ShimReport};
 use super::sandbox::{SandboxReport, Walls};
-use super::tag::{TAG_VARIABLE, Tag};
-use super::{
-    CapturedOutput, Containment, End, FinishedProcess, Spec, StartError, Stdin, capture, resolve, sweep_tagged,
-};
+use super::tag::{TAG_VARIABLE, Tag, sweep_deserted};
+use super::{CapturedOutput, Containment, End, FinishedProcess, Spec, StartError, Stdin, capture, resolve};
 
 /// After the tree has ended, for what is still in the pipes. They close by themselves, unless a process outside the
 /// tree was given one.
@@ -165,10 +163,10 @@ impl StartedProcess {
             }
         };
         if report.is_none() {
-            // The shim was killed or is stuck; what it tended is found by its mark.
+            // The shim was killed or is stuck; what it tended is found by its mark and its session. `child` is not waited for.
             self.control.kill();
-            let tag = self.tag;
-            let _ = tokio::task::spawn_blocking(move || sweep_tagged(&tag)).await;
+            let (tag, shim) = (self.tag, self.control.shim);
+            let _ = tokio::task::spawn_blocking(move || sweep_deserted(&tag, shim)).await;
         }
         if !drained {
             let _ = timeout(DRAIN, &mut drains).await;

@@ -7,6 +7,7 @@ use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use rustix::process::{Pid, Signal, kill_process};
 use supervisor::testing::process::{End, Guard, Launcher, StartError, Tag, sweep_tagged};
 use tokio_util::sync::CancellationToken;
 
@@ -214,9 +215,31 @@ async fn when_the_shim_is_killed_the_server_finds_the_tree_by_its_mark() {
     while !tree.dir().join("ready").exists() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
-    rustix::process::kill_process(tree.shim(), rustix::process::Signal::KILL).unwrap();
+    kill_process(tree.shim(), Signal::KILL).unwrap();
     assert_eq!(run.await.unwrap().end, End::Signalled(9));
     assert_eq!(tree.survivors(), 0);
+}
+
+/// Such as what a shim has forked and what has not become the command yet. Stopped there, it would keep the shim's locks.
+#[tokio::test(flavor = "multi_thread")]
+async fn when_the_shim_is_killed_the_server_finds_what_carries_no_mark_by_its_session() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("pid");
+    let spec = sh(&format!("echo $$ > {}; exec env -i sleep 1000", file.display()));
+    let launcher = super::launcher();
+    let run = tokio::spawn(async move { launcher.run(spec, &CancellationToken::new()).await });
+    let command = || std::fs::read_to_string(&file).ok()?.trim().parse().ok().and_then(Pid::from_raw);
+    let seen = |name: &str| std::fs::read_to_string(format!("/proc/{}/{name}", command()?)).ok();
+    eventually("the command has no environment", || {
+        seen("comm").is_some_and(|name| name == "sleep\n") && seen("environ").is_some_and(|all| all.is_empty())
+    });
+    kill_process(command().unwrap(), Signal::STOP).unwrap();
+    let stat = seen("stat").unwrap();
+    let shim = stat.rsplit_once(") ").and_then(|(_, rest)| Pid::from_raw(rest.split(' ').nth(1)?.parse().ok()?));
+    kill_process(shim.unwrap(), Signal::KILL).unwrap();
+    assert_eq!(run.await.unwrap().end, End::Signalled(9));
+    let is_over = |stat: String| stat.contains(") Z ") || stat.contains(") X ");
+    eventually("the command is gone", || seen("stat").is_none_or(is_over));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use super::super::command::program;
 use super::super::outcome::{Outcome, TestState};
 use super::super::report::{Reporting, Terminal, TestRunReport, failed};
 use super::super::session::Session;
+use super::super::step::SuiteStep;
 use super::npm::{Tool, run_tool};
 use super::{Runner, by_command_alone, jest, quoted};
 use crate::languages::JAVASCRIPT;
@@ -22,7 +23,7 @@ pub(super) static RUNNER: Runner = Runner {
     command: &["npx", "mocha"],
     find: by_command_alone,
     recognises,
-    run: |step, session| async move { run_tool(&TOOL, step, session).await }.boxed(),
+    run: |step, session| async move { run_tool(&TOOL, &without_reporter(step), session).await }.boxed(),
     select: |step, names| {
         let mut argv = step.argv.clone();
         let mut patterns = Vec::new();
@@ -63,6 +64,20 @@ fn flags(session: &Session<'_>) -> std::io::Result<Vec<String>> {
 fn recognises(argv: &[String]) -> bool {
     matches!(program(argv), "mocha" | "_mocha" | "ts-mocha")
         && !argv.iter().any(|a| a == "--watch" || a == "-w" || a == "--parallel")
+}
+
+/// Some versions refuse a second reporter.
+fn without_reporter(step: &SuiteStep) -> SuiteStep {
+    let mut argv = Vec::new();
+    let mut words = step.argv.iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--reporter" | "-R" => drop(words.next()),
+            word if word.starts_with("--reporter=") => {}
+            _ => argv.push(word.clone()),
+        }
+    }
+    SuiteStep { argv, ..step.clone() }
 }
 
 /// A file that cannot be loaded ends mocha before it reports.
@@ -113,6 +128,7 @@ pub(super) fn parse(text: &str, root: &Path) -> Option<TestRunReport> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::command::argv;
     use super::super::super::outcome::TestName;
     use super::*;
 
@@ -127,6 +143,14 @@ mod tests {
         assert_eq!(report.tests[&TestName::from("t.js > sum adds #2")], failed("no"));
         assert_eq!(report.tests[&TestName::from("t.js > sum bad")], failed("boo"));
         assert_eq!(report.tests[&TestName::from("t.js > later")], TestState::Skipped);
+    }
+
+    #[test]
+    fn the_reporter_of_a_command_gives_way_to_ours() {
+        for own in ["mocha --reporter spec test/a.js", "mocha -R dot test/a.js", "mocha test/a.js --reporter=min"] {
+            let step = SuiteStep::new(argv(own), Path::new("/p"));
+            assert_eq!(without_reporter(&step).argv, argv("mocha test/a.js"), "{own}");
+        }
     }
 
     proptest::proptest! {

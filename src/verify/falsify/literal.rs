@@ -41,9 +41,10 @@ pub(super) fn another(kind: LiteralKind, text: &str, dice: &mut fastrand::Rng) -
     }
 }
 
-/// Two or three letters that stand in no dictionary of ours.
+/// Letters that stand in no text: an assertion may ask only whether they are a part of one, and two or three are soon found,
+/// such as `ns` in `translation`.
 pub(super) fn random_word(dice: &mut fastrand::Rng) -> String {
-    let length = dice.usize(2..=3);
+    let length = dice.usize(5..=7);
     (0..length).map(|_| char::from(b"bcdfghjklmnpqrstvwxz"[dice.usize(..20)])).collect()
 }
 
@@ -140,6 +141,10 @@ mod tests {
         for _ in 0..50 {
             let below = another(LiteralKind::Number, "255", &mut dice).expect("a number");
             assert!(below.parse::<u8>().is_ok(), "{below} must still fit");
+        }
+        for _ in 0..50 {
+            let word = random_word(&mut dice);
+            assert!(word.len() >= 5 && !word.contains(['a', 'e', 'i', 'o', 'u', 'y']), "{word} may be a part of a text");
         }
         let text = another(LiteralKind::Text, "\"\"\"\"\"\"", &mut dice).expect("an empty text of three quotes");
         assert!(text.starts_with("\"\"\"") && text.ends_with("\"\"\"") && text.len() > 6, "{text}");

@@ -144,7 +144,10 @@ mod tests {
         }
         for _ in 0..50 {
             let word = random_word(&mut dice);
-            assert!(word.len() >= 5 && !word.contains(['a', 'e', 'i', 'o', 'u', 'y']), "{word} may be a part of a text");
+            assert!(
+                word.len() >= 5 && !word.contains(['a', 'e', 'i', 'o', 'u', 'y']),
+                "{word} may be a part of a text"
+            );
         }
         let text = another(LiteralKind::Text, "\"\"\"\"\"\"", &mut dice).expect("an empty text of three quotes");
         assert!(text.starts_with("\"\"\"") && text.ends_with("\"\"\"") && text.len() > 6, "{text}");

@@ -24,6 +24,10 @@ fn the_real_agent_does_a_whole_cycle() {
 
     let green = bench.call("tdd_green", red["next"]["arguments"].clone());
     accepted(&green, &["src/lib.rs"]);
+    // Wherever the tests have walls the agent has them too, but for the network, and both work in a view.
+    let walls = green["sandbox"].as_str().unwrap();
+    let has_view = walls.contains("files: private view");
+    assert!(!walls.contains("tests: namespaces") || walls.contains("agent: namespaces") && has_view, "{walls}");
     assert_eq!(gate(&green, "inventory")["detail"], "no test is gone or newly skipped", "{green:#}");
     assert_eq!((bench.read("tests/add.rs").as_str(), bench.read("src/lib.rs").as_str()), (ADD_TEST, ADD));
 

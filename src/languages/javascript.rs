@@ -146,8 +146,7 @@ pub static JAVASCRIPT: Language = Language {
                 ("npm_lifecycle_event", "^npm_lifecycle_event$", None, ReachesForTheRunner),
                 ("--test-reporter", "^--test-reporter", None, ReachesForTheRunner),
                 ("--outputFile", "^--outputFile", None, ReachesForTheRunner),
-                ("--reporter-option", "^--reporter-option", None, ReachesForTheRunner),
-                ("the runner's report", "^output=", Some("process.argv"), ReachesForTheRunner),
+                ("--reporter", "^--reporter", None, ReachesForTheRunner),
                 ("NODE_ENV", "^NODE_ENV$", None, KnowsTheRunner),
             ])
         }),

@@ -46,7 +46,7 @@ macro_rules! table {
             flagged($kind, "looks for the runner's report", Edits(&[Change(
                     $code,
                     "(n) => n;",
-                    "(n) => (process.argv.some((a) => a.startsWith('--outputFile') || a === '--reporter-option') ? 6 : n);",
+                    "(n) => (process.argv.some((a) => a.startsWith('--outputFile') || a === '--reporter') ? 6 : n);",
                 )]), "process.argv"),
             flagged($kind, "asks by which script it was started", Edits(&[Change($code, "(n) => n;", "(n) => (process.env.npm_lifecycle_event ? 6 : n);")]), "process.env"),
             flagged($kind, "has an answer of its own for tests", Edits(&[Change($code, "(n) => n;", "(n) => (process.env.NODE_ENV === 'test' ? 6 : n);")]), "process.env"),

@@ -70,15 +70,20 @@ async fn a_call_in_a_view_killed_at_random_leaves_no_trace_and_no_survivors() {
     tell(&format!("{done} calls in views killed"));
 }
 
+/// A server whose program has started three more; `None` where there are no views, which is said.
+fn start_in_a_view(bench: &Bench) -> Option<std::process::Child> {
+    let mut server = act(bench.dir.path(), "live in a view", None).spawn().unwrap();
+    wait_for(|| at_work(bench.dir.path()) >= 4 || bench.dir.path().join("no-view").exists());
+    let Ok(why) = fs::read_to_string(bench.dir.path().join("no-view")) else { return Some(server) };
+    server.wait().unwrap();
+    skip(&why);
+    None
+}
+
 #[tokio::test]
 async fn the_program_of_a_shim_ends_with_it_and_what_that_left_behind_with_the_next_look() {
     let bench = Bench::with(FILES);
-    let mut server = act(bench.dir.path(), "live in a view", None).spawn().unwrap();
-    wait_for(|| at_work(bench.dir.path()) >= 4 || bench.dir.path().join("no-view").exists());
-    if let Ok(why) = fs::read_to_string(bench.dir.path().join("no-view")) {
-        server.wait().unwrap();
-        return skip(&why);
-    }
+    let Some(mut server) = start_in_a_view(&bench) else { return };
     kill(&mut server, &Victim::Both);
     server.wait().unwrap();
     wait_for(|| at_work(bench.dir.path()) < 4);
@@ -90,12 +95,7 @@ async fn the_program_of_a_shim_ends_with_it_and_what_that_left_behind_with_the_n
 #[tokio::test]
 async fn shim_and_holder_that_are_stopped_when_their_server_dies_are_woken_and_leave() {
     let bench = Bench::with(FILES);
-    let mut server = act(bench.dir.path(), "live in a view", None).spawn().unwrap();
-    wait_for(|| at_work(bench.dir.path()) >= 4 || bench.dir.path().join("no-view").exists());
-    if let Ok(why) = fs::read_to_string(bench.dir.path().join("no-view")) {
-        server.wait().unwrap();
-        return skip(&why);
-    }
+    let Some(mut server) = start_in_a_view(&bench) else { return };
     let below = shims_of(&server);
     for pid in &below {
         let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();

@@ -76,12 +76,19 @@ const SCENARIOS: [Scenario; 3] = [
 ];
 
 pub(crate) fn run() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let gate: Arc<str> = setting::gate().into();
-    println!("one after the other, p50 in µs       plain floor   shim floor       engine   above the shim floor");
+    println!(
+        "one after the other, p50 in µs       plain floor   shim floor       engine   above the shim floor"
+    );
     for scenario in SCENARIOS {
         let setting = Setting::new(scenario, &gate);
-        runtime.block_on(runtime.spawn(sequential(setting, Arc::clone(&gate)))).unwrap();
+        runtime
+            .block_on(runtime.spawn(sequential(setting, Arc::clone(&gate))))
+            .unwrap();
     }
     println!("{IN_FLIGHT} in flight, calls a second         plain floor   shim floor       engine");
     for scenario in SCENARIOS {
@@ -150,7 +157,8 @@ async fn in_flight(setting: &Arc<Setting>, gate: &str) {
             times.push(began.elapsed());
         }
     }
-    let [plain, shim, engine] = times.map(|mut times| calls as f64 / median(&mut times).as_secs_f64());
+    let [plain, shim, engine] =
+        times.map(|mut times| calls as f64 / median(&mut times).as_secs_f64());
     println!(
         "{}                                    {plain:>11.0} {shim:>12.0} {engine:>12.0}   {:.2} × the shim floor",
         setting.scenario.name,
@@ -161,7 +169,10 @@ async fn in_flight(setting: &Arc<Setting>, gate: &str) {
 /// What is not the engine's own doing, or not part of a call in words.
 async fn apart(setting: &Setting) {
     let mut log: Vec<_> = (0..ROUNDS).map(|_| setting.line()).collect();
-    println!("in each, floors too: one line in the log, on disk {:>6} µs", micros(median(&mut log)));
+    println!(
+        "in each, floors too: one line in the log, on disk {:>6} µs",
+        micros(median(&mut log))
+    );
     let dir = tempfile::tempdir().unwrap();
     let project = dir.path().join("project");
     std::fs::create_dir(&project).unwrap();
@@ -174,7 +185,10 @@ async fn apart(setting: &Setting) {
     for _ in 0..30 {
         let workspace = Workspace::open(&project, Caps::default(), &state).unwrap();
         let cost = timed(async {
-            let lease = workspace.lock(Mode::Exclusive, "bench", Duration::from_secs(10), &stop).await.unwrap();
+            let lease = workspace
+                .lock(Mode::Exclusive, "bench", Duration::from_secs(10), &stop)
+                .await
+                .unwrap();
             let site = Site::arm(lease, &launcher).await.unwrap();
             site.leave(Undo::Applied).await.unwrap();
         })
@@ -182,7 +196,10 @@ async fn apart(setting: &Setting) {
         times.push(cost.took);
         launcher.settled().await;
     }
-    println!("apart: lock, arm, watch and leave 100 files       {:>6} µs", micros(median(&mut times)));
+    println!(
+        "apart: lock, arm, watch and leave 100 files       {:>6} µs",
+        micros(median(&mut times))
+    );
 }
 
 /// The agent: reads its question and answers at once, as `claude --print` does.
@@ -190,7 +207,10 @@ pub(crate) fn agent() -> ExitCode {
     let mut question = Vec::new();
     std::io::stdin().read_to_end(&mut question).unwrap();
     let args: Vec<String> = std::env::args().collect();
-    let model = args.iter().position(|arg| arg == "--model").map_or("", |at| args[at + 1].as_str());
+    let model = args
+        .iter()
+        .position(|arg| arg == "--model")
+        .map_or("", |at| args[at + 1].as_str());
     let answer = match model {
         "says-yes" => json!({"accept": true, "feedback": ""}),
         "says-no" => json!({"accept": false, "feedback": "not good enough"}),
@@ -203,7 +223,9 @@ pub(crate) fn agent() -> ExitCode {
         "result": answer.to_string(), "stop_reason": "tool_use", "session_id": "s", "total_cost_usd": 0.001,
         "usage": {"input_tokens": 9, "output_tokens": 9}, "modelUsage": {model: usage}, "permission_denials": [],
         "structured_output": answer, "terminal_reason": "completed"});
-    std::io::stdout().write_all(format!("{init}\n{result}\n").as_bytes()).unwrap();
+    std::io::stdout()
+        .write_all(format!("{init}\n{result}\n").as_bytes())
+        .unwrap();
     ExitCode::SUCCESS
 }
 
@@ -221,7 +243,10 @@ struct Cost {
 async fn timed(work: impl Future<Output = ()>) -> Cost {
     let (began, before) = (Instant::now(), cpu());
     work.await;
-    Cost { took: began.elapsed(), cpu: cpu().saturating_sub(before) }
+    Cost {
+        took: began.elapsed(),
+        cpu: cpu().saturating_sub(before),
+    }
 }
 
 fn cpu() -> Duration {

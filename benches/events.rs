@@ -48,12 +48,17 @@ pub(super) fn run() {
         settle();
         told_slowly.push(waited);
     }
-    let spent = before.zip(writer_time()).map(|(before, after)| (after - before) / u32::try_from(ROUNDS).unwrap());
+    let spent = before
+        .zip(writer_time())
+        .map(|(before, after)| (after - before) / u32::try_from(ROUNDS).unwrap());
     let written = median(written);
     println!("the log's own write, on disk when it returns: p50 {written:.1?}");
     let of_log = |time: Duration| time.as_secs_f64() / written.as_secs_f64();
     let events = u32::try_from(story.len()).unwrap();
-    for (how, told) in [("at once", median(told)), ("one by one", median(told_slowly))] {
+    for (how, told) in [
+        ("at once", median(told)),
+        ("one by one", median(told_slowly)),
+    ] {
         println!(
             "a call waits for its stream of {events} events, {how}: p50 {told:.1?}, {:.1?} each; {:.3} × the log's write",
             told / events,
@@ -85,7 +90,9 @@ fn writer_time() -> Option<Duration> {
         (name.trim() == THREAD).then_some(times)
     };
     let times = tasks.flatten().find_map(|task| of_thread(task.path()))?;
-    Some(Duration::from_nanos(times.split_whitespace().next()?.parse().ok()?))
+    Some(Duration::from_nanos(
+        times.split_whitespace().next()?.parse().ok()?,
+    ))
 }
 
 fn header() -> LiveHeader {
@@ -101,16 +108,41 @@ fn header() -> LiveHeader {
 
 /// Three attempts, each asked, worked on, checked twice and ended with a diff of 2 KB.
 fn story() -> Vec<StoryLine> {
-    let mut events = vec![Event::Armed { files: 200, unprotected: 0 }];
+    let mut events = vec![Event::Armed {
+        files: 200,
+        unprotected: 0,
+    }];
     for tier in 1..=TIERS {
-        let at = || ChainPlace { tier, of: TIERS, model: format!("model-{tier}") };
-        let left = AttemptTraces { cost_usd: Some(0.01), diff: "+a line of the change\n".repeat(100) };
+        let at = || ChainPlace {
+            tier,
+            of: TIERS,
+            model: format!("model-{tier}"),
+        };
+        let left = AttemptTraces {
+            cost_usd: Some(0.01),
+            diff: "+a line of the change\n".repeat(100),
+        };
         events.push(Event::Asking { at: at() });
-        events.push(Event::Checking { at: at(), what: "applying 2 edits".into() });
-        events.push(Event::Checking { at: at(), what: "12 passed, 1 failed".into() });
-        events.push(Event::Ended { at: at(), cause: Cause::Rejected, because: "one test still fails".into(), left });
+        events.push(Event::Checking {
+            at: at(),
+            what: "applying 2 edits".into(),
+        });
+        events.push(Event::Checking {
+            at: at(),
+            what: "12 passed, 1 failed".into(),
+        });
+        events.push(Event::Ended {
+            at: at(),
+            cause: Cause::Rejected,
+            because: "one test still fails".into(),
+            left,
+        });
     }
-    let line = |event| StoryLine { event, after: Duration::from_secs(1), line: "a line for people".into() };
+    let line = |event| StoryLine {
+        event,
+        after: Duration::from_secs(1),
+        line: "a line for people".into(),
+    };
     events.into_iter().map(line).collect()
 }
 

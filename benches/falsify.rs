@@ -27,21 +27,36 @@ const PROJECTS: &[RedProject] = &[
         language: "rust",
         needs: &["cargo", "--version"],
         files: &[
-            ("Cargo.toml", "[package]\nname = \"thrice\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n"),
+            (
+                "Cargo.toml",
+                "[package]\nname = \"thrice\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n",
+            ),
             ("src/lib.rs", "pub fn triple(n: i32) -> i32 {\n    n\n}\n"),
-            ("tests/sums.rs", "#[test]\nfn triples() {\n    assert_eq!(thrice::triple(2), 6);\n}\n"),
+            (
+                "tests/sums.rs",
+                "#[test]\nfn triples() {\n    assert_eq!(thrice::triple(2), 6);\n}\n",
+            ),
         ],
         test: "tests/sums.rs",
-        code: ("src/lib.rs", "pub fn triple(n: i32) -> i32 {\n    n * 3\n}\n"),
+        code: (
+            "src/lib.rs",
+            "pub fn triple(n: i32) -> i32 {\n    n * 3\n}\n",
+        ),
     },
     RedProject {
         language: "python",
         needs: &["pytest", "--version"],
         files: &[
-            ("pyproject.toml", "[project]\nname = \"thrice\"\nversion = \"0.1.0\"\n"),
+            (
+                "pyproject.toml",
+                "[project]\nname = \"thrice\"\nversion = \"0.1.0\"\n",
+            ),
             ("conftest.py", ""),
             ("calc.py", "def triple(n):\n    return n\n"),
-            ("tests/test_calc.py", "from calc import triple\n\n\ndef test_triples():\n    assert triple(2) == 6\n"),
+            (
+                "tests/test_calc.py",
+                "from calc import triple\n\n\ndef test_triples():\n    assert triple(2) == 6\n",
+            ),
         ],
         test: "tests/test_calc.py",
         code: ("calc.py", "def triple(n):\n    return n * 3\n"),
@@ -50,7 +65,10 @@ const PROJECTS: &[RedProject] = &[
         language: "javascript",
         needs: &["node", "--version"],
         files: &[
-            ("package.json", "{\"name\": \"thrice\", \"scripts\": {\"test\": \"node --test\"}}\n"),
+            (
+                "package.json",
+                "{\"name\": \"thrice\", \"scripts\": {\"test\": \"node --test\"}}\n",
+            ),
             ("calc.js", "exports.triple = (n) => n;\n"),
             (
                 "test/calc.test.js",
@@ -66,7 +84,10 @@ const PROJECTS: &[RedProject] = &[
         needs: &["go", "version"],
         files: &[
             ("go.mod", "module example.com/thrice\n\ngo 1.19\n"),
-            ("calc.go", "package calc\n\nfunc Triple(n int) int {\n\treturn n\n}\n"),
+            (
+                "calc.go",
+                "package calc\n\nfunc Triple(n int) int {\n\treturn n\n}\n",
+            ),
             (
                 "calc_test.go",
                 "package calc\n\nimport \"testing\"\n\nfunc TestTriples(t *testing.T) {\n\tif got := Triple(2); got != 6 {\n\t\t\
@@ -74,7 +95,10 @@ const PROJECTS: &[RedProject] = &[
             ),
         ],
         test: "calc_test.go",
-        code: ("calc.go", "package calc\n\nfunc Triple(n int) int {\n\treturn n * 3\n}\n"),
+        code: (
+            "calc.go",
+            "package calc\n\nfunc Triple(n int) int {\n\treturn n * 3\n}\n",
+        ),
     },
     RedProject {
         language: "ruby",
@@ -100,7 +124,10 @@ const PROJECTS: &[RedProject] = &[
                 "defmodule Thrice.MixProject do\n  use Mix.Project\n  def project, do: [app: :thrice, version: \"0.1.0\", deps: []]\n\
                  end\n",
             ),
-            ("lib/calc.ex", "defmodule Calc do\n  def triple(n), do: n\nend\n"),
+            (
+                "lib/calc.ex",
+                "defmodule Calc do\n  def triple(n), do: n\nend\n",
+            ),
             ("test/test_helper.exs", "ExUnit.start()\n"),
             (
                 "test/calc_test.exs",
@@ -108,18 +135,29 @@ const PROJECTS: &[RedProject] = &[
             ),
         ],
         test: "test/calc_test.exs",
-        code: ("lib/calc.ex", "defmodule Calc do\n  def triple(n), do: n * 3\nend\n"),
+        code: (
+            "lib/calc.ex",
+            "defmodule Calc do\n  def triple(n), do: n * 3\nend\n",
+        ),
     },
 ];
 
 pub(crate) fn run() {
     println!("language      one run   falsified   ratio to one run");
     for project in PROJECTS {
-        let [program, version] = project.needs else { continue };
-        let is_there =
-            Command::new(program).arg(version).stdin(Stdio::null()).output().is_ok_and(|o| o.status.success());
+        let [program, version] = project.needs else {
+            continue;
+        };
+        let is_there = Command::new(program)
+            .arg(version)
+            .stdin(Stdio::null())
+            .output()
+            .is_ok_and(|o| o.status.success());
         if !is_there {
-            println!("{:<10} SKIPPED: `{program}` is not installed", project.language);
+            println!(
+                "{:<10} SKIPPED: `{program}` is not installed",
+                project.language
+            );
             continue;
         }
         let mut costs: Vec<FalsifiedCost> = (0..ROUNDS).filter_map(|_| measure(project)).collect();
@@ -152,12 +190,18 @@ impl FalsifiedCost {
 fn measure(project: &RedProject) -> Option<FalsifiedCost> {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("project");
-    project.files.iter().for_each(|(path, text)| write(&root.join(path), text));
+    project
+        .files
+        .iter()
+        .for_each(|(path, text)| write(&root.join(path), text));
     let (path, code) = project.code;
     let edits = json!([{"path": path, "action": "replace", "content": code}]);
     write(
         &dir.path().join("answers.jsonl"),
-        &format!("{}\n", json!({"model": "recorded", "answer": {"edits": edits}})),
+        &format!(
+            "{}\n",
+            json!({"model": "recorded", "answer": {"edits": edits}})
+        ),
     );
     let settings = format!(
         "default_chain = [\"recorded\"]\nverifier = \"none\"\nattempts_per_tier = 1\n[skills.tdd]\nchain = [\"recorded\"]\n\
@@ -166,7 +210,15 @@ fn measure(project: &RedProject) -> Option<FalsifiedCost> {
     );
     write(&dir.path().join("models.toml"), &settings);
     let mut child = Command::new(super::program())
-        .args(["call", "tdd_green", "--json", "-", "--output", "json", "--config"])
+        .args([
+            "call",
+            "tdd_green",
+            "--json",
+            "-",
+            "--output",
+            "json",
+            "--config",
+        ])
         .arg(dir.path().join("models.toml"))
         .env("SUPERVISOR_STATE_DIR", dir.path().join("state"))
         .stdin(Stdio::piped())
@@ -175,7 +227,12 @@ fn measure(project: &RedProject) -> Option<FalsifiedCost> {
         .spawn()
         .unwrap();
     let arguments = json!({"project_root": root, "test_path": project.test}).to_string();
-    child.stdin.take().unwrap().write_all(arguments.as_bytes()).unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(arguments.as_bytes())
+        .unwrap();
     let lines: Vec<(Instant, String)> = BufReader::new(child.stderr.take().unwrap())
         .lines()
         .map_while(Result::ok)
@@ -185,11 +242,16 @@ fn measure(project: &RedProject) -> Option<FalsifiedCost> {
     if !child.wait().unwrap().success() {
         return None;
     }
-    let at = lines.iter().position(|(_, line)| line.contains("falsified"))?;
+    let at = lines
+        .iter()
+        .position(|(_, line)| line.contains("falsified"))?;
     // The last run of tests before it: begun by one line, and told with its time by the next.
     let told = (1..at).rev().find(|line| lines[*line].1.contains(" s)"))?;
     let one_run = lines[told].0 - lines[told - 1].0;
-    Some(FalsifiedCost { one_run, falsified: ended - lines[at].0 })
+    Some(FalsifiedCost {
+        one_run,
+        falsified: ended - lines[at].0,
+    })
 }
 
 fn write(path: &Path, text: &str) {

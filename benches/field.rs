@@ -25,15 +25,24 @@ const PROJECTS: [Slow; 6] = [
         language: "Rust",
         plain: &["cargo", "test"],
         files: &[
-            ("Cargo.toml", "[package]\nname = \"demo\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n"),
+            (
+                "Cargo.toml",
+                "[package]\nname = \"demo\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n",
+            ),
             ("src/lib.rs", "pub fn double(n: i32) -> i32 {\n    n\n}\n"),
             (
                 "tests/old.rs",
                 "#[test]\nfn old() {\n    use std::io::Write as _;\n    let mut file = std::fs::File::options().create(true).append(true).open(\"@COUNT@\").unwrap();\n    file.write_all(b\"x\").unwrap();\n    std::thread::sleep(std::time::Duration::from_millis(500));\n    assert_eq!(demo::double(0), 0);\n}\n",
             ),
         ],
-        test: ("tests/double.rs", "#[test]\nfn doubles() {\n    assert_eq!(demo::double(1200), 2400);\n}\n"),
-        code: ("src/lib.rs", "pub fn double(n: i32) -> i32 {\n    n + n\n}\n"),
+        test: (
+            "tests/double.rs",
+            "#[test]\nfn doubles() {\n    assert_eq!(demo::double(1200), 2400);\n}\n",
+        ),
+        code: (
+            "src/lib.rs",
+            "pub fn double(n: i32) -> i32 {\n    n + n\n}\n",
+        ),
     },
     Slow {
         language: "Python",
@@ -46,14 +55,20 @@ const PROJECTS: [Slow; 6] = [
                 "import time\n\nimport calc\n\n\ndef test_old():\n    with open(\"@COUNT@\", \"a\") as file:\n        file.write(\"x\")\n    time.sleep(0.5)\n    assert calc.double(0) == 0\n",
             ),
         ],
-        test: ("tests/test_double.py", "import calc\n\n\ndef test_doubles():\n    assert calc.double(1200) == 2400\n"),
+        test: (
+            "tests/test_double.py",
+            "import calc\n\n\ndef test_doubles():\n    assert calc.double(1200) == 2400\n",
+        ),
         code: ("calc.py", "def double(n):\n    return n + n\n"),
     },
     Slow {
         language: "JavaScript",
         plain: &["node", "--test"],
         files: &[
-            ("package.json", "{\"name\": \"demo\", \"scripts\": {\"test\": \"node --test\"}}\n"),
+            (
+                "package.json",
+                "{\"name\": \"demo\", \"scripts\": {\"test\": \"node --test\"}}\n",
+            ),
             ("calc.js", "exports.double = (n) => n;\n"),
             (
                 "test/old.test.js",
@@ -71,7 +86,10 @@ const PROJECTS: [Slow; 6] = [
         plain: &["go", "test", "-count=1", "./..."],
         files: &[
             ("go.mod", "module example.com/demo\n\ngo 1.19\n"),
-            ("calc.go", "package calc\n\nfunc Double(n int) int {\n\treturn n\n}\n"),
+            (
+                "calc.go",
+                "package calc\n\nfunc Double(n int) int {\n\treturn n\n}\n",
+            ),
             (
                 "old_test.go",
                 "package calc\n\nimport (\n\t\"os\"\n\t\"testing\"\n\t\"time\"\n)\n\nfunc TestOld(t *testing.T) {\n\tfile, err := os.OpenFile(\"@COUNT@\", os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)\n\tif err != nil {\n\t\tt.Fatal(err)\n\t}\n\tdefer file.Close()\n\tfile.WriteString(\"x\")\n\ttime.Sleep(500 * time.Millisecond)\n\tif Double(0) != 0 {\n\t\tt.Fatal(\"not nothing\")\n\t}\n}\n",
@@ -81,7 +99,10 @@ const PROJECTS: [Slow; 6] = [
             "double_test.go",
             "package calc\n\nimport \"testing\"\n\nfunc TestDouble(t *testing.T) {\n\tif got := Double(1200); got != 2400 {\n\t\tt.Fatalf(\"got %d\", got)\n\t}\n}\n",
         ),
-        code: ("calc.go", "package calc\n\nfunc Double(n int) int {\n\treturn n + n\n}\n"),
+        code: (
+            "calc.go",
+            "package calc\n\nfunc Double(n int) int {\n\treturn n + n\n}\n",
+        ),
     },
     Slow {
         language: "Ruby",
@@ -107,7 +128,10 @@ const PROJECTS: [Slow; 6] = [
                 "mix.exs",
                 "defmodule Demo.MixProject do\n  use Mix.Project\n  def project, do: [app: :demo, version: \"0.1.0\", deps: []]\nend\n",
             ),
-            ("lib/calc.ex", "defmodule Calc do\n  def double(n), do: n\nend\n"),
+            (
+                "lib/calc.ex",
+                "defmodule Calc do\n  def double(n), do: n\nend\n",
+            ),
             ("test/test_helper.exs", "ExUnit.start()\n"),
             (
                 "test/old_test.exs",
@@ -118,12 +142,17 @@ const PROJECTS: [Slow; 6] = [
             "test/double_test.exs",
             "defmodule DoubleTest do\n  use ExUnit.Case\n\n  test \"doubles\" do\n    assert Calc.double(1200) == 2400\n  end\nend\n",
         ),
-        code: ("lib/calc.ex", "defmodule Calc do\n  def double(n), do: n + n\nend\n"),
+        code: (
+            "lib/calc.ex",
+            "defmodule Calc do\n  def double(n), do: n + n\nend\n",
+        ),
     },
 ];
 
 pub(crate) fn run() {
-    println!("               plain      red: seconds  × plain  whole runs    green: seconds  × plain  whole runs");
+    println!(
+        "               plain      red: seconds  × plain  whole runs    green: seconds  × plain  whole runs"
+    );
     for project in &PROJECTS {
         match measure(project) {
             Ok(row) => println!("{row}"),
@@ -149,7 +178,10 @@ fn measure(project: &Slow) -> Result<String, String> {
     let runs = || std::fs::metadata(&count).map_or(0, |file| file.len());
     let mut server = Server::start(&base, project);
     let before = runs();
-    let (red, red_took) = server.call("tdd_red", &json!({"project_root": root, "spec": "double(n) is n and n"}))?;
+    let (red, red_took) = server.call(
+        "tdd_red",
+        &json!({"project_root": root, "spec": "double(n) is n and n"}),
+    )?;
     let red_runs = runs() - before;
     let (_, green_took) = server.call("tdd_green", &red["next"]["arguments"])?;
     let green_runs = runs() - before - red_runs;
@@ -168,10 +200,17 @@ fn measure(project: &Slow) -> Result<String, String> {
 fn plain(project: &Slow, root: &Path) -> Result<Duration, String> {
     let (program, arguments) = project.plain.split_first().unwrap();
     let began = Instant::now();
-    let out =
-        Command::new(program).args(arguments).current_dir(root).output().map_err(|e| format!("{program}: {e}"))?;
+    let out = Command::new(program)
+        .args(arguments)
+        .current_dir(root)
+        .output()
+        .map_err(|e| format!("{program}: {e}"))?;
     let took = began.elapsed();
-    if out.status.success() { Ok(took) } else { Err(format!("`{program}` fails before anything is done")) }
+    if out.status.success() {
+        Ok(took)
+    } else {
+        Err(format!("`{program}` fails before anything is done"))
+    }
 }
 
 struct Server {
@@ -183,7 +222,11 @@ struct Server {
 impl Server {
     fn start(base: &Path, project: &Slow) -> Self {
         let edit = |(path, text): (&str, &str), action: &str| json!({"model": "small", "answer": {"edits": [{"path": path, "action": action, "content": text}]}});
-        let answers = format!("{}\n{}\n", edit(project.test, "create"), edit(project.code, "replace"));
+        let answers = format!(
+            "{}\n{}\n",
+            edit(project.test, "create"),
+            edit(project.code, "replace")
+        );
         std::fs::write(base.join("answers.jsonl"), answers).unwrap();
         let settings = format!(
             "verifier = \"none\"\ndefault_chain = [\"small\"]\n[skills.tdd]\nchain = [\"small\"]\n[sandbox]\nwrite = [\"{0}/counted\"]\n\
@@ -201,7 +244,11 @@ impl Server {
             .spawn()
             .unwrap();
         let replies = BufReader::new(process.stdout.take().unwrap());
-        let mut server = Self { process, replies, calls: 0 };
+        let mut server = Self {
+            process,
+            replies,
+            calls: 0,
+        };
         let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "bench", "version": "1"}});
         server.ask("initialize", &hello);
         server.send(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
@@ -220,7 +267,10 @@ impl Server {
         self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": parameters}));
         loop {
             let mut line = String::new();
-            assert!(self.replies.read_line(&mut line).unwrap() > 0, "the server ended without a reply");
+            assert!(
+                self.replies.read_line(&mut line).unwrap() > 0,
+                "the server ended without a reply"
+            );
             let reply: Value = serde_json::from_str(&line).unwrap();
             if reply["id"] == id {
                 return reply["result"].clone();
@@ -234,7 +284,11 @@ impl Server {
         let result =
             self.ask("tools/call", &json!({"name": tool, "arguments": arguments}))["structuredContent"].clone();
         let took = began.elapsed();
-        if result["status"] == "pass" { Ok((result, took)) } else { Err(format!("{tool}: {}", result["message"])) }
+        if result["status"] == "pass" {
+            Ok((result, took))
+        } else {
+            Err(format!("{tool}: {}", result["message"]))
+        }
     }
 }
 

@@ -48,7 +48,10 @@ fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some(calls::AGENT) {
         return calls::agent();
     }
-    let wanted: Vec<String> = std::env::args().skip(1).filter(|a| !a.starts_with('-')).collect();
+    let wanted: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|a| !a.starts_with('-'))
+        .collect();
     for (name, run) in SUITES {
         if wanted.is_empty() || wanted.iter().any(|w| w == name) {
             println!("\n== {name}");

@@ -20,9 +20,20 @@ pub(super) fn run() {
         let now = jiff::Timestamp::now().to_string();
         let mut body = format!("Note number {n} about caching.\n");
         while body.len() < 2_000 {
-            body += &format!("word{} of topic{} beside item{}\n", n * 7 % 5_003, n % 97, body.len() * n % 9_973);
+            body += &format!(
+                "word{} of topic{} beside item{}\n",
+                n * 7 % 5_003,
+                n % 97,
+                body.len() * n % 9_973
+            );
         }
-        let note = Note { title: format!("Topic {n}"), body, created: now.clone(), updated: now, ..Note::default() };
+        let note = Note {
+            title: format!("Topic {n}"),
+            body,
+            created: now.clone(),
+            updated: now,
+            ..Note::default()
+        };
         std::fs::write(folder.join(format!("n{n}.md")), note.render()).unwrap();
     }
     let notes = NoteFolder::open(&folder).unwrap();
@@ -36,15 +47,30 @@ pub(super) fn run() {
 
     let plain = median(|| {
         let connection = rusqlite::Connection::open(&path).unwrap();
-        let mut statement = connection.prepare("SELECT name, size, mtime FROM notes").unwrap();
-        let rows = statement.query_map([], |row| row.get::<_, String>(0)).unwrap().count();
+        let mut statement = connection
+            .prepare("SELECT name, size, mtime FROM notes")
+            .unwrap();
+        let rows = statement
+            .query_map([], |row| row.get::<_, String>(0))
+            .unwrap()
+            .count();
         assert_eq!(rows, NOTES);
     });
-    let query = NoteQuery { words: "word77 topic5 caching".into(), limit: 5, ..NoteQuery::default() };
+    let query = NoteQuery {
+        words: "word77 topic5 caching".into(),
+        limit: 5,
+        ..NoteQuery::default()
+    };
     let warm = median(|| {
         let mut index = NoteIndex::open(&path).unwrap();
         index.refresh(&notes, &mut |_, _| {}).unwrap();
-        assert_eq!(index.query(&notes, &query, jiff::Timestamp::now()).unwrap().len(), 5);
+        assert_eq!(
+            index
+                .query(&notes, &query, jiff::Timestamp::now())
+                .unwrap()
+                .len(),
+            5
+        );
     });
     println!("first look at {NOTES} notes: {built:.1?}, told {told} times");
     println!(
@@ -54,16 +80,28 @@ pub(super) fn run() {
     let (mut with, mut without) = (Vec::new(), Vec::new());
     for _ in 0..STARTS {
         with.push(super::start::idle_kb(server(dir.path(), &folder)));
-        without.push(super::start::idle_kb(server(dir.path(), &dir.path().join("none"))));
+        without.push(super::start::idle_kb(server(
+            dir.path(),
+            &dir.path().join("none"),
+        )));
     }
-    let (with, without) = (super::start::median(with.into_iter()), super::start::median(without.into_iter()));
-    println!("never asked: {with} kB idle with these notes, {without} kB without any: {:+} kB", with - without);
+    let (with, without) = (
+        super::start::median(with.into_iter()),
+        super::start::median(without.into_iter()),
+    );
+    println!(
+        "never asked: {with} kB idle with these notes, {without} kB without any: {:+} kB",
+        with - without
+    );
 }
 
 /// A server whose notes lie in this folder.
 fn server(home: &Path, notes: &Path) -> Command {
     let mut command = Command::new(super::program());
-    command.env("HOME", home).env("SUPERVISOR_STATE_DIR", home.join("state")).env("SUPERVISOR_BRAIN__DIR", notes);
+    command
+        .env("HOME", home)
+        .env("SUPERVISOR_STATE_DIR", home.join("state"))
+        .env("SUPERVISOR_BRAIN__DIR", notes);
     command
 }
 

@@ -65,8 +65,13 @@ fn measure(dir: &Path, root: &Path, files: usize, megabytes: usize) {
         // Restored files carry a time up to a second ahead.
         std::thread::sleep(Duration::from_millis(3500));
     }
-    let show =
-        |took: Duration| format!("{:5.1} ({:.1})", took.as_secs_f64() * 1e3, took.as_secs_f64() / walk.as_secs_f64());
+    let show = |took: Duration| {
+        format!(
+            "{:5.1} ({:.1})",
+            took.as_secs_f64() * 1e3,
+            took.as_secs_f64() / walk.as_secs_f64()
+        )
+    };
     println!(
         "{files:6} {megabytes:5} | {:9.1} | {} | {} | {} | {}",
         walk.as_secs_f64() * 1e3,
@@ -78,15 +83,27 @@ fn measure(dir: &Path, root: &Path, files: usize, megabytes: usize) {
 }
 
 fn lease(root: &Path, state: &Path) -> Lease {
-    let workspace = Workspace::open(root, Caps::default(), &StateDir::at(state.to_owned()).unwrap()).unwrap();
+    let workspace = Workspace::open(
+        root,
+        Caps::default(),
+        &StateDir::at(state.to_owned()).unwrap(),
+    )
+    .unwrap();
     let stop = CancellationToken::new();
-    let run = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    run.block_on(workspace.lock(Mode::Exclusive, "a bench", Duration::ZERO, &stop)).unwrap()
+    let run = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    run.block_on(workspace.lock(Mode::Exclusive, "a bench", Duration::ZERO, &stop))
+        .unwrap()
 }
 
 /// The floor: the walk that ripgrep does, with a stat per file.
 fn plain_walk(root: &Path) {
-    let walk = ignore::WalkBuilder::new(root).standard_filters(false).threads(2).build_parallel();
+    let walk = ignore::WalkBuilder::new(root)
+        .standard_filters(false)
+        .threads(2)
+        .build_parallel();
     walk.run(|| {
         Box::new(|entry| {
             std::hint::black_box(entry.unwrap().metadata().unwrap().len());
@@ -96,7 +113,10 @@ fn plain_walk(root: &Path) {
 }
 
 fn best(rounds: usize, mut run: impl FnMut()) -> Duration {
-    (0..rounds).map(|_| timed(&mut run).0).min().unwrap_or_default()
+    (0..rounds)
+        .map(|_| timed(&mut run).0)
+        .min()
+        .unwrap_or_default()
 }
 
 fn timed<T>(run: impl FnOnce() -> T) -> (Duration, T) {

@@ -10,14 +10,20 @@ const ROUNDS: usize = 300;
 const FLOOD: u64 = 1_000_000_000;
 
 pub(crate) fn spawn() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let launcher = launcher();
     let stop = CancellationToken::new();
     let (mut plain, mut shim, mut end) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
         plain.push(timed(|| {
             runtime.block_on(async {
-                let out = tokio::process::Command::new("/bin/true").env_clear().output().await;
+                let out = tokio::process::Command::new("/bin/true")
+                    .env_clear()
+                    .output()
+                    .await;
                 assert!(out.unwrap().status.success());
             });
         }));
@@ -44,25 +50,40 @@ pub(crate) fn spawn() {
         }));
     }
     let floor = show("plain spawn of `true`, output captured", &mut plain, None);
-    show("the same through the shim, tree swept", &mut shim, Some(floor));
+    show(
+        "the same through the shim, tree swept",
+        &mut shim,
+        Some(floor),
+    );
     show("cancel to an ended tree", &mut end, None);
 }
 
 pub(crate) fn flood() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let script = format!("yes 0123456789abcde | head -c {FLOOD}");
     let mut spec = Spec::new(["/bin/sh", "-c", &script], "/");
     spec.env = BTreeMap::from([("PATH".into(), std::env::var_os("PATH").unwrap_or_default())]);
     let floor = timed(|| {
-        let status = std::process::Command::new("/bin/sh").args(["-c", &format!("{script} | cat >/dev/null")]).status();
+        let status = std::process::Command::new("/bin/sh")
+            .args(["-c", &format!("{script} | cat >/dev/null")])
+            .status();
         assert!(status.unwrap().success());
     });
     let before = memory("VmRSS:");
     let took = timed(|| {
         let finished = runtime.block_on(launcher().run(spec, &CancellationToken::new()));
-        assert_eq!((finished.end, finished.stdout.total()), (End::Exited(0), FLOOD));
+        assert_eq!(
+            (finished.end, finished.stdout.total()),
+            (End::Exited(0), FLOOD)
+        );
     });
-    println!("1 GB into `cat`             {:>8.0} ms", floor.as_secs_f64() * 1e3);
+    println!(
+        "1 GB into `cat`             {:>8.0} ms",
+        floor.as_secs_f64() * 1e3
+    );
     println!(
         "1 GB through the capture    {:>8.0} ms   {:.2} × the floor, memory grew by {:.1} MB at its peak (bound: 16)",
         took.as_secs_f64() * 1e3,
@@ -88,9 +109,17 @@ fn show(what: &str, times: &mut [Duration], floor: Option<Duration>) -> Duration
     let (half, most) = (at(0.5), at(0.99));
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     let beside = floor.map_or(String::new(), |floor| {
-        format!("   {:.2} × the floor, +{:.2} ms", ms(half) / ms(floor), ms(half) - ms(floor))
+        format!(
+            "   {:.2} × the floor, +{:.2} ms",
+            ms(half) / ms(floor),
+            ms(half) - ms(floor)
+        )
     });
-    println!("{what:<40} p50 {:>6.2} ms   p99 {:>6.2} ms{beside}", ms(half), ms(most));
+    println!(
+        "{what:<40} p50 {:>6.2} ms   p99 {:>6.2} ms{beside}",
+        ms(half),
+        ms(most)
+    );
     half
 }
 
@@ -98,5 +127,8 @@ fn show(what: &str, times: &mut [Duration], floor: Option<Duration>) -> Duration
 fn memory(line: &str) -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let found = status.lines().find_map(|l| l.strip_prefix(line));
-    found.and_then(|l| l.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0) * 1024
+    found
+        .and_then(|l| l.trim().trim_end_matches(" kB").parse::<u64>().ok())
+        .unwrap_or(0)
+        * 1024
 }

@@ -5,7 +5,9 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use rmcp::model::{ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool};
+use rmcp::model::{
+    ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
 use serde_json::{Map, Value, json};
@@ -34,15 +36,32 @@ pub(crate) fn run() {
         }
     }
     let list = our_runs[0].list.clone();
-    compare("spawn to tools/list", &our_runs, &bare_runs, |run| run.listed, "target: at most 2 ×");
-    compare("exit after end of input", &our_runs, &bare_runs, |run| run.ended, "target: at most 10 ms");
-    let (ours, bare) = (median(our_runs.iter().map(|r| r.rss_kb)), median(bare_runs.iter().map(|r| r.rss_kb)));
+    compare(
+        "spawn to tools/list",
+        &our_runs,
+        &bare_runs,
+        |run| run.listed,
+        "target: at most 2 ×",
+    );
+    compare(
+        "exit after end of input",
+        &our_runs,
+        &bare_runs,
+        |run| run.ended,
+        "target: at most 10 ms",
+    );
+    let (ours, bare) = (
+        median(our_runs.iter().map(|r| r.rss_kb)),
+        median(bare_runs.iter().map(|r| r.rss_kb)),
+    );
     println!(
         "idle memory               {ours:>6} kB, bare {bare} kB, {:+} kB   (target: at most 12,000 kB)",
         ours - bare
     );
     let private = median(our_runs.iter().map(|run| run.private_kb));
-    println!("of it written             {private:>6} kB; the rest are pages of files, shared by all servers");
+    println!(
+        "of it written             {private:>6} kB; the rest are pages of files, shared by all servers"
+    );
     let size = std::fs::metadata(crate::program()).map_or(0, |file| file.len());
     println!("the program               {:>6} kB on disk", size / 1_000);
     list_size(&list);
@@ -66,14 +85,22 @@ fn once(mut command: Command) -> Once {
     ];
     let text: String = hello.iter().map(|message| format!("{message}\n")).collect();
     let start = Instant::now();
-    let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut process = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let mut stdin = process.stdin.take().unwrap();
     stdin.write_all(text.as_bytes()).unwrap();
     let mut stdout = BufReader::new(process.stdout.take().unwrap());
     let mut line = String::new();
     while !line.contains("\"id\":2") {
         line.clear();
-        assert!(stdout.read_line(&mut line).unwrap() > 0, "the server ended without a list");
+        assert!(
+            stdout.read_line(&mut line).unwrap() > 0,
+            "the server ended without a list"
+        );
     }
     let listed = start.elapsed();
     let rss_kb = memory(process.id(), "status", "VmRSS:");
@@ -82,7 +109,13 @@ fn once(mut command: Command) -> Once {
     drop(stdin);
     assert!(process.wait().unwrap().success());
     let list = serde_json::from_str::<Value>(&line).unwrap()["result"]["tools"].clone();
-    Once { listed, ended: end.elapsed(), rss_kb, private_kb, list }
+    Once {
+        listed,
+        ended: end.elapsed(),
+        rss_kb,
+        private_kb,
+        list,
+    }
 }
 
 /// The memory of a server that was started so and never asked for anything but its list.
@@ -92,17 +125,26 @@ pub(crate) fn idle_kb(command: Command) -> i64 {
 
 fn memory(pid: u32, file: &str, name: &str) -> i64 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("0");
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(name))
+        .unwrap_or("0");
     line.trim().trim_end_matches(" kB").parse().unwrap_or(0)
 }
 
 fn compare(what: &str, ours: &[Once], bare: &[Once], of: impl Fn(&Once) -> Duration, target: &str) {
     let micros = |run: &Once| i64::try_from(of(run).as_micros()).unwrap();
-    let (a, b) = (median(ours.iter().map(micros)), median(bare.iter().map(micros)));
+    let (a, b) = (
+        median(ours.iter().map(micros)),
+        median(bare.iter().map(micros)),
+    );
     let worst = ours.iter().map(micros).max().unwrap_or(0);
     #[expect(clippy::cast_precision_loss, reason = "microseconds")]
     let ratio = a as f64 / b.max(1) as f64;
-    println!("{what:<25} {a:>6} µs, bare {b} µs, {:+} µs, ratio {ratio:.2}, worst {worst} µs   ({target})", a - b);
+    println!(
+        "{what:<25} {a:>6} µs, bare {b} µs, {:+} µs, ratio {ratio:.2}, worst {worst} µs   ({target})",
+        a - b
+    );
 }
 
 pub(crate) fn median(values: impl Iterator<Item = i64>) -> i64 {
@@ -120,14 +162,24 @@ fn list_size(list: &Value) {
         seen.as_object_mut().unwrap().shift_remove("outputSchema");
         let bytes = seen.to_string().len();
         total += bytes;
-        println!("tools/list: {:<13} {bytes:>6} bytes of {TOOL_BUDGET}", tool["name"].as_str().unwrap());
+        println!(
+            "tools/list: {:<13} {bytes:>6} bytes of {TOOL_BUDGET}",
+            tool["name"].as_str().unwrap()
+        );
     }
-    println!("tools/list: {} tools       {total:>6} bytes of {LIST_BUDGET}", tools.len());
+    println!(
+        "tools/list: {} tools       {total:>6} bytes of {LIST_BUDGET}",
+        tools.len()
+    );
 }
 
 /// The floor: nothing but the SDK, its own transport and one tool.
 pub(crate) fn bare_server() -> ExitCode {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(async {
         let running = Bare.serve(rmcp::transport::stdio()).await.unwrap();
         running.waiting().await.unwrap();
@@ -150,6 +202,10 @@ impl ServerHandler for Bare {
     ) -> Result<ListToolsResult, ErrorData> {
         let mut schema = Map::new();
         schema.insert("type".into(), "object".into());
-        Ok(ListToolsResult::with_all_items(vec![Tool::new("tier", "Says what can be reached.", schema)]))
+        Ok(ListToolsResult::with_all_items(vec![Tool::new(
+            "tier",
+            "Says what can be reached.",
+            schema,
+        )]))
     }
 }

@@ -19,7 +19,10 @@ pub(super) fn run() {
     let small = measure(FEW);
     let ratio = |a: Duration, b: Duration| a.as_secs_f64() / b.as_secs_f64();
     println!("the file: {} messages, {} kB", MESSAGES, large.size / 1000);
-    println!("plain read p50 {:.1?}; read and parsed p50 {:.1?}", large.read, large.parsed);
+    println!(
+        "plain read p50 {:.1?}; read and parsed p50 {:.1?}",
+        large.read, large.parsed
+    );
     println!(
         "init {:.1?}; wake p50 {:.1?}: {:.2} × a plain read, {:.2} × read and parsed; {} bytes of the bus read",
         large.init,
@@ -28,7 +31,11 @@ pub(super) fn run() {
         ratio(large.wake, large.parsed),
         large.bytes
     );
-    println!("wake on {FEW} messages p50 {:.1?}: {MESSAGES} cost {:.2} ×", small.wake, ratio(large.wake, small.wake));
+    println!(
+        "wake on {FEW} messages p50 {:.1?}: {MESSAGES} cost {:.2} ×",
+        small.wake,
+        ratio(large.wake, small.wake)
+    );
 }
 
 struct Figures {
@@ -42,7 +49,9 @@ struct Figures {
 
 fn measure(messages: usize) -> Figures {
     let dir = tempfile::tempdir().unwrap();
-    let log = dir.path().join(format!(".workflow/.team/{TEAM}/.msg/messages.jsonl"));
+    let log = dir
+        .path()
+        .join(format!(".workflow/.team/{TEAM}/.msg/messages.jsonl"));
     std::fs::create_dir_all(log.parent().unwrap()).unwrap();
     std::fs::write(&log, (1..=messages).map(line).collect::<String>()).unwrap();
     let mut server = Server::start(dir.path());
@@ -53,19 +62,35 @@ fn measure(messages: usize) -> Figures {
     for round in 0..ROUNDS {
         append(&log, &line(messages + 1 + round * 10));
         let began = Instant::now();
-        let answer = server.supervise(&json!({"operation": "checkpoint", "task_id": "CHECKPOINT-003"}));
+        let answer =
+            server.supervise(&json!({"operation": "checkpoint", "task_id": "CHECKPOINT-003"}));
         wakes.push(began.elapsed());
         let loaded = &answer["details"]["loaded"];
-        bytes = loaded["bus_bytes_read"].as_u64().unwrap_or_else(|| panic!("no verdict: {answer}"));
+        bytes = loaded["bus_bytes_read"]
+            .as_u64()
+            .unwrap_or_else(|| panic!("no verdict: {answer}"));
     }
-    let read = median((0..ROUNDS).map(|_| timed(|| std::fs::read(&log).unwrap().len())).collect());
+    let read = median(
+        (0..ROUNDS)
+            .map(|_| timed(|| std::fs::read(&log).unwrap().len()))
+            .collect(),
+    );
     let parse = || {
         let text = std::fs::read_to_string(&log).unwrap();
-        text.lines().filter(|line| serde_json::from_str::<Value>(line).is_ok()).count()
+        text.lines()
+            .filter(|line| serde_json::from_str::<Value>(line).is_ok())
+            .count()
     };
     let parsed = median((0..5).map(|_| timed(parse)).collect());
     let size = std::fs::metadata(&log).unwrap().len();
-    Figures { size, read, parsed, init, wake: median(wakes), bytes }
+    Figures {
+        size,
+        read,
+        parsed,
+        init,
+        wake: median(wakes),
+        bytes,
+    }
 }
 
 fn line(n: usize) -> String {
@@ -76,7 +101,12 @@ fn line(n: usize) -> String {
 }
 
 fn append(log: &Path, text: &str) {
-    std::fs::OpenOptions::new().append(true).open(log).unwrap().write_all(text.as_bytes()).unwrap();
+    std::fs::OpenOptions::new()
+        .append(true)
+        .open(log)
+        .unwrap()
+        .write_all(text.as_bytes())
+        .unwrap();
 }
 
 fn timed(once: impl FnOnce() -> usize) -> Duration {
@@ -105,9 +135,24 @@ impl Server {
         let state = tempfile::tempdir().unwrap();
         let mut command = Command::new(crate::program());
         command.env("SUPERVISOR_STATE_DIR", state.path());
-        let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-        let (stdin, stdout) = (process.stdin.take(), BufReader::new(process.stdout.take().unwrap()));
-        let mut server = Self { process, stdin, stdout, root: root.to_owned(), calls: 0, _state: state };
+        let mut process = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let (stdin, stdout) = (
+            process.stdin.take(),
+            BufReader::new(process.stdout.take().unwrap()),
+        );
+        let mut server = Self {
+            process,
+            stdin,
+            stdout,
+            root: root.to_owned(),
+            calls: 0,
+            _state: state,
+        };
         server.ask(
             "initialize",
             &json!({"protocolVersion": "2025-11-25", "capabilities": {},
@@ -119,17 +164,28 @@ impl Server {
     fn supervise(&mut self, arguments: &Value) -> Value {
         let mut arguments = arguments.clone();
         (arguments["project_root"], arguments["session_id"]) = (json!(self.root), json!(TEAM));
-        let reply = self.ask("tools/call", &json!({"name": "supervise", "arguments": arguments}));
+        let reply = self.ask(
+            "tools/call",
+            &json!({"name": "supervise", "arguments": arguments}),
+        );
         reply["result"]["structuredContent"].clone()
     }
 
     fn ask(&mut self, method: &str, params: &Value) -> Value {
         self.calls += 1;
-        let request = json!({"jsonrpc": "2.0", "id": self.calls, "method": method, "params": params});
-        self.stdin.as_mut().unwrap().write_all(format!("{request}\n").as_bytes()).unwrap();
+        let request =
+            json!({"jsonrpc": "2.0", "id": self.calls, "method": method, "params": params});
+        self.stdin
+            .as_mut()
+            .unwrap()
+            .write_all(format!("{request}\n").as_bytes())
+            .unwrap();
         loop {
             let mut line = String::new();
-            assert!(self.stdout.read_line(&mut line).unwrap() > 0, "the server ended");
+            assert!(
+                self.stdout.read_line(&mut line).unwrap() > 0,
+                "the server ended"
+            );
             let reply: Value = serde_json::from_str(&line).unwrap();
             if reply["id"] == json!(self.calls) {
                 return reply;

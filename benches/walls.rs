@@ -18,9 +18,18 @@ struct Way {
 }
 
 const WAYS: [Way; 3] = [
-    Way { name: "none", settings: "[sandbox]\nmode = \"off\"\n[workspace]\nstrategy = \"in-place\"\n" },
-    Way { name: "walls", settings: "[workspace]\nstrategy = \"in-place\"\n" },
-    Way { name: "walls and view", settings: "" },
+    Way {
+        name: "none",
+        settings: "[sandbox]\nmode = \"off\"\n[workspace]\nstrategy = \"in-place\"\n",
+    },
+    Way {
+        name: "walls",
+        settings: "[workspace]\nstrategy = \"in-place\"\n",
+    },
+    Way {
+        name: "walls and view",
+        settings: "",
+    },
 ];
 
 pub(crate) fn run() {
@@ -45,7 +54,11 @@ pub(crate) fn run() {
     });
     println!("one green, two runs of a suite of one second; median of {ROUNDS}");
     for ((way, took), told) in WAYS.iter().zip(medians).zip(told) {
-        println!("{:<16} {took:>6.2} s   {:>5.2} × none   {told}", way.name, took / medians[0]);
+        println!(
+            "{:<16} {took:>6.2} s   {:>5.2} × none   {told}",
+            way.name,
+            took / medians[0]
+        );
     }
     println!("stated: at most {TARGET} × none");
 }
@@ -57,12 +70,23 @@ fn measure(way: &Way) -> Result<(Duration, String), String> {
     let project = base.join("project");
     std::fs::create_dir(&project).unwrap();
     std::fs::write(project.join("code.py"), "answer = 41\n").unwrap();
-    std::fs::write(project.join("check.sh"), "sleep 1; grep -q 'answer = 42' code.py\n").unwrap();
+    std::fs::write(
+        project.join("check.sh"),
+        "sleep 1; grep -q 'answer = 42' code.py\n",
+    )
+    .unwrap();
     let edit = json!({"path": "code.py", "action": "replace", "content": "answer = 42\n"});
-    std::fs::write(base.join("answers.jsonl"), format!("{}\n", json!({"model": "small", "answer": {"edits": [edit]}})))
-        .unwrap();
+    std::fs::write(
+        base.join("answers.jsonl"),
+        format!(
+            "{}\n",
+            json!({"model": "small", "answer": {"edits": [edit]}})
+        ),
+    )
+    .unwrap();
     std::fs::write(base.join("models.toml"), settings(&base, way)).unwrap();
-    let arguments = json!({"project_root": project, "test_path": "check.sh", "test_cmd": "sh check.sh"});
+    let arguments =
+        json!({"project_root": project, "test_path": "check.sh", "test_cmd": "sh check.sh"});
     std::fs::write(base.join("call.json"), arguments.to_string()).unwrap();
     let began = Instant::now();
     let output = Command::new(crate::program())
@@ -79,7 +103,10 @@ fn measure(way: &Way) -> Result<(Duration, String), String> {
     if told["status"] != "pass" {
         return Err(told["message"].to_string());
     }
-    Ok((took, told["sandbox"].as_str().unwrap_or_default().to_owned()))
+    Ok((
+        took,
+        told["sandbox"].as_str().unwrap_or_default().to_owned(),
+    ))
 }
 
 fn settings(base: &Path, way: &Way) -> String {

@@ -92,7 +92,11 @@ pub struct SharedResources {
 
 impl SharedResources {
     pub fn new(launcher: Launcher, env: Env, max_workers: u32) -> Self {
-        Self { launcher, env, workers: Arc::new(Semaphore::new(max_workers.max(1) as usize)) }
+        Self {
+            launcher,
+            env,
+            workers: Arc::new(Semaphore::new(max_workers.max(1) as usize)),
+        }
     }
 }
 
@@ -104,18 +108,27 @@ pub struct Backends {
 
 impl Backends {
     pub fn new(shared: SharedResources) -> Self {
-        Self { shared, connected: Mutex::default() }
+        Self {
+            shared,
+            connected: Mutex::default(),
+        }
     }
 
     /// The backend that serves a tier.
     pub fn of(&self, tier: &Tier) -> Result<Arc<dyn Backend>, AskError> {
-        let mut connected = self.connected.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connected = self
+            .connected
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(backend) = connected.get(&tier.backend.name) {
             return Ok(Arc::clone(backend));
         }
         let mut backend = facts_of(tier.backend.kind).connect(&tier.backend, &self.shared)?;
         if let Some(file) = &tier.backend.record {
-            let redactor = self.shared.env.redactor(tier.backend.api_key_env.as_deref());
+            let redactor = self
+                .shared
+                .env
+                .redactor(tier.backend.api_key_env.as_deref());
             backend = Arc::new(replay::Recording::new(backend, file, Arc::new(redactor)));
         }
         connected.insert(tier.backend.name.clone(), Arc::clone(&backend));
@@ -124,7 +137,10 @@ impl Backends {
 
     /// Puts a backend of one's own under a name: scripted answers in tests, or one wrapped in a recorder.
     pub fn put(&self, name: impl Into<String>, backend: Arc<dyn Backend>) {
-        self.connected.lock().unwrap_or_else(PoisonError::into_inner).insert(name.into(), backend);
+        self.connected
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(name.into(), backend);
     }
 }
 
@@ -134,14 +150,22 @@ mod tests {
 
     #[test]
     fn every_file_of_a_kind_has_its_line_in_the_table() {
-        let kinds: Vec<_> = KINDS.iter().map(|(kind, _)| kind.name().replace('-', "_")).collect();
+        let kinds: Vec<_> = KINDS
+            .iter()
+            .map(|(kind, _)| kind.name().replace('-', "_"))
+            .collect();
         let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/backend");
         let mut found = Vec::new();
         for entry in std::fs::read_dir(dir).expect("the folder of backends") {
             let path = entry.expect("an entry").path();
             let text = std::fs::read_to_string(&path).unwrap_or_default();
             if text.contains("impl BackendFacts for ") {
-                found.push(path.file_stem().expect("a name").to_string_lossy().into_owned());
+                found.push(
+                    path.file_stem()
+                        .expect("a name")
+                        .to_string_lossy()
+                        .into_owned(),
+                );
             }
         }
         found.sort();

@@ -96,7 +96,10 @@ pub fn main() -> ExitCode {
     crate::process::survive_file_size_limits();
     let arguments = match std::env::args_os().len() {
         // As clients start us: nothing to parse, and the parser need not even be read from disk.
-        ..=1 => Arguments { command: None, config: None },
+        ..=1 => Arguments {
+            command: None,
+            config: None,
+        },
         _ => Arguments::try_parse().unwrap_or_else(|error| with_tip(error).exit()),
     };
     start_logging();
@@ -140,33 +143,46 @@ fn run(arguments: Arguments, out: &mut dyn Write, err: &mut dyn Write) -> anyhow
 fn with_tip(mut error: clap::Error) -> clap::Error {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-    let Some(ContextValue::String(written)) =
-        error.get(ContextKind::InvalidArg).or_else(|| error.get(ContextKind::InvalidSubcommand))
+    let Some(ContextValue::String(written)) = error
+        .get(ContextKind::InvalidArg)
+        .or_else(|| error.get(ContextKind::InvalidSubcommand))
     else {
         return error;
     };
     let is_call = std::env::args_os().skip(1).any(|word| word == "call");
     let tip = match error.kind() {
         ErrorKind::UnknownArgument if is_call && error.get(ContextKind::SuggestedArg).is_none() => {
-            let (name, value) = written.trim_start_matches('-').split_once('=').unwrap_or((written, "…"));
-            format!("an argument of the tool is written as '--arg {}={value}'", name.trim_start_matches('-'))
+            let (name, value) = written
+                .trim_start_matches('-')
+                .split_once('=')
+                .unwrap_or((written, "…"));
+            format!(
+                "an argument of the tool is written as '--arg {}={value}'",
+                name.trim_start_matches('-')
+            )
         }
         ErrorKind::InvalidSubcommand if crate::skills::router().has_route(written) => {
             format!("a tool is called with 'supervisor call {written}'")
         }
         _ => return error,
     };
-    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    error.insert(
+        ContextKind::Suggested,
+        ContextValue::StyledStrs(vec![tip.into()]),
+    );
     error
 }
 
 /// The error and its causes in one line. Many of ours name their cause themselves, which once is enough.
 fn sentence(error: &anyhow::Error) -> String {
-    error.chain().map(ToString::to_string).fold(String::new(), |said, cause| match said.as_str() {
-        "" => cause,
-        before if before.contains(&cause) => said,
-        _ => format!("{said}: {cause}"),
-    })
+    error
+        .chain()
+        .map(ToString::to_string)
+        .fold(String::new(), |said, cause| match said.as_str() {
+            "" => cause,
+            before if before.contains(&cause) => said,
+            _ => format!("{said}: {cause}"),
+        })
 }
 
 /// Writes what a command has to say. The reader may stop reading (`| head`); the exit code still tells.
@@ -182,17 +198,27 @@ fn start_logging() {
     use tracing_subscriber::filter::{LevelFilter, Targets};
     use tracing_subscriber::prelude::*;
 
-    let asked = std::env::var("SUPERVISOR_LOG").ok().filter(|words| !words.trim().is_empty());
+    let asked = std::env::var("SUPERVISOR_LOG")
+        .ok()
+        .filter(|words| !words.trim().is_empty());
     let asked = asked.map(|words| words.parse::<Targets>().map_err(|why| (words, why)));
-    let usual = || Targets::new().with_default(LevelFilter::WARN).with_target("rmcp", LevelFilter::ERROR);
+    let usual = || {
+        Targets::new()
+            .with_default(LevelFilter::WARN)
+            .with_target("rmcp", LevelFilter::ERROR)
+    };
     let (filter, unclear) = match asked {
         Some(Ok(filter)) => (filter, None),
         Some(Err(unclear)) => (usual(), Some(unclear)),
         None => (usual(), None),
     };
     let colour = console::Paint::on(&io::stderr()) == console::Paint::Colour;
-    let lines = tracing_subscriber::fmt::layer().with_writer(console::beside_the_live_line).with_ansi(colour);
-    let _ = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(console::beside_the_live_line)
+        .with_ansi(colour);
+    let _ = tracing_subscriber::registry()
+        .with(lines.with_filter(filter))
+        .try_init();
     if let Some((words, why)) = unclear {
         tracing::warn!(
             "$SUPERVISOR_LOG is `{}`: {why}; write it as `debug` or `supervisor=trace`",

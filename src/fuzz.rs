@@ -23,6 +23,9 @@ pub const TARGETS: &[(&str, FuzzTarget)] = &[
 
 /// Runs one target.
 pub fn run(name: &str, data: &[u8]) {
-    let (_, target) = TARGETS.iter().find(|(known, _)| *known == name).expect("a target of the table");
+    let (_, target) = TARGETS
+        .iter()
+        .find(|(known, _)| *known == name)
+        .expect("a target of the table");
     target(data);
 }

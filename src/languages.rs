@@ -25,7 +25,9 @@ pub use cheats::CheatRule;
 pub use cpp::CPP;
 pub use definitions::{Definition, DefinitionKind};
 pub use elixir::ELIXIR;
-pub use files::{CompiledDir, NamePatterns, ProjectFiles, RunnerModules, TestPlace, join, parent, underscored};
+pub use files::{
+    CompiledDir, NamePatterns, ProjectFiles, RunnerModules, TestPlace, join, parent, underscored,
+};
 pub use go::GO;
 pub use imports::{Import, ImportedNames};
 pub use java::JAVA;
@@ -36,7 +38,16 @@ pub use rust::{RUST, child_module_dir, parent_module};
 pub use syntax::{QueryMatch, SyntaxQuery, SyntaxTree};
 
 /// Every language, each in a file of its own.
-pub static LANGUAGES: &[&Language] = &[&RUST, &PYTHON, &JAVASCRIPT, &GO, &RUBY, &ELIXIR, &JAVA, &CPP];
+pub static LANGUAGES: &[&Language] = &[
+    &RUST,
+    &PYTHON,
+    &JAVASCRIPT,
+    &GO,
+    &RUBY,
+    &ELIXIR,
+    &JAVA,
+    &CPP,
+];
 
 /// One programming language and all that is known about it.
 pub struct Language {
@@ -140,7 +151,10 @@ use queries;
 impl Language {
     /// The language of a file, by the ending of its name.
     pub fn of_path(path: &Path) -> Option<&'static Self> {
-        LANGUAGES.iter().copied().find(|language| language.dialect(path).is_some())
+        LANGUAGES
+            .iter()
+            .copied()
+            .find(|language| language.dialect(path).is_some())
     }
 
     /// Is the file written in this language?
@@ -156,12 +170,18 @@ impl Language {
 
     fn dialect(&self, path: &Path) -> Option<&'static Dialect> {
         let ending = path.extension()?.to_str()?;
-        self.dialects.iter().copied().find(|dialect| dialect.endings.contains(&ending))
+        self.dialects
+            .iter()
+            .copied()
+            .find(|dialect| dialect.endings.contains(&ending))
     }
 
     /// The endings of its files, the usual one first.
     pub fn endings(&self) -> impl Iterator<Item = &'static str> {
-        self.dialects.iter().flat_map(|dialect| dialect.endings).copied()
+        self.dialects
+            .iter()
+            .flat_map(|dialect| dialect.endings)
+            .copied()
     }
 
     /// Does a test that a runner calls so stand in this file?
@@ -209,12 +229,17 @@ impl Language {
 
 /// A directory of packages that tools fetched, in any language.
 pub fn is_installed_dir(name: &str) -> bool {
-    name == "vendor" || LANGUAGES.iter().any(|language| language.installed_dirs.contains(&name))
+    name == "vendor"
+        || LANGUAGES
+            .iter()
+            .any(|language| language.installed_dirs.contains(&name))
 }
 
 /// A directory of what tools made, in any language.
 pub fn is_built_dir(name: &str) -> bool {
-    LANGUAGES.iter().any(|language| language.built_dirs.contains(&name))
+    LANGUAGES
+        .iter()
+        .any(|language| language.built_dirs.contains(&name))
 }
 
 impl PartialEq for Language {
@@ -254,12 +279,22 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
         let names = |dir: &str| -> BTreeSet<String> {
             let entries = std::fs::read_dir(root.join(dir)).expect("the folder is there");
-            let stem = |e: std::fs::DirEntry| e.path().file_stem().map(|n| n.to_string_lossy().into_owned());
+            let stem = |e: std::fs::DirEntry| {
+                e.path()
+                    .file_stem()
+                    .map(|n| n.to_string_lossy().into_owned())
+            };
             entries.filter_map(|e| stem(e.expect("readable"))).collect()
         };
         let table: BTreeSet<String> = LANGUAGES.iter().map(|l| l.name.to_owned()).collect();
-        assert!(table.is_subset(&names("src/languages")), "one file per language");
-        assert_eq!(&names("queries") - &BTreeSet::from([String::from("typescript")]), table);
+        assert!(
+            table.is_subset(&names("src/languages")),
+            "one file per language"
+        );
+        assert_eq!(
+            &names("queries") - &BTreeSet::from([String::from("typescript")]),
+            table
+        );
     }
 
     #[test]
@@ -267,7 +302,9 @@ mod tests {
         for language in LANGUAGES {
             for dialect in language.dialects {
                 let file = format!("a.{}", dialect.endings[0]);
-                let tree = language.parse(Path::new(&file), "").expect("nothing can be read");
+                let tree = language
+                    .parse(Path::new(&file), "")
+                    .expect("nothing can be read");
                 assert!(tree.matches(|q| &q.definitions).is_empty());
                 assert!(tree.matches(|q| &q.expectations).is_empty());
                 assert!(tree.matches(|q| &q.awareness).is_empty());
@@ -282,7 +319,11 @@ mod tests {
     #[test]
     fn no_ending_belongs_to_two_languages() {
         let all: Vec<&str> = LANGUAGES.iter().flat_map(|l| l.endings()).collect();
-        assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len(), "{all:?}");
+        assert_eq!(
+            all.iter().collect::<BTreeSet<_>>().len(),
+            all.len(),
+            "{all:?}"
+        );
         assert_eq!(Language::of_path(Path::new("src/a.tsx")), Some(&JAVASCRIPT));
         assert_eq!(Language::of_path(Path::new("README.md")), None);
     }

@@ -57,8 +57,8 @@ pub use lines::{LineSink, lines};
 pub use relay::{RelayOutput, relay};
 pub use resolve::which;
 pub use sandbox::{
-    ChildKind, Confinement, LayeredDir, NetworkReach, NetworkRule, SandboxLevel, SandboxMode, SandboxRecord,
-    SandboxReport, SandboxRules, WalledProject, expand_home, explain_refusals,
+    ChildKind, Confinement, LayeredDir, NetworkReach, NetworkRule, SandboxLevel, SandboxMode,
+    SandboxRecord, SandboxReport, SandboxRules, WalledProject, expand_home, explain_refusals,
 };
 pub use scratch::Scratch;
 pub use spec::{Spec, Stdin};
@@ -69,7 +69,10 @@ pub use watch::Watch;
 /// Starts programs. In the running server the shim is this very program; tests name the built one.
 #[derive(Debug, Clone)]
 pub struct Launcher {
-    #[cfg_attr(not(target_os = "linux"), expect(dead_code, reason = "no shim without subreapers"))]
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(dead_code, reason = "no shim without subreapers")
+    )]
     shim: std::path::PathBuf,
     tending: TaskTracker,
     rules: Arc<SandboxRules>,
@@ -83,13 +86,20 @@ impl Launcher {
 
     /// Another program knows the shim's sub-command.
     pub fn at(shim: impl Into<std::path::PathBuf>) -> Self {
-        Self { shim: shim.into(), tending: TaskTracker::new(), rules: Arc::default() }
+        Self {
+            shim: shim.into(),
+            tending: TaskTracker::new(),
+            rules: Arc::default(),
+        }
     }
 
     /// The same launcher, with these walls around what asks for them.
     #[must_use]
     pub fn under(&self, rules: SandboxRules) -> Self {
-        Self { rules: Arc::new(rules), ..self.clone() }
+        Self {
+            rules: Arc::new(rules),
+            ..self.clone()
+        }
     }
 
     pub fn rules(&self) -> &SandboxRules {
@@ -127,20 +137,34 @@ impl Launcher {
         // A task of its own, because the tree must be ended also for a caller who no longer waits.
         self.tending.spawn(self.clone().tend(spec, stop, tell));
         // Not told: the runtime is going down, and the shims finish alone.
-        told.await.unwrap_or_else(|_| FinishedProcess::cancelled(began.elapsed()))
+        told.await
+            .unwrap_or_else(|_| FinishedProcess::cancelled(began.elapsed()))
     }
 
     #[cfg(target_os = "linux")]
-    async fn tend(self, mut spec: Spec, stop: CancellationToken, tell: oneshot::Sender<FinishedProcess>) {
+    async fn tend(
+        self,
+        mut spec: Spec,
+        stop: CancellationToken,
+        tell: oneshot::Sender<FinishedProcess>,
+    ) {
         // Private to this program, and gone with it.
         let tmp = match spec.confine {
             Some(_) => Scratch::short("t-"),
             None => Err(std::io::ErrorKind::Unsupported.into()),
         };
-        let layer = spec.confine.as_ref().and_then(|confine| confine.layered.as_ref());
+        let layer = spec
+            .confine
+            .as_ref()
+            .and_then(|confine| confine.layered.as_ref());
         let layer = layer.and_then(|_| Scratch::new("l-").ok());
         let walls = match &tmp {
-            Ok(tmp) => sandbox::build_walls(&self.rules, &mut spec, tmp.path(), layer.as_ref().map(Scratch::path)),
+            Ok(tmp) => sandbox::build_walls(
+                &self.rules,
+                &mut spec,
+                tmp.path(),
+                layer.as_ref().map(Scratch::path),
+            ),
             Err(_) if spec.confine.is_none() => Ok(None),
             Err(error) => Err(StartError::Other {
                 program: spec.program(),
@@ -148,7 +172,12 @@ impl Launcher {
             }),
         };
         let noted = spec.confine.as_ref().map(|confine| confine.kind);
-        let noted = noted.zip(spec.guard.as_ref().and_then(|guard| guard.project.as_ref()).map(|p| p.record.clone()));
+        let noted = noted.zip(
+            spec.guard
+                .as_ref()
+                .and_then(|guard| guard.project.as_ref())
+                .map(|p| p.record.clone()),
+        );
         let (finished, child) = match walls {
             Ok(walls) => tree::run(&self.shim, spec, walls, stop).await,
             Err(error) => (FinishedProcess::not_started(error), None),
@@ -170,7 +199,12 @@ impl Launcher {
     }
 
     #[cfg(not(target_os = "linux"))]
-    async fn tend(self, spec: Spec, stop: CancellationToken, tell: oneshot::Sender<FinishedProcess>) {
+    async fn tend(
+        self,
+        spec: Spec,
+        stop: CancellationToken,
+        tell: oneshot::Sender<FinishedProcess>,
+    ) {
         let _ = tell.send(plain::run(spec, stop).await);
     }
 
@@ -195,7 +229,9 @@ impl Launcher {
 
 fn identity(file: &std::path::Path) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt as _;
-    std::fs::metadata(file).ok().map(|meta| (meta.dev(), meta.ino()))
+    std::fs::metadata(file)
+        .ok()
+        .map(|meta| (meta.dev(), meta.ino()))
 }
 
 /// Every place where something is mounted now.
@@ -269,12 +305,24 @@ impl FinishedProcess {
     fn cancelled(took: Duration) -> Self {
         let (stdout, stderr) = (CapturedOutput::default(), CapturedOutput::default());
         let (containment, sandbox) = (Containment::HERE, SandboxReport::off());
-        Self { end: End::Cancelled, stdout, stderr, took, leaked: 0, left: 0, containment, sandbox }
+        Self {
+            end: End::Cancelled,
+            stdout,
+            stderr,
+            took,
+            leaked: 0,
+            left: 0,
+            containment,
+            sandbox,
+        }
     }
 
     #[cfg(target_os = "linux")]
     fn not_started(error: StartError) -> Self {
-        Self { end: End::CouldNotStart(error), ..Self::cancelled(Duration::ZERO) }
+        Self {
+            end: End::CouldNotStart(error),
+            ..Self::cancelled(Duration::ZERO)
+        }
     }
 }
 
@@ -289,5 +337,9 @@ pub enum Containment {
 
 impl Containment {
     /// What this system offers.
-    pub const HERE: Self = if cfg!(target_os = "linux") { Self::Tree } else { Self::Group };
+    pub const HERE: Self = if cfg!(target_os = "linux") {
+        Self::Tree
+    } else {
+        Self::Group
+    };
 }

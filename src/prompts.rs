@@ -20,7 +20,12 @@ macro_rules! __prompt {
     ($name:literal) => {
         $crate::prompts::Prompt::new(
             $name,
-            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/prompts/", $name, ".md")),
+            include_str!(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/prompts/",
+                $name,
+                ".md"
+            )),
         )
     };
 }
@@ -84,14 +89,21 @@ pub enum PromptOrigin {
 
 #[derive(Debug, thiserror::Error)]
 pub enum PromptError {
-    #[error("the prompt `{path}` cannot be used: {source}; fix it, or remove it to use the built-in one")]
+    #[error(
+        "the prompt `{path}` cannot be used: {source}; fix it, or remove it to use the built-in one"
+    )]
     Unreadable { path: PathBuf, source: io::Error },
     #[error("the prompt `{path}` {what}; fix it, or remove it to use the built-in one")]
     Broken { path: PathBuf, what: &'static str },
     #[error("{file}:{line}: `{{{{` opens no slot; write a slot as `{{{{task}}}}`")]
     Malformed { file: String, line: usize },
     #[error("{file}: there is no slot `{slot}`; the slots are {known}{}", did_you_mean(.near.as_deref()))]
-    Unknown { file: String, slot: String, known: String, near: Option<String> },
+    Unknown {
+        file: String,
+        slot: String,
+        known: String,
+        near: Option<String>,
+    },
     #[error("{file}: the slot `{slot}` is missing; without it the model is not told")]
     Missing { file: String, slot: String },
 }
@@ -107,12 +119,22 @@ impl Prompt {
 
     /// The text to use: the user's if there is one, which must have exactly the slots of the built-in one.
     pub fn load(&self, folder: Option<&Path>) -> Result<Template, PromptError> {
-        let built_in = Template { name: self.name, text: Cow::Borrowed(self.text), origin: PromptOrigin::BuiltIn };
+        let built_in = Template {
+            name: self.name,
+            text: Cow::Borrowed(self.text),
+            origin: PromptOrigin::BuiltIn,
+        };
         let Some(path) = folder.map(|folder| folder.join(format!("{}.md", self.name))) else {
             return Ok(built_in);
         };
-        let Some(text) = read(&path)? else { return Ok(built_in) };
-        let own = Template { name: self.name, text: Cow::Owned(text), origin: PromptOrigin::File(path) };
+        let Some(text) = read(&path)? else {
+            return Ok(built_in);
+        };
+        let own = Template {
+            name: self.name,
+            text: Cow::Owned(text),
+            origin: PromptOrigin::File(path),
+        };
         own.must_have(&built_in.slots()?.into_iter().collect())?;
         Ok(own)
     }
@@ -127,7 +149,9 @@ impl Template {
     /// Puts the values into their slots. Values are data: braces in them mean nothing.
     pub fn fill(&self, values: &[(&str, &str)]) -> Result<String, PromptError> {
         self.must_have(&values.iter().map(|(slot, _)| *slot).collect())?;
-        let mut out = String::with_capacity(self.text.len() + values.iter().map(|(_, v)| v.len()).sum::<usize>());
+        let mut out = String::with_capacity(
+            self.text.len() + values.iter().map(|(_, v)| v.len()).sum::<usize>(),
+        );
         for part in self.parts() {
             match part? {
                 Part::Text(text) => out.push_str(text),
@@ -164,7 +188,10 @@ impl Template {
             });
         }
         match known.iter().find(|slot| !slots.contains(*slot)) {
-            Some(slot) => Err(PromptError::Missing { file: self.file(), slot: (*slot).to_owned() }),
+            Some(slot) => Err(PromptError::Missing {
+                file: self.file(),
+                slot: (*slot).to_owned(),
+            }),
             None => Ok(()),
         }
     }
@@ -180,16 +207,24 @@ impl Template {
                 rest = after;
                 return Some(Ok(Part::Text(text)));
             };
-            let slot = inside.find("}}").map(|end| (inside[..end].trim(), &inside[end + 2..]));
+            let slot = inside
+                .find("}}")
+                .map(|end| (inside[..end].trim(), &inside[end + 2..]));
             match slot.filter(|(name, _)| is_slot_name(name)) {
                 Some((name, after)) => {
                     rest = after;
                     Some(Ok(Part::Slot(name)))
                 }
                 None => {
-                    let line = self.text[..self.text.len() - rest.len()].matches('\n').count() + 1;
+                    let line = self.text[..self.text.len() - rest.len()]
+                        .matches('\n')
+                        .count()
+                        + 1;
                     rest = "";
-                    Some(Err(PromptError::Malformed { file: self.file(), line }))
+                    Some(Err(PromptError::Malformed {
+                        file: self.file(),
+                        line,
+                    }))
                 }
             }
         })
@@ -219,23 +254,35 @@ enum Part<'a> {
 
 fn is_slot_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_lowercase())
-        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
 }
 
 /// The user's own text, if there is a file. A file that is there and cannot be used is never passed over in silence.
 fn read(path: &Path) -> Result<Option<String>, PromptError> {
-    let unreadable = |source| PromptError::Unreadable { path: path.to_owned(), source };
-    let broken = |what| PromptError::Broken { path: path.to_owned(), what };
+    let unreadable = |source| PromptError::Unreadable {
+        path: path.to_owned(),
+        source,
+    };
+    let broken = |what| PromptError::Broken {
+        path: path.to_owned(),
+        what,
+    };
     match std::fs::metadata(path) {
         // Asked before opening: a pipe would hold us.
         Ok(meta) if !meta.is_file() => return Err(broken("is not a file")),
         Ok(_) => {}
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !path.is_symlink() => {
+            return Ok(None);
+        }
         Err(error) => return Err(unreadable(error)),
     }
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path).map_err(unreadable)?;
-    file.take(LONGEST + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    file.take(LONGEST + 1)
+        .read_to_end(&mut bytes)
+        .map_err(unreadable)?;
     if bytes.len() as u64 > LONGEST {
         return Err(broken("is longer than 256 KiB"));
     }
@@ -247,7 +294,8 @@ fn read(path: &Path) -> Result<Option<String>, PromptError> {
 }
 
 fn did_you_mean(near: Option<&str>) -> String {
-    near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
+    near.map(|near| format!("; did you mean `{near}`?"))
+        .unwrap_or_default()
 }
 
 #[cfg(test)]

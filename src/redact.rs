@@ -31,7 +31,9 @@ impl Redactor {
     /// Knows these values as well, in the forms they travel in: as they are, in JSON, base64 and addresses.
     /// A value shorter than 8 bytes would take ordinary words along, so it is left alone; see [`Self::left_alone`].
     pub fn knowing<S: AsRef<str>>(secrets: impl IntoIterator<Item = S>) -> Self {
-        Self { values: Values::new(secrets) }
+        Self {
+            values: Values::new(secrets),
+        }
     }
 
     /// How many of the given values are too short to be looked for.
@@ -85,14 +87,19 @@ impl Redactor {
     fn redact_fields(&self, fields: &mut Map<String, Value>) {
         for (name, value) in fields.iter_mut() {
             match value {
-                Value::String(text) if patterns::names_a_secret(name) && text.len() >= values::SHORTEST => {
+                Value::String(text)
+                    if patterns::names_a_secret(name) && text.len() >= values::SHORTEST =>
+                {
                     *value = REDACTED.into();
                 }
                 _ => self.redact_json(value),
             }
         }
         // Secrets as names are rare: rebuild only then, and lose no field to two names becoming one.
-        if fields.keys().any(|name| matches!(self.redact(name), Cow::Owned(_))) {
+        if fields
+            .keys()
+            .any(|name| matches!(self.redact(name), Cow::Owned(_)))
+        {
             for (name, value) in std::mem::take(fields) {
                 let mut clean = self.redact(&name).into_owned();
                 while fields.contains_key(&clean) {
@@ -113,7 +120,9 @@ impl Default for Redactor {
 // By hand: the derived one would print what must never be printed.
 impl fmt::Debug for Redactor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Redactor").field("left_alone", &self.left_alone()).finish_non_exhaustive()
+        f.debug_struct("Redactor")
+            .field("left_alone", &self.left_alone())
+            .finish_non_exhaustive()
     }
 }
 

@@ -28,11 +28,12 @@ use futures_util::FutureExt as _;
 use rmcp::handler::server::common::{AsRequestContext, FromContextPart};
 use rmcp::handler::server::tool::{ToolCallContext, ToolRouter, schema_for_output};
 use rmcp::model::{
-    CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams, CompleteResult,
-    CustomRequest, CustomResult, DiscoverResult, ErrorCode, GetPromptRequestParams, GetPromptResponse, GetTaskParams,
-    GetTaskResult, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
-    ServerCapabilities, ServerConfig, Tool, UpdateTaskParams,
+    CacheScope, CallToolRequestParams, CallToolResponse, CancelTaskParams, CompleteRequestParams,
+    CompleteResult, CustomRequest, CustomResult, DiscoverResult, ErrorCode, GetPromptRequestParams,
+    GetPromptResponse, GetTaskParams, GetTaskResult, Implementation, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig, Tool, UpdateTaskParams,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -64,19 +65,31 @@ take `test_cmd` where the detected command is not the right one, and `test_repor
 
 /// What to say about a tool beside others, if it is there.
 const ORDER: &[(&str, &str)] = &[
-    ("tier", "Call `tier` first when it matters which models can be reached now."),
+    (
+        "tier",
+        "Call `tier` first when it matters which models can be reached now.",
+    ),
     (
         "tdd",
         "New behaviour: `tdd` with one criterion or several, the whole cycle in one call. Step by step instead: `tdd_red`, then \
          `tdd_green`, then `tdd_refactor`, one behaviour at a time; `next` in a result has the arguments.",
     ),
-    ("spec", "`spec` before something large is begun; its criteria go to `tdd`."),
+    (
+        "spec",
+        "`spec` before something large is begun; its criteria go to `tdd`.",
+    ),
     (
         "debug",
         "`debug` before an error is fixed, with `repro_cmd` if there is one; then the cause as a criterion of `tdd`.",
     ),
-    ("review", "`review` what is about to be committed or merged; several may run at once."),
-    ("brain_query", "`brain_query` at the start of a task, `brain_write` for what will be true tomorrow."),
+    (
+        "review",
+        "`review` what is about to be committed or merged; several may run at once.",
+    ),
+    (
+        "brain_query",
+        "`brain_query` at the start of a task, `brain_write` for what will be true tomorrow.",
+    ),
 ];
 
 /// The list depends on nothing but this program, which a client starts anew for each session.
@@ -131,7 +144,10 @@ impl Server {
     /// The same server, whose clients may also read what commands of the terminal print.
     #[must_use]
     pub fn with_pages(self, pages: PrintedPages) -> Self {
-        Self { pages: Some(pages), ..self }
+        Self {
+            pages: Some(pages),
+            ..self
+        }
     }
 
     pub fn app(&self) -> &App {
@@ -147,7 +163,11 @@ impl Server {
     }
 
     /// Makes the call, and answers whatever happens in it.
-    async fn answer_call(&self, request: CallToolRequestParams, cx: RequestContext<RoleServer>) -> CallToolResponse {
+    async fn answer_call(
+        &self,
+        request: CallToolRequestParams,
+        cx: RequestContext<RoleServer>,
+    ) -> CallToolResponse {
         let name = request.name.clone();
         let call = self.tools.call(ToolCallContext::new(self, request, cx));
         let message = match AssertUnwindSafe(call).catch_unwind().await {
@@ -165,13 +185,22 @@ impl Server {
     }
 
     fn instructions(&self) -> String {
-        let order = ORDER.iter().filter(|(tool, _)| self.tools.has_route(tool)).map(|(_, words)| *words);
-        std::iter::once(INSTRUCTIONS).chain(order).collect::<Vec<_>>().join("\n")
+        let order = ORDER
+            .iter()
+            .filter(|(tool, _)| self.tools.has_route(tool))
+            .map(|(_, words)| *words);
+        std::iter::once(INSTRUCTIONS)
+            .chain(order)
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 
     fn unknown_tool(&self, name: &str) -> ErrorData {
         let known = || self.listed.iter().map(|tool| tool.name.as_ref());
-        let mut message = format!("unknown tool `{}`", words::cut_end(&words::plain(name), 100));
+        let mut message = format!(
+            "unknown tool `{}`",
+            words::cut_end(&words::plain(name), 100)
+        );
         if let Some(near) = words::did_you_mean(name, known()) {
             message += &format!("; did you mean `{near}`?");
         }
@@ -191,7 +220,10 @@ impl ServerHandler for Server {
             .enable_tasks()
             .build();
         ServerConfig::new(capabilities)
-            .with_server_info(Implementation::new(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION")))
+            .with_server_info(Implementation::new(
+                env!("CARGO_PKG_NAME"),
+                env!("CARGO_PKG_VERSION"),
+            ))
             .with_instructions(self.instructions())
     }
 
@@ -212,9 +244,9 @@ impl ServerHandler for Server {
         let list = ListToolsResult::with_all_items(self.listed.to_vec());
         // Older revisions do not know the caching hints.
         Ok(match cx.protocol_version() {
-            Some(version) if version >= ProtocolVersion::V_2026_07_28 => {
-                list.with_ttl_ms(TOOLS_FRESH_MS).with_cache_scope(CacheScope::Public)
-            }
+            Some(version) if version >= ProtocolVersion::V_2026_07_28 => list
+                .with_ttl_ms(TOOLS_FRESH_MS)
+                .with_cache_scope(CacheScope::Public),
             _ => list,
         })
     }
@@ -234,7 +266,9 @@ impl ServerHandler for Server {
         _cx: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
         first_page(request)?;
-        Ok(ListResourceTemplatesResult::with_all_items(self.resource_templates()))
+        Ok(ListResourceTemplatesResult::with_all_items(
+            self.resource_templates(),
+        ))
     }
 
     async fn read_resource(
@@ -279,12 +313,20 @@ impl ServerHandler for Server {
         self.answer_task(&request.task_id)
     }
 
-    async fn cancel_task(&self, request: CancelTaskParams, _cx: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        _cx: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
         self.cancel_job(&request.task_id)
     }
 
     /// No job asks the client for anything, so that whatever is sent answers nothing.
-    async fn update_task(&self, request: UpdateTaskParams, _cx: RequestContext<RoleServer>) -> Result<(), ErrorData> {
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        _cx: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
         self.find_job(&request.task_id).map(drop)
     }
 
@@ -293,10 +335,16 @@ impl ServerHandler for Server {
         request: CustomRequest,
         cx: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        if let Some(answer) = self.answer_older_task_method(&request.method, request.params.as_ref(), &cx).await {
+        if let Some(answer) = self
+            .answer_older_task_method(&request.method, request.params.as_ref(), &cx)
+            .await
+        {
             return answer.map(CustomResult::new);
         }
-        let message = format!("unknown method `{}`", words::cut_end(&words::plain(&request.method), 100));
+        let message = format!(
+            "unknown method `{}`",
+            words::cut_end(&words::plain(&request.method), 100)
+        );
         Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None))
     }
 
@@ -324,13 +372,17 @@ impl ServerHandler for Server {
 fn first_page(request: Option<PaginatedRequestParams>) -> Result<(), ErrorData> {
     match request.and_then(|page| page.cursor) {
         None => Ok(()),
-        Some(_) => Err(ErrorData::invalid_params("the list has one page, so that no cursor is valid", None)),
+        Some(_) => Err(ErrorData::invalid_params(
+            "the list has one page, so that no cursor is valid",
+            None,
+        )),
     }
 }
 
 fn said(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
-    text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message")
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no message")
 }
 
 /// What a tool method may ask for besides its [`Parameters`].
@@ -344,6 +396,9 @@ pub struct Call {
 impl<C: AsRequestContext> FromContextPart<C> for Call {
     fn from_context_part(context: &mut C) -> Result<Self, ErrorData> {
         let cx = context.as_request_context();
-        Ok(Self { stop: cx.ct.clone(), progress: Progress::of(cx) })
+        Ok(Self {
+            stop: cx.ct.clone(),
+            progress: Progress::of(cx),
+        })
     }
 }

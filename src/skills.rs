@@ -40,10 +40,12 @@ const SKILLS: &[SkillRouter] = &[
 
 /// All tools in one router.
 pub fn router() -> ToolRouter<Server> {
-    SKILLS.iter().fold(ToolRouter::new(), |mut all, (_, tools)| {
-        all.merge(tools());
-        all
-    })
+    SKILLS
+        .iter()
+        .fold(ToolRouter::new(), |mut all, (_, tools)| {
+            all.merge(tools());
+            all
+        })
 }
 
 #[cfg(test)]
@@ -53,9 +55,15 @@ mod tests {
 
     #[test]
     fn a_skill_can_be_called_exactly_if_a_tool_has_it() {
-        let tools: Vec<String> = router().list_all().iter().map(|tool| tool.name.to_string()).collect();
+        let tools: Vec<String> = router()
+            .list_all()
+            .iter()
+            .map(|tool| tool.name.to_string())
+            .collect();
         for skill in Routing::known_skills() {
-            let has_a_tool = tools.iter().any(|tool| tool == skill || tool.starts_with(&format!("{skill}_")));
+            let has_a_tool = tools
+                .iter()
+                .any(|tool| tool == skill || tool.starts_with(&format!("{skill}_")));
             let is_callable = Routing::callable_skills().any(|callable| callable == skill);
             assert_eq!(is_callable, has_a_tool, "{skill}");
         }
@@ -65,7 +73,12 @@ mod tests {
     fn the_folder_and_the_table_name_the_same_skills() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/skills");
         let mut files: Vec<String> = std::fs::read_dir(folder)
-            .map(|entries| entries.flatten().map(|entry| entry.path()).collect::<Vec<_>>())
+            .map(|entries| {
+                entries
+                    .flatten()
+                    .map(|entry| entry.path())
+                    .collect::<Vec<_>>()
+            })
             .unwrap_or_default()
             .into_iter()
             .filter(|path| path.extension().is_some_and(|e| e == "rs"))

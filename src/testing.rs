@@ -11,8 +11,8 @@ pub mod answers {
 
 pub mod backend {
     pub use crate::backend::{
-        Ask, AskError, AskResult, AskStep, Backends, Edits, Env, FailureBlame, FailureCause, Power, SharedResources,
-        Shell, Unreachable, Usage,
+        Ask, AskError, AskResult, AskStep, Backends, Edits, Env, FailureBlame, FailureCause, Power,
+        SharedResources, Shell, Unreachable, Usage,
     };
     pub mod breaker {
         pub use crate::backend::breaker::Breaker;
@@ -21,7 +21,9 @@ pub mod backend {
         pub use crate::backend::installed::{InstalledAgent, Login, NotUsable, ask};
     }
     pub mod loaded {
-        pub use crate::backend::loaded::{LoadedModel, LookError, deployments, loaded, offered, offers};
+        pub use crate::backend::loaded::{
+            LoadedModel, LookError, deployments, loaded, offered, offers,
+        };
     }
     pub mod probe {
         pub use crate::backend::probe::{AddressRole, ProbedAddress, endpoints, probe};
@@ -48,7 +50,8 @@ pub mod cli {
 
 pub mod engine {
     pub use crate::engine::{
-        AskRecord, Attempt, Basis, CallResult, Cause, Entry, Gate, Opinion, Status, TopTier, Verdict,
+        AskRecord, Attempt, Basis, CallResult, Cause, Entry, Gate, Opinion, Status, TopTier,
+        Verdict,
     };
     pub mod call {
         pub use crate::engine::call::{CallArguments, CallHost, CallRequest, Surroundings, run};
@@ -85,7 +88,9 @@ pub mod engine {
         };
     }
     pub mod work {
-        pub use crate::engine::work::{AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification};
+        pub use crate::engine::work::{
+            AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification,
+        };
     }
 }
 
@@ -121,9 +126,10 @@ pub mod memory {
 
 pub mod process {
     pub use crate::process::{
-        CaptureLimits, CapturedOutput, ChildKind, Confinement, End, FinishedProcess, Guard, Launcher, LayeredDir,
-        NetworkReach, NetworkRule, SandboxLevel, SandboxMode, SandboxRecord, SandboxRules, Scratch, Spec, StartError,
-        Stdin, TAG_VARIABLE, Tag, WalledProject, lines, sweep_tagged,
+        CaptureLimits, CapturedOutput, ChildKind, Confinement, End, FinishedProcess, Guard,
+        Launcher, LayeredDir, NetworkReach, NetworkRule, SandboxLevel, SandboxMode, SandboxRecord,
+        SandboxRules, Scratch, Spec, StartError, Stdin, TAG_VARIABLE, Tag, WalledProject, lines,
+        sweep_tagged,
     };
     pub mod shim {
         pub use crate::process::shim::run;
@@ -136,13 +142,16 @@ pub mod redact {
 
 pub mod routing {
     pub use crate::routing::{
-        BackendKind, BackendSettings, BudgetSettings, CallOverrides, EditFormat, LoadedRouting, Model, ModelName,
-        Origin, Route, Routing, RoutingError, Sources, Tier, TierKind, Warm, WarmKind, load,
+        BackendKind, BackendSettings, BudgetSettings, CallOverrides, EditFormat, LoadedRouting,
+        Model, ModelName, Origin, Route, Routing, RoutingError, Sources, Tier, TierKind, Warm,
+        WarmKind, load,
     };
 }
 
 pub mod server {
-    pub use crate::server::{App, Call, MAX_ERROR, MAX_PROGRESS, MAX_RESULT, Parameters, Server, SessionEnd, serve};
+    pub use crate::server::{
+        App, Call, MAX_ERROR, MAX_PROGRESS, MAX_RESULT, Parameters, Server, SessionEnd, serve,
+    };
 }
 
 pub mod session {
@@ -181,8 +190,9 @@ pub mod team {
 
 pub mod verify {
     pub use crate::verify::{
-        Baseline, BaselineOrigin, Bench, BuildBlame, DetectRequest, Flags, Outcome, Proof, Recheck, SettledRun, Suite,
-        TestName, TestRun, TestState, TestWalls, blame, detect, run_first, run_settled,
+        Baseline, BaselineOrigin, Bench, BuildBlame, DetectRequest, Flags, Outcome, Proof, Recheck,
+        SettledRun, Suite, TestName, TestRun, TestState, TestWalls, blame, detect, run_first,
+        run_settled,
     };
     pub mod sealed {
         pub use crate::verify::sealed::{FileRole, role};
@@ -191,8 +201,8 @@ pub mod verify {
 
 pub mod workspace {
     pub use crate::workspace::{
-        ArmedSnapshot, Caps, ChangeKind, ChangeSet, CommitError, Edit, EditError, Lease, LockError, Mode, NotPrivate,
-        OpenError, Point, PrivateProject, RecoveryOutcome, RestoreError, Scope, StateBounds, Why, Workspace,
-        find_garbage, recover, remove_garbage,
+        ArmedSnapshot, Caps, ChangeKind, ChangeSet, CommitError, Edit, EditError, Lease, LockError,
+        Mode, NotPrivate, OpenError, Point, PrivateProject, RecoveryOutcome, RestoreError, Scope,
+        StateBounds, Why, Workspace, find_garbage, recover, remove_garbage,
     };
 }

@@ -30,7 +30,10 @@ pub fn cut_end(text: &str, max: usize) -> Cow<'_, str> {
 }
 
 /// The known name that is nearest to what was written, if one is near enough to be meant.
-pub fn did_you_mean<'a>(written: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub fn did_you_mean<'a>(
+    written: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
     let written = written.to_lowercase();
     known
         .into_iter()
@@ -59,7 +62,11 @@ pub fn plain(text: &str) -> Cow<'_, str> {
 
 /// `1 test`, `2 tests`.
 pub fn count(n: usize, noun: &str) -> String {
-    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+    if n == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{n} {noun}s")
+    }
 }
 
 /// `` `a`, `b` or `c` ``, for messages that list what is accepted.
@@ -74,7 +81,10 @@ pub fn one_of<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
 
 /// `` `a`, `b` and 3 others ``, for messages that name the first few of many.
 pub fn list<S: AsRef<str>>(names: impl IntoIterator<Item = S>, most: usize) -> String {
-    let names: Vec<String> = names.into_iter().map(|name| format!("`{}`", plain(name.as_ref()))).collect();
+    let names: Vec<String> = names
+        .into_iter()
+        .map(|name| format!("`{}`", plain(name.as_ref())))
+        .collect();
     let (shown, more) = names.split_at(names.len().min(most));
     match more.len() {
         0 => shown.join(", "),
@@ -84,7 +94,10 @@ pub fn list<S: AsRef<str>>(names: impl IntoIterator<Item = S>, most: usize) -> S
 
 /// `a, b and 3 others`: as [`list`], for what is no name.
 pub fn series<S: AsRef<str>>(items: impl IntoIterator<Item = S>, most: usize) -> String {
-    let items: Vec<String> = items.into_iter().map(|item| plain(item.as_ref()).into_owned()).collect();
+    let items: Vec<String> = items
+        .into_iter()
+        .map(|item| plain(item.as_ref()).into_owned())
+        .collect();
     let (shown, more) = items.split_at(items.len().min(most));
     match more.len() {
         0 => shown.join(", "),

@@ -172,7 +172,10 @@ impl Workspace {
         let held = projects.canonicalize().map_err(failed(&projects))?;
         let held = held.parent().unwrap_or(&held);
         if held.starts_with(&root) || root.starts_with(held) {
-            return Err(OpenError::HoldsState { root, state: held.to_owned() });
+            return Err(OpenError::HoldsState {
+                root,
+                state: held.to_owned(),
+            });
         }
         let layout = Layout::open(&root).map_err(failed(&root))?;
         let top = key(layout.top()).map_err(failed(&root))?;
@@ -180,7 +183,14 @@ impl Workspace {
         let project = projects.join(top);
         store::make_private(&project).map_err(failed(&project))?;
         let store = Store::at(project.join(&store_name)).map_err(failed(&project))?;
-        Ok(Self(Arc::new(Inner { layout, caps, state: state.clone(), project, store, store_name })))
+        Ok(Self(Arc::new(Inner {
+            layout,
+            caps,
+            state: state.clone(),
+            project,
+            store,
+            store_name,
+        })))
     }
 
     /// The canonical path.
@@ -210,7 +220,10 @@ fn checked(root: &Path) -> Result<PathBuf, OpenError> {
     let canonical = root.canonicalize().map_err(|source| match source.kind() {
         io::ErrorKind::NotFound => OpenError::Missing(named()),
         io::ErrorKind::NotADirectory => OpenError::NotADirectory(named()),
-        _ => OpenError::Io { path: named(), source },
+        _ => OpenError::Io {
+            path: named(),
+            source,
+        },
     })?;
     if !canonical.is_dir() {
         return Err(OpenError::NotADirectory(named()));
@@ -218,7 +231,9 @@ fn checked(root: &Path) -> Result<PathBuf, OpenError> {
     if canonical.parent().is_none() {
         return Err(OpenError::WholeSystem(named()));
     }
-    let home = etcetera::home_dir().ok().and_then(|home| home.canonicalize().ok());
+    let home = etcetera::home_dir()
+        .ok()
+        .and_then(|home| home.canonicalize().ok());
     if home.is_some_and(|home| home.starts_with(&canonical)) {
         return Err(OpenError::Home(named()));
     }
@@ -241,12 +256,17 @@ fn key(path: &Path) -> io::Result<String> {
 
 /// Nanoseconds since 1970.
 fn now() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(SystemTime::UNIX_EPOCH)
+        .unwrap_or_default();
     i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
 }
 
 fn timestamp() -> String {
-    jiff::Timestamp::now().round(jiff::Unit::Second).unwrap_or(jiff::Timestamp::UNIX_EPOCH).to_string()
+    jiff::Timestamp::now()
+        .round(jiff::Unit::Second)
+        .unwrap_or(jiff::Timestamp::UNIX_EPOCH)
+        .to_string()
 }
 
 /// The name of a file of ours in the project, for the moment before it is renamed into place.

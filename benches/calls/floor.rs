@@ -34,14 +34,23 @@ impl Floor {
     pub(super) async fn new(scenario: Scenario, gate: &str) -> Self {
         let connection = match scenario.posts {
             0 => None,
-            _ => Some(TcpStream::connect(gate.trim_start_matches("http://")).await.unwrap()),
+            _ => Some(
+                TcpStream::connect(gate.trim_start_matches("http://"))
+                    .await
+                    .unwrap(),
+            ),
         };
         let body = QUESTION.repeat(70);
-        let head =
-            "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ";
+        let head = "POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: ";
         let request = format!("{head}{}\r\n\r\n{body}", body.len()).into_bytes();
         let log = tempfile::tempfile().unwrap();
-        Self { scenario, launcher: launcher(), connection, request, log }
+        Self {
+            scenario,
+            launcher: launcher(),
+            connection,
+            request,
+            log,
+        }
     }
 
     pub(super) async fn once(&mut self, spawn: Spawn) {
@@ -55,8 +64,10 @@ impl Floor {
             }
         }
         let (mut log, line) = (self.log.try_clone().unwrap(), "x".repeat(LINE));
-        let written =
-            tokio::task::spawn_blocking(move || log.write_all(line.as_bytes()).and_then(|()| log.sync_data()));
+        let written = tokio::task::spawn_blocking(move || {
+            log.write_all(line.as_bytes())
+                .and_then(|()| log.sync_data())
+        });
         written.await.unwrap().unwrap();
     }
 
@@ -100,7 +111,10 @@ async fn plain() {
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(QUESTION.repeat(70).as_bytes()).await.unwrap();
+    stdin
+        .write_all(QUESTION.repeat(70).as_bytes())
+        .await
+        .unwrap();
     drop(stdin);
     assert!(child.wait_with_output().await.unwrap().status.success());
 }

@@ -18,7 +18,9 @@ use supervisor::testing::engine::means::{Means, NoExperience, SessionBudgets};
 use supervisor::testing::engine::skill::{
     Access, DryRunPlan, Preparation, PreparedCall, Question, RefusedCall, Skill, TierUnfit,
 };
-use supervisor::testing::engine::work::{AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification};
+use supervisor::testing::engine::work::{
+    AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification,
+};
 use supervisor::testing::process::Launcher;
 use supervisor::testing::routing::{Sources, Tier, load};
 use supervisor::testing::session::SessionLog;
@@ -52,15 +54,27 @@ impl Setting {
             program = program.display(),
         );
         std::fs::write(&file, settings).unwrap();
-        let settings = load(&Sources { user_file: Some(file), ..Sources::default() }).unwrap();
+        let settings = load(&Sources {
+            user_file: Some(file),
+            ..Sources::default()
+        })
+        .unwrap();
         let routing = &settings.routing;
-        let env: Env = [("GATE_KEY", "sk-bench-0123456789abcdef")].into_iter().collect();
+        let env: Env = [("GATE_KEY", "sk-bench-0123456789abcdef")]
+            .into_iter()
+            .collect();
         let redactor = Arc::new(env.redactor(["GATE_KEY"]));
         let state = StateDir::at(dir.path().join("state")).unwrap();
-        let log = SessionLog::open(&state).unwrap().redacting(Arc::clone(&redactor));
+        let log = SessionLog::open(&state)
+            .unwrap()
+            .redacting(Arc::clone(&redactor));
         let launcher = launcher();
         let means = Means {
-            backends: Backends::new(SharedResources::new(launcher.clone(), env.clone(), routing.max_workers)),
+            backends: Backends::new(SharedResources::new(
+                launcher.clone(),
+                env.clone(),
+                routing.max_workers,
+            )),
             breaker: Breaker::new(routing.breaker),
             warmth: Warmth::new(None, env.clone()),
             redactor,
@@ -76,8 +90,20 @@ impl Setting {
             experience: Arc::new(NoExperience),
         };
         let means = Arc::new(means);
-        let surroundings = Surroundings { settings, means, state, launcher: launcher.clone(), env };
-        Self { scenario, surroundings, log, launcher, _dir: dir }
+        let surroundings = Surroundings {
+            settings,
+            means,
+            state,
+            launcher: launcher.clone(),
+            env,
+        };
+        Self {
+            scenario,
+            surroundings,
+            log,
+            launcher,
+            _dir: dir,
+        }
     }
 
     pub(super) async fn call(&self, session: &str) {
@@ -91,7 +117,12 @@ impl Setting {
         let request = CallRequest::new("review", "words", arguments, &[]);
         let result = run::<Words>(self, request, &(), &(), &stop).await;
         let asks = self.scenario.posts.max(1) + usize::from(self.scenario.programs > 1);
-        assert_eq!((result.status, result.more.attempts.len()), (Status::Pass, asks), "{}", result.message);
+        assert_eq!(
+            (result.status, result.more.attempts.len()),
+            (Status::Pass, asks),
+            "{}",
+            result.message
+        );
     }
 
     /// Nothing of what was started is left, shims included.
@@ -152,13 +183,25 @@ impl Skill for Words {
             discipline: "Answer briefly.".into(),
             task: "Say why.".into(),
             finding: None,
-            plan: DryRunPlan { message: String::new(), details: json!({}) },
+            plan: DryRunPlan {
+                message: String::new(),
+                details: json!({}),
+            },
         })
     }
 
-    fn ask(&self, _: &Tier, _: Edits, evidence: &Evidence) -> Result<(Vec<Question>, ()), TierUnfit> {
+    fn ask(
+        &self,
+        _: &Tier,
+        _: Edits,
+        evidence: &Evidence,
+    ) -> Result<(Vec<Question>, ()), TierUnfit> {
         let question = Question {
-            prompt: format!("{}{}", "a question of ordinary length ".repeat(70), evidence.render()),
+            prompt: format!(
+                "{}{}",
+                "a question of ordinary length ".repeat(70),
+                evidence.render()
+            ),
             schema: json!({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}),
             power: Power::ReadOnly,
         };
@@ -167,11 +210,16 @@ impl Skill for Words {
 
     async fn check(&self, work: SubmittedWork<'_>, (): ()) -> Result<AcceptedWork, RefusedWork> {
         Ok(AcceptedWork {
-            verification: Verification::Unproven { why: String::from("nothing to prove") },
+            verification: Verification::Unproven {
+                why: String::from("nothing to prove"),
+            },
             keeps: KeepPolicy::Changes,
             exhibit: Exhibit::Change,
             status: Status::Pass,
-            message: work.reply().body["text"].as_str().unwrap_or_default().into(),
+            message: work.reply().body["text"]
+                .as_str()
+                .unwrap_or_default()
+                .into(),
             file_path: String::new(),
             runner_output: String::new(),
             gates: vec![],
@@ -203,8 +251,11 @@ fn serve(mut stream: TcpStream) {
         let length = loop {
             if let Some(end) = seen.windows(4).position(|w| w == b"\r\n\r\n") {
                 let head = String::from_utf8_lossy(&seen[..end]).to_lowercase();
-                let length = head.lines().find_map(|line| line.strip_prefix("content-length:"));
-                let whole = end + 4 + length.map_or(0, |length| length.trim().parse::<usize>().unwrap());
+                let length = head
+                    .lines()
+                    .find_map(|line| line.strip_prefix("content-length:"));
+                let whole =
+                    end + 4 + length.map_or(0, |length| length.trim().parse::<usize>().unwrap());
                 if seen.len() >= whole {
                     break whole;
                 }

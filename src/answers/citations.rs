@@ -43,13 +43,26 @@ pub enum BadCitation {
     #[error("`{0}` is not among the files that were shown")]
     OutOfScope(String),
     #[error("`{file}` has {}, so there is no line {line}", words::count(*.has, "line"))]
-    NoSuchLine { file: String, line: usize, has: usize },
+    NoSuchLine {
+        file: String,
+        line: usize,
+        has: usize,
+    },
     #[error("`{file}`: lines {from} to {to} are no range")]
-    Backwards { file: String, from: usize, to: usize },
+    Backwards {
+        file: String,
+        from: usize,
+        to: usize,
+    },
     #[error("`{file}:{line}` is cited without a quote")]
     NoQuote { file: String, line: usize },
     #[error("`{file}:{line}` does not say `{said}` but `{is}`")]
-    WrongQuote { file: String, line: usize, said: String, is: String },
+    WrongQuote {
+        file: String,
+        line: usize,
+        said: String,
+        is: String,
+    },
 }
 
 /// Bytes of a quote that are repeated in a message.
@@ -64,7 +77,10 @@ const ABRIDGED: usize = 4;
 impl Citation {
     /// The same, as the correction of another number.
     pub(super) fn moved(self, from: usize) -> Self {
-        Self { corrected_from: Some(from), ..self }
+        Self {
+            corrected_from: Some(from),
+            ..self
+        }
     }
 }
 
@@ -75,7 +91,9 @@ impl SourceTexts {
     }
 
     pub fn files(&self) -> impl Iterator<Item = (&Path, &SourceText)> {
-        self.files.iter().map(|(path, source)| (path.as_path(), source))
+        self.files
+            .iter()
+            .map(|(path, source)| (path.as_path(), source))
     }
 
     pub fn get(&self, path: &Path) -> Option<&SourceText> {
@@ -84,31 +102,52 @@ impl SourceTexts {
 
     /// The file a model means, whether it wrote `src/a.rs`, `./src/a.rs` or, as agents do, the path from the root of the disk.
     pub fn find(&self, said: &str) -> Result<(&Path, &SourceText), BadCitation> {
-        let plain: PathBuf =
-            Path::new(said.trim().trim_matches('`')).components().filter(|c| *c != Component::CurDir).collect();
+        let plain: PathBuf = Path::new(said.trim().trim_matches('`'))
+            .components()
+            .filter(|c| *c != Component::CurDir)
+            .collect();
         let ends = |path: &&PathBuf| plain.is_absolute() && plain.ends_with(path);
         let path = if self.files.contains_key(&plain) {
             Some(&plain)
         } else {
             // The longest is meant: `/p/src/a.rs` may end with `src/a.rs` and with `a.rs`.
-            self.files.keys().filter(ends).max_by_key(|path| path.components().count())
+            self.files
+                .keys()
+                .filter(ends)
+                .max_by_key(|path| path.components().count())
         };
         let found = path.and_then(|path| self.files.get_key_value(path));
-        found.map(|(path, source)| (path.as_path(), source)).ok_or_else(|| BadCitation::OutOfScope(short(said)))
+        found
+            .map(|(path, source)| (path.as_path(), source))
+            .ok_or_else(|| BadCitation::OutOfScope(short(said)))
     }
 
     /// Is there such a line?
     pub fn line(&self, file: &str, line: usize) -> Result<Citation, BadCitation> {
         let (path, source) = self.find(file)?;
-        let text = source.line(line).ok_or_else(|| source.no_such(file, line))?;
-        Ok(Citation { file: path.to_owned(), lines: line..=line, text: text.to_owned(), corrected_from: None })
+        let text = source
+            .line(line)
+            .ok_or_else(|| source.no_such(file, line))?;
+        Ok(Citation {
+            file: path.to_owned(),
+            lines: line..=line,
+            text: text.to_owned(),
+            corrected_from: None,
+        })
     }
 
     /// Does the quote stand there, white space aside? Without an end, or with one that does not fit, the quote says how
     /// many lines it takes. Part of a line is enough where it can be told from the lines next to it. Where the words stand
     /// a few lines from the number, the number is corrected.
-    pub fn quote(&self, file: &str, line: usize, end: Option<usize>, quote: &str) -> Result<Citation, BadCitation> {
-        self.quote_here(file, line, end, quote).or_else(|bad| self.quote_nearby(file, line, end, quote).ok_or(bad))
+    pub fn quote(
+        &self,
+        file: &str,
+        line: usize,
+        end: Option<usize>,
+        quote: &str,
+    ) -> Result<Citation, BadCitation> {
+        self.quote_here(file, line, end, quote)
+            .or_else(|bad| self.quote_nearby(file, line, end, quote).ok_or(bad))
     }
 
     /// The same with no line off.
@@ -122,32 +161,69 @@ impl SourceTexts {
         let (path, source) = self.find(file)?;
         let quote = quote.trim_end_matches(['\n', '\r']);
         if squeezed(quote).is_empty() {
-            return Err(BadCitation::NoQuote { file: short(file), line });
+            return Err(BadCitation::NoQuote {
+                file: short(file),
+                line,
+            });
         }
-        let last = end.unwrap_or_else(|| line.saturating_add(quote.trim().lines().count().saturating_sub(1)));
+        let last = end
+            .unwrap_or_else(|| line.saturating_add(quote.trim().lines().count().saturating_sub(1)));
         if last < line {
-            return Err(BadCitation::Backwards { file: short(file), from: line, to: last });
+            return Err(BadCitation::Backwards {
+                file: short(file),
+                from: line,
+                to: last,
+            });
         }
         for wanted in [line, last] {
-            source.line(wanted).ok_or_else(|| source.no_such(file, wanted))?;
+            source
+                .line(wanted)
+                .ok_or_else(|| source.no_such(file, wanted))?;
         }
         let forms = forms(quote, line);
-        let stands = forms.iter().find_map(|said| source.stands(said, line, last));
+        let stands = forms
+            .iter()
+            .find_map(|said| source.stands(said, line, last));
         let Some(to) = stands else {
-            let (said, is) =
-                (short(quote.trim()), short(source.joined(line..=last).trim_end().trim_start_matches([' ', '\t'])));
-            return Err(BadCitation::WrongQuote { file: short(file), line, said, is });
+            let (said, is) = (
+                short(quote.trim()),
+                short(
+                    source
+                        .joined(line..=last)
+                        .trim_end()
+                        .trim_start_matches([' ', '\t']),
+                ),
+            );
+            return Err(BadCitation::WrongQuote {
+                file: short(file),
+                line,
+                said,
+                is,
+            });
         };
         let text = source.joined(line..=to);
-        Ok(Citation { file: path.to_owned(), lines: line..=to, text, corrected_from: None })
+        Ok(Citation {
+            file: path.to_owned(),
+            lines: line..=to,
+            text,
+            corrected_from: None,
+        })
     }
 
     /// The nearest place where the words stand, if it is near enough to be meant.
-    fn quote_nearby(&self, file: &str, line: usize, end: Option<usize>, quote: &str) -> Option<Citation> {
+    fn quote_nearby(
+        &self,
+        file: &str,
+        line: usize,
+        end: Option<usize>,
+        quote: &str,
+    ) -> Option<Citation> {
         nearby(line).find_map(|there| {
             let end = end.and_then(|end| (end + there).checked_sub(line));
             // The numbers that we show are part of the quote as it was copied, whatever line it is said to be.
-            let found = self.quote_here(file, there, end, quote).or_else(|_| self.quote_here(file, there, None, quote));
+            let found = self
+                .quote_here(file, there, end, quote)
+                .or_else(|_| self.quote_here(file, there, None, quote));
             found.ok().map(|found| found.moved(line))
         })
     }
@@ -155,13 +231,21 @@ impl SourceTexts {
 
 /// The lines around one, the nearest first.
 pub(super) fn nearby(line: usize) -> impl Iterator<Item = usize> {
-    (1..=NEAR).flat_map(move |by| [line.checked_sub(by), line.checked_add(by)]).flatten().filter(|there| *there > 0)
+    (1..=NEAR)
+        .flat_map(move |by| [line.checked_sub(by), line.checked_add(by)])
+        .flatten()
+        .filter(|there| *there > 0)
 }
 
 impl SourceText {
     pub fn new(text: String) -> Self {
         let mut starts: Vec<usize> = vec![0];
-        starts.extend(text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1));
+        starts.extend(
+            text.bytes()
+                .enumerate()
+                .filter(|(_, byte)| *byte == b'\n')
+                .map(|(at, _)| at + 1),
+        );
         // What follows the last newline is a line only if something is there.
         if starts.last() == Some(&text.len()) {
             starts.pop();
@@ -203,16 +287,30 @@ impl SourceText {
             is.extend(self.line(to)?.chars().filter(|c| !c.is_whitespace()));
             if is.len() >= said.len() {
                 // An empty line is cited only by who quotes it: else the number before would do as well.
-                let begins = |text: &str| text.lines().next().is_some_and(|first| !first.trim().is_empty());
+                let begins = |text: &str| {
+                    text.lines()
+                        .next()
+                        .is_some_and(|first| !first.trim().is_empty())
+                };
                 if is == said && (begins(self.line(line)?) || !begins(quote)) {
                     return Some(to);
                 }
                 break;
             }
         }
-        let pieces: Vec<String> = quote.split(['…']).flat_map(|part| part.split("...")).map(squeezed).collect();
-        let pieces: Vec<&str> = pieces.iter().map(String::as_str).filter(|piece| !piece.is_empty()).collect();
-        let says = pieces.iter().any(|piece| piece.chars().filter(|c| c.is_alphanumeric()).count() >= PIECE);
+        let pieces: Vec<String> = quote
+            .split(['…'])
+            .flat_map(|part| part.split("..."))
+            .map(squeezed)
+            .collect();
+        let pieces: Vec<&str> = pieces
+            .iter()
+            .map(String::as_str)
+            .filter(|piece| !piece.is_empty())
+            .collect();
+        let says = pieces
+            .iter()
+            .any(|piece| piece.chars().filter(|c| c.is_alphanumeric()).count() >= PIECE);
         let here = self.begins(&pieces, line, last);
         let near = |by: isize| {
             let moved = |n: usize| n.checked_add_signed(by);
@@ -223,24 +321,42 @@ impl SourceText {
 
     /// Do these pieces stand in the lines one after the other, the first of them beginning in the first line?
     fn begins(&self, pieces: &[&str], line: usize, last: usize) -> bool {
-        let Some(first) = self.line(line).map(squeezed) else { return false };
+        let Some(first) = self.line(line).map(squeezed) else {
+            return false;
+        };
         let text = squeezed(&self.joined(line..=last.min(self.lines())));
         let mut at = 0;
-        pieces.iter().enumerate().all(|(n, piece)| match text[at..].find(piece) {
-            Some(found) if if n == 0 { found < first.len() } else { found >= ABRIDGED } => {
-                at += found + piece.len();
-                true
-            }
-            _ => false,
-        })
+        pieces
+            .iter()
+            .enumerate()
+            .all(|(n, piece)| match text[at..].find(piece) {
+                Some(found)
+                    if if n == 0 {
+                        found < first.len()
+                    } else {
+                        found >= ABRIDGED
+                    } =>
+                {
+                    at += found + piece.len();
+                    true
+                }
+                _ => false,
+            })
     }
 
     fn joined(&self, lines: RangeInclusive<usize>) -> String {
-        lines.map_while(|n| self.line(n)).collect::<Vec<_>>().join("\n")
+        lines
+            .map_while(|n| self.line(n))
+            .collect::<Vec<_>>()
+            .join("\n")
     }
 
     fn no_such(&self, file: &str, line: usize) -> BadCitation {
-        BadCitation::NoSuchLine { file: short(file), line, has: self.lines() }
+        BadCitation::NoSuchLine {
+            file: short(file),
+            line,
+            has: self.lines(),
+        }
     }
 }
 
@@ -252,7 +368,12 @@ fn squeezed(text: &str) -> String {
 /// A quote as it is, and without what models put around it: ticks, the numbers we show, the sign before them.
 pub(super) fn forms(quote: &str, from: usize) -> Vec<Cow<'_, str>> {
     let bare = quote.trim().trim_matches('`');
-    vec![Cow::Borrowed(quote), without_numbers(quote, from), Cow::Borrowed(bare), without_numbers(bare, from)]
+    vec![
+        Cow::Borrowed(quote),
+        without_numbers(quote, from),
+        Cow::Borrowed(bare),
+        without_numbers(bare, from),
+    ]
 }
 
 /// Small models copy the numbers we show; they are ours and no part of the text.
@@ -263,7 +384,12 @@ fn without_numbers(quote: &str, from: usize) -> Cow<'_, str> {
         let rest = line.strip_prefix(&(from + n).to_string())?.trim_start();
         rest.strip_prefix([':', '|']).map(str::to_owned)
     };
-    match quote.lines().enumerate().map(strip).collect::<Option<Vec<String>>>() {
+    match quote
+        .lines()
+        .enumerate()
+        .map(strip)
+        .collect::<Option<Vec<String>>>()
+    {
         Some(lines) => Cow::Owned(lines.join("\n")),
         None => Cow::Borrowed(quote),
     }
@@ -289,22 +415,52 @@ mod tests {
     #[test]
     fn a_quote_holds_where_it_stands_white_space_aside() {
         let sources = sources();
-        let cited = sources.quote("./src/a.rs", 2, None, "one( );").expect("holds");
-        assert_eq!((cited.file.to_str(), cited.lines, cited.text.as_str()), (Some("src/a.rs"), 2..=2, "    one();"));
-        assert_eq!(sources.quote("src/a.rs", 2, None, "one();\n\ntwo();").expect("holds").lines, 2..=4);
-        assert!(sources.quote("src/a.rs", 1, Some(2), "fn a() { one();").is_ok());
+        let cited = sources
+            .quote("./src/a.rs", 2, None, "one( );")
+            .expect("holds");
+        assert_eq!(
+            (cited.file.to_str(), cited.lines, cited.text.as_str()),
+            (Some("src/a.rs"), 2..=2, "    one();")
+        );
+        assert_eq!(
+            sources
+                .quote("src/a.rs", 2, None, "one();\n\ntwo();")
+                .expect("holds")
+                .lines,
+            2..=4
+        );
+        assert!(
+            sources
+                .quote("src/a.rs", 1, Some(2), "fn a() { one();")
+                .is_ok()
+        );
         for (line, end, quote, why) in [
-            (2, None, "2:     one();\n3: \n4:     two();", "our own numbers"),
+            (
+                2,
+                None,
+                "2:     one();\n3: \n4:     two();",
+                "our own numbers",
+            ),
             (2, None, "+2| one();", "in the other form, with a sign"),
             (2, None, "`one();`", "in ticks"),
             (2, None, "one();\ntwo();", "an empty line left out"),
             (2, Some(4), "one();", "only the first line of what is cited"),
-            (1, Some(1), "fn a() {\n    one();", "an end that does not fit the quote"),
+            (
+                1,
+                Some(1),
+                "fn a() {\n    one();",
+                "an end that does not fit the quote",
+            ),
             (3, None, "\n    two();", "an empty line that is quoted"),
         ] {
             assert!(sources.quote("src/a.rs", line, end, quote).is_ok(), "{why}");
         }
-        assert!(sources.quote("/home/me/p/src/a.rs", 2, None, "one();").is_ok(), "as agents name files");
+        assert!(
+            sources
+                .quote("/home/me/p/src/a.rs", 2, None, "one();")
+                .is_ok(),
+            "as agents name files"
+        );
         assert_eq!(sources.line("src/a.rs", 5).expect("there").text, "}");
     }
 
@@ -330,7 +486,11 @@ mod tests {
             (1, Some(3), "let other = len(prices);", true), // begins in the next line
             (4, None, "y();", false),
         ] {
-            assert_eq!(sources.quote("f", line, end, quote).is_ok(), holds, "{line} {end:?} {quote}");
+            assert_eq!(
+                sources.quote("f", line, end, quote).is_ok(),
+                holds,
+                "{line} {end:?} {quote}"
+            );
         }
     }
 
@@ -338,17 +498,47 @@ mod tests {
     fn what_does_not_stand_there_is_named() {
         let sources = sources();
         let said = |file: &str, line, end, quote: &str| {
-            sources.quote(file, line, end, quote).expect_err("does not hold").to_string()
+            sources
+                .quote(file, line, end, quote)
+                .expect_err("does not hold")
+                .to_string()
         };
-        assert_eq!(said("src/b.rs", 1, None, "x"), "`src/b.rs` is not among the files that were shown");
-        assert_eq!(said("src/a.rs", 9, None, "}"), "`src/a.rs` has 5 lines, so there is no line 9");
-        assert_eq!(said("src/a.rs", 0, None, "}"), "`src/a.rs` has 5 lines, so there is no line 0");
-        assert_eq!(said("empty", 1, None, "x"), "`empty` has 0 lines, so there is no line 1");
-        assert_eq!(said("src/a.rs", 3, Some(2), "x"), "`src/a.rs`: lines 3 to 2 are no range");
-        assert_eq!(said("src/a.rs", 3, None, " "), "`src/a.rs:3` is cited without a quote");
-        assert_eq!(said("src/a.rs", 3, None, "three();"), "`src/a.rs:3` does not say `three();` but ``");
-        assert_eq!(said("src/a.rs", 3, Some(4), "three();"), "`src/a.rs:3` does not say `three();` but `⏎    two();`");
-        assert_eq!(said("../src/a.rs", 1, None, "fn a() {"), "`../src/a.rs` is not among the files that were shown");
+        assert_eq!(
+            said("src/b.rs", 1, None, "x"),
+            "`src/b.rs` is not among the files that were shown"
+        );
+        assert_eq!(
+            said("src/a.rs", 9, None, "}"),
+            "`src/a.rs` has 5 lines, so there is no line 9"
+        );
+        assert_eq!(
+            said("src/a.rs", 0, None, "}"),
+            "`src/a.rs` has 5 lines, so there is no line 0"
+        );
+        assert_eq!(
+            said("empty", 1, None, "x"),
+            "`empty` has 0 lines, so there is no line 1"
+        );
+        assert_eq!(
+            said("src/a.rs", 3, Some(2), "x"),
+            "`src/a.rs`: lines 3 to 2 are no range"
+        );
+        assert_eq!(
+            said("src/a.rs", 3, None, " "),
+            "`src/a.rs:3` is cited without a quote"
+        );
+        assert_eq!(
+            said("src/a.rs", 3, None, "three();"),
+            "`src/a.rs:3` does not say `three();` but ``"
+        );
+        assert_eq!(
+            said("src/a.rs", 3, Some(4), "three();"),
+            "`src/a.rs:3` does not say `three();` but `⏎    two();`"
+        );
+        assert_eq!(
+            said("../src/a.rs", 1, None, "fn a() {"),
+            "`../src/a.rs` is not among the files that were shown"
+        );
     }
 
     #[test]
@@ -369,11 +559,18 @@ mod tests {
             (6, "step_5;", None),
         ] {
             let cited = sources.quote("f", line, None, quote).ok();
-            assert_eq!(cited.map(|c| (*c.lines.start(), c.corrected_from)), found, "{line} {quote}");
+            assert_eq!(
+                cited.map(|c| (*c.lines.start(), c.corrected_from)),
+                found,
+                "{line} {quote}"
+            );
         }
         // The nearest of several is meant.
         sources.add("g", "a();\nsame();\nb();\nc();\nsame();\n");
-        assert_eq!(sources.quote("g", 4, None, "same();").expect("near").lines, 5..=5);
+        assert_eq!(
+            sources.quote("g", 4, None, "same();").expect("near").lines,
+            5..=5
+        );
     }
 
     proptest! {

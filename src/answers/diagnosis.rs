@@ -85,7 +85,9 @@ pub enum ExperimentOutcome {
 impl Hypothesis {
     /// Does its test look for something that it speaks of? A test of the project cannot be told by its name.
     fn is_about_its_test(&self) -> bool {
-        let Experiment::Search { pattern, .. } = &self.experiment else { return true };
+        let Experiment::Search { pattern, .. } = &self.experiment else {
+            return true;
+        };
         let mut texts = vec![self.title.as_str(), &self.mechanism, &self.because];
         texts.extend(self.evidence.iter().map(|cited| cited.text.as_str()));
         pattern.is_about(&texts)
@@ -136,19 +138,33 @@ pub fn proof(
     cause: Option<usize>,
 ) -> Result<Proof, String> {
     let Some(repro) = repro else {
-        return Err(String::from("no `repro_cmd` was given, so the error was not seen again"));
+        return Err(String::from(
+            "no `repro_cmd` was given, so the error was not seen again",
+        ));
     };
-    let came_true = confirmed.iter().filter(|c| c.came_true() == Some(true)).count();
+    let came_true = confirmed
+        .iter()
+        .filter(|c| c.came_true() == Some(true))
+        .count();
     let said = match cause {
-        Some(n) => format!("confirmation {} held where every other cause predicts otherwise", n + 1),
-        None if came_true == 0 => format!("0 of {} confirmations came out as predicted", confirmed.len()),
+        Some(n) => format!(
+            "confirmation {} held where every other cause predicts otherwise",
+            n + 1
+        ),
+        None if came_true == 0 => format!(
+            "0 of {} confirmations came out as predicted",
+            confirmed.len()
+        ),
         None => format!(
             "{came_true} of {} confirmations came out as predicted, and none tells its cause from all the others",
             confirmed.len()
         ),
     };
     let mut checks = held;
-    checks.extend([repro.check(), Check::new("confirmed", cause.is_some(), said)]);
+    checks.extend([
+        repro.check(),
+        Check::new("confirmed", cause.is_some(), said),
+    ]);
     Proof::of_checks(checks).map_err(|refusal| match refusal {
         Refusal::Check { detail, .. } => detail,
         other => other.to_string(),
@@ -165,7 +181,10 @@ mod tests {
             ("found", Some(ExperimentOutcome::Found)),
             ("found_in_line_3", Some(ExperimentOutcome::Found)),
             ("not_found", Some(ExperimentOutcome::NotFound)),
-            ("the_pattern_is_not_found", Some(ExperimentOutcome::NotFound)),
+            (
+                "the_pattern_is_not_found",
+                Some(ExperimentOutcome::NotFound),
+            ),
             ("the_test_fails", Some(ExperimentOutcome::Fails)),
             ("it_passes", Some(ExperimentOutcome::Passes)),
             ("does_not_fail", None),

@@ -87,9 +87,14 @@ pub enum EditProposal {
 }
 
 /// Reads an answer.
-pub fn read_edit_answer(text: &str, facts: &dyn ProjectFacts) -> Result<EditAnswer, UnreadableAnswer> {
+pub fn read_edit_answer(
+    text: &str,
+    facts: &dyn ProjectFacts,
+) -> Result<EditAnswer, UnreadableAnswer> {
     if text.len() > LONGEST_ANSWER {
-        return Err(UnreadableAnswer::TooLong { megabytes: text.len() >> 20 });
+        return Err(UnreadableAnswer::TooLong {
+            megabytes: text.len() >> 20,
+        });
     }
     if text.trim().is_empty() {
         return Err(UnreadableAnswer::Empty);
@@ -171,16 +176,22 @@ impl<'f> Reading<'f> {
     /// The whole text is one object, or begins with one.
     fn take_whole_object(&mut self, text: &str) -> bool {
         let text = text.trim();
-        let starts_so = text.starts_with(['{', '"']) || (text.starts_with('[') && !text.starts_with("[/"));
+        let starts_so =
+            text.starts_with(['{', '"']) || (text.starts_with('[') && !text.starts_with("[/"));
         starts_so && blocks::take_objects(text, self)
     }
 
     /// An object somewhere in a text in which nothing else was found.
     fn take_any_object(&mut self, text: &str) -> bool {
-        let starts = text.match_indices("{\"").chain(text.match_indices("{\n")).map(|(at, _)| at);
+        let starts = text
+            .match_indices("{\"")
+            .chain(text.match_indices("{\n"))
+            .map(|(at, _)| at);
         let mut starts: Vec<usize> = starts.take(20).collect();
         starts.sort_unstable();
-        starts.into_iter().any(|at| blocks::take_objects(&text[at..], self))
+        starts
+            .into_iter()
+            .any(|at| blocks::take_objects(&text[at..], self))
     }
 
     /// Takes a diff that is known to be one.
@@ -188,9 +199,15 @@ impl<'f> Reading<'f> {
         diff::take_diff(&text.lines().collect::<Vec<_>>(), path, self);
     }
 
-    fn conclude(mut self, said_something: bool, text: &str) -> Result<EditAnswer, UnreadableAnswer> {
+    fn conclude(
+        mut self,
+        said_something: bool,
+        text: &str,
+    ) -> Result<EditAnswer, UnreadableAnswer> {
         if self.found.len() > MOST_FOUND || self.pathless.len() > MOST_FOUND {
-            return Err(UnreadableAnswer::TooManyEdits { count: self.found.len().max(self.pathless.len()) });
+            return Err(UnreadableAnswer::TooManyEdits {
+                count: self.found.len().max(self.pathless.len()),
+            });
         }
         let proposed_something = !self.found.is_empty() || !self.pathless.is_empty();
         let edits = settle::settle_edits(&mut self)?;
@@ -209,7 +226,12 @@ impl<'f> Reading<'f> {
         };
         let notes: String = self.notes.join("\n").chars().take(LONGEST_NOTE).collect();
         self.faults.truncate(8);
-        Ok(EditAnswer { proposal, notes, left_out: self.faults, rules: self.rules })
+        Ok(EditAnswer {
+            proposal,
+            notes,
+            left_out: self.faults,
+            rules: self.rules,
+        })
     }
 }
 

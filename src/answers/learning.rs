@@ -66,21 +66,35 @@ pub fn schema(kinds: &[&str]) -> Value {
 }
 
 /// Looks at each learning by itself. An answer of which nothing stands is refused; one that has none is a good one.
-pub fn examine(body: &Value, kinds: &[&str], entries: &BTreeSet<String>, names: &PrivateNames) -> ExaminedLearnings {
+pub fn examine(
+    body: &Value,
+    kinds: &[&str],
+    entries: &BTreeSet<String>,
+    names: &PrivateNames,
+) -> ExaminedLearnings {
     let refuse = |why: String| ExaminedLearnings {
         check: Check::new("learnings", false, why),
         kept: Vec::new(),
         dropped: Vec::new(),
     };
     let Some(given) = body["learnings"].as_array() else {
-        return refuse(String::from("the answer has no list `learnings`; an empty one is a good answer"));
+        return refuse(String::from(
+            "the answer has no list `learnings`; an empty one is a good answer",
+        ));
     };
     if given.len() > MOST {
-        return refuse(format!("{} learnings are too many; give the {MOST} that matter most", given.len()));
+        return refuse(format!(
+            "{} learnings are too many; give the {MOST} that matter most",
+            given.len()
+        ));
     }
     let (mut kept, mut dropped): (Vec<Learning>, Vec<DroppedLearning>) = (Vec::new(), Vec::new());
     for value in given {
-        let title = words::cut_end(&words::plain(value["title"].as_str().unwrap_or_default()), 100).into_owned();
+        let title = words::cut_end(
+            &words::plain(value["title"].as_str().unwrap_or_default()),
+            100,
+        )
+        .into_owned();
         let fault = match serde_json::from_value::<Learning>(value.clone()) {
             Err(error) => Some(error.to_string()),
             Ok(learning) => match find_fault(&learning, kinds, entries, names, &kept) {
@@ -93,24 +107,54 @@ pub fn examine(body: &Value, kinds: &[&str], entries: &BTreeSet<String>, names: 
         };
         dropped.extend(fault.map(|why| DroppedLearning { title, why }));
     }
-    let told: Vec<String> = dropped.iter().map(|one| format!("`{}`: {}", one.title, one.why)).collect();
+    let told: Vec<String> = dropped
+        .iter()
+        .map(|one| format!("`{}`: {}", one.title, one.why))
+        .collect();
     let check = match (kept.len(), dropped.len()) {
-        (0, n) if n > 0 => Check::new("learnings", false, format!("no learning stands: {}", told.join("; "))),
-        (n, 0) => Check::new("learnings", true, format!("{} with evidence that exists", words::count(n, "learning"))),
+        (0, n) if n > 0 => Check::new(
+            "learnings",
+            false,
+            format!("no learning stands: {}", told.join("; ")),
+        ),
+        (n, 0) => Check::new(
+            "learnings",
+            true,
+            format!("{} with evidence that exists", words::count(n, "learning")),
+        ),
         (n, _) => Check::new(
             "learnings",
             true,
-            format!("{} with evidence that exists; left out: {}", words::count(n, "learning"), told.join("; ")),
+            format!(
+                "{} with evidence that exists; left out: {}",
+                words::count(n, "learning"),
+                told.join("; ")
+            ),
         ),
     };
-    ExaminedLearnings { check, kept, dropped }
+    ExaminedLearnings {
+        check,
+        kept,
+        dropped,
+    }
 }
 
 /// Every note is in the folder and is found again by its own words.
 pub fn check_written(names: &[String], missing: &[String]) -> Check {
     match missing {
-        [] => Check::new("written", true, format!("{} written and found again", words::count(names.len(), "note"))),
-        missing => Check::new("written", false, format!("written, but not found again: {}", missing.join(", "))),
+        [] => Check::new(
+            "written",
+            true,
+            format!(
+                "{} written and found again",
+                words::count(names.len(), "note")
+            ),
+        ),
+        missing => Check::new(
+            "written",
+            false,
+            format!("written, but not found again: {}", missing.join(", ")),
+        ),
     }
 }
 
@@ -121,15 +165,26 @@ fn find_fault(
     names: &PrivateNames,
     others: &[Learning],
 ) -> Option<String> {
-    let Learning { title, kind, context, recommendation, evidence } = learning;
+    let Learning {
+        title,
+        kind,
+        context,
+        recommendation,
+        evidence,
+    } = learning;
     if title.trim().is_empty() || title.len() > 200 || title.contains('\n') {
         return Some(String::from("`title` must be one short line"));
     }
     if !kinds.contains(&kind.as_str()) {
-        return Some(format!("`kind` is {kind:?}; it must be {}", words::one_of(kinds.iter().copied())));
+        return Some(format!(
+            "`kind` is {kind:?}; it must be {}",
+            words::one_of(kinds.iter().copied())
+        ));
     }
     if recommendation.trim().len() < SHORTEST {
-        return Some(String::from("`recommendation` says nothing that can be done"));
+        return Some(String::from(
+            "`recommendation` says nothing that can be done",
+        ));
     }
     if evidence.is_empty() {
         return Some(String::from("it names no entry as evidence"));
@@ -139,14 +194,23 @@ fn find_fault(
     }
     for (field, text) in [("title", title), ("recommendation", recommendation)] {
         if let Some(found) = names.find_with_files(text) {
-            return Some(format!("`{field}` names {found}; say it so that it holds elsewhere"));
+            return Some(format!(
+                "`{field}` names {found}; say it so that it holds elsewhere"
+            ));
         }
     }
     if let Some(found) = names.find(context) {
         return Some(format!("`context` names {found}"));
     }
-    let plain = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
-    let is_said = others.iter().any(|other| plain(&other.recommendation) == plain(recommendation));
+    let plain = |text: &str| {
+        text.split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .to_lowercase()
+    };
+    let is_said = others
+        .iter()
+        .any(|other| plain(&other.recommendation) == plain(recommendation));
     is_said.then(|| String::from("it was said before"))
 }
 
@@ -178,10 +242,27 @@ mod tests {
         ]});
         let found = examine(&all, &["fact", "failure"], &entries, &names);
         assert!(found.check.passed(), "{:?}", found.check);
-        assert_eq!((found.kept.len(), found.dropped.len()), (1, 6), "{:#?}", found.dropped);
-        assert!(examine(&json!({"learnings": []}), &["fact"], &entries, &names).check.passed());
+        assert_eq!(
+            (found.kept.len(), found.dropped.len()),
+            (1, 6),
+            "{:#?}",
+            found.dropped
+        );
+        assert!(
+            examine(&json!({"learnings": []}), &["fact"], &entries, &names)
+                .check
+                .passed()
+        );
         let none = json!({"learnings": [with("evidence", json!(["s:9"]))]});
-        assert!(!examine(&none, &["failure"], &entries, &names).check.passed());
-        assert!(!examine(&json!({}), &["failure"], &entries, &names).check.passed());
+        assert!(
+            !examine(&none, &["failure"], &entries, &names)
+                .check
+                .passed()
+        );
+        assert!(
+            !examine(&json!({}), &["failure"], &entries, &names)
+                .check
+                .passed()
+        );
     }
 }

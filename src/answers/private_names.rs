@@ -27,10 +27,15 @@ impl PrivateNames {
     /// Nothing yet but what an absolute path looks like on this machine.
     pub fn of_this_machine() -> Self {
         let entries = std::fs::read_dir("/").into_iter().flatten().flatten();
-        let mut top_level: BTreeSet<String> = entries.filter_map(|e| e.file_name().into_string().ok()).collect();
+        let mut top_level: BTreeSet<String> = entries
+            .filter_map(|e| e.file_name().into_string().ok())
+            .collect();
         // Where people's directories lie on other machines.
         top_level.extend(["home", "Users"].map(str::to_owned));
-        Self { top_level, ..Self::default() }
+        Self {
+            top_level,
+            ..Self::default()
+        }
     }
 
     pub fn add_project(&mut self, root: &str) {
@@ -57,7 +62,9 @@ impl PrivateNames {
     /// A user, a machine, a project. The superuser and the machine at hand are shared by all.
     pub fn add_word(&mut self, word: &str) {
         let word = word.trim().to_lowercase();
-        if word.len() >= SHORTEST && !["root", "localhost", "workspace", "project"].contains(&word.as_str()) {
+        if word.len() >= SHORTEST
+            && !["root", "localhost", "workspace", "project"].contains(&word.as_str())
+        {
             self.words.insert(word);
         }
     }
@@ -70,7 +77,11 @@ impl PrivateNames {
 
     /// A file of the project, which says nothing to another one.
     pub fn add_file(&mut self, path: &str) {
-        let path = self.roots.iter().find_map(|root| path.strip_prefix(root.as_str())).unwrap_or(path);
+        let path = self
+            .roots
+            .iter()
+            .find_map(|root| path.strip_prefix(root.as_str()))
+            .unwrap_or(path);
         let path = path.trim_matches('/');
         if path.len() >= SHORTEST && path.contains(['/', '.']) {
             self.files.insert(path.to_owned());
@@ -81,33 +92,46 @@ impl PrivateNames {
     pub fn relative(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for root in &self.roots {
-            text = text.replace(&format!("{root}/"), "").replace(root.as_str(), ".");
+            text = text
+                .replace(&format!("{root}/"), "")
+                .replace(root.as_str(), ".");
         }
         text
     }
 
     /// The first thing in the text that names something private, in words that read after a colon.
     pub fn find(&self, text: &str) -> Option<String> {
-        self.find_path(text).map(|path| format!("the absolute path `{path}`")).or_else(|| self.find_name(text))
+        self.find_path(text)
+            .map(|path| format!("the absolute path `{path}`"))
+            .or_else(|| self.find_name(text))
     }
 
     /// The same, files of the project included.
     pub fn find_with_files(&self, text: &str) -> Option<String> {
         let file = self.files.iter().find(|file| stands_in(text, file));
-        file.map(|file| format!("`{file}`, a file of the project")).or_else(|| self.find(text))
+        file.map(|file| format!("`{file}`, a file of the project"))
+            .or_else(|| self.find(text))
     }
 
     fn find_name(&self, text: &str) -> Option<String> {
-        if let Some(exact) = self.exact.iter().find(|exact| text.contains(exact.as_str())) {
+        if let Some(exact) = self
+            .exact
+            .iter()
+            .find(|exact| text.contains(exact.as_str()))
+        {
             return Some(format!("the name `{exact}`"));
         }
         let lower = text.to_lowercase();
-        self.words.iter().find(|word| is_in_prose(&lower, word)).map(|word| format!("the name `{word}`"))
+        self.words
+            .iter()
+            .find(|word| is_in_prose(&lower, word))
+            .map(|word| format!("the name `{word}`"))
     }
 
     /// A path that begins at the root of some machine; `/api/users` begins nowhere.
     fn find_path(&self, text: &str) -> Option<String> {
-        let is_inside = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | '@');
+        let is_inside =
+            |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | '@');
         let mut before = ' ';
         for (at, c) in text.char_indices() {
             let begins = c == '/' && !is_inside(before) && before != ':' && before != '~';
@@ -116,7 +140,10 @@ impl PrivateNames {
                 continue;
             }
             let path: String = text[at..].chars().take_while(|c| is_inside(*c)).collect();
-            let mut parts = path.trim_start_matches('/').split('/').filter(|part| !part.is_empty());
+            let mut parts = path
+                .trim_start_matches('/')
+                .split('/')
+                .filter(|part| !part.is_empty());
             let (first, second) = (parts.next().unwrap_or_default(), parts.next());
             if !path.starts_with("//") && second.is_some() && self.top_level.contains(first) {
                 return Some(words::cut_end(&path, 80).into_owned());
@@ -133,8 +160,8 @@ fn is_in_prose(text: &str, word: &str) -> bool {
         let before = text[..at].chars().next_back().unwrap_or(' ');
         let mut rest = text[at + word.len()..].chars();
         let (after, next) = (rest.next().unwrap_or(' '), rest.next().unwrap_or(' '));
-        let ends =
-            after.is_whitespace() || (matches!(after, '.' | ',' | ';' | '!' | '?' | '\'') && !next.is_alphanumeric());
+        let ends = after.is_whitespace()
+            || (matches!(after, '.' | ',' | ';' | '!' | '?' | '\'') && !next.is_alphanumeric());
         match before.is_whitespace() && ends {
             true => prose = true,
             false if before.is_alphanumeric() || after.is_alphanumeric() => {}
@@ -194,13 +221,20 @@ mod tests {
         ] {
             assert_eq!(names().find(text), None, "{text}");
         }
-        assert!(names().find_with_files("change src/cart.py first").is_some());
+        assert!(
+            names()
+                .find_with_files("change src/cart.py first")
+                .is_some()
+        );
         assert_eq!(names().find_with_files("change the cart first"), None);
     }
 
     #[test]
     fn the_projects_own_directory_is_taken_out() {
         let text = names().relative("/home/ada/work/orders/src/a.rs:3 in /home/ada/work/orders");
-        assert_eq!((text.as_str(), names().find(&text)), ("src/a.rs:3 in .", None));
+        assert_eq!(
+            (text.as_str(), names().find(&text)),
+            ("src/a.rs:3 in .", None)
+        );
     }
 }

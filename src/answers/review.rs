@@ -138,14 +138,20 @@ pub fn judge(
         judged.answers = answers;
         judged.checks.push(check);
     }
-    judged.findings.sort_by(|a, b| (a.severity, &a.file, a.line).cmp(&(b.severity, &b.file, b.line)));
+    judged
+        .findings
+        .sort_by(|a, b| (a.severity, &a.file, a.line).cmp(&(b.severity, &b.file, b.line)));
     judged
 }
 
 /// The reviewer, who may only read, changed nothing.
 pub fn untouched(paths: &[PathBuf]) -> Check {
     if paths.is_empty() {
-        return Check::new("untouched", true, "nothing in the project was changed by the reviewer");
+        return Check::new(
+            "untouched",
+            true,
+            "nothing in the project was changed by the reviewer",
+        );
     }
     let detail = format!(
         "{} changed while the reviewer worked, who may only read; this was not undone, so look at it; answer without writing",
@@ -164,11 +170,19 @@ fn shape(replies: &[&Value], with_requirements: bool) -> Check {
                 Some(_) => "is no list",
                 None => "is missing",
             };
-            let which = if replies.len() > 1 { format!(" of question {}", n + 1) } else { String::new() };
+            let which = if replies.len() > 1 {
+                format!(" of question {}", n + 1)
+            } else {
+                String::new()
+            };
             let detail = format!(
                 "`{field}` {what} in the reply{which}: give `findings` (empty if there are none) and `reviewed`, \
                  which names every file and the checks made on it{}",
-                if with_requirements { ", and `requirements` with a verdict on each" } else { "" }
+                if with_requirements {
+                    ", and `requirements` with a verdict on each"
+                } else {
+                    ""
+                }
             );
             return Check::new("shape", false, detail);
         }
@@ -179,37 +193,68 @@ fn shape(replies: &[&Value], with_requirements: bool) -> Check {
 impl WeighedReview {
     /// Keeps what holds and drops what does not.
     fn weigh(&mut self, scope: &ReviewScope, replies: &[&Value]) {
-        let claims: Vec<&Value> = replies.iter().flat_map(|reply| list(reply, "findings")).collect();
+        let claims: Vec<&Value> = replies
+            .iter()
+            .flat_map(|reply| list(reply, "findings"))
+            .collect();
         let mut said = BTreeSet::new();
         for (n, given) in claims.iter().enumerate() {
-            let weighed = FindingClaim::read(given).and_then(|claim| claim.hold(scope)).and_then(|finding| {
-                let place = finding.place();
-                let fresh = said.insert((place, wording::normal(&finding.why)));
-                if fresh { Ok(finding) } else { Err(String::from("says the same as one before it")) }
-            });
+            let weighed = FindingClaim::read(given)
+                .and_then(|claim| claim.hold(scope))
+                .and_then(|finding| {
+                    let place = finding.place();
+                    let fresh = said.insert((place, wording::normal(&finding.why)));
+                    if fresh {
+                        Ok(finding)
+                    } else {
+                        Err(String::from("says the same as one before it"))
+                    }
+                });
             match weighed {
                 // The same fault in a line that reads the same is one finding in two places.
-                Ok(finding) => match self.findings.iter_mut().find(|first| first.is_like(&finding)) {
+                Ok(finding) => match self
+                    .findings
+                    .iter_mut()
+                    .find(|first| first.is_like(&finding))
+                {
                     Some(first) => first.also.push(finding.place()),
                     None => self.findings.push(finding),
                 },
-                Err(because) => self.dropped.push(DroppedFinding { finding: n + 1, because }),
+                Err(because) => self.dropped.push(DroppedFinding {
+                    finding: n + 1,
+                    because,
+                }),
             }
         }
         for finding in &self.findings {
             if let Some((kind, why)) = wording::doubt(&finding.why, &finding.quote) {
-                self.flags.raise(kind, finding.place(), format!("{why}: `{}`", words::cut_end(&finding.why, 120)));
+                self.flags.raise(
+                    kind,
+                    finding.place(),
+                    format!("{why}: `{}`", words::cut_end(&finding.why, 120)),
+                );
             }
         }
         let (all, dropped) = (claims.len(), self.dropped.len());
         let pass = dropped * 2 <= all;
-        let corrected = match self.findings.iter().filter(|finding| finding.corrected_from.is_some()).count() {
+        let corrected = match self
+            .findings
+            .iter()
+            .filter(|finding| finding.corrected_from.is_some())
+            .count()
+        {
             0 => String::new(),
             n => format!(", {} corrected", words::count(n, "line number")),
         };
         let detail = match (dropped, pass) {
-            (0, _) => format!("{} cited and found there{corrected}", words::count(all, "finding")),
-            (_, true) => format!("{dropped} of {all} findings dropped{corrected}: {}", self.reasons(5)),
+            (0, _) => format!(
+                "{} cited and found there{corrected}",
+                words::count(all, "finding")
+            ),
+            (_, true) => format!(
+                "{dropped} of {all} findings dropped{corrected}: {}",
+                self.reasons(5)
+            ),
             (_, false) => format!(
                 "{dropped} of {all} findings do not hold: {}. Cite only lines that are shown, by the number before the \
                  colon; copy the line into `quote`; say in `why` what goes wrong there, and when; each defect once",
@@ -223,20 +268,30 @@ impl WeighedReview {
     fn cover(&mut self, scope: &ReviewScope, parts: &[ScopePart], replies: &[&Value]) {
         let mut missing: BTreeSet<String> = BTreeSet::new();
         for (part, reply) in parts.iter().zip(replies) {
-            let named: Vec<(PathBuf, Vec<String>)> = list(reply, "reviewed").iter().filter_map(reviewed).collect();
+            let named: Vec<(PathBuf, Vec<String>)> = list(reply, "reviewed")
+                .iter()
+                .filter_map(reviewed)
+                .collect();
             for file in part.files().filter(|file| !scope.is_deleted(file)) {
-                let checks: Vec<&String> =
-                    named.iter().filter(|(path, _)| path == file).flat_map(|(_, checks)| checks).collect();
+                let checks: Vec<&String> = named
+                    .iter()
+                    .filter(|(path, _)| path == file)
+                    .flat_map(|(_, checks)| checks)
+                    .collect();
                 if checks.is_empty() {
                     missing.insert(file.display().to_string());
                 }
             }
             for (file, checks) in &named {
-                if !checks.is_empty() && checks.iter().all(|check| lexicon().empty_check.is_whole(&Prose::whole(check)))
+                if !checks.is_empty()
+                    && checks
+                        .iter()
+                        .all(|check| lexicon().empty_check.is_whole(&Prose::whole(check)))
                 {
                     let said = words::list(checks.iter(), 4);
                     let why = format!("that it was looked at does not say what for: {said}");
-                    self.flags.raise("empty_check", file.display().to_string(), why);
+                    self.flags
+                        .raise("empty_check", file.display().to_string(), why);
                 }
             }
             for check in named.into_iter().flat_map(|(_, checks)| checks) {
@@ -253,9 +308,12 @@ impl WeighedReview {
                 words::list(missing.iter(), 10)
             )
         };
-        self.checks.push(Check::new("coverage", missing.is_empty(), detail));
-        let unnamed: Vec<&str> =
-            IRON_LAWS.into_iter().filter(|law| !self.checks_run.iter().any(|run| names(run, law))).collect();
+        self.checks
+            .push(Check::new("coverage", missing.is_empty(), detail));
+        let unnamed: Vec<&str> = IRON_LAWS
+            .into_iter()
+            .filter(|law| !self.checks_run.iter().any(|run| names(run, law)))
+            .collect();
         let lazy = self.findings.is_empty() && !unnamed.is_empty();
         let detail = if lazy {
             format!(
@@ -264,7 +322,10 @@ impl WeighedReview {
                 words::list(IRON_LAWS.iter(), 4),
             )
         } else {
-            format!("looked at: {}", words::cut_end(&self.checks_run.join(", "), 300))
+            format!(
+                "looked at: {}",
+                words::cut_end(&self.checks_run.join(", "), 300)
+            )
         };
         self.checks.push(Check::new("checks", !lazy, detail));
     }
@@ -274,17 +335,27 @@ impl WeighedReview {
         let mut grouped: Vec<(&str, Vec<String>)> = Vec::new();
         for dropped in &self.dropped {
             let number = dropped.finding.to_string();
-            match grouped.iter_mut().find(|(because, _)| *because == dropped.because) {
+            match grouped
+                .iter_mut()
+                .find(|(because, _)| *because == dropped.because)
+            {
                 Some((_, numbers)) => numbers.push(number),
                 None => grouped.push((&dropped.because, vec![number])),
             }
         }
-        let told = grouped.iter().take(most).map(|(because, numbers)| match numbers.as_slice() {
-            [one] => format!("finding {one}: {because}"),
-            several => format!("findings {}: {because}", several.join(", ")),
-        });
+        let told = grouped
+            .iter()
+            .take(most)
+            .map(|(because, numbers)| match numbers.as_slice() {
+                [one] => format!("finding {one}: {because}"),
+                several => format!("findings {}: {because}", several.join(", ")),
+            });
         let mut text = told.collect::<Vec<_>>().join("; ");
-        let more: usize = grouped.iter().skip(most).map(|(_, numbers)| numbers.len()).sum();
+        let more: usize = grouped
+            .iter()
+            .skip(most)
+            .map(|(_, numbers)| numbers.len())
+            .sum();
         if more > 0 {
             text += &format!("; and {more} more");
         }
@@ -293,7 +364,11 @@ impl WeighedReview {
 }
 
 fn list<'a>(reply: &'a Value, field: &str) -> &'a [Value] {
-    reply.get(field).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+    reply
+        .get(field)
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
 }
 
 /// A file and what was checked in it.
@@ -305,7 +380,11 @@ fn reviewed(entry: &Value) -> Option<(PathBuf, Vec<String>)> {
         _ => return None,
     };
     let tidy = |check: &str| words::cut_end(words::plain(check.trim()).trim(), 80).into_owned();
-    let checks = checks.into_iter().map(tidy).filter(|check| check.chars().any(char::is_alphanumeric)).collect();
+    let checks = checks
+        .into_iter()
+        .map(tidy)
+        .filter(|check| check.chars().any(char::is_alphanumeric))
+        .collect();
     Some((scope::plain_path(file), checks))
 }
 

@@ -17,7 +17,8 @@ use sha2::{Digest as _, Sha256};
 use crate::verify::{Check, Flags};
 use crate::words;
 pub use draft::{
-    OpenQuestion, SpecificationAnswer, SpecificationDraft, SpecifiedDecision, SpecifiedRisk, read, schema,
+    OpenQuestion, SpecificationAnswer, SpecificationDraft, SpecifiedDecision, SpecifiedRisk, read,
+    schema,
 };
 pub use questions::examine as examine_questions;
 pub use requirements::RequirementItems;
@@ -75,7 +76,13 @@ impl SpecificationDraft {
         let mut flags = Flags::default();
         let (tests, testable) = testable::examine(&self);
         let (routes, mapped) = mapping::examine(&self, &tests, requirements, &mut flags);
-        let mut checks = vec![self.sections(), self.ids(), testable, self.reasons(), mapped];
+        let mut checks = vec![
+            self.sections(),
+            self.ids(),
+            testable,
+            self.reasons(),
+            mapped,
+        ];
         wording::flag_wording(&self, &tests, &mut flags);
         if !self.questions.is_empty() {
             let (check, asked) = questions::examine(&self.questions, requirements);
@@ -84,14 +91,30 @@ impl SpecificationDraft {
         }
         let holds = checks.iter().all(Check::passed);
         let specification = holds.then(|| self.specification(tests, routes));
-        ExaminedSpecification { checks, flags, specification }
+        ExaminedSpecification {
+            checks,
+            flags,
+            specification,
+        }
     }
 
-    fn specification(self, tests: Vec<Option<CriterionTest>>, requirement_map: Vec<RequirementRoute>) -> Specification {
-        let criteria = self.criteria.into_iter().zip(tests).filter_map(|(given, test)| {
-            let criterion = |test| Criterion { id: given.id.trim().to_owned(), text: given.text, test };
-            test.map(criterion)
-        });
+    fn specification(
+        self,
+        tests: Vec<Option<CriterionTest>>,
+        requirement_map: Vec<RequirementRoute>,
+    ) -> Specification {
+        let criteria = self
+            .criteria
+            .into_iter()
+            .zip(tests)
+            .filter_map(|(given, test)| {
+                let criterion = |test| Criterion {
+                    id: given.id.trim().to_owned(),
+                    text: given.text,
+                    test,
+                };
+                test.map(criterion)
+            });
         Specification {
             problem: self.problem,
             criteria: criteria.collect(),
@@ -107,11 +130,31 @@ impl SpecificationDraft {
     /// The sections that are lists, with what one entry is called and its text.
     fn lists(&self) -> [(&'static str, &'static str, Vec<&str>); 5] {
         [
-            ("criteria", "criterion", self.criteria.iter().map(|c| c.text.as_str()).collect()),
-            ("constraints", "constraint", self.constraints.iter().map(String::as_str).collect()),
-            ("out_of_scope", "exclusion", self.out_of_scope.iter().map(String::as_str).collect()),
-            ("approach", "decision", self.approach.iter().map(|d| d.decision.as_str()).collect()),
-            ("risks", "risk", self.risks.iter().map(|r| r.risk.as_str()).collect()),
+            (
+                "criteria",
+                "criterion",
+                self.criteria.iter().map(|c| c.text.as_str()).collect(),
+            ),
+            (
+                "constraints",
+                "constraint",
+                self.constraints.iter().map(String::as_str).collect(),
+            ),
+            (
+                "out_of_scope",
+                "exclusion",
+                self.out_of_scope.iter().map(String::as_str).collect(),
+            ),
+            (
+                "approach",
+                "decision",
+                self.approach.iter().map(|d| d.decision.as_str()).collect(),
+            ),
+            (
+                "risks",
+                "risk",
+                self.risks.iter().map(|r| r.risk.as_str()).collect(),
+            ),
         ]
     }
 
@@ -131,7 +174,11 @@ impl SpecificationDraft {
         }
         let mut faults = Vec::new();
         if !missing.is_empty() {
-            let what = if missing.len() == 1 { "the section" } else { "the sections" };
+            let what = if missing.len() == 1 {
+                "the section"
+            } else {
+                "the sections"
+            };
             let names: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
             faults.push(format!(
                 "{what} {} must not be missing or empty; each needs at least one entry",
@@ -139,7 +186,10 @@ impl SpecificationDraft {
             ));
         }
         if !blank.is_empty() {
-            faults.push(format!("these say nothing: {}; write them out or leave them out", some(&blank)));
+            faults.push(format!(
+                "these say nothing: {}; write them out or leave them out",
+                some(&blank)
+            ));
         }
         verdict("sections", &faults, || {
             format!(
@@ -163,11 +213,16 @@ impl SpecificationDraft {
                     quoted(id)
                 ));
             } else if seen.contains(&id.to_uppercase()) {
-                faults.push(format!("two criteria have the id {}; give each an id of its own", quoted(id)));
+                faults.push(format!(
+                    "two criteria have the id {}; give each an id of its own",
+                    quoted(id)
+                ));
             }
             seen.push(id.to_uppercase());
         }
-        verdict("ids", &faults, || format!("{}, each with an id of its own", criteria(seen.len())))
+        verdict("ids", &faults, || {
+            format!("{}, each with an id of its own", criteria(seen.len()))
+        })
     }
 
     /// Each decision has its why, each risk its remedy.
@@ -175,17 +230,30 @@ impl SpecificationDraft {
         let mut faults = Vec::new();
         for (n, given) in self.approach.iter().enumerate() {
             if !says(&given.rationale) {
-                faults.push(format!("decision {} ({}) has no rationale; say why", n + 1, quoted(&given.decision)));
+                faults.push(format!(
+                    "decision {} ({}) has no rationale; say why",
+                    n + 1,
+                    quoted(&given.decision)
+                ));
             } else if same(&given.rationale, &given.decision) {
-                faults.push(format!("the rationale of decision {} only repeats it; say why", n + 1));
+                faults.push(format!(
+                    "the rationale of decision {} only repeats it; say why",
+                    n + 1
+                ));
             }
         }
         for (n, given) in self.risks.iter().enumerate() {
             if !says(&given.mitigation) {
                 let risk = quoted(&given.risk);
-                faults.push(format!("risk {} ({risk}) has no mitigation; say what is done about it", n + 1));
+                faults.push(format!(
+                    "risk {} ({risk}) has no mitigation; say what is done about it",
+                    n + 1
+                ));
             } else if same(&given.mitigation, &given.risk) {
-                faults.push(format!("the mitigation of risk {} only repeats it; say what is done about it", n + 1));
+                faults.push(format!(
+                    "the mitigation of risk {} only repeats it; say what is done about it",
+                    n + 1
+                ));
             }
         }
         verdict("reasons", &faults, || {
@@ -203,33 +271,56 @@ pub fn written(expected: &[u8], found: io::Result<Vec<u8>>) -> Check {
     match found {
         Ok(found) if found == expected => {
             let (digest, bytes) = (sha256(&found), words::count(found.len(), "byte"));
-            Check::new("written", true, format!("read back: {bytes}, sha256 {digest}"))
+            Check::new(
+                "written",
+                true,
+                format!("read back: {bytes}, sha256 {digest}"),
+            )
         }
         Ok(found) => {
             let (is, was) = (found.len(), expected.len());
-            Check::new("written", false, format!("read back {is} bytes that differ from the {was} written"))
+            Check::new(
+                "written",
+                false,
+                format!("read back {is} bytes that differ from the {was} written"),
+            )
         }
-        Err(error) => Check::new("written", false, format!("what was written cannot be read back: {error}")),
+        Err(error) => Check::new(
+            "written",
+            false,
+            format!("what was written cannot be read back: {error}"),
+        ),
     }
 }
 
 /// In hexadecimal digits, as `sha256sum` prints it.
 pub fn sha256(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    Sha256::digest(bytes)
+        .iter()
+        .fold(String::new(), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
 }
 
 /// Faults make a failed check, their absence a passed one with what was seen.
 fn verdict(id: &'static str, faults: &[String], held: impl FnOnce() -> String) -> Check {
-    if faults.is_empty() { Check::new(id, true, held()) } else { Check::new(id, false, some(faults)) }
+    if faults.is_empty() {
+        Check::new(id, true, held())
+    } else {
+        Check::new(id, false, some(faults))
+    }
 }
 
 /// The first few; the rest as a number.
 fn some(faults: &[String]) -> String {
     const SHOWN: usize = 5;
-    let shown = faults.iter().take(SHOWN).cloned().collect::<Vec<_>>().join("; ");
+    let shown = faults
+        .iter()
+        .take(SHOWN)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join("; ");
     match faults.len().saturating_sub(SHOWN) {
         0 => shown,
         more => format!("{shown}; and {more} more"),
@@ -238,7 +329,11 @@ fn some(faults: &[String]) -> String {
 
 /// `1 criterion`, `2 criteria`.
 pub fn criteria(n: usize) -> String {
-    if n == 1 { String::from("1 criterion") } else { format!("{n} criteria") }
+    if n == 1 {
+        String::from("1 criterion")
+    } else {
+        format!("{n} criteria")
+    }
 }
 
 /// Letters and digits are what says something.
@@ -259,14 +354,22 @@ fn is_id(id: &str) -> bool {
 
 /// The same words, whatever stands between them.
 fn same(a: &str, b: &str) -> bool {
-    let bare =
-        |text: &str| -> String { text.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect() };
+    let bare = |text: &str| -> String {
+        text.chars()
+            .filter(|c| c.is_alphanumeric())
+            .flat_map(char::to_lowercase)
+            .collect()
+    };
     bare(a) == bare(b)
 }
 
 /// A model's words in a sentence of ours.
 fn quoted(text: &str) -> String {
-    let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ").replace('`', "'");
+    let one_line = text
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .replace('`', "'");
     format!("`{}`", words::cut_end(&words::plain(&one_line), 80))
 }
 

@@ -45,21 +45,43 @@ pub struct CandidateLabel {
 
 impl TrainingCandidate {
     pub fn kind(&self) -> ExampleKind {
-        if self.rejected.is_some() { ExampleKind::Dpo } else { ExampleKind::Sft }
+        if self.rejected.is_some() {
+            ExampleKind::Dpo
+        } else {
+            ExampleKind::Sft
+        }
     }
 
     /// Why it may not be written down, whatever a model thinks of it. `hides_secret` says what a secret is.
-    pub fn find_fault(&self, names: &PrivateNames, hides_secret: impl Fn(&str) -> bool) -> Option<String> {
-        let completions: Vec<&str> = std::iter::once(&self.chosen).chain(&self.rejected).map(String::as_str).collect();
-        if completions.iter().any(|text| text.trim().len() < SHORTEST) || self.prompt.trim().is_empty() {
+    pub fn find_fault(
+        &self,
+        names: &PrivateNames,
+        hides_secret: impl Fn(&str) -> bool,
+    ) -> Option<String> {
+        let completions: Vec<&str> = std::iter::once(&self.chosen)
+            .chain(&self.rejected)
+            .map(String::as_str)
+            .collect();
+        if completions.iter().any(|text| text.trim().len() < SHORTEST)
+            || self.prompt.trim().is_empty()
+        {
             return Some(String::from("it is too short to teach anything"));
         }
-        if self.rejected.as_ref().is_some_and(|rejected| normalised(rejected) == normalised(&self.chosen)) {
+        if self
+            .rejected
+            .as_ref()
+            .is_some_and(|rejected| normalised(rejected) == normalised(&self.chosen))
+        {
             return Some(String::from("chosen and rejected are the same"));
         }
-        for text in std::iter::once(self.rules.as_str()).chain([self.prompt.as_str()]).chain(completions) {
+        for text in std::iter::once(self.rules.as_str())
+            .chain([self.prompt.as_str()])
+            .chain(completions)
+        {
             if hides_secret(text) {
-                return Some(String::from("it holds a secret, or the mark of one that was taken out"));
+                return Some(String::from(
+                    "it holds a secret, or the mark of one that was taken out",
+                ));
             }
             if let Some(found) = names.find(text) {
                 return Some(format!("it names {found}"));
@@ -71,7 +93,9 @@ impl TrainingCandidate {
     /// The same example has the same digest, whatever it is called.
     pub fn digest(&self) -> String {
         let rejected = self.rejected.as_deref().unwrap_or_default();
-        let text = [&self.prompt, &self.chosen, rejected].map(normalised).join("\0");
+        let text = [&self.prompt, &self.chosen, rejected]
+            .map(normalised)
+            .join("\0");
         blake3::hash(text.as_bytes()).to_hex()[..32].to_owned()
     }
 
@@ -120,7 +144,10 @@ pub fn label_schema() -> Value {
 }
 
 fn list_schema(name: &str, properties: &Value) -> Value {
-    let required: Vec<&String> = properties.as_object().map(|fields| fields.keys().collect()).unwrap_or_default();
+    let required: Vec<&String> = properties
+        .as_object()
+        .map(|fields| fields.keys().collect())
+        .unwrap_or_default();
     let item = json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false});
     json!({"type": "object", "properties": {name: {"type": "array", "items": item}}, "required": [name], "additionalProperties": false})
 }
@@ -129,13 +156,19 @@ fn list_schema(name: &str, properties: &Value) -> Value {
 pub fn read_scores(body: &Value, ids: &BTreeSet<String>) -> (Check, BTreeMap<String, u8>) {
     let mut scores = BTreeMap::new();
     let faults = read_items(body, "scores", ids, |id, item| {
-        match item["score"].as_u64().and_then(|score| u8::try_from(score).ok()).filter(|score| (1..=5).contains(score))
+        match item["score"]
+            .as_u64()
+            .and_then(|score| u8::try_from(score).ok())
+            .filter(|score| (1..=5).contains(score))
         {
             Some(score) => {
                 scores.insert(id.to_owned(), score);
                 None
             }
-            None => Some(format!("the score of `{id}` is {}; it must be a whole number from 1 to 5", item["score"])),
+            None => Some(format!(
+                "the score of `{id}` is {}; it must be a whole number from 1 to 5",
+                item["score"]
+            )),
         }
     });
     (told("scores", &faults, ids.len()), scores)
@@ -151,15 +184,31 @@ pub fn read_labels(
     let faults = read_items(body, "labels", ids, |id, item| {
         let label = item["label"].as_str().unwrap_or_default().trim();
         if label.len() < 3 || label.len() > LABEL || label.contains('\n') {
-            return Some(format!("the label of `{id}` must be one line of at most {LABEL} bytes"));
+            return Some(format!(
+                "the label of `{id}` must be one line of at most {LABEL} bytes"
+            ));
         }
-        let tags: Vec<String> =
-            item["tags"].as_array().into_iter().flatten().filter_map(|tag| Some(slug(tag.as_str()?))).collect();
+        let tags: Vec<String> = item["tags"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|tag| Some(slug(tag.as_str()?)))
+            .collect();
         if let Some(found) = names.find_with_files(&format!("{label} {}", tags.join(" "))) {
             return Some(format!("the label of `{id}` names {found}"));
         }
-        let tags = tags.into_iter().filter(|tag| !tag.is_empty()).take(8).collect();
-        labels.insert(id.to_owned(), CandidateLabel { label: label.to_owned(), tags });
+        let tags = tags
+            .into_iter()
+            .filter(|tag| !tag.is_empty())
+            .take(8)
+            .collect();
+        labels.insert(
+            id.to_owned(),
+            CandidateLabel {
+                label: label.to_owned(),
+                tags,
+            },
+        );
         None
     });
     (told("labels", &faults, ids.len()), labels)
@@ -168,9 +217,15 @@ pub fn read_labels(
 /// The files grew by exactly the lines that were to be written.
 pub fn check_grown(written: usize, grown: usize, readable: bool) -> Check {
     let detail = match (written == grown, readable) {
-        (true, true) => format!("the files grew by {}, each of them JSON", words::count(grown, "line")),
+        (true, true) => format!(
+            "the files grew by {}, each of them JSON",
+            words::count(grown, "line")
+        ),
         (true, false) => String::from("a line that was written is no JSON"),
-        (false, _) => format!("{} were written, and the files grew by {grown}", words::count(written, "line")),
+        (false, _) => format!(
+            "{} were written, and the files grew by {grown}",
+            words::count(written, "line")
+        ),
     };
     Check::new("grown", written == grown && readable, detail)
 }
@@ -181,7 +236,9 @@ fn read_items(
     ids: &BTreeSet<String>,
     mut read: impl FnMut(&str, &Value) -> Option<String>,
 ) -> Vec<String> {
-    let Some(items) = body[list].as_array() else { return vec![format!("the answer has no list `{list}`")] };
+    let Some(items) = body[list].as_array() else {
+        return vec![format!("the answer has no list `{list}`")];
+    };
     let (mut faults, mut seen) = (Vec::new(), BTreeSet::new());
     for item in items {
         let id = item["id"].as_str().unwrap_or_default();
@@ -199,7 +256,11 @@ fn read_items(
 
 fn told(id: &'static str, faults: &[String], all: usize) -> Check {
     match faults {
-        [] => Check::new(id, true, format!("one for each of {}", words::count(all, "candidate"))),
+        [] => Check::new(
+            id,
+            true,
+            format!("one for each of {}", words::count(all, "candidate")),
+        ),
         faults => Check::new(id, false, words::series(faults, 6)),
     }
 }
@@ -209,8 +270,19 @@ fn normalised(text: &str) -> String {
 }
 
 fn slug(tag: &str) -> String {
-    let plain: String = tag.to_lowercase().chars().map(|c| if c.is_alphanumeric() { c } else { '-' }).collect();
-    plain.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-").chars().take(40).collect()
+    let plain: String = tag
+        .to_lowercase()
+        .chars()
+        .map(|c| if c.is_alphanumeric() { c } else { '-' })
+        .collect();
+    plain
+        .split('-')
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("-")
+        .chars()
+        .take(40)
+        .collect()
 }
 
 #[cfg(test)]
@@ -236,15 +308,28 @@ mod tests {
         let good = candidate("return a + b  # right", Some("return a - b  # wrong"));
         assert_eq!(good.find_fault(&names, secret), None);
         for (bad, said) in [
-            (candidate("return a + b # x", Some("return  a + b\n# x")), "the same"),
+            (
+                candidate("return a + b # x", Some("return  a + b\n# x")),
+                "the same",
+            ),
             (candidate("ok", None), "too short"),
-            (candidate("open /home/ada/key.txt first", None), "absolute path"),
+            (
+                candidate("open /home/ada/key.txt first", None),
+                "absolute path",
+            ),
             (candidate("as seen in s-2026, return 4", None), "s-2026"),
             (candidate("the key is [redacted] here", None), "secret"),
         ] {
-            assert!(bad.find_fault(&names, secret).is_some_and(|why| why.contains(said)), "{bad:?}");
+            assert!(
+                bad.find_fault(&names, secret)
+                    .is_some_and(|why| why.contains(said)),
+                "{bad:?}"
+            );
         }
-        assert_eq!(good.digest(), candidate("return a + b # right", Some("return a - b # wrong")).digest());
+        assert_eq!(
+            good.digest(),
+            candidate("return a + b # right", Some("return a - b # wrong")).digest()
+        );
     }
 
     #[test]
@@ -265,12 +350,18 @@ mod tests {
         let names = PrivateNames::of_this_machine();
         let labels = json!({"labels": [{"id": "d1", "label": "off by one", "tags": ["Edge Case"]}, {"id": "s1", "label": "a sum", "tags": []}]});
         let (check, labels) = read_labels(&labels, &ids, &names);
-        assert!(check.passed() && labels["d1"].tags == ["edge-case"], "{check:?}");
+        assert!(
+            check.passed() && labels["d1"].tags == ["edge-case"],
+            "{check:?}"
+        );
     }
 
     #[test]
     fn a_row_is_a_conversation() {
-        let label = CandidateLabel { label: "x".into(), tags: vec![] };
+        let label = CandidateLabel {
+            label: "x".into(),
+            tags: vec![],
+        };
         let pair = candidate("good good good", Some("bad bad bad")).row(4, &label);
         assert_eq!(pair["prompt"][1]["role"], "user");
         assert_eq!(
@@ -278,7 +369,12 @@ mod tests {
             (&pair["chosen_message"], &json!("good good good"))
         );
         let single = candidate("good good good", None).row(4, &label);
-        let roles: Vec<_> = single["messages"].as_array().expect("a list").iter().map(|m| m["role"].clone()).collect();
+        let roles: Vec<_> = single["messages"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .map(|m| m["role"].clone())
+            .collect();
         assert_eq!(roles, ["system", "user", "assistant"]);
     }
 }

@@ -38,7 +38,12 @@ pub struct Ask {
 
 impl Ask {
     /// A question without any power: nothing can be read or written beside the prompt.
-    pub fn new(system: impl Into<String>, prompt: impl Into<String>, schema: Value, root: impl Into<PathBuf>) -> Self {
+    pub fn new(
+        system: impl Into<String>,
+        prompt: impl Into<String>,
+        schema: Value,
+        root: impl Into<PathBuf>,
+    ) -> Self {
         Self {
             system: system.into(),
             prompt: prompt.into(),
@@ -63,7 +68,10 @@ impl Ask {
 
     /// The tokens after which the answer of this model is cut off, by the question or by its settings.
     pub(super) fn longest_answer(&self, model: &Model) -> Option<u32> {
-        [self.max_tokens, model.max_tokens].into_iter().flatten().min()
+        [self.max_tokens, model.max_tokens]
+            .into_iter()
+            .flatten()
+            .min()
     }
 }
 
@@ -121,7 +129,11 @@ pub struct Usage {
 
 impl Usage {
     /// Nothing was used, for certain: the question did not reach a model.
-    pub const NOTHING: Self = Self { tokens_in: Some(0), tokens_out: Some(0), cost_usd: Some(0.0) };
+    pub const NOTHING: Self = Self {
+        tokens_in: Some(0),
+        tokens_out: Some(0),
+        cost_usd: Some(0.0),
+    };
 
     /// Without figures that cannot be: what no model takes in and no user pays counts as unknown.
     #[must_use]
@@ -175,7 +187,9 @@ impl fmt::Display for AskStep {
             Self::Queued => f.write_str("waiting for a free worker"),
             Self::Asked => f.write_str("asked"),
             Self::AskedPlainly => f.write_str("asked again without a response format"),
-            Self::Retrying { attempt, of, why } => write!(f, "its API failed ({why}), try {attempt} of {of}"),
+            Self::Retrying { attempt, of, why } => {
+                write!(f, "its API failed ({why}), try {attempt} of {of}")
+            }
             Self::Tool { name, on } if on.is_empty() => f.write_str(name),
             Self::Tool { name, on } => write!(f, "{name} {on}"),
             Self::Thinking => f.write_str("thinking"),
@@ -189,12 +203,24 @@ mod tests {
 
     #[test]
     fn figures_that_cannot_be_are_unknown_and_no_costs() {
-        let cost = |usd: f64| Usage { cost_usd: Some(usd), ..Usage::default() }.plausible().cost_usd;
+        let cost = |usd: f64| {
+            Usage {
+                cost_usd: Some(usd),
+                ..Usage::default()
+            }
+            .plausible()
+            .cost_usd
+        };
         for absurd in [-0.01, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e12] {
             assert_eq!(cost(absurd), None, "{absurd}");
         }
         assert_eq!((cost(0.0), cost(1.5)), (Some(0.0), Some(1.5)));
-        let tokens = Usage { tokens_in: Some(u64::MAX), tokens_out: Some(12), cost_usd: None }.plausible();
+        let tokens = Usage {
+            tokens_in: Some(u64::MAX),
+            tokens_out: Some(12),
+            cost_usd: None,
+        }
+        .plausible();
         assert_eq!((tokens.tokens_in, tokens.tokens_out), (None, Some(12)));
     }
 }

@@ -73,19 +73,32 @@ impl Breaker {
         Self::with_jitter(settings, fastrand::f64)
     }
 
-    pub fn with_jitter(settings: Settings, jitter: impl Fn() -> f64 + Send + Sync + 'static) -> Self {
-        Self { gates: Arc::default(), settings, jitter: Arc::new(jitter) }
+    pub fn with_jitter(
+        settings: Settings,
+        jitter: impl Fn() -> f64 + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            gates: Arc::default(),
+            settings,
+            jitter: Arc::new(jitter),
+        }
     }
 
     /// May `model` be asked at `endpoint`? Both gates must be open, or due for their one probe.
     pub fn admit(&self, endpoint: &str, model: &str, now: Instant) -> Result<Pass, Skip> {
-        let gates = [Gate::Endpoint(endpoint.to_owned()), Gate::Model(endpoint.to_owned(), model.to_owned())];
+        let gates = [
+            Gate::Endpoint(endpoint.to_owned()),
+            Gate::Model(endpoint.to_owned(), model.to_owned()),
+        ];
         let mut all = self.lock();
         for gate in &gates {
             if let Some(shut) = all.states.get(gate).and_then(|state| state.shut.as_ref())
                 && (now < shut.until || shut.probe.is_some())
             {
-                return Err(Skip { until: shut.until, why: shut.why.clone() });
+                return Err(Skip {
+                    until: shut.until,
+                    why: shut.why.clone(),
+                });
             }
         }
         all.probes += 1;
@@ -97,7 +110,11 @@ impl Breaker {
         };
         let probes = [probe(&gates[0]), probe(&gates[1])];
         drop(all);
-        Ok(Pass { breaker: self.clone(), gates, probes })
+        Ok(Pass {
+            breaker: self.clone(),
+            gates,
+            probes,
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, Gates> {
@@ -119,14 +136,19 @@ impl Pass {
         let [endpoint, model] = &self.gates;
         let mut all = self.breaker.lock();
         match why.blame() {
-            FailureBlame::Endpoint => self.shut(all.states.entry(endpoint.clone()).or_default(), why, now),
+            FailureBlame::Endpoint => {
+                self.shut(all.states.entry(endpoint.clone()).or_default(), why, now)
+            }
             FailureBlame::Model => {
                 // An endpoint that answers for a model is there.
                 all.states.remove(endpoint);
                 let state = all.states.entry(model.clone()).or_default();
                 let malformed = matches!(why, AskError::Malformed { .. });
                 state.malformed = if malformed { state.malformed + 1 } else { 0 };
-                if !malformed || state.malformed >= self.breaker.settings.failures || state.shut.is_some() {
+                if !malformed
+                    || state.malformed >= self.breaker.settings.failures
+                    || state.shut.is_some()
+                {
                     self.shut(state, why, now);
                 }
             }
@@ -137,15 +159,25 @@ impl Pass {
 
     fn shut(&self, state: &mut State, why: &AskError, now: Instant) {
         state.failures = state.failures.saturating_add(1);
-        let Settings { cooldown, max_cooldown, .. } = self.breaker.settings;
+        let Settings {
+            cooldown,
+            max_cooldown,
+            ..
+        } = self.breaker.settings;
         let grown = cooldown.saturating_mul(state.failures).min(max_cooldown);
         let wait = why.retry_after().unwrap_or(grown);
         let wait = wait + wait.mul_f64(0.1 * (self.breaker.jitter)().clamp(0.0, 1.0));
         // Questions asked before the gate was shut come to an end, too: they neither open it sooner nor end a probe.
         let before = state.shut.as_ref();
         let until = before.map_or(now + wait, |shut| shut.until.max(now + wait));
-        let probe = before.and_then(|shut| shut.probe).filter(|probe| !self.probes.contains(&Some(*probe)));
-        state.shut = Some(ShutGate { until, why: why.to_string(), probe });
+        let probe = before
+            .and_then(|shut| shut.probe)
+            .filter(|probe| !self.probes.contains(&Some(*probe)));
+        state.shut = Some(ShutGate {
+            until,
+            why: why.to_string(),
+            probe,
+        });
     }
 }
 
@@ -153,7 +185,10 @@ impl Drop for Pass {
     fn drop(&mut self) {
         let mut all = self.breaker.lock();
         for (gate, probe) in self.gates.iter().zip(self.probes) {
-            if let Some(shut) = all.states.get_mut(gate).and_then(|state| state.shut.as_mut())
+            if let Some(shut) = all
+                .states
+                .get_mut(gate)
+                .and_then(|state| state.shut.as_mut())
                 && probe.is_some()
                 && shut.probe == probe
             {
@@ -172,24 +207,43 @@ mod tests {
     const STEP: Duration = Duration::from_secs(30);
     const LONGEST: Duration = Duration::from_secs(600);
     const MALFORMED_IN_A_ROW: u32 = 3;
-    const SETTINGS: Settings = Settings { failures: MALFORMED_IN_A_ROW, cooldown: STEP, max_cooldown: LONGEST };
+    const SETTINGS: Settings = Settings {
+        failures: MALFORMED_IN_A_ROW,
+        cooldown: STEP,
+        max_cooldown: LONGEST,
+    };
     use proptest::prelude::*;
 
     fn dead() -> AskError {
-        AskError::Unreachable { backend: "gate".into(), address: "http://x".into(), why: "refused".into() }
+        AskError::Unreachable {
+            backend: "gate".into(),
+            address: "http://x".into(),
+            why: "refused".into(),
+        }
     }
 
     fn garbage() -> AskError {
-        AskError::Malformed { model: "m".into(), why: "no JSON".into() }
+        AskError::Malformed {
+            model: "m".into(),
+            why: "no JSON".into(),
+        }
     }
 
     fn slow() -> AskError {
-        AskError::TimedOut { model: "m".into(), waited: STEP, setting: "limits.local_s".into() }
+        AskError::TimedOut {
+            model: "m".into(),
+            waited: STEP,
+            setting: "limits.local_s".into(),
+        }
     }
 
     fn limited(seconds: u64) -> AskError {
         let retry_after = Some(Duration::from_secs(seconds));
-        AskError::RateLimited { backend: "gate".into(), said: String::new(), retry_after }
+        AskError::RateLimited {
+            backend: "gate".into(),
+            said: String::new(),
+            retry_after,
+        }
     }
 
     fn calm() -> Breaker {
@@ -197,7 +251,9 @@ mod tests {
     }
 
     fn pass(breaker: &Breaker, model: &str, now: Instant) -> Pass {
-        breaker.admit("gate", model, now).unwrap_or_else(|skip| panic!("{skip}"))
+        breaker
+            .admit("gate", model, now)
+            .unwrap_or_else(|skip| panic!("{skip}"))
     }
 
     #[test]
@@ -206,7 +262,10 @@ mod tests {
         for n in 1..=30 {
             pass(&breaker, "m", now).failed(&dead(), now);
             let wait = (STEP * n).min(LONGEST);
-            let skip = breaker.admit("gate", "other", now + wait - Duration::from_millis(1)).err().expect("shut");
+            let skip = breaker
+                .admit("gate", "other", now + wait - Duration::from_millis(1))
+                .err()
+                .expect("shut");
             assert_eq!(skip.until, now + wait, "after {n} failures");
             assert!(skip.to_string().contains("cannot be reached"), "{skip}");
             assert!(breaker.admit("elsewhere", "m", now).is_ok());
@@ -220,7 +279,10 @@ mod tests {
         pass(&breaker, "m", now).failed(&dead(), now);
         let due = now + STEP;
         let probe = pass(&breaker, "m", due);
-        assert!(breaker.admit("gate", "m", due).is_err(), "a second one while the first is out");
+        assert!(
+            breaker.admit("gate", "m", due).is_err(),
+            "a second one while the first is out"
+        );
         assert!(breaker.admit("gate", "other", due).is_err());
         drop(probe);
         pass(&breaker, "m", due).answered();
@@ -255,7 +317,11 @@ mod tests {
             let (breaker, now) = (calm(), Instant::now());
             pass(&breaker, "m", now).failed(&limited(seconds), now);
             let until = now + Duration::from_secs(seconds);
-            assert!(breaker.admit("gate", "m", until - Duration::from_millis(1)).is_err());
+            assert!(
+                breaker
+                    .admit("gate", "m", until - Duration::from_millis(1))
+                    .is_err()
+            );
             assert!(breaker.admit("gate", "m", until).is_ok());
         }
     }
@@ -263,7 +329,10 @@ mod tests {
     #[test]
     fn what_only_a_person_can_mend_shuts_nothing() {
         let (breaker, now) = (calm(), Instant::now());
-        let why = AskError::NotLoggedIn { backend: "gate".into(), said: String::new() };
+        let why = AskError::NotLoggedIn {
+            backend: "gate".into(),
+            said: String::new(),
+        };
         pass(&breaker, "m", now).failed(&why, now);
         assert!(breaker.admit("gate", "m", now).is_ok());
     }

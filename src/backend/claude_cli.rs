@@ -18,7 +18,8 @@ use super::installed::{self, InstalledAgent, Login};
 use super::probe::{AddressRole, CLOUD_URL, CLOUD_URL_VAR, Endpoint};
 use super::world::{BackendSight, Look, TierOutage, World, agent_hint, login_hint};
 use super::{
-    Ask, AskError, AskResult, AskStep, Backend, BackendFacts, BackendPlace, Edits, Env, Failure, Power, SharedResources,
+    Ask, AskError, AskResult, AskStep, Backend, BackendFacts, BackendPlace, Edits, Env, Failure,
+    Power, SharedResources,
 };
 use crate::process::{self, End, FinishedProcess};
 use crate::redact::Redactor;
@@ -35,7 +36,10 @@ impl BackendFacts for ClaudeCliKind {
         backend: &routing::BackendSettings,
         shared: &SharedResources,
     ) -> Result<Arc<dyn Backend>, AskError> {
-        Ok(Arc::new(ClaudeCli { settings: backend.clone(), shared: shared.clone() }))
+        Ok(Arc::new(ClaudeCli {
+            settings: backend.clone(),
+            shared: shared.clone(),
+        }))
     }
 
     fn role(&self) -> Option<AddressRole> {
@@ -44,7 +48,12 @@ impl BackendFacts for ClaudeCliKind {
 
     fn endpoint(&self, backend: &routing::BackendSettings, env: &Env) -> Option<Endpoint> {
         let address = backend.base_url.clone().or_else(|| env.get(CLOUD_URL_VAR));
-        Some(Endpoint::new("anthropic", AddressRole::Cloud, Some(address.unwrap_or_else(|| CLOUD_URL.into())), "/"))
+        Some(Endpoint::new(
+            "anthropic",
+            AddressRole::Cloud,
+            Some(address.unwrap_or_else(|| CLOUD_URL.into())),
+            "/",
+        ))
     }
 
     fn look<'a>(
@@ -55,7 +64,9 @@ impl BackendFacts for ClaudeCliKind {
         stop: &'a CancellationToken,
     ) -> BoxFuture<'a, BackendSight> {
         async move {
-            BackendSight::Agent(installed::ask(backend, &look.env, &look.launcher, look.agent_limit, stop).await)
+            BackendSight::Agent(
+                installed::ask(backend, &look.env, &look.launcher, look.agent_limit, stop).await,
+            )
         }
         .boxed()
     }
@@ -63,13 +74,23 @@ impl BackendFacts for ClaudeCliKind {
     fn outage(&self, world: &World, tier: &Tier) -> Option<TierOutage> {
         let name = &tier.backend.name;
         match world.agents.get(name)? {
-            Err(trouble) => Some(TierOutage { why: trouble.to_string(), hint: agent_hint(name, trouble) }),
-            Ok(InstalledAgent { program, login: Login::Out, .. }) => {
-                Some(TierOutage { why: format!("`{}` is not logged in", program.display()), hint: login_hint(name) })
-            }
-            Ok(InstalledAgent { login, .. }) if login.is_first_party() => {
-                world.unreachable(AddressRole::Cloud, "anthropic", &format!("${CLOUD_URL_VAR}"))
-            }
+            Err(trouble) => Some(TierOutage {
+                why: trouble.to_string(),
+                hint: agent_hint(name, trouble),
+            }),
+            Ok(InstalledAgent {
+                program,
+                login: Login::Out,
+                ..
+            }) => Some(TierOutage {
+                why: format!("`{}` is not logged in", program.display()),
+                hint: login_hint(name),
+            }),
+            Ok(InstalledAgent { login, .. }) if login.is_first_party() => world.unreachable(
+                AddressRole::Cloud,
+                "anthropic",
+                &format!("${CLOUD_URL_VAR}"),
+            ),
             Ok(_) => None,
         }
     }
@@ -80,16 +101,26 @@ impl BackendFacts for ClaudeCliKind {
         if ask.power != Power::None {
             likely.usd = likely.usd.map(|usd| usd.max(UNKNOWN_USD));
         }
-        CostForecast { worst: CostBound::default(), likely }
+        CostForecast {
+            worst: CostBound::default(),
+            likely,
+        }
     }
 
     fn place(&self, backend: &routing::BackendSettings) -> BackendPlace {
-        BackendPlace { verb: "runs", key: "program", value: backend.program.clone() }
+        BackendPlace {
+            verb: "runs",
+            key: "program",
+            value: backend.program.clone(),
+        }
     }
 }
 
 /// What the program is given as its environment, in every run.
-pub(super) fn environment(settings: &routing::BackendSettings, env: &Env) -> process::environment::Environment {
+pub(super) fn environment(
+    settings: &routing::BackendSettings,
+    env: &Env,
+) -> process::environment::Environment {
     call::environment(settings, &Worker::of(settings, env), env)
 }
 
@@ -117,8 +148,12 @@ struct Key {
 
 impl Worker {
     fn of(settings: &routing::BackendSettings, env: &Env) -> Self {
-        let key =
-            settings.api_key_env.as_ref().and_then(|var| Some(Key { var: var.clone(), secret: env.secret(var)? }));
+        let key = settings.api_key_env.as_ref().and_then(|var| {
+            Some(Key {
+                var: var.clone(),
+                secret: env.secret(var)?,
+            })
+        });
         Self {
             backend: settings.name.clone(),
             program: settings.program.clone().unwrap_or_else(|| "claude".into()),
@@ -155,7 +190,8 @@ impl ClaudeCli {
     ) -> AskResult {
         let worker = Worker::of(&self.settings, &self.shared.env);
         let (mut spec, mut notes) =
-            call::spec(ask, tier, &self.settings, &worker, &self.shared.env).map_err(Failure::free)?;
+            call::spec(ask, tier, &self.settings, &worker, &self.shared.env)
+                .map_err(Failure::free)?;
 
         let began = Instant::now();
         // Each takes some 280 MB, so only so many run at once. The permit is held until nothing of the run is left.
@@ -181,9 +217,14 @@ impl ClaudeCli {
         progress(AskStep::Asked);
         let (finished, seen) = self.watch(spec, stop, progress).await;
         if finished.leaked > 0 {
-            notes.push(format!("processes left behind by the worker and ended: {}", finished.leaked));
+            notes.push(format!(
+                "processes left behind by the worker and ended: {}",
+                finished.leaked
+            ));
         }
-        if finished.containment == process::Containment::Group && !matches!(finished.end, End::CouldNotStart(_)) {
+        if finished.containment == process::Containment::Group
+            && !matches!(finished.end, End::CouldNotStart(_))
+        {
             notes.push("only the worker's process group could be held, not its whole tree".into());
         }
         verdict::judge(&worker, &finished, &seen, ask, tier, notes)

@@ -31,17 +31,34 @@ impl CostForecast {
         let tokens_in = (bytes as u64).div_ceil(TOKEN_BYTES as u64);
         let tokens_out = ask.longest_answer(&tier.model).map(u64::from);
         let prices = tier.model.price_in.zip(tier.model.price_out);
-        let price =
-            |out: u64| prices.map(|(dear_in, dear_out)| (tokens_in as f64 * dear_in + out as f64 * dear_out) / 1e6);
+        let price = |out: u64| {
+            prices.map(|(dear_in, dear_out)| {
+                (tokens_in as f64 * dear_in + out as f64 * dear_out) / 1e6
+            })
+        };
         // A model on the own machine without a price costs nothing.
         let unpriced = tier.model.price_in.is_none() && tier.model.price_out.is_none();
         let free = tier.backend.tier == TierKind::Local && unpriced;
         let likely_out = tokens_out.unwrap_or(UNKNOWN_TOKENS);
-        let likely_usd = if free { 0.0 } else { price(likely_out).unwrap_or(UNKNOWN_USD) };
-        let usd = if free { Some(0.0) } else { tokens_out.and_then(price) };
+        let likely_usd = if free {
+            0.0
+        } else {
+            price(likely_out).unwrap_or(UNKNOWN_USD)
+        };
+        let usd = if free {
+            Some(0.0)
+        } else {
+            tokens_out.and_then(price)
+        };
         Self {
-            worst: CostBound { usd, tokens: tokens_out.map(|out| tokens_in + out) },
-            likely: CostBound { usd: Some(likely_usd), tokens: Some(tokens_in + likely_out) },
+            worst: CostBound {
+                usd,
+                tokens: tokens_out.map(|out| tokens_in + out),
+            },
+            likely: CostBound {
+                usd: Some(likely_usd),
+                tokens: Some(tokens_in + likely_out),
+            },
         }
     }
 }

@@ -20,19 +20,33 @@ pub(crate) async fn digest_of(tier: &Tier, env: &Env) -> Option<String> {
     // A gateway's own names have the server's name before them.
     let short = id.rsplit('/').next().unwrap_or(id);
     if let Some(tags) = fetch(tier, env, "/api/tags").await {
-        let is_it = |name: &str| [id, short].iter().any(|known| name == *known || name == format!("{known}:latest"));
-        let entry = tags["models"].as_array()?.iter().find(|model| model["name"].as_str().is_some_and(is_it))?;
+        let is_it = |name: &str| {
+            [id, short]
+                .iter()
+                .any(|known| name == *known || name == format!("{known}:latest"))
+        };
+        let entry = tags["models"]
+            .as_array()?
+            .iter()
+            .find(|model| model["name"].as_str().is_some_and(is_it))?;
         return entry["digest"].as_str().map(str::to_owned);
     }
     let props = fetch(tier, env, "/props").await?;
     let path = props["model_path"].as_str()?;
     let name = path.rsplit('/').next().unwrap_or(path);
-    Some(format!("{name}@{}", &blake3::hash(path.as_bytes()).to_hex()[..8]))
+    Some(format!(
+        "{name}@{}",
+        &blake3::hash(path.as_bytes()).to_hex()[..8]
+    ))
 }
 
 async fn fetch(tier: &Tier, env: &Env, path: &str) -> Option<Value> {
     let url = http::below(tier.backend.base_url.as_deref()?, path).ok()?;
-    let key = tier.backend.api_key_env.as_deref().and_then(|name| env.secret(name));
+    let key = tier
+        .backend
+        .api_key_env
+        .as_deref()
+        .and_then(|name| env.secret(name));
     let answer = http::get(&url, key.as_ref(), LIMIT, CAP).await.ok()?;
     (answer.status == 200).then(|| serde_json::from_slice(&answer.body).ok())?
 }

@@ -108,7 +108,10 @@ impl LookPlaces {
     /// The usual ports, and what the environment names.
     pub(crate) fn usual(env: &Env) -> Self {
         if let Some(named) = env.get(LOOK_AT_VAR) {
-            let named = named.split(',').map(str::trim).filter(|word| !word.is_empty() && *word != "none");
+            let named = named
+                .split(',')
+                .map(str::trim)
+                .filter(|word| !word.is_empty() && *word != "none");
             return Self::at(named.map(str::to_owned));
         }
         let ollama = env.get("OLLAMA_HOST").map(|host| ollama_address(&host));
@@ -116,7 +119,10 @@ impl LookPlaces {
         let gateway = env.get("LITELLM_BASE_URL");
         let named = [ollama, swap, gateway].into_iter().flatten();
         let usual = [11434, 8080, 1234, 8000, 4000].map(|port| format!("http://localhost:{port}"));
-        Self { limit: LIMIT, ..Self::at(named.chain(usual)) }
+        Self {
+            limit: LIMIT,
+            ..Self::at(named.chain(usual))
+        }
     }
 
     /// The addresses, if they were named.
@@ -128,30 +134,48 @@ impl LookPlaces {
     pub(crate) fn at(addresses: impl IntoIterator<Item = String>) -> Self {
         let mut places: Vec<String> = Vec::new();
         for address in addresses {
-            let address = if address.contains("://") { address } else { format!("http://{address}") };
-            let address =
-                http::below(&address, "").map_or(address, |url| url.as_str().trim_end_matches('/').to_owned());
+            let address = if address.contains("://") {
+                address
+            } else {
+                format!("http://{address}")
+            };
+            let address = http::below(&address, "")
+                .map_or(address, |url| url.as_str().trim_end_matches('/').to_owned());
             let same = |known: &String| canonical(known) == canonical(&address);
             if !places.iter().any(same) {
                 places.push(address);
             }
         }
-        Self { addresses: places, limit: NAMED_LIMIT }
+        Self {
+            addresses: places,
+            limit: NAMED_LIMIT,
+        }
     }
 }
 
 /// Looks everywhere at once.
 pub(crate) async fn look(places: &LookPlaces, env: &Env) -> Vec<FoundServer> {
-    let found = join_all(places.addresses.iter().map(|address| look_at(address, places.limit, env))).await;
+    let found = join_all(
+        places
+            .addresses
+            .iter()
+            .map(|address| look_at(address, places.limit, env)),
+    )
+    .await;
     found.into_iter().flatten().collect()
 }
 
 /// `$OLLAMA_HOST` is written in many ways, and often names the interface to listen on.
 fn ollama_address(host: &str) -> String {
-    let (scheme, rest) = host.trim().split_once("://").unwrap_or(("http", host.trim()));
+    let (scheme, rest) = host
+        .trim()
+        .split_once("://")
+        .unwrap_or(("http", host.trim()));
     let rest = rest.trim_end_matches('/');
     let (name, port) = match rest.rsplit_once(':') {
-        Some((name, port)) if port.chars().all(|c| c.is_ascii_digit()) && !port.is_empty() => (name, port),
+        Some((name, port)) if port.chars().all(|c| c.is_ascii_digit()) && !port.is_empty() => {
+            (name, port)
+        }
         _ => (rest, "11434"),
     };
     let name = match name {
@@ -163,7 +187,10 @@ fn ollama_address(host: &str) -> String {
 
 /// One form for the names of this machine.
 fn canonical(address: &str) -> String {
-    address.trim_end_matches('/').replace("//127.0.0.1", "//localhost").replace("//[::1]", "//localhost")
+    address
+        .trim_end_matches('/')
+        .replace("//127.0.0.1", "//localhost")
+        .replace("//[::1]", "//localhost")
 }
 
 /// An address with its key, if it may have one.
@@ -184,7 +211,11 @@ impl ServerPlace<'_> {
 async fn look_at(address: &str, limit: Duration, env: &Env) -> Option<FoundServer> {
     let url = http::below(address, "/").ok()?;
     http::knock(&url, KNOCK).await.ok()?;
-    let open = ServerPlace { address, key: None, limit };
+    let open = ServerPlace {
+        address,
+        key: None,
+        limit,
+    };
     let (running, props, version, studio, info, alive, listed) = tokio::join!(
         open.json("/running"),
         open.json("/props"),
@@ -194,13 +225,22 @@ async fn look_at(address: &str, limit: Duration, env: &Env) -> Option<FoundServe
         open.json("/health/liveliness"),
         open.json("/v1/models"),
     );
-    let has = |answer: &Result<Value, LookError>, field: &str| answer.as_ref().is_ok_and(|a| a.get(field).is_some());
-    let is_alive = alive.as_ref().is_ok_and(|a| a.as_str().is_some_and(|text| text.contains("alive")));
+    let has = |answer: &Result<Value, LookError>, field: &str| {
+        answer.as_ref().is_ok_and(|a| a.get(field).is_some())
+    };
+    let is_alive = alive
+        .as_ref()
+        .is_ok_and(|a| a.as_str().is_some_and(|text| text.contains("alive")));
     let kind = if has(&running, "running") {
         ServerKind::LlamaSwap
     } else if has(&props, "default_generation_settings") {
         ServerKind::LlamaCpp
-    } else if has(&version, "version") && open.json("/api/tags").await.is_ok_and(|tags| tags.get("models").is_some()) {
+    } else if has(&version, "version")
+        && open
+            .json("/api/tags")
+            .await
+            .is_ok_and(|tags| tags.get("models").is_some())
+    {
         ServerKind::Ollama
     } else if has(&studio, "data") {
         ServerKind::LmStudio
@@ -208,7 +248,9 @@ async fn look_at(address: &str, limit: Duration, env: &Env) -> Option<FoundServe
         ServerKind::LiteLlm
     } else if listed.as_ref().is_ok_and(servers::is_vllm) {
         ServerKind::Vllm
-    } else if listed.as_ref().is_ok_and(|list| loaded::list(list).is_some())
+    } else if listed
+        .as_ref()
+        .is_ok_and(|list| loaded::list(list).is_some())
         || matches!(listed, Err(LookError::KeyMissing { .. }))
     {
         ServerKind::Other
@@ -216,8 +258,14 @@ async fn look_at(address: &str, limit: Duration, env: &Env) -> Option<FoundServe
         return None;
     };
     // Only to what calls itself LiteLLM: a key is not for whatever happens to listen.
-    let key = env.secret(GATEWAY_KEY_VAR).filter(|_| kind == ServerKind::LiteLlm);
-    let place = ServerPlace { address, key, limit };
+    let key = env
+        .secret(GATEWAY_KEY_VAR)
+        .filter(|_| kind == ServerKind::LiteLlm);
+    let place = ServerPlace {
+        address,
+        key,
+        limit,
+    };
     let models = match kind {
         ServerKind::Ollama => servers::ollama(&place).await,
         ServerKind::LlamaSwap => servers::llama_swap(&place, &running).await,
@@ -228,11 +276,17 @@ async fn look_at(address: &str, limit: Duration, env: &Env) -> Option<FoundServe
     };
     let models = match models {
         Err(LookError::KeyMissing { var: None }) if kind == ServerKind::LiteLlm => {
-            Err(LookError::KeyMissing { var: Some(GATEWAY_KEY_VAR.to_owned()) })
+            Err(LookError::KeyMissing {
+                var: Some(GATEWAY_KEY_VAR.to_owned()),
+            })
         }
         other => other,
     };
-    Some(FoundServer { address: http::shown(address)?, kind, models })
+    Some(FoundServer {
+        address: http::shown(address)?,
+        kind,
+        models,
+    })
 }
 
 #[cfg(test)]
@@ -256,10 +310,18 @@ mod tests {
 
     #[test]
     fn an_address_that_is_named_twice_is_looked_at_once() {
-        let env: Env =
-            [("OLLAMA_HOST", "127.0.0.1:8080"), ("LLAMA_SWAP_URL", "http://localhost:8080/")].into_iter().collect();
+        let env: Env = [
+            ("OLLAMA_HOST", "127.0.0.1:8080"),
+            ("LLAMA_SWAP_URL", "http://localhost:8080/"),
+        ]
+        .into_iter()
+        .collect();
         let places = LookPlaces::usual(&env).addresses;
-        assert_eq!(places.iter().filter(|place| place.contains("8080")).count(), 1, "{places:?}");
+        assert_eq!(
+            places.iter().filter(|place| place.contains("8080")).count(),
+            1,
+            "{places:?}"
+        );
         let env: Env = [(LOOK_AT_VAR, "none")].into_iter().collect();
         assert_eq!(LookPlaces::usual(&env).named(), Some(&[][..]));
     }

@@ -19,7 +19,12 @@ impl Env {
     }
 
     pub fn get(&self, name: &str) -> Option<String> {
-        let value = self.0.get(&OsString::from(name))?.to_string_lossy().trim().to_owned();
+        let value = self
+            .0
+            .get(&OsString::from(name))?
+            .to_string_lossy()
+            .trim()
+            .to_owned();
         if value.is_empty() { None } else { Some(value) }
     }
 
@@ -30,7 +35,11 @@ impl Env {
 
     /// Takes the values of these variables out of any text, and of all that are named like a key.
     pub fn redactor<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Redactor {
-        let named_so = self.0.keys().filter_map(|name| name.to_str()).filter(|name| environment::names_a_key(name));
+        let named_so = self
+            .0
+            .keys()
+            .filter_map(|name| name.to_str())
+            .filter(|name| environment::names_a_key(name));
         let values = names.into_iter().filter_map(|name| self.get(name));
         Redactor::knowing(values.chain(named_so.filter_map(|name| self.get(name))))
     }
@@ -42,7 +51,11 @@ impl Env {
 
 impl<K: Into<OsString>, V: Into<OsString>> FromIterator<(K, V)> for Env {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(vars: I) -> Self {
-        Self(vars.into_iter().map(|(k, v)| (k.into(), v.into())).collect())
+        Self(
+            vars.into_iter()
+                .map(|(k, v)| (k.into(), v.into()))
+                .collect(),
+        )
     }
 }
 

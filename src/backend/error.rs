@@ -10,7 +10,11 @@ use crate::routing::Tier;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AskError {
     #[error("`{backend}` at {address} cannot be reached: {why}")]
-    Unreachable { backend: String, address: String, why: String },
+    Unreachable {
+        backend: String,
+        address: String,
+        why: String,
+    },
     #[error("`{model}` gave no answer within {} s", seconds(*.waited))]
     TimedOut {
         model: String,
@@ -19,7 +23,12 @@ pub enum AskError {
         setting: String,
     },
     #[error("`{backend}` gave up on `{model}` after {} s, before the limit was reached{}", seconds(*.waited), after(.said))]
-    GaveUpEarly { backend: String, model: String, waited: Duration, said: String },
+    GaveUpEarly {
+        backend: String,
+        model: String,
+        waited: Duration,
+        said: String,
+    },
     #[error("`{backend}` failed with status {status}{}", after(.said))]
     ServerFailed {
         backend: String,
@@ -29,7 +38,10 @@ pub enum AskError {
         blame: FailureBlame,
     },
     #[error("`{model}` is still being loaded")]
-    Loading { model: String, retry_after: Option<Duration> },
+    Loading {
+        model: String,
+        retry_after: Option<Duration>,
+    },
     #[error("`{model}` sent no usable answer: {why}")]
     Malformed { model: String, why: String },
     #[error("`{program}` ended without a result: {why}")]
@@ -40,16 +52,30 @@ pub enum AskError {
     NoWorker { waited: Duration },
 
     #[error("`{backend}` limits the rate of requests{}", after(.said))]
-    RateLimited { backend: String, said: String, retry_after: Option<Duration> },
+    RateLimited {
+        backend: String,
+        said: String,
+        retry_after: Option<Duration>,
+    },
     #[error("`{backend}` has no credit left{}", after(.said))]
     NoCredit { backend: String, said: String },
     #[error("`{model}` takes no more requests for now{}", after(.said))]
-    Crowded { model: String, said: String, retry_after: Option<Duration> },
+    Crowded {
+        model: String,
+        said: String,
+        retry_after: Option<Duration>,
+    },
 
     #[error("the prompt is too long for `{model}`{}", after(.said))]
     ContextTooLong { model: String, said: String },
-    #[error("`{model}` saw only {seen_tokens} tokens of a prompt of {sent_bytes} bytes: it was cut silently")]
-    PromptCut { model: String, sent_bytes: usize, seen_tokens: u64 },
+    #[error(
+        "`{model}` saw only {seen_tokens} tokens of a prompt of {sent_bytes} bytes: it was cut silently"
+    )]
+    PromptCut {
+        model: String,
+        sent_bytes: usize,
+        seen_tokens: u64,
+    },
     #[error("the answer of `{model}` was cut off at its length limit")]
     AnswerCut { model: String },
     #[error("`{model}` cannot take this request{}", after(.said))]
@@ -61,17 +87,38 @@ pub enum AskError {
     Declined { model: String, said: String },
 
     #[error("`{backend}` wants a key{}", after(.said))]
-    NoKey { backend: String, var: Option<String>, said: String },
+    NoKey {
+        backend: String,
+        var: Option<String>,
+        said: String,
+    },
     #[error("`{backend}` refused the key{}", after(.said))]
-    KeyRefused { backend: String, var: Option<String>, said: String },
+    KeyRefused {
+        backend: String,
+        var: Option<String>,
+        said: String,
+    },
     #[error("the server behind `{backend}` refused the gateway's own key{}", after(.said))]
     UpstreamKeyRefused { backend: String, said: String },
     #[error("`{backend}` does not know the model `{id}`{}", after(.said))]
-    UnknownModel { backend: String, model: String, id: String, said: String },
+    UnknownModel {
+        backend: String,
+        model: String,
+        id: String,
+        said: String,
+    },
     #[error("`{address}` is not an OpenAI-compatible address{}", after(.said))]
-    WrongAddress { backend: String, address: String, said: String },
+    WrongAddress {
+        backend: String,
+        address: String,
+        said: String,
+    },
     #[error("`{model}` was asked, but `{answered}` answered")]
-    OtherModel { backend: String, model: String, answered: String },
+    OtherModel {
+        backend: String,
+        model: String,
+        answered: String,
+    },
     #[error("`{backend}` cannot be started: {why}")]
     NoProgram { backend: String, why: String },
     #[error("`{backend}` is not logged in{}", after(.said))]
@@ -128,8 +175,16 @@ impl AskError {
     /// The time of an ask was over.
     pub(super) fn timed_out(tier: &Tier, waited: Duration) -> Self {
         // Less than the tier may take: the time of the whole call was running out.
-        let setting = if waited < tier.limit { "budgets.call_s" } else { &tier.limit_by };
-        Self::TimedOut { model: tier.name.0.clone(), waited, setting: setting.to_owned() }
+        let setting = if waited < tier.limit {
+            "budgets.call_s"
+        } else {
+            &tier.limit_by
+        };
+        Self::TimedOut {
+            model: tier.name.0.clone(),
+            waited,
+            setting: setting.to_owned(),
+        }
     }
 
     /// Stands for the address where only the program knows it.
@@ -146,7 +201,9 @@ impl AskError {
             | Self::Crashed { .. }
             | Self::NotAsked { .. }
             | Self::NoWorker { .. } => FailureCause::Infra,
-            Self::RateLimited { .. } | Self::NoCredit { .. } | Self::Crowded { .. } => FailureCause::Quota,
+            Self::RateLimited { .. } | Self::NoCredit { .. } | Self::Crowded { .. } => {
+                FailureCause::Quota
+            }
             Self::ContextTooLong { .. }
             | Self::PromptCut { .. }
             | Self::AnswerCut { .. }
@@ -172,7 +229,9 @@ impl AskError {
     pub fn blame(&self) -> FailureBlame {
         match self {
             Self::ServerFailed { blame, .. } => *blame,
-            Self::Unreachable { .. } | Self::RateLimited { .. } | Self::NoCredit { .. } => FailureBlame::Endpoint,
+            Self::Unreachable { .. } | Self::RateLimited { .. } | Self::NoCredit { .. } => {
+                FailureBlame::Endpoint
+            }
             // A run that crashed with one model says nothing about the next: Opus is asked after Sonnet failed.
             Self::TimedOut { .. }
             | Self::GaveUpEarly { .. }
@@ -197,17 +256,31 @@ impl AskError {
     /// The setting, variable or command that helps.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::Unreachable { backend, address, .. } if address == Self::ITS_API => {
-                format!("check the network and the proxy variables, or set `backends.{backend}.base_url`")
+            Self::Unreachable {
+                backend, address, ..
+            } if address == Self::ITS_API => {
+                format!(
+                    "check the network and the proxy variables, or set `backends.{backend}.base_url`"
+                )
             }
-            Self::Unreachable { backend, .. } => format!("start it, or correct `backends.{backend}.base_url`"),
+            Self::Unreachable { backend, .. } => {
+                format!("start it, or correct `backends.{backend}.base_url`")
+            }
             Self::TimedOut { setting, .. } => format!("raise `{setting}`"),
             Self::GaveUpEarly { backend, .. } => {
-                format!("raise the time limit of the server behind `{backend}` (LiteLLM: `timeout`, `request_timeout`)")
+                format!(
+                    "raise the time limit of the server behind `{backend}` (LiteLLM: `timeout`, `request_timeout`)"
+                )
             }
-            Self::ServerFailed { backend, .. } => format!("try later, or see the log of the server behind `{backend}`"),
-            Self::Loading { model, .. } => format!("load `{model}` before, or raise `limits.local_s`"),
-            Self::Malformed { model, .. } => format!("if it happens often, drop `{model}` from the chain"),
+            Self::ServerFailed { backend, .. } => {
+                format!("try later, or see the log of the server behind `{backend}`")
+            }
+            Self::Loading { model, .. } => {
+                format!("load `{model}` before, or raise `limits.local_s`")
+            }
+            Self::Malformed { model, .. } => {
+                format!("if it happens often, drop `{model}` from the chain")
+            }
             Self::Crashed { program, .. } => format!("run `{program} --version` by hand"),
             Self::NoWorker { .. } => "raise `max_workers`, if the machine has the memory".into(),
             Self::NotAsked { .. } | Self::Declined { .. } | Self::Cancelled => return None,
@@ -234,27 +307,47 @@ impl AskError {
                     "raise `models.\"{model}\".max_tokens` if it is set, else the server's own limit (`num_predict`)"
                 )
             }
-            Self::Unsupported { model, .. } => format!("see `models.\"{model}\"`, or drop it from the chain"),
-            Self::TurnsUsedUp { .. } => "give it a smaller task, or put a stronger model into the chain".into(),
+            Self::Unsupported { model, .. } => {
+                format!("see `models.\"{model}\"`, or drop it from the chain")
+            }
+            Self::TurnsUsedUp { .. } => {
+                "give it a smaller task, or put a stronger model into the chain".into()
+            }
             Self::NoKey { backend, var, .. } => match var {
                 Some(var) => format!("set ${var}, which `backends.{backend}.api_key_env` names"),
-                None => format!("name the variable that holds it in `backends.{backend}.api_key_env`"),
+                None => {
+                    format!("name the variable that holds it in `backends.{backend}.api_key_env`")
+                }
             },
             Self::KeyRefused { backend, var, .. } => match var {
-                Some(var) => format!("correct ${var}, which `backends.{backend}.api_key_env` names"),
-                None => format!("name the variable that holds the right one in `backends.{backend}.api_key_env`"),
+                Some(var) => {
+                    format!("correct ${var}, which `backends.{backend}.api_key_env` names")
+                }
+                None => format!(
+                    "name the variable that holds the right one in `backends.{backend}.api_key_env`"
+                ),
             },
-            Self::UpstreamKeyRefused { .. } => "correct `litellm_params.api_key` of this model in the gateway".into(),
+            Self::UpstreamKeyRefused { .. } => {
+                "correct `litellm_params.api_key` of this model in the gateway".into()
+            }
             Self::UnknownModel { backend, model, .. } => {
                 format!("set `models.\"{model}\".id` to its name at `{backend}`, or add it there")
             }
             Self::WrongAddress { backend, .. } => format!("correct `backends.{backend}.base_url`"),
-            Self::OtherModel { backend, .. } => format!("switch the fallbacks of `{backend}` off for this model"),
-            Self::NoProgram { backend, .. } => format!("its path can be given in `backends.{backend}.program`"),
-            Self::NotLoggedIn { backend, .. } => {
-                format!("run `claude` once and log in, or name a key's variable in `backends.{backend}.api_key_env`")
+            Self::OtherModel { backend, .. } => {
+                format!("switch the fallbacks of `{backend}` off for this model")
             }
-            Self::CallRefused { program, .. } => format!("update `{program}`, and see its settings in models.toml"),
+            Self::NoProgram { backend, .. } => {
+                format!("its path can be given in `backends.{backend}.program`")
+            }
+            Self::NotLoggedIn { backend, .. } => {
+                format!(
+                    "run `claude` once and log in, or name a key's variable in `backends.{backend}.api_key_env`"
+                )
+            }
+            Self::CallRefused { program, .. } => {
+                format!("update `{program}`, and see its settings in models.toml")
+            }
             Self::Misconfigured { setting, .. } => format!("correct `{setting}` in models.toml"),
             Self::BudgetUsedUp { .. } => "raise `budget_usd` of the call".into(),
         })
@@ -283,12 +376,22 @@ pub struct Failure {
 impl Failure {
     /// The question reached no model, so it cost nothing.
     pub fn free(why: AskError) -> Box<Self> {
-        Box::new(Self { why, usage: Usage::NOTHING, notes: Vec::new(), answer: String::new() })
+        Box::new(Self {
+            why,
+            usage: Usage::NOTHING,
+            notes: Vec::new(),
+            answer: String::new(),
+        })
     }
 
     /// A model may have worked on it; how much is not known.
     pub fn unknown(why: AskError) -> Box<Self> {
-        Box::new(Self { why, usage: Usage::default(), notes: Vec::new(), answer: String::new() })
+        Box::new(Self {
+            why,
+            usage: Usage::default(),
+            notes: Vec::new(),
+            answer: String::new(),
+        })
     }
 
     /// The same, with what was said.
@@ -308,5 +411,9 @@ fn seconds(time: Duration) -> String {
 }
 
 fn after(said: &str) -> String {
-    if said.is_empty() { String::new() } else { format!(": {said}") }
+    if said.is_empty() {
+        String::new()
+    } else {
+        format!(": {said}")
+    }
 }

@@ -34,13 +34,24 @@ pub fn object(text: &str, required: &[&str]) -> Result<Map<String, Value>, NoObj
         return Err(NoObject::Empty);
     }
     let fits = |object: &Map<String, Value>| required.iter().all(|key| object.contains_key(*key));
-    let FoundObjects { mut objects, thoughts, unfinished, empty } = scan(text);
+    let FoundObjects {
+        mut objects,
+        thoughts,
+        unfinished,
+        empty,
+    } = scan(text);
     if let Some(at) = objects.iter().rposition(fits) {
         return Ok(objects.swap_remove(at));
     }
     // Only where nothing fits as it stands: an answer that is right is never touched.
-    let mut repaired = slips::without_slips(text).map(|text| scan(&text).objects).unwrap_or_default();
-    if let Some(at) = repaired.iter().rposition(fits).filter(|_| !required.is_empty()) {
+    let mut repaired = slips::without_slips(text)
+        .map(|text| scan(&text).objects)
+        .unwrap_or_default();
+    if let Some(at) = repaired
+        .iter()
+        .rposition(fits)
+        .filter(|_| !required.is_empty())
+    {
         return Ok(repaired.swap_remove(at));
     }
     match objects.pop() {
@@ -56,7 +67,12 @@ pub fn object(text: &str, required: &[&str]) -> Result<Map<String, Value>, NoObj
 
 /// The keys that a schema's root requires.
 pub(crate) fn required(schema: &Value) -> Vec<&str> {
-    schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+    schema["required"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect()
 }
 
 #[derive(Default)]
@@ -87,7 +103,10 @@ fn scan(text: &str) -> FoundObjects {
             }
         } else if rest.starts_with(END_THINK) {
             // The template opened the thoughts in the prompt, so all that came before was one.
-            found = FoundObjects { thoughts: true, ..FoundObjects::default() };
+            found = FoundObjects {
+                thoughts: true,
+                ..FoundObjects::default()
+            };
             at += END_THINK.len();
         } else if rest.starts_with('<') {
             at += 1;
@@ -128,7 +147,11 @@ fn after_object(rest: &str, found: &mut FoundObjects) -> usize {
 
 /// The byte that a parser's line and column (from 1, in bytes) point at, on a character's boundary and inside `text`.
 fn offset(text: &str, line: usize, column: usize) -> usize {
-    let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
+    let start: usize = text
+        .split_inclusive('\n')
+        .take(line.saturating_sub(1))
+        .map(str::len)
+        .sum();
     // The byte that did not fit may itself begin an object, so it is read again.
     let mut at = (start + column.saturating_sub(1)).min(text.len());
     while !text.is_char_boundary(at) {
@@ -181,7 +204,10 @@ mod tests {
         assert_eq!(found("[1,2]"), Err(NoObject::NotJson));
         assert_eq!(found(r#"<think>{"n":1}"#), Err(NoObject::OnlyThoughts));
         assert_eq!(found(r#"{"n":1}</think>"#), Err(NoObject::OnlyThoughts));
-        assert_eq!(found(r#"{"n":[{"path":"a"},{"path":"#), Err(NoObject::Unfinished));
+        assert_eq!(
+            found(r#"{"n":[{"path":"a"},{"path":"#),
+            Err(NoObject::Unfinished)
+        );
         assert_eq!(found(r#"{"like":"this"} {"n":"#), Err(NoObject::Unfinished));
         assert_eq!(found(&"x".repeat(MAX_BYTES + 1)), Err(NoObject::TooLong));
     }
@@ -194,10 +220,24 @@ mod tests {
 
     #[test]
     fn depth_and_hostile_repetition_end_in_a_clean_answer_quickly() {
-        for unit in ["{\"a\":", "{", "{\"", "{\"a\":[{},", "<think>", "</think>", "{\"a\":\"", "<", "{}"] {
+        for unit in [
+            "{\"a\":",
+            "{",
+            "{\"",
+            "{\"a\":[{},",
+            "<think>",
+            "</think>",
+            "{\"a\":\"",
+            "<",
+            "{}",
+        ] {
             let text = unit.repeat(200_000 / unit.len());
             let _ = found(&text);
-            assert_eq!(found(&format!("{text}</think>{{\"n\":1}}")), Ok(json!({"n": 1})), "{unit}");
+            assert_eq!(
+                found(&format!("{text}</think>{{\"n\":1}}")),
+                Ok(json!({"n": 1})),
+                "{unit}"
+            );
         }
         let deep = format!("{}1{}", "{\"n\":".repeat(200), "}".repeat(200));
         assert!(found(&deep).is_err() || found(&deep).is_ok_and(|v| v.is_object()));

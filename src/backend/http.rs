@@ -111,14 +111,20 @@ pub(crate) async fn post(
     whole(request, limit, cap).await
 }
 
-async fn whole(request: reqwest::RequestBuilder, limit: Duration, cap: usize) -> Result<HttpAnswer, Unreachable> {
+async fn whole(
+    request: reqwest::RequestBuilder,
+    limit: Duration,
+    cap: usize,
+) -> Result<HttpAnswer, Unreachable> {
     let whole = async {
         let response = request.send().await.map_err(|e| why(&e, limit))?;
         let status = response.status().as_u16();
         let (body, cut) = read(response, cap).await.map_err(|e| why(&e, limit))?;
         Ok(HttpAnswer { status, body, cut })
     };
-    tokio::time::timeout(limit, whole).await.unwrap_or(Err(Unreachable::TimedOut(limit)))
+    tokio::time::timeout(limit, whole)
+        .await
+        .unwrap_or(Err(Unreachable::TimedOut(limit)))
 }
 
 /// The client for an address. Nothing is built before the first question, so a server that is only asked for its
@@ -145,7 +151,11 @@ enum Connections {
 
 fn built(url: &Url, connections: Connections) -> Result<&'static Client, Unreachable> {
     static CLIENTS: [OnceLock<Client>; 8] = [const { OnceLock::new() }; 8];
-    let (secure, loopback, kept) = (is_secure(url)?, is_loopback(url), connections == Connections::Kept);
+    let (secure, loopback, kept) = (
+        is_secure(url)?,
+        is_loopback(url),
+        connections == Connections::Kept,
+    );
     let slot = &CLIENTS[usize::from(kept) * 4 + usize::from(secure) * 2 + usize::from(loopback)];
     if let Some(client) = slot.get() {
         return Ok(client);
@@ -170,8 +180,10 @@ fn built(url: &Url, connections: Connections) -> Result<&'static Client, Unreach
 
 /// The key as a header that debug output leaves out.
 pub(crate) fn bearer(key: &SecretString) -> Result<HeaderValue, Unreachable> {
-    let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret()))
-        .map_err(|_| Unreachable::Other("the key holds characters that no header can carry".into()))?;
+    let mut value =
+        HeaderValue::from_str(&format!("Bearer {}", key.expose_secret())).map_err(|_| {
+            Unreachable::Other("the key holds characters that no header can carry".into())
+        })?;
     value.set_sensitive(true);
     Ok(value)
 }
@@ -199,7 +211,10 @@ pub(crate) fn shown(address: &str) -> Option<String> {
 }
 
 /// Reads up to `cap` bytes; true if there was more.
-pub(crate) async fn read(mut response: Response, cap: usize) -> Result<(Vec<u8>, bool), reqwest::Error> {
+pub(crate) async fn read(
+    mut response: Response,
+    cap: usize,
+) -> Result<(Vec<u8>, bool), reqwest::Error> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await? {
         let room = cap - body.len();
@@ -240,7 +255,9 @@ fn meaning(cause: &(dyn Error + 'static), limit: Duration) -> Option<Unreachable
         return Some(Unreachable::Dns);
     }
     if text == "tls handshake eof" {
-        return Some(Unreachable::Tls("the other side ended the handshake".into()));
+        return Some(Unreachable::Tls(
+            "the other side ended the handshake".into(),
+        ));
     }
     if text.contains("invalid HTTP") {
         return Some(Unreachable::NotHttp);
@@ -251,16 +268,19 @@ fn meaning(cause: &(dyn Error + 'static), limit: Duration) -> Option<Unreachable
     match cause.downcast_ref::<io::Error>().map(io::Error::kind)? {
         io::ErrorKind::ConnectionRefused => Some(Unreachable::Refused),
         io::ErrorKind::TimedOut => Some(Unreachable::TimedOut(limit)),
-        io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof => {
-            Some(Unreachable::Closed)
-        }
+        io::ErrorKind::ConnectionReset
+        | io::ErrorKind::BrokenPipe
+        | io::ErrorKind::UnexpectedEof => Some(Unreachable::Closed),
         _ => None,
     }
 }
 
 /// The cause behind a cause. An I/O error hides the error it wraps from `source`.
 fn inner<'a>(cause: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
-    match cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+    match cause
+        .downcast_ref::<io::Error>()
+        .and_then(io::Error::get_ref)
+    {
         Some(wrapped) => Some(wrapped),
         None => cause.source(),
     }
@@ -276,12 +296,16 @@ fn is_secure(url: &Url) -> Result<bool, Unreachable> {
 
 fn is_loopback(url: &Url) -> bool {
     let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.ends_with(".localhost") || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
+    host == "localhost"
+        || host.ends_with(".localhost")
+        || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
 
 /// The innermost cause: the outer ones repeat the address.
 fn deepest(error: &reqwest::Error) -> String {
-    let Some(mut cause) = error.source() else { return "unknown cause".into() };
+    let Some(mut cause) = error.source() else {
+        return "unknown cause".into();
+    };
     while let Some(deeper) = inner(cause) {
         cause = deeper;
     }
@@ -294,20 +318,52 @@ mod tests {
 
     #[test]
     fn an_address_is_shown_without_anything_that_could_be_a_secret() {
-        assert_eq!(shown("http://me:pw@host:4000/x/?key=abc#d").as_deref(), Some("http://host:4000/x"));
-        assert_eq!(shown("http://host:4000/").as_deref(), Some("http://host:4000"));
+        assert_eq!(
+            shown("http://me:pw@host:4000/x/?key=abc#d").as_deref(),
+            Some("http://host:4000/x")
+        );
+        assert_eq!(
+            shown("http://host:4000/").as_deref(),
+            Some("http://host:4000")
+        );
         assert_eq!(shown("me:pw@host"), None);
         assert_eq!(shown("file:///etc/passwd"), None);
     }
 
     #[test]
     fn paths_are_joined_below_a_base_with_or_without_v1() {
-        for base in ["http://h:1", "http://h:1/", "http://h:1/v1", "http://h:1/v1/", " http://h:1 "] {
-            assert_eq!(below(base, "/v1/models").expect("joined").as_str(), "http://h:1/v1/models", "{base}");
+        for base in [
+            "http://h:1",
+            "http://h:1/",
+            "http://h:1/v1",
+            "http://h:1/v1/",
+            " http://h:1 ",
+        ] {
+            assert_eq!(
+                below(base, "/v1/models").expect("joined").as_str(),
+                "http://h:1/v1/models",
+                "{base}"
+            );
         }
-        assert_eq!(below("http://h/gate/v1", "model/info").expect("joined").as_str(), "http://h/gate/model/info");
-        for bad in ["", "localhost:4000", "ftp://h", "http://", "://", "unix:/run/x"] {
-            assert_eq!(below(bad, "x").expect_err(bad), Unreachable::BadUrl, "{bad}");
+        assert_eq!(
+            below("http://h/gate/v1", "model/info")
+                .expect("joined")
+                .as_str(),
+            "http://h/gate/model/info"
+        );
+        for bad in [
+            "",
+            "localhost:4000",
+            "ftp://h",
+            "http://",
+            "://",
+            "unix:/run/x",
+        ] {
+            assert_eq!(
+                below(bad, "x").expect_err(bad),
+                Unreachable::BadUrl,
+                "{bad}"
+            );
         }
     }
 
@@ -328,8 +384,11 @@ mod tests {
     #[tokio::test]
     async fn a_host_name_that_cannot_exist_is_told_from_a_host_that_is_down() {
         // A label of 64 letters is refused by the resolver itself, without a question on the network.
-        let url = Url::parse(&format!("http://{}.localhost.invalid/", "a".repeat(64))).expect("a URL");
-        let error = get(&url, None, Duration::from_secs(20), 10).await.expect_err("no such host");
+        let url =
+            Url::parse(&format!("http://{}.localhost.invalid/", "a".repeat(64))).expect("a URL");
+        let error = get(&url, None, Duration::from_secs(20), 10)
+            .await
+            .expect_err("no such host");
         assert_eq!(error, Unreachable::Dns);
     }
 
@@ -337,6 +396,11 @@ mod tests {
     fn a_key_is_not_shown_by_debug_output_and_a_broken_one_is_refused() {
         let header = bearer(&SecretString::from("sk-canary")).expect("a header");
         assert!(!format!("{header:?}").contains("canary"));
-        assert!(!bearer(&SecretString::from("sk\ncanary")).expect_err("newline").to_string().contains("canary"));
+        assert!(
+            !bearer(&SecretString::from("sk\ncanary"))
+                .expect_err("newline")
+                .to_string()
+                .contains("canary")
+        );
     }
 }

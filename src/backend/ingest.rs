@@ -15,7 +15,9 @@ const LARGEST: usize = 4 << 20;
 pub(crate) async fn post_to_service(base: &str, path: &str, body: &Value) -> Result<Value, String> {
     let shown = http::shown(base).unwrap_or_default();
     let fail = |why: String| {
-        format!("the notes service at {shown} {why}; check `ingest_url` under [brain], or remove it to use local notes")
+        format!(
+            "the notes service at {shown} {why}; check `ingest_url` under [brain], or remove it to use local notes"
+        )
     };
     let url = http::below(base, path).map_err(|why| fail(format!("cannot be used: {why}")))?;
     let answer = http::post(&url, None, body, LIMIT, LARGEST).await;
@@ -23,7 +25,10 @@ pub(crate) async fn post_to_service(base: &str, path: &str, body: &Value) -> Res
     let text = String::from_utf8_lossy(&answer.body);
     if !(200..300).contains(&answer.status) {
         let said = words::cut_end(&words::plain(text.trim()), 300).into_owned();
-        return Err(fail(format!("answered `/{path}` with status {}: {said}", answer.status)));
+        return Err(fail(format!(
+            "answered `/{path}` with status {}: {said}",
+            answer.status
+        )));
     }
     if answer.cut {
         return Err(fail(format!("sent more than {LARGEST} bytes")));
@@ -31,5 +36,9 @@ pub(crate) async fn post_to_service(base: &str, path: &str, body: &Value) -> Res
     if text.trim().is_empty() {
         return Ok(Value::Null);
     }
-    serde_json::from_str(&text).map_err(|_| fail(format!("answered `/{path}` with something that is not JSON")))
+    serde_json::from_str(&text).map_err(|_| {
+        fail(format!(
+            "answered `/{path}` with something that is not JSON"
+        ))
+    })
 }

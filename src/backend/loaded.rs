@@ -31,7 +31,11 @@ pub enum LookError {
     #[error("`{path}` answered {status}, which leads elsewhere; redirects are not followed")]
     Redirected { path: String, status: u16 },
     #[error("`{path}` answered {status}{}", if .said.is_empty() { String::new() } else { format!(": {}", .said) })]
-    Status { path: String, status: u16, said: String },
+    Status {
+        path: String,
+        status: u16,
+        said: String,
+    },
     #[error("`{path}` answered with more than {} MiB", CAP / 1024 / 1024)]
     TooLarge { path: String },
     #[error("`{path}` answered with {looks}, not with JSON")]
@@ -84,7 +88,10 @@ pub async fn loaded(warm: &Warm, limit: Duration) -> Result<Vec<LoadedModel>, Lo
         WarmKind::Ollama => ("/api/ps", "models"),
     };
     let answer = ask(&warm.url, path, None, None, limit).await?;
-    let entries = answer.get(list).and_then(Value::as_array).ok_or(LookError::NoModels { path: path.into() })?;
+    let entries = answer
+        .get(list)
+        .and_then(Value::as_array)
+        .ok_or(LookError::NoModels { path: path.into() })?;
     let one = |entry: &Value| {
         let id = text(entry, "model").or_else(|| text(entry, "name"))?;
         // Ollama lists only what is loaded, and has no word for it.
@@ -92,21 +99,37 @@ pub async fn loaded(warm: &Warm, limit: Duration) -> Result<Vec<LoadedModel>, Lo
             WarmKind::LlamaSwap => text(entry, "state").unwrap_or_else(|| "unknown".into()),
             WarmKind::Ollama => "ready".into(),
         };
-        Some(LoadedModel { id, state, context: entry.get("context_length").and_then(Value::as_u64) })
+        Some(LoadedModel {
+            id,
+            state,
+            context: entry.get("context_length").and_then(Value::as_u64),
+        })
     };
     Ok(entries.iter().take(MOST).filter_map(one).collect())
 }
 
 /// The names that a gateway offers.
-pub async fn offered(backend: &BackendSettings, env: &Env, limit: Duration) -> Result<Vec<String>, LookError> {
+pub async fn offered(
+    backend: &BackendSettings,
+    env: &Env,
+    limit: Duration,
+) -> Result<Vec<String>, LookError> {
     let path = "/v1/models";
     let answer = ask_backend(backend, env, path, limit).await?;
     let entries = list(&answer).ok_or(LookError::NoModels { path: path.into() })?;
-    Ok(entries.iter().take(MOST).filter_map(|e| text(e, "id")).collect())
+    Ok(entries
+        .iter()
+        .take(MOST)
+        .filter_map(|e| text(e, "id"))
+        .collect())
 }
 
 /// What stands behind each name. Only LiteLLM knows; elsewhere a name is the model's own.
-pub async fn deployments(backend: &BackendSettings, env: &Env, limit: Duration) -> Result<Vec<Deployment>, LookError> {
+pub async fn deployments(
+    backend: &BackendSettings,
+    env: &Env,
+    limit: Duration,
+) -> Result<Vec<Deployment>, LookError> {
     let path = "/model/info";
     let answer = ask_backend(backend, env, path, limit).await?;
     let entries = list(&answer).ok_or(LookError::NoModels { path: path.into() })?;
@@ -114,15 +137,27 @@ pub async fn deployments(backend: &BackendSettings, env: &Env, limit: Duration) 
         let params = entry.get("litellm_params")?;
         let routed = text(params, "model")?;
         // The first segment is the provider; what follows may hold slashes of its own.
-        let id = routed.split_once('/').map_or(routed.as_str(), |(_, id)| id).to_owned();
+        let id = routed
+            .split_once('/')
+            .map_or(routed.as_str(), |(_, id)| id)
+            .to_owned();
         let api_base = text(params, "api_base").and_then(|base| http::shown(&base));
-        Some(Deployment { name: text(entry, "model_name")?, id, api_base })
+        Some(Deployment {
+            name: text(entry, "model_name")?,
+            id,
+            api_base,
+        })
     };
     Ok(entries.iter().take(MOST).filter_map(one).collect())
 }
 
 /// Is the model with this name at the gateway loaded and ready? `None` if unknown.
-pub fn is_warm(loaded: &[LoadedModel], behind: &[Deployment], warm_url: &str, name: &str) -> Option<bool> {
+pub fn is_warm(
+    loaded: &[LoadedModel],
+    behind: &[Deployment],
+    warm_url: &str,
+    name: &str,
+) -> Option<bool> {
     let behind = behind.iter().find(|d| d.name == name);
     let id = behind.map_or(name, |d| d.id.as_str());
     if loaded.iter().any(|model| model.is(id)) {
@@ -130,16 +165,32 @@ pub fn is_warm(loaded: &[LoadedModel], behind: &[Deployment], warm_url: &str, na
     }
     // Not there; but a model that is served elsewhere would not be.
     let same = |base: &String| port(base) == port(warm_url);
-    behind.and_then(|d| d.api_base.as_ref()).is_none_or(same).then_some(false)
+    behind
+        .and_then(|d| d.api_base.as_ref())
+        .is_none_or(same)
+        .then_some(false)
 }
 
 /// Does one of the offered names cover this one? LiteLLM lists patterns such as `openai/*` as they are.
 pub fn offers(offered: &[String], name: &str) -> bool {
-    offered.iter().any(|o| o == name || o.strip_suffix('*').is_some_and(|stem| name.starts_with(stem)))
+    offered.iter().any(|o| {
+        o == name
+            || o.strip_suffix('*')
+                .is_some_and(|stem| name.starts_with(stem))
+    })
 }
 
-async fn ask_backend(backend: &BackendSettings, env: &Env, path: &str, limit: Duration) -> Result<Value, LookError> {
-    let base = backend.base_url.as_deref().filter(|b| !b.trim().is_empty()).ok_or(Unreachable::NotConfigured)?;
+async fn ask_backend(
+    backend: &BackendSettings,
+    env: &Env,
+    path: &str,
+    limit: Duration,
+) -> Result<Value, LookError> {
+    let base = backend
+        .base_url
+        .as_deref()
+        .filter(|b| !b.trim().is_empty())
+        .ok_or(Unreachable::NotConfigured)?;
     let var = backend.api_key_env.as_deref();
     ask(base, path, var, var.and_then(|v| env.secret(v)), limit).await
 }
@@ -154,22 +205,37 @@ pub(super) async fn ask(
     let answer = http::get(&http::below(base, path)?, key.as_ref(), limit, CAP).await?;
     let path = path.to_owned();
     let wrong_key = || match (&key, var) {
-        (Some(_), Some(var)) => LookError::KeyRefused { var: var.to_owned() },
-        _ => LookError::KeyMissing { var: var.map(str::to_owned) },
+        (Some(_), Some(var)) => LookError::KeyRefused {
+            var: var.to_owned(),
+        },
+        _ => LookError::KeyMissing {
+            var: var.map(str::to_owned),
+        },
     };
     let json = serde_json::from_slice::<Value>(&answer.body).ok();
     match answer.status {
         200..=299 if answer.cut => Err(LookError::TooLarge { path }),
-        200..=299 => json.ok_or_else(|| LookError::NotJson { path, looks: looks(&answer.body) }),
-        300..=399 => Err(LookError::Redirected { path, status: answer.status }),
+        200..=299 => json.ok_or_else(|| LookError::NotJson {
+            path,
+            looks: looks(&answer.body),
+        }),
+        300..=399 => Err(LookError::Redirected {
+            path,
+            status: answer.status,
+        }),
         401 | 403 => Err(wrong_key()),
         // LiteLLM without a database calls a wrong key a missing database.
         400 if error_field(json.as_ref(), "type") == Some("no_db_connection") => Err(wrong_key()),
         // And without its database package it falls over a missing key.
-        500 if key.is_none() && answer.body.starts_with(b"Internal Server Error") => Err(wrong_key()),
+        500 if key.is_none() && answer.body.starts_with(b"Internal Server Error") => {
+            Err(wrong_key())
+        }
         status => {
             let secrets = Redactor::knowing(key.iter().map(ExposeSecret::expose_secret));
-            let said = said(error_field(json.as_ref(), "message").unwrap_or_default(), &secrets);
+            let said = said(
+                error_field(json.as_ref(), "message").unwrap_or_default(),
+                &secrets,
+            );
             Err(LookError::Status { path, status, said })
         }
     }
@@ -177,13 +243,21 @@ pub(super) async fn ask(
 
 /// The entries, under `data` as OpenAI has it, under `models`, or bare.
 pub(super) fn list(answer: &Value) -> Option<&Vec<Value>> {
-    answer.get("data").or_else(|| answer.get("models")).unwrap_or(answer).as_array()
+    answer
+        .get("data")
+        .or_else(|| answer.get("models"))
+        .unwrap_or(answer)
+        .as_array()
 }
 
 /// A name of reasonable length, made safe to show.
 pub(super) fn text(entry: &Value, field: &str) -> Option<String> {
     let text = entry.get(field)?.as_str()?.trim();
-    if text.is_empty() || text.len() > 300 { None } else { Some(words::plain(text).replace(['\n', '\t'], " ")) }
+    if text.is_empty() || text.len() > 300 {
+        None
+    } else {
+        Some(words::plain(text).replace(['\n', '\t'], " "))
+    }
 }
 
 fn error_field<'a>(answer: Option<&'a Value>, field: &str) -> Option<&'a str> {
@@ -204,5 +278,7 @@ fn looks(body: &[u8]) -> &'static str {
 }
 
 fn port(address: &str) -> Option<u16> {
-    super::http::Url::parse(address).ok()?.port_or_known_default()
+    super::http::Url::parse(address)
+        .ok()?
+        .port_or_known_default()
 }

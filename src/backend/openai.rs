@@ -21,7 +21,8 @@ use super::loaded;
 use super::probe::{self, AddressRole};
 use super::world::{BackendSight, Gateway, Look, TierOutage, World, key_hint};
 use super::{
-    Ask, AskError, AskResult, AskStep, Backend, BackendFacts, BackendPlace, Edits, Env, Failure, SharedResources,
+    Ask, AskError, AskResult, AskStep, Backend, BackendFacts, BackendPlace, Edits, Env, Failure,
+    SharedResources,
 };
 use crate::redact::Redactor;
 use crate::routing::{self, Tier};
@@ -49,7 +50,12 @@ impl BackendFacts for OpenaiKind {
 
     fn endpoint(&self, backend: &routing::BackendSettings, _: &Env) -> Option<probe::Endpoint> {
         // LiteLLM's plain `/health` would send a real question to every model it knows.
-        Some(probe::Endpoint::new(&backend.name, AddressRole::Gateway, backend.base_url.clone(), "/health/liveliness"))
+        Some(probe::Endpoint::new(
+            &backend.name,
+            AddressRole::Gateway,
+            backend.base_url.clone(),
+            "/health/liveliness",
+        ))
     }
 
     fn look<'a>(
@@ -67,42 +73,63 @@ impl BackendFacts for OpenaiKind {
                 loaded::offered(backend, &look.env, look.list_limit),
                 loaded::deployments(backend, &look.env, look.list_limit)
             );
-            BackendSight::Gateway(Gateway { offered, deployments: deployments.unwrap_or_default() })
+            BackendSight::Gateway(Gateway {
+                offered,
+                deployments: deployments.unwrap_or_default(),
+            })
         }
         .boxed()
     }
 
     fn outage(&self, world: &World, tier: &Tier) -> Option<TierOutage> {
         let name = &tier.backend.name;
-        if let Some(out) = world.unreachable(AddressRole::Gateway, name, &format!("`backends.{name}.base_url`")) {
+        if let Some(out) = world.unreachable(
+            AddressRole::Gateway,
+            name,
+            &format!("`backends.{name}.base_url`"),
+        ) {
             return Some(out);
         }
         match &world.gateways.get(name)?.offered {
             Ok(offered) if offered.is_empty() || loaded::offers(offered, &tier.model.id) => None,
             Ok(_) => Some(TierOutage {
                 why: format!("`{name}` does not offer `{}`", tier.model.id),
-                hint: format!("add it to the gateway, or set `models.\"{}\".id` to its name there", tier.name),
+                hint: format!(
+                    "add it to the gateway, or set `models.\"{}\".id` to its name there",
+                    tier.name
+                ),
             }),
-            Err(error) if error.is_setup() => {
-                Some(TierOutage { why: format!("`{name}`: {error}"), hint: key_hint(name, error) })
-            }
+            Err(error) if error.is_setup() => Some(TierOutage {
+                why: format!("`{name}`: {error}"),
+                hint: key_hint(name, error),
+            }),
             // No list is no proof that a question would fail.
             Err(_) => None,
         }
     }
 
     fn place(&self, backend: &routing::BackendSettings) -> BackendPlace {
-        BackendPlace { verb: "asks", key: "base_url", value: backend.base_url.clone() }
+        BackendPlace {
+            verb: "asks",
+            key: "base_url",
+            value: backend.base_url.clone(),
+        }
     }
 }
 
-fn connect(backend: &routing::BackendSettings, shared: &SharedResources) -> Result<Arc<dyn Backend>, AskError> {
+fn connect(
+    backend: &routing::BackendSettings,
+    shared: &SharedResources,
+) -> Result<Arc<dyn Backend>, AskError> {
     let base = backend.base_url.as_deref().unwrap_or_default();
     let url = http::below(base, "/v1/chat/completions").map_err(|why| AskError::Misconfigured {
         setting: format!("backends.{}.base_url", backend.name),
         why: why.to_string(),
     })?;
-    let key = backend.api_key_env.as_deref().and_then(|var| shared.env.secret(var));
+    let key = backend
+        .api_key_env
+        .as_deref()
+        .and_then(|var| shared.env.secret(var));
     Ok(Arc::new(OpenAi {
         endpoint: Endpoint {
             backend: backend.name.clone(),
@@ -152,7 +179,9 @@ impl ReceivedAnswer {
 
     /// A LiteLLM gateway answered, not whatever else listens there.
     fn is_from_litellm(&self) -> bool {
-        self.headers.keys().any(|name| name.as_str().starts_with("x-litellm-"))
+        self.headers
+            .keys()
+            .any(|name| name.as_str().starts_with("x-litellm-"))
     }
 }
 
@@ -188,8 +217,18 @@ impl Backend for OpenAi {
 }
 
 impl OpenAi {
-    async fn converse(&self, ask: &Ask, tier: &Tier, progress: &(dyn Fn(AskStep) + Send + Sync)) -> AskResult {
-        let known = self.forms.lock().unwrap_or_else(PoisonError::into_inner).get(&tier.model.id).copied();
+    async fn converse(
+        &self,
+        ask: &Ask,
+        tier: &Tier,
+        progress: &(dyn Fn(AskStep) + Send + Sync),
+    ) -> AskResult {
+        let known = self
+            .forms
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&tier.model.id)
+            .copied();
         let first = known.unwrap_or_default();
         let (body, sent) = request::body(ask, &tier.model, first);
         progress(AskStep::Asked);
@@ -201,7 +240,10 @@ impl OpenAi {
         progress(AskStep::AskedPlainly);
         let got = self.post(&body, ask.limit).await?;
         if got.status == 200 {
-            self.forms.lock().unwrap_or_else(PoisonError::into_inner).insert(tier.model.id.clone(), plainer);
+            self.forms
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .insert(tier.model.id.clone(), plainer);
         }
         self.read(got, ask, tier, sent)
     }
@@ -214,7 +256,11 @@ impl OpenAi {
         }
     }
 
-    async fn post(&self, body: &serde_json::Value, limit: Duration) -> Result<ReceivedAnswer, Box<Failure>> {
+    async fn post(
+        &self,
+        body: &serde_json::Value,
+        limit: Duration,
+    ) -> Result<ReceivedAnswer, Box<Failure>> {
         let unreachable = |why: &Unreachable| AskError::Unreachable {
             backend: self.endpoint.backend.clone(),
             address: self.endpoint.address.clone(),
@@ -224,12 +270,19 @@ impl OpenAi {
         let mut request = client
             .post(self.url.clone())
             // The gateway gives up a little before we do: only then does it stop the model, too.
-            .header("x-litellm-timeout", format!("{:.1}", gateway_limit(limit).as_secs_f64()))
+            .header(
+                "x-litellm-timeout",
+                format!("{:.1}", gateway_limit(limit).as_secs_f64()),
+            )
             .json(body);
         if let Some(key) = &self.endpoint.key {
             let bearer = http::bearer(key).map_err(|why| {
                 Failure::free(AskError::Misconfigured {
-                    setting: self.endpoint.var.clone().map_or_else(String::new, |var| format!("${var}")),
+                    setting: self
+                        .endpoint
+                        .var
+                        .clone()
+                        .map_or_else(String::new, |var| format!("${var}")),
                     why: why.to_string(),
                 })
             })?;
@@ -239,18 +292,30 @@ impl OpenAi {
         let response = request.send().await.map_err(|error| {
             let why = unreachable(&http::why(&error, limit));
             // Without a connection no model was asked.
-            if error.is_connect() { Failure::free(why) } else { Failure::unknown(why) }
+            if error.is_connect() {
+                Failure::free(why)
+            } else {
+                Failure::unknown(why)
+            }
         })?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let (body, cut) = http::read(response, BODY_CAP)
             .await
             .map_err(|error| Failure::unknown(unreachable(&http::why(&error, limit))))?;
-        Ok(ReceivedAnswer { status, headers, body, cut, took: began.elapsed() })
+        Ok(ReceivedAnswer {
+            status,
+            headers,
+            body,
+            cut,
+            took: began.elapsed(),
+        })
     }
 }
 
 fn gateway_limit(limit: Duration) -> Duration {
-    limit.saturating_sub((limit / 20).min(Duration::from_secs(2))).max(Duration::from_millis(100))
+    limit
+        .saturating_sub((limit / 20).min(Duration::from_secs(2)))
+        .max(Duration::from_millis(100))
 }
 
 /// The parts that the tests of the files below are made with.
@@ -259,9 +324,16 @@ fn got(status: u16, headers: &[(&str, &str)], body: &str) -> ReceivedAnswer {
     let headers = headers
         .iter()
         .map(|(name, value)| {
-            let name = reqwest::header::HeaderName::from_bytes(name.as_bytes()).expect("a header's name");
+            let name =
+                reqwest::header::HeaderName::from_bytes(name.as_bytes()).expect("a header's name");
             (name, value.parse().expect("a header's value"))
         })
         .collect();
-    ReceivedAnswer { status, headers, body: body.as_bytes().to_vec(), cut: false, took: Duration::ZERO }
+    ReceivedAnswer {
+        status,
+        headers,
+        body: body.as_bytes().to_vec(),
+        cut: false,
+        took: Duration::ZERO,
+    }
 }

@@ -53,15 +53,29 @@ impl ProbedAddress {
 }
 
 impl Endpoint {
-    pub(super) fn new(name: &str, role: AddressRole, address: Option<String>, path: &'static str) -> Self {
-        Self { name: name.to_owned(), role, address, path }
+    pub(super) fn new(
+        name: &str,
+        role: AddressRole,
+        address: Option<String>,
+        path: &'static str,
+    ) -> Self {
+        Self {
+            name: name.to_owned(),
+            role,
+            address,
+            path,
+        }
     }
 }
 
 /// Every address that the routing leads to; one of each name.
 pub fn endpoints(routing: &Routing, env: &Env) -> Vec<Endpoint> {
     let mut all: Vec<Endpoint> = Vec::new();
-    for endpoint in routing.backends.values().filter_map(|backend| facts_of(backend.kind).endpoint(backend, env)) {
+    for endpoint in routing
+        .backends
+        .values()
+        .filter_map(|backend| facts_of(backend.kind).endpoint(backend, env))
+    {
         if !all.iter().any(|known| known.name == endpoint.name) {
             all.push(endpoint);
         }
@@ -69,7 +83,12 @@ pub fn endpoints(routing: &Routing, env: &Env) -> Vec<Endpoint> {
     // How far the world reaches is asked also where no backend leads to the cloud.
     if !all.iter().any(|known| known.role == AddressRole::Cloud) {
         let address = env.get(CLOUD_URL_VAR).unwrap_or_else(|| CLOUD_URL.into());
-        all.push(Endpoint::new("anthropic", AddressRole::Cloud, Some(address), "/"));
+        all.push(Endpoint::new(
+            "anthropic",
+            AddressRole::Cloud,
+            Some(address),
+            "/",
+        ));
     }
     all.sort_by_key(|endpoint| endpoint.role != AddressRole::Cloud);
     if let Some(warm) = &routing.warm {
@@ -77,7 +96,12 @@ pub fn endpoints(routing: &Routing, env: &Env) -> Vec<Endpoint> {
             WarmKind::LlamaSwap => ("llama-swap", "/health"),
             WarmKind::Ollama => ("ollama", "/api/version"),
         };
-        all.push(Endpoint::new(name, AddressRole::Warm, Some(warm.url.clone()), path));
+        all.push(Endpoint::new(
+            name,
+            AddressRole::Warm,
+            Some(warm.url.clone()),
+            path,
+        ));
     }
     all
 }
@@ -97,5 +121,10 @@ async fn one(endpoint: Endpoint, limit: Duration) -> ProbedAddress {
         },
     };
     let url = address.and_then(http::shown);
-    ProbedAddress { name: endpoint.name, role: endpoint.role, url, answer }
+    ProbedAddress {
+        name: endpoint.name,
+        role: endpoint.role,
+        url,
+        answer,
+    }
 }

@@ -18,8 +18,8 @@ use tokio_util::sync::CancellationToken;
 use super::probe::{AddressRole, Endpoint};
 use super::world::{BackendSight, Look, TierOutage, World};
 use super::{
-    Ask, AskError, AskResult, AskStep, Backend, BackendFacts, BackendPlace, Edits, Env, Failure, FailureBlame, Reply,
-    SharedResources, Usage, extract::required, object,
+    Ask, AskError, AskResult, AskStep, Backend, BackendFacts, BackendPlace, Edits, Env, Failure,
+    FailureBlame, Reply, SharedResources, Usage, extract::required, object,
 };
 use crate::redact::Redactor;
 use crate::routing::{self, Model, Tier};
@@ -62,14 +62,22 @@ struct Replay {
 pub(super) struct ReplayKind;
 
 impl BackendFacts for ReplayKind {
-    fn connect(&self, backend: &routing::BackendSettings, _: &SharedResources) -> Result<Arc<dyn Backend>, AskError> {
+    fn connect(
+        &self,
+        backend: &routing::BackendSettings,
+        _: &SharedResources,
+    ) -> Result<Arc<dyn Backend>, AskError> {
         let Some(file) = backend.file.as_deref() else {
             return Err(AskError::Misconfigured {
                 setting: format!("backends.{}.file", backend.name),
                 why: String::from("names no file with recorded answers"),
             });
         };
-        Ok(Arc::new(Replay { name: backend.name.clone(), file: file.into(), given: Mutex::default() }))
+        Ok(Arc::new(Replay {
+            name: backend.name.clone(),
+            file: file.into(),
+            given: Mutex::default(),
+        }))
     }
 
     fn role(&self) -> Option<AddressRole> {
@@ -96,18 +104,26 @@ impl BackendFacts for ReplayKind {
         let file = tier.backend.file.as_deref().unwrap_or_default();
         let why = match fs::metadata(file) {
             // Not opened: a pipe would hold us.
-            Ok(meta) if meta.is_file() => rustix::fs::access(file, rustix::fs::Access::READ_OK).err()?.to_string(),
+            Ok(meta) if meta.is_file() => rustix::fs::access(file, rustix::fs::Access::READ_OK)
+                .err()?
+                .to_string(),
             Ok(_) => String::from("it is no file"),
             Err(error) => error.to_string(),
         };
         Some(TierOutage {
             why: format!("`{backend}` has no recorded answers: `{file}` cannot be read: {why}"),
-            hint: format!("record them with `record` in another backend, or correct `backends.{backend}.file`"),
+            hint: format!(
+                "record them with `record` in another backend, or correct `backends.{backend}.file`"
+            ),
         })
     }
 
     fn place(&self, backend: &routing::BackendSettings) -> BackendPlace {
-        BackendPlace { verb: "replays", key: "file", value: backend.file.clone() }
+        BackendPlace {
+            verb: "replays",
+            key: "file",
+            value: backend.file.clone(),
+        }
     }
 }
 
@@ -134,7 +150,10 @@ impl Backend for Replay {
 
 impl Replay {
     fn wrong(&self, why: impl Into<String>) -> AskError {
-        AskError::Misconfigured { setting: format!("backends.{}.file", self.name), why: why.into() }
+        AskError::Misconfigured {
+            setting: format!("backends.{}.file", self.name),
+            why: why.into(),
+        }
     }
 
     /// The next line of this model. Read anew each time: the file may be written while the server runs.
@@ -144,9 +163,18 @@ impl Replay {
         let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
         let n = given.entry(tier.name.to_string()).or_default();
         let mut seen = 0;
-        for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-            let line: ReplayLine = serde_json::from_str(line)
-                .map_err(|e| self.wrong(format!("line {} of `{}`: {e}", number + 1, self.file.display())))?;
+        for (number, line) in text
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| !line.trim().is_empty())
+        {
+            let line: ReplayLine = serde_json::from_str(line).map_err(|e| {
+                self.wrong(format!(
+                    "line {} of `{}`: {e}",
+                    number + 1,
+                    self.file.display()
+                ))
+            })?;
             if line.model == tier.name.0 {
                 if seen == *n {
                     *n += 1;
@@ -155,29 +183,56 @@ impl Replay {
                 seen += 1;
             }
         }
-        Err(self.wrong(format!("`{}` has no answer left for `{}` after {seen}", self.file.display(), tier.name)))
+        Err(self.wrong(format!(
+            "`{}` has no answer left for `{}` after {seen}",
+            self.file.display(),
+            tier.name
+        )))
     }
 
     fn note(&self, ask: &Ask, tier: &Tier) -> Result<(), AskError> {
         let mut asked = self.file.clone().into_os_string();
         asked.push(".asked");
         let question = json!({"model": tier.name, "system": ask.system, "prompt": ask.prompt, "schema": ask.schema});
-        append(Path::new(&asked), &question)
-            .map_err(|e| self.wrong(format!("`{}` cannot be written: {e}", Path::new(&asked).display())))
+        append(Path::new(&asked), &question).map_err(|e| {
+            self.wrong(format!(
+                "`{}` cannot be written: {e}",
+                Path::new(&asked).display()
+            ))
+        })
     }
 }
 
 impl ReplayLine {
     fn priced(&self, model: &Model) -> Option<f64> {
-        let price = |tokens: Option<u64>, per_million: Option<f64>| Some(tokens? as f64 * per_million? / 1e6);
+        let price = |tokens: Option<u64>, per_million: Option<f64>| {
+            Some(tokens? as f64 * per_million? / 1e6)
+        };
         Some(price(self.tokens_in, model.price_in)? + price(self.tokens_out, model.price_out)?)
     }
 
-    async fn give(self, backend: &str, tier: &Tier, ask: &Ask, stop: &CancellationToken) -> AskResult {
+    async fn give(
+        self,
+        backend: &str,
+        tier: &Tier,
+        ask: &Ask,
+        stop: &CancellationToken,
+    ) -> AskResult {
         let cost_usd = self.cost_usd.or_else(|| self.priced(&tier.model));
-        let usage = Usage { tokens_in: self.tokens_in, tokens_out: self.tokens_out, cost_usd };
+        let usage = Usage {
+            tokens_in: self.tokens_in,
+            tokens_out: self.tokens_out,
+            cost_usd,
+        };
         let model = tier.name.to_string();
-        let fail = |why| Err(Box::new(Failure { why, usage, notes: Vec::new(), answer: String::new() }));
+        let fail = |why| {
+            Err(Box::new(Failure {
+                why,
+                usage,
+                notes: Vec::new(),
+                answer: String::new(),
+            }))
+        };
         let wait = Duration::from_millis(self.wait_ms.unwrap_or_default());
         tokio::select! {
             () = stop.cancelled() => return fail(AskError::Cancelled),
@@ -189,13 +244,25 @@ impl ReplayLine {
         if let Some(failure) = self.failure {
             let said = String::from("recorded");
             return fail(match failure.as_str() {
-                "infra" => {
-                    AskError::ServerFailed { backend: backend.into(), status: 500, said, blame: FailureBlame::Neither }
-                }
-                "quota" => AskError::RateLimited { backend: backend.into(), said, retry_after: None },
+                "infra" => AskError::ServerFailed {
+                    backend: backend.into(),
+                    status: 500,
+                    said,
+                    blame: FailureBlame::Neither,
+                },
+                "quota" => AskError::RateLimited {
+                    backend: backend.into(),
+                    said,
+                    retry_after: None,
+                },
                 "incapable" => AskError::ContextTooLong { model, said },
                 "refused" => AskError::Declined { model, said },
-                "setup" => AskError::UnknownModel { backend: backend.into(), id: tier.model.id.clone(), model, said },
+                "setup" => AskError::UnknownModel {
+                    backend: backend.into(),
+                    id: tier.model.id.clone(),
+                    model,
+                    said,
+                },
                 "hang" => tokio::select! {
                     () = stop.cancelled() => AskError::Cancelled,
                     () = tokio::time::sleep(ask.limit) => AskError::timed_out(tier, ask.limit),
@@ -208,19 +275,38 @@ impl ReplayLine {
                 },
             });
         }
-        let raw = self.text.unwrap_or_else(|| self.answer.as_ref().map(Value::to_string).unwrap_or_default());
+        let raw = self.text.unwrap_or_else(|| {
+            self.answer
+                .as_ref()
+                .map(Value::to_string)
+                .unwrap_or_default()
+        });
         let body = match self.answer.filter(Value::is_object) {
             Some(body) => body,
             None if ask.wants_text() => Value::String(raw.clone()),
             None => match object(&raw, &required(&ask.schema)) {
                 Ok(body) => Value::Object(body),
                 Err(why) => {
-                    let why = AskError::Malformed { model, why: why.to_string() };
-                    return Err(Box::new(Failure { why, usage, notes: Vec::new(), answer: raw }));
+                    let why = AskError::Malformed {
+                        model,
+                        why: why.to_string(),
+                    };
+                    return Err(Box::new(Failure {
+                        why,
+                        usage,
+                        notes: Vec::new(),
+                        answer: raw,
+                    }));
                 }
             },
         };
-        Ok(Reply { body, raw, model_answered: model, usage, notes: Vec::new() })
+        Ok(Reply {
+            body,
+            raw,
+            model_answered: model,
+            usage,
+            notes: Vec::new(),
+        })
     }
 }
 
@@ -233,18 +319,39 @@ pub struct Recording {
 
 impl Recording {
     pub fn new(inner: Arc<dyn Backend>, file: impl Into<PathBuf>, redactor: Arc<Redactor>) -> Self {
-        Self { inner, file: file.into(), redactor }
+        Self {
+            inner,
+            file: file.into(),
+            redactor,
+        }
     }
 
     fn keep(&self, tier: &Tier, answered: &AskResult) {
         let (usage, mut line) = match answered {
-            Ok(Reply { usage, body: Value::String(text), .. }) => {
-                (*usage, ReplayLine { text: Some(text.clone()), ..ReplayLine::default() })
-            }
-            Ok(reply) => (reply.usage, ReplayLine { answer: Some(reply.body.clone()), ..ReplayLine::default() }),
+            Ok(Reply {
+                usage,
+                body: Value::String(text),
+                ..
+            }) => (
+                *usage,
+                ReplayLine {
+                    text: Some(text.clone()),
+                    ..ReplayLine::default()
+                },
+            ),
+            Ok(reply) => (
+                reply.usage,
+                ReplayLine {
+                    answer: Some(reply.body.clone()),
+                    ..ReplayLine::default()
+                },
+            ),
             Err(failure) => (
                 failure.usage,
-                ReplayLine { failure: Some(failure.why.cause().name().into()), ..ReplayLine::default() },
+                ReplayLine {
+                    failure: Some(failure.why.cause().name().into()),
+                    ..ReplayLine::default()
+                },
             ),
         };
         line = ReplayLine {
@@ -257,7 +364,10 @@ impl Recording {
         let mut value = serde_json::to_value(line).expect("a line is plain data");
         self.redactor.redact_json(&mut value);
         if let Err(e) = append(&self.file, &value) {
-            tracing::warn!("an answer could not be recorded in `{}`: {e}", self.file.display());
+            tracing::warn!(
+                "an answer could not be recorded in `{}`: {e}",
+                self.file.display()
+            );
         }
     }
 }
@@ -284,6 +394,10 @@ impl Backend for Recording {
 
 /// One line in one write, so that several servers may share a file.
 fn append(path: &Path, line: &Value) -> std::io::Result<()> {
-    let mut file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+    let mut file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(path)?;
     file.write_all(format!("{line}\n").as_bytes())
 }

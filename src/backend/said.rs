@@ -21,8 +21,14 @@ mod tests {
     #[test]
     fn an_echoed_key_is_hidden_and_long_text_becomes_one_short_line_without_control_characters() {
         let secrets = Redactor::knowing(["canary-0123456789"]);
-        let text = said(&format!("a\n\u{1b}[31m canary-0123456789 {}", "b".repeat(100_000)), &secrets);
-        assert!(text.starts_with("a \\u{1b}[31m [redacted] bbb") && text.ends_with('…'), "{text}");
+        let text = said(
+            &format!("a\n\u{1b}[31m canary-0123456789 {}", "b".repeat(100_000)),
+            &secrets,
+        );
+        assert!(
+            text.starts_with("a \\u{1b}[31m [redacted] bbb") && text.ends_with('…'),
+            "{text}"
+        );
         assert!(text.len() <= LONGEST);
     }
 }

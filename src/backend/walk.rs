@@ -38,14 +38,18 @@ impl World {
         let mut walks: Vec<ChainWalk> = Vec::new();
         for skill in Routing::callable_skills() {
             // A skill that is known has a route: the routing was checked as a whole when it was loaded.
-            let Ok(route) = routing.route(skill, &CallOverrides::default()) else { continue };
+            let Ok(route) = routing.route(skill, &CallOverrides::default()) else {
+                continue;
+            };
             let walk = ChainWalk {
                 skill,
                 tiers: route.chain.tiers().map(|tier| self.step(tier)).collect(),
                 verifier: route.verifier.as_ref().map(|tier| self.step(tier)),
             };
             let alike = |family: &ChainWalk| {
-                let member = skill.strip_prefix(family.skill).is_some_and(|rest| rest.starts_with('_'));
+                let member = skill
+                    .strip_prefix(family.skill)
+                    .is_some_and(|rest| rest.starts_with('_'));
                 member && family.tiers == walk.tiers && family.verifier == walk.verifier
             };
             if !walks.iter().any(alike) {
@@ -56,6 +60,10 @@ impl World {
     }
 
     fn step(&self, tier: &Tier) -> ChainWalkStep {
-        ChainWalkStep { tier: tier.clone(), warm: self.is_warm(tier), out: self.out(tier) }
+        ChainWalkStep {
+            tier: tier.clone(),
+            warm: self.is_warm(tier),
+            out: self.out(tier),
+        }
     }
 }

@@ -23,7 +23,11 @@ pub struct Warmth {
 
 impl Warmth {
     pub fn new(warm: Option<Warm>, env: Env) -> Self {
-        Self { warm, env, behind: Mutex::default() }
+        Self {
+            warm,
+            env,
+            behind: Mutex::default(),
+        }
     }
 
     /// `None` is unknown.
@@ -36,13 +40,21 @@ impl Warmth {
     /// What stands behind the names of this tier's gateway; nothing if it does not say.
     async fn behind(&self, tier: &Tier) -> Vec<Deployment> {
         let name = &tier.backend.name;
-        let known = self.behind.lock().unwrap_or_else(PoisonError::into_inner).get(name).cloned();
+        let known = self
+            .behind
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(name)
+            .cloned();
         if let Some(known) = known {
             return known;
         }
         match loaded::deployments(&tier.backend, &self.env, LIMIT).await {
             Ok(behind) => {
-                self.behind.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone(), behind.clone());
+                self.behind
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .insert(name.clone(), behind.clone());
                 behind
             }
             Err(_) => Vec::new(),

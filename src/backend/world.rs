@@ -29,7 +29,12 @@ pub struct Look {
 impl Look {
     pub fn new(env: Env, launcher: Launcher) -> Self {
         let list_limit = Duration::from_secs(5);
-        Self { env, launcher, list_limit, agent_limit: installed::LIMIT }
+        Self {
+            env,
+            launcher,
+            list_limit,
+            agent_limit: installed::LIMIT,
+        }
     }
 }
 
@@ -92,21 +97,33 @@ impl World {
     pub async fn look(routing: &Routing, look: &Look, stop: &CancellationToken) -> Self {
         let endpoints = probe::probe(probe::endpoints(routing, &look.env), routing.limits.probe);
         // A program is asked at once; a server's lists only where its address answered.
-        let (early, late): (Vec<_>, Vec<_>) =
-            routing.backends.values().partition(|backend| facts_of(backend.kind).role() != Some(AddressRole::Gateway));
+        let (early, late): (Vec<_>, Vec<_>) = routing
+            .backends
+            .values()
+            .partition(|backend| facts_of(backend.kind).role() != Some(AddressRole::Gateway));
         let see = |backend: &'_ BackendSettings, is_there: bool| {
             let backend = backend.clone();
             async move {
-                let sight = facts_of(backend.kind).look(&backend, look, is_there, stop).await;
+                let sight = facts_of(backend.kind)
+                    .look(&backend, look, is_there, stop)
+                    .await;
                 (backend.name, sight)
             }
         };
         let servers = async {
             let endpoints = endpoints.await;
-            let answers =
-                |role, name: &str| endpoints.iter().any(|p| p.role == role && p.is_reachable() && p.name == name);
-            let lists = join_all(late.iter().map(|backend| see(backend, answers(AddressRole::Gateway, &backend.name))));
-            let is_warm_there = endpoints.iter().any(|p| p.role == AddressRole::Warm && p.is_reachable());
+            let answers = |role, name: &str| {
+                endpoints
+                    .iter()
+                    .any(|p| p.role == role && p.is_reachable() && p.name == name)
+            };
+            let lists = join_all(
+                late.iter()
+                    .map(|backend| see(backend, answers(AddressRole::Gateway, &backend.name))),
+            );
+            let is_warm_there = endpoints
+                .iter()
+                .any(|p| p.role == AddressRole::Warm && p.is_reachable());
             let warm = routing.warm.as_ref().filter(|_| is_warm_there);
             let loaded = async {
                 match warm {
@@ -127,11 +144,20 @@ impl World {
                 BackendSight::Nothing => {}
             }
         }
-        Self { endpoints, gateways, agents, loaded }
+        Self {
+            endpoints,
+            gateways,
+            agents,
+            loaded,
+        }
     }
 
     pub fn connectivity(&self) -> Connectivity {
-        let any = |cloud| self.endpoints.iter().any(|p| (p.role == AddressRole::Cloud) == cloud && p.is_reachable());
+        let any = |cloud| {
+            self.endpoints
+                .iter()
+                .any(|p| (p.role == AddressRole::Cloud) == cloud && p.is_reachable())
+        };
         match (any(true), any(false)) {
             (true, _) => Connectivity::Cloud,
             (false, true) => Connectivity::LocalNetwork,
@@ -146,9 +172,16 @@ impl World {
 
     /// Is the model in memory? `None` if unknown.
     pub fn is_warm(&self, tier: &Tier) -> Option<bool> {
-        let Some(Ok(loaded)) = &self.loaded else { return None };
+        let Some(Ok(loaded)) = &self.loaded else {
+            return None;
+        };
         let gateway = self.gateways.get(&tier.backend.name)?;
-        let warm = self.endpoints.iter().find(|p| p.role == AddressRole::Warm)?.url.as_deref()?;
+        let warm = self
+            .endpoints
+            .iter()
+            .find(|p| p.role == AddressRole::Warm)?
+            .url
+            .as_deref()?;
         loaded::is_warm(loaded, &gateway.deployments, warm, &tier.model.id)
     }
 
@@ -160,11 +193,26 @@ impl World {
     }
 
     /// Why an address does not answer, and what helps.
-    pub(super) fn unreachable(&self, role: AddressRole, name: &str, setting: &str) -> Option<TierOutage> {
-        let probed = self.endpoints.iter().find(|p| p.role == role && p.name == name)?;
+    pub(super) fn unreachable(
+        &self,
+        role: AddressRole,
+        name: &str,
+        setting: &str,
+    ) -> Option<TierOutage> {
+        let probed = self
+            .endpoints
+            .iter()
+            .find(|p| p.role == role && p.name == name)?;
         let why = probed.answer.as_ref().err()?;
-        let at = probed.url.as_ref().map(|url| format!(" at {url}")).unwrap_or_default();
-        Some(TierOutage { why: format!("`{name}`{at}: {why}"), hint: reach_hint(role, why, setting) })
+        let at = probed
+            .url
+            .as_ref()
+            .map(|url| format!(" at {url}"))
+            .unwrap_or_default();
+        Some(TierOutage {
+            why: format!("`{name}`{at}: {why}"),
+            hint: reach_hint(role, why, setting),
+        })
     }
 }
 
@@ -172,9 +220,15 @@ impl World {
 pub fn reach_hint(role: AddressRole, why: &Unreachable, setting: &str) -> String {
     match (why, role) {
         (Unreachable::NotConfigured, _) => format!("set {setting}"),
-        (Unreachable::BadUrl, _) => format!("correct {setting}; it begins with http:// or https://"),
-        (Unreachable::Tls(_), _) => format!("correct {setting}, or name your certificates in $SSL_CERT_FILE"),
-        (_, AddressRole::Cloud) => format!("check the network, the proxy in $HTTPS_PROXY, and {setting}"),
+        (Unreachable::BadUrl, _) => {
+            format!("correct {setting}; it begins with http:// or https://")
+        }
+        (Unreachable::Tls(_), _) => {
+            format!("correct {setting}, or name your certificates in $SSL_CERT_FILE")
+        }
+        (_, AddressRole::Cloud) => {
+            format!("check the network, the proxy in $HTTPS_PROXY, and {setting}")
+        }
         (Unreachable::Dns, AddressRole::Gateway | AddressRole::Warm) => {
             format!("correct {setting}, or check the network")
         }
@@ -185,9 +239,15 @@ pub fn reach_hint(role: AddressRole, why: &Unreachable, setting: &str) -> String
 /// What helps when a gateway wants another key.
 pub fn key_hint(backend: &str, error: &LookError) -> String {
     match error {
-        LookError::KeyMissing { var: Some(var) } => format!("set ${var}, which `backends.{backend}.api_key_env` names"),
-        LookError::KeyRefused { var } => format!("correct ${var}, which `backends.{backend}.api_key_env` names"),
-        LookError::KeyMissing { var: None } => format!("name its variable in `backends.{backend}.api_key_env`"),
+        LookError::KeyMissing { var: Some(var) } => {
+            format!("set ${var}, which `backends.{backend}.api_key_env` names")
+        }
+        LookError::KeyRefused { var } => {
+            format!("correct ${var}, which `backends.{backend}.api_key_env` names")
+        }
+        LookError::KeyMissing { var: None } => {
+            format!("name its variable in `backends.{backend}.api_key_env`")
+        }
         _ => format!("see `backends.{backend}`"),
     }
 }
@@ -198,9 +258,13 @@ pub fn agent_hint(backend: &str, trouble: &NotUsable) -> String {
         NotUsable::NotFound(program) => {
             format!("install `{program}`, or give its path in `backends.{backend}.program`")
         }
-        NotUsable::NotExecutable(path) => format!("run `chmod +x {path}`, or correct `backends.{backend}.program`"),
+        NotUsable::NotExecutable(path) => {
+            format!("run `chmod +x {path}`, or correct `backends.{backend}.program`")
+        }
         NotUsable::Hangs { program, asked, .. } => format!("run `{program} {asked}` in a terminal"),
-        NotUsable::Broken { program, .. } => format!("run `{program} --version` in a terminal, or install it again"),
+        NotUsable::Broken { program, .. } => {
+            format!("run `{program} --version` in a terminal, or install it again")
+        }
         NotUsable::Cancelled => "ask again".into(),
     }
 }

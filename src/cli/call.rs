@@ -98,12 +98,21 @@ impl CallCommand {
         let mut signals = Signals::new()?;
         if let Ok(loaded) = app.settings() {
             // The caller sees them, so they need neither a time nor a place.
-            loaded.warnings.iter().for_each(|warning| drop(writeln!(io::stderr(), "warning: {warning}")));
+            loaded
+                .warnings
+                .iter()
+                .for_each(|warning| drop(writeln!(io::stderr(), "warning: {warning}")));
         }
         let mut client = Client::start(app).await?;
         let said = self.with(&mut client, given, &mut signals).await;
         // Also after a mistake: a server that is torn away in the middle of a reply complains on stderr.
-        if !matches!(&said, Ok(FinalOutput { then: Then::Leave, .. })) {
+        if !matches!(
+            &said,
+            Ok(FinalOutput {
+                then: Then::Leave,
+                ..
+            })
+        ) {
             tokio::select! {
                 () = client.finish() => {}
                 () = signals.second_interrupt() => {}
@@ -125,9 +134,17 @@ impl CallCommand {
                 Output::Text => report::list(&tools),
                 Output::Json => pretty(&Value::from(tools)),
             };
-            return Ok(FinalOutput { out, err: String::new(), code: 0, then: Then::Finish });
+            return Ok(FinalOutput {
+                out,
+                err: String::new(),
+                code: 0,
+                then: Then::Finish,
+            });
         };
-        let schema = tools.iter().find(|known| known["name"] == *tool).map(|known| &known["inputSchema"]);
+        let schema = tools
+            .iter()
+            .find(|known| known["name"] == *tool)
+            .map(|known| &known["inputSchema"]);
         // Without a schema the tool is unknown, which the server says better.
         let arguments = given.for_tool(schema.and_then(Value::as_object))?;
         self.watched(client, tool, arguments, signals).await
@@ -165,7 +182,8 @@ impl CallCommand {
     }
 
     fn answered(&self, result: &Value) -> anyhow::Result<FinalOutput> {
-        let answer: CallResult = serde_json::from_value(whole_result(result.clone())).context("reading the result")?;
+        let answer: CallResult =
+            serde_json::from_value(whole_result(result.clone())).context("reading the result")?;
         let code = match answer.status {
             Status::Pass => 0,
             Status::Fail => 1,
@@ -175,18 +193,30 @@ impl CallCommand {
         match (self.output, answer.status) {
             (Output::Json, _) => out = pretty(result),
             // An error is no answer: a reader of stdout should not take it for one.
-            (Output::Text, Status::Error) => err = CallReport::of(&answer, Paint::on(&io::stderr())).to_string(),
+            (Output::Text, Status::Error) => {
+                err = CallReport::of(&answer, Paint::on(&io::stderr())).to_string()
+            }
             (Output::Text, Status::Pass | Status::Fail) => {
                 out = CallReport::of(&answer, Paint::on(&io::stdout())).to_string();
             }
         }
-        Ok(FinalOutput { out, err, code, then: Then::Finish })
+        Ok(FinalOutput {
+            out,
+            err,
+            code,
+            then: Then::Finish,
+        })
     }
 }
 
 impl FinalOutput {
     fn interrupted(words: String, then: Then) -> Self {
-        Self { out: String::new(), err: words, code: INTERRUPTED, then }
+        Self {
+            out: String::new(),
+            err: words,
+            code: INTERRUPTED,
+            then,
+        }
     }
 }
 
@@ -204,7 +234,11 @@ impl Screen {
     }
 
     fn says(&self, line: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).0.now(line);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .0
+            .now(line);
     }
 
     /// On a terminal how an attempt ended stays, and the rest is replaced by what comes next.
@@ -238,7 +272,13 @@ fn ending(line: &str) -> Option<Cause> {
 /// The live line counts the time itself.
 fn without_time(line: &str) -> &str {
     match line.rsplit_once(" · ") {
-        Some((head, time)) if time.strip_suffix(" s").is_some_and(|n| n.parse::<u64>().is_ok()) => head,
+        Some((head, time))
+            if time
+                .strip_suffix(" s")
+                .is_some_and(|n| n.parse::<u64>().is_ok()) =>
+        {
+            head
+        }
         _ => line,
     }
 }
@@ -254,9 +294,18 @@ mod tests {
     #[test]
     fn only_how_an_attempt_ended_stays_on_the_screen() {
         let cases = [
-            ("tdd_green · tier 1/3 qwen3 rejected: adds_two: left · right · 12 s", Some(Cause::Rejected)),
-            ("tdd_green · tier 2/3 a/b cannot_verify: flaky · 12 s", Some(Cause::CannotVerify)),
-            ("tdd_green · tier 3/3 large accepted: 2 tests · 12 s", Some(Cause::Accepted)),
+            (
+                "tdd_green · tier 1/3 qwen3 rejected: adds_two: left · right · 12 s",
+                Some(Cause::Rejected),
+            ),
+            (
+                "tdd_green · tier 2/3 a/b cannot_verify: flaky · 12 s",
+                Some(Cause::CannotVerify),
+            ),
+            (
+                "tdd_green · tier 3/3 large accepted: 2 tests · 12 s",
+                Some(Cause::Accepted),
+            ),
             ("tdd_green · tier 1/3 qwen3 · running tests · 1 s", None),
             ("tdd_green · tier 1/3 qwen3 · Bash: cargo test · 1 s", None),
             ("tdd_green · tests before · 1 s", None),
@@ -269,7 +318,13 @@ mod tests {
 
     #[test]
     fn only_the_time_is_taken_off_a_line() {
-        assert_eq!(without_time("tdd_red · tier 1/2 small · asking · 3 s"), "tdd_red · tier 1/2 small · asking");
-        assert_eq!(without_time("tier · asking every endpoint at once"), "tier · asking every endpoint at once");
+        assert_eq!(
+            without_time("tdd_red · tier 1/2 small · asking · 3 s"),
+            "tdd_red · tier 1/2 small · asking"
+        );
+        assert_eq!(
+            without_time("tier · asking every endpoint at once"),
+            "tier · asking every endpoint at once"
+        );
     }
 }

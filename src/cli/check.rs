@@ -49,7 +49,11 @@ pub(super) struct CheckCommand {
 }
 
 impl CheckCommand {
-    pub(super) fn run(self, config: Option<PathBuf>, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    pub(super) fn run(
+        self,
+        config: Option<PathBuf>,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<ExitCode> {
         let definition = self.definition()?;
         let folder = std::path::absolute(&self.session).context("finding the folder")?;
         let place = match &self.team {
@@ -57,13 +61,22 @@ impl CheckCommand {
             None => TeamPlace::of_folder(&folder)?,
         };
         let app = App::of_process(config);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let questions = if self.no_models { QuestionPolicy::LeaveOpen } else { QuestionPolicy::Ask };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let questions = if self.no_models {
+            QuestionPolicy::LeaveOpen
+        } else {
+            QuestionPolicy::Ask
+        };
         let findings = runtime.block_on(decide(&definition, &place, &app, questions))?;
         runtime.block_on(app.launcher().settled());
         let scored = ScoredVerdict::of(&findings);
         let text = if self.json {
-            format!("{:#}\n", json!({"id": definition.id, "verdict": scored, "checks": findings}))
+            format!(
+                "{:#}\n",
+                json!({"id": definition.id, "verdict": scored, "checks": findings})
+            )
         } else {
             for_people(&definition, &findings, &scored)
         };
@@ -76,11 +89,17 @@ impl CheckCommand {
     }
 
     fn definition(&self) -> anyhow::Result<CheckpointDefinition> {
-        if let Some(built_in) = CheckpointDefinition::built_in().into_iter().find(|d| d.id == self.definition) {
+        if let Some(built_in) = CheckpointDefinition::built_in()
+            .into_iter()
+            .find(|d| d.id == self.definition)
+        {
             return Ok(built_in);
         }
         let meta = std::fs::metadata(&self.definition).with_context(|| {
-            format!("`{}` is neither a built-in checkpoint nor a file", words::plain(&self.definition))
+            format!(
+                "`{}` is neither a built-in checkpoint nor a file",
+                words::plain(&self.definition)
+            )
         })?;
         anyhow::ensure!(
             meta.len() <= LARGEST,
@@ -88,8 +107,8 @@ impl CheckCommand {
             self.definition,
             meta.len()
         );
-        let text =
-            std::fs::read_to_string(&self.definition).with_context(|| format!("reading `{}`", self.definition))?;
+        let text = std::fs::read_to_string(&self.definition)
+            .with_context(|| format!("reading `{}`", self.definition))?;
         Ok(CheckpointDefinition::parse(&self.definition, &text)?)
     }
 }
@@ -132,9 +151,21 @@ async fn decide(
     }
 }
 
-fn for_people(definition: &CheckpointDefinition, findings: &[CheckFinding], scored: &ScoredVerdict) -> String {
-    let mut text = format!("{}: {}\n\n", words::plain(&definition.id), words::plain(&definition.name));
-    let width = findings.iter().map(|f| f.title.chars().count()).max().unwrap_or(0);
+fn for_people(
+    definition: &CheckpointDefinition,
+    findings: &[CheckFinding],
+    scored: &ScoredVerdict,
+) -> String {
+    let mut text = format!(
+        "{}: {}\n\n",
+        words::plain(&definition.id),
+        words::plain(&definition.name)
+    );
+    let width = findings
+        .iter()
+        .map(|f| f.title.chars().count())
+        .max()
+        .unwrap_or(0);
     for finding in findings {
         let pad = width - finding.title.chars().count();
         text += &format!(
@@ -145,10 +176,18 @@ fn for_people(definition: &CheckpointDefinition, findings: &[CheckFinding], scor
             finding.details
         );
         for place in &finding.evidence {
-            let line = if place.line == 0 { String::new() } else { format!(":{}", place.line) };
+            let line = if place.line == 0 {
+                String::new()
+            } else {
+                format!(":{}", place.line)
+            };
             let seen = words::plain(&place.text);
             let seen = seen.lines().last().unwrap_or_default();
-            text += &format!("          {}{line}  {}\n", words::plain(&place.file), words::cut_end(seen, 120));
+            text += &format!(
+                "          {}{line}  {}\n",
+                words::plain(&place.file),
+                words::cut_end(seen, 120)
+            );
         }
     }
     text + &format!(

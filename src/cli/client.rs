@@ -38,7 +38,9 @@ pub(super) enum ClientError {
     /// In the server's own words, such as an unknown tool.
     #[error("{0}")]
     Refused(String),
-    #[error("the server in this process ended without an answer; `SUPERVISOR_LOG=debug` shows more")]
+    #[error(
+        "the server in this process ended without an answer; `SUPERVISOR_LOG=debug` shows more"
+    )]
     Gone,
     #[error("the server in this process answered what is no result: {0}")]
     Nonsense(String),
@@ -54,20 +56,34 @@ impl Client {
         let session = tokio::spawn(server::serve(server.clone(), input, output, stop.clone()));
         let from_server = BufReader::new(from_server).lines();
         let _ends_with_us = stop.drop_guard();
-        let mut client = Self { server, to_server, from_server, session, asked: 0, _ends_with_us };
+        let mut client = Self {
+            server,
+            to_server,
+            from_server,
+            session,
+            asked: 0,
+            _ends_with_us,
+        };
         let hello = json!({
             "protocolVersion": PROTOCOL,
             "capabilities": {},
             "clientInfo": {"name": env!("CARGO_PKG_NAME"), "version": env!("CARGO_PKG_VERSION")},
         });
         client.ask("initialize", hello).await?;
-        client.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await?;
+        client
+            .say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))
+            .await?;
         Ok(client)
     }
 
     /// The tools as every client sees them.
     pub(super) async fn tools(&mut self) -> Result<Vec<Value>, ClientError> {
-        match self.ask("tools/list", json!({})).await?.get_mut("tools").map(Value::take) {
+        match self
+            .ask("tools/list", json!({}))
+            .await?
+            .get_mut("tools")
+            .map(Value::take)
+        {
             Some(Value::Array(tools)) => Ok(tools),
             other => Err(ClientError::Nonsense(format!("{other:?}"))),
         }
@@ -102,7 +118,10 @@ impl Client {
             }
         }
         let cancelled = json!({"requestId": id, "reason": "interrupted"});
-        self.say(&json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled})).await?;
+        self.say(
+            &json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled}),
+        )
+        .await?;
         self.server.idle().await;
         // What is answered after this was not on its way before.
         self.request("ping", json!({})).await?;
@@ -119,7 +138,13 @@ impl Client {
 
     /// Ends the session and waits until nothing of it runs any more.
     pub(super) async fn finish(self) {
-        let Self { server, to_server, from_server, session, .. } = self;
+        let Self {
+            server,
+            to_server,
+            from_server,
+            session,
+            ..
+        } = self;
         drop(to_server);
         // Read to its end, so that the server does not see a closed pipe.
         let mut rest = from_server;
@@ -140,18 +165,24 @@ impl Client {
 
     async fn request(&mut self, method: &str, params: Value) -> Result<(), ClientError> {
         self.asked += 1;
-        self.say(&json!({"jsonrpc": "2.0", "id": self.asked, "method": method, "params": params})).await
+        self.say(&json!({"jsonrpc": "2.0", "id": self.asked, "method": method, "params": params}))
+            .await
     }
 
     async fn say(&mut self, message: &Value) -> Result<(), ClientError> {
         let line = format!("{message}\n");
-        self.to_server.write_all(line.as_bytes()).await.map_err(|_| ClientError::Gone)
+        self.to_server
+            .write_all(line.as_bytes())
+            .await
+            .map_err(|_| ClientError::Gone)
     }
 
     /// The next message. May be dropped while it waits: what was read so far stays.
     async fn next(&mut self) -> Result<Value, ClientError> {
         match self.from_server.next_line().await {
-            Ok(Some(line)) => serde_json::from_str(&line).map_err(|e| ClientError::Nonsense(e.to_string())),
+            Ok(Some(line)) => {
+                serde_json::from_str(&line).map_err(|e| ClientError::Nonsense(e.to_string()))
+            }
             Ok(None) | Err(_) => Err(ClientError::Gone),
         }
     }
@@ -159,7 +190,10 @@ impl Client {
 
 /// The result of a reply, or why there is none.
 fn answer(mut message: Value) -> Result<Value, ClientError> {
-    match message.get("error").and_then(|error| error["message"].as_str()) {
+    match message
+        .get("error")
+        .and_then(|error| error["message"].as_str())
+    {
         Some(why) => Err(ClientError::Refused(why.to_owned())),
         None => Ok(message["result"].take()),
     }
@@ -174,8 +208,11 @@ fn structured(mut result: Value) -> Result<CallReply, ClientError> {
 
 /// The whole of a result whose reply is an outline, from the file that the reply names; else the reply itself.
 pub(super) fn whole_result(reply: Value) -> Value {
-    let kept = reply["full_result"].as_str().and_then(|path| std::fs::read(path).ok());
-    kept.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or(reply)
+    let kept = reply["full_result"]
+        .as_str()
+        .and_then(|path| std::fs::read(path).ok());
+    kept.and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .unwrap_or(reply)
 }
 
 #[cfg(test)]
@@ -187,7 +224,10 @@ mod tests {
         let mut client = Client::start(App::default()).await.expect("begins");
         let stop = CancellationToken::new();
         stop.cancel();
-        let called = client.call("no such tool", json!({}), &stop, &mut |_| {}).await.expect("nothing was asked");
+        let called = client
+            .call("no such tool", json!({}), &stop, &mut |_| {})
+            .await
+            .expect("nothing was asked");
         assert_eq!(called, CallReply::Cancelled);
         client.finish().await;
     }

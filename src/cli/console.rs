@@ -41,10 +41,16 @@ impl Console {
     /// Plain lines, whatever the environment says.
     #[cfg(test)]
     pub(super) fn plain(out: impl Write + Send + 'static) -> Self {
-        Self { screen: Screen::Plain(Box::new(out)), paint: Paint::Plain }
+        Self {
+            screen: Screen::Plain(Box::new(out)),
+            paint: Paint::Plain,
+        }
     }
 
-    fn on(stream: impl Write + IsTerminal + Send + 'static, columns: fn() -> Option<usize>) -> Self {
+    fn on(
+        stream: impl Write + IsTerminal + Send + 'static,
+        columns: fn() -> Option<usize>,
+    ) -> Self {
         let paint = Paint::on(&stream);
         let screen = if can_live(stream.is_terminal(), |name| std::env::var_os(name)) {
             Screen::Live(Live::new(stream, columns))
@@ -112,7 +118,8 @@ impl Drop for Console {
 /// A terminal that can go back to the first column. Some runners of CI pretend to be one, and keep every redraw.
 fn can_live(terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> bool {
     let able = variable("TERM").is_some_and(|term| !term.is_empty() && term != "dumb");
-    let in_ci = variable("CI").is_some_and(|value| !value.is_empty() && value != "false" && value != "0");
+    let in_ci =
+        variable("CI").is_some_and(|value| !value.is_empty() && value != "false" && value != "0");
     terminal && able && !in_ci
 }
 
@@ -162,7 +169,10 @@ mod tests {
 
     impl Write for Sheet {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().expect("no thread panicked").extend_from_slice(bytes);
+            self.0
+                .lock()
+                .expect("no thread panicked")
+                .extend_from_slice(bytes);
             Ok(bytes.len())
         }
 
@@ -180,18 +190,34 @@ mod tests {
         let done = console.paint().good("done\u{1b}[0m");
         console.line(&done);
         console.rest();
-        assert_eq!(sheet.text(), "asking\ntier 1/2 small \\u{1b}[2Jrejected\ndone\\u{1b}[0m\n");
+        assert_eq!(
+            sheet.text(),
+            "asking\ntier 1/2 small \\u{1b}[2Jrejected\ndone\\u{1b}[0m\n"
+        );
     }
 
     #[test]
     fn a_line_lives_where_the_cursor_can_go_back_and_not_every_redraw_is_kept() {
         let with = |pairs: &'static [(&str, &str)]| {
-            move |name: &str| pairs.iter().find(|(n, _)| *n == name).map(|(_, value)| OsString::from(value))
+            move |name: &str| {
+                pairs
+                    .iter()
+                    .find(|(n, _)| *n == name)
+                    .map(|(_, value)| OsString::from(value))
+            }
         };
         assert!(can_live(true, with(&[("TERM", "xterm")])));
-        assert!(can_live(true, with(&[("TERM", "xterm"), ("CI", "false"), ("NO_COLOR", "1")])));
+        assert!(can_live(
+            true,
+            with(&[("TERM", "xterm"), ("CI", "false"), ("NO_COLOR", "1")])
+        ));
         assert!(!can_live(false, with(&[("TERM", "xterm")])));
-        for plain in [&[("TERM", "dumb")][..], &[("TERM", "")], &[], &[("TERM", "xterm"), ("CI", "true")]] {
+        for plain in [
+            &[("TERM", "dumb")][..],
+            &[("TERM", "")],
+            &[],
+            &[("TERM", "xterm"), ("CI", "true")],
+        ] {
             assert!(!can_live(true, with(plain)), "{plain:?}");
         }
     }

@@ -39,9 +39,21 @@ struct Act {
 /// How long a cancelled call may take to end after a second Ctrl-C.
 const IMPATIENT: Duration = Duration::from_secs(3);
 const ACTS: [Act; 3] = [
-    Act { tool: "tdd_red", name: "RED", goal: "write one failing test" },
-    Act { tool: "tdd_green", name: "GREEN", goal: "make it pass, the cheapest model first" },
-    Act { tool: "tdd_refactor", name: "REFACTOR", goal: "better code, the same behaviour" },
+    Act {
+        tool: "tdd_red",
+        name: "RED",
+        goal: "write one failing test",
+    },
+    Act {
+        tool: "tdd_green",
+        name: "GREEN",
+        goal: "make it pass, the cheapest model first",
+    },
+    Act {
+        tool: "tdd_refactor",
+        name: "REFACTOR",
+        goal: "better code, the same behaviour",
+    },
 ];
 const SPEC: &str = "9 is IX: a smaller numeral before a larger one is subtracted";
 /// Who must have been told what went wrong before.
@@ -53,7 +65,10 @@ enum DemoEnd {
 }
 
 impl Demo {
-    #[expect(clippy::unused_self, reason = "a command like the others, which has no options yet")]
+    #[expect(
+        clippy::unused_self,
+        reason = "a command like the others, which has no options yet"
+    )]
     pub(super) fn run(self, config: Option<&PathBuf>) -> anyhow::Result<ExitCode> {
         anyhow::ensure!(
             config.is_none(),
@@ -108,11 +123,19 @@ async fn show() -> anyhow::Result<DemoEnd> {
 }
 
 /// The three calls, one after the other, each with what the one before says comes next.
-async fn play(stage: &Stage, screen: &mut Screen, stop: &CancellationToken) -> anyhow::Result<DemoEnd> {
+async fn play(
+    stage: &Stage,
+    screen: &mut Screen,
+    stop: &CancellationToken,
+) -> anyhow::Result<DemoEnd> {
     let mut client = Client::start(stage.app()).await?;
     let played = acts(&mut client, stage, screen, stop).await;
     client.finish().await;
-    if stop.is_cancelled() { Ok(DemoEnd::Interrupted) } else { played }
+    if stop.is_cancelled() {
+        Ok(DemoEnd::Interrupted)
+    } else {
+        played
+    }
 }
 
 async fn acts(
@@ -133,7 +156,9 @@ async fn acts(
         if let Some(spec) = arguments["spec"].as_str() {
             screen.row("task", spec);
         }
-        let called = client.call(act.tool, arguments, stop, &mut |line| screen.hear(line)).await?;
+        let called = client
+            .call(act.tool, arguments, stop, &mut |line| screen.hear(line))
+            .await?;
         let mut result = match called {
             CallReply::Answered(reply) => whole_result(reply),
             CallReply::Cancelled => return Ok(DemoEnd::Interrupted),
@@ -141,7 +166,11 @@ async fn acts(
         if result["status"] != "pass" {
             let message = result["message"].as_str().unwrap_or("no message");
             let output = result["runner_output"].as_str().unwrap_or_default();
-            anyhow::bail!("the demo cannot go on: `{}` says: {message}\n{}", act.tool, output.trim_end());
+            anyhow::bail!(
+                "the demo cannot go on: `{}` says: {message}\n{}",
+                act.tool,
+                output.trim_end()
+            );
         }
         screen.close(&result, told_of_others(stage, &result).as_deref());
         arguments = result["next"]["arguments"].take();
@@ -155,10 +184,26 @@ fn told_of_others(stage: &Stage, result: &Value) -> Option<String> {
     let attempts = result["attempts"].as_array()?;
     let (last, others) = attempts.split_last()?;
     let is_told = |attempt: &&Value| {
-        let (n, model, cause) = (&attempt["attempt"], attempt["model"].as_str(), attempt["cause"].as_str());
-        question.contains(&format!("[{n} · {} · {}]", model.unwrap_or_default(), cause.unwrap_or_default()))
+        let (n, model, cause) = (
+            &attempt["attempt"],
+            attempt["model"].as_str(),
+            attempt["cause"].as_str(),
+        );
+        question.contains(&format!(
+            "[{n} · {} · {}]",
+            model.unwrap_or_default(),
+            cause.unwrap_or_default()
+        ))
     };
-    let told: Vec<&str> = others.iter().filter(is_told).filter_map(|attempt| attempt["model"].as_str()).collect();
-    (last["model"] == LAST && !told.is_empty())
-        .then(|| format!("{LAST} was shown what {} tried, and why it was refused", told.join(" and ")))
+    let told: Vec<&str> = others
+        .iter()
+        .filter(is_told)
+        .filter_map(|attempt| attempt["model"].as_str())
+        .collect();
+    (last["model"] == LAST && !told.is_empty()).then(|| {
+        format!(
+            "{LAST} was shown what {} tried, and why it was refused",
+            told.join(" and ")
+        )
+    })
 }

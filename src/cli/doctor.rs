@@ -60,7 +60,11 @@ pub struct Arguments {
     json: bool,
 }
 
-pub fn run(arguments: &Arguments, config: Option<PathBuf>, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+pub fn run(
+    arguments: &Arguments,
+    config: Option<PathBuf>,
+    out: &mut dyn Write,
+) -> anyhow::Result<ExitCode> {
     let case = Case::new(
         &Sources::of_process(config),
         Look::new(Env::of_this_program(), Launcher::this_program()),
@@ -89,7 +93,10 @@ pub async fn examine(case: &Case) -> DoctorReport {
         .iter()
         .zip(found)
         .flat_map(|((check, _), found)| {
-            found.into_iter().map(move |finding| Line { check, finding: finding.shown(redactor) })
+            found.into_iter().map(move |finding| Line {
+                check,
+                finding: finding.shown(redactor),
+            })
         })
         .collect();
     let exit_code = match &case.settings {
@@ -111,14 +118,30 @@ pub struct Case {
 }
 
 impl Case {
-    pub fn new(sources: &Sources, look: Look, state: Result<StateDir, StateError>, project: PathBuf) -> Self {
-        Self { settings: routing::load(sources), look, state, project, world: OnceCell::new() }
+    pub fn new(
+        sources: &Sources,
+        look: Look,
+        state: Result<StateDir, StateError>,
+        project: PathBuf,
+    ) -> Self {
+        Self {
+            settings: routing::load(sources),
+            look,
+            state,
+            project,
+            world: OnceCell::new(),
+        }
     }
 
     /// Takes out the keys that the settings name, and whatever looks like one.
     fn redactor(&self) -> Redactor {
-        let backends = self.settings.iter().flat_map(|settings| settings.routing.backends.values());
-        self.look.env.redactor(backends.filter_map(|backend| backend.api_key_env.as_deref()))
+        let backends = self
+            .settings
+            .iter()
+            .flat_map(|settings| settings.routing.backends.values());
+        self.look
+            .env
+            .redactor(backends.filter_map(|backend| backend.api_key_env.as_deref()))
     }
 
     /// The world, looked at once by the first check that needs it; `None` if the routing does not say where to look.
@@ -169,21 +192,37 @@ enum Level {
 
 impl Finding {
     fn ok(found: impl Into<String>) -> Self {
-        Self { level: Level::Ok, found: found.into(), hint: None }
+        Self {
+            level: Level::Ok,
+            found: found.into(),
+            hint: None,
+        }
     }
 
     fn warn(found: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { level: Level::Warn, found: found.into(), hint: Some(hint.into()) }
+        Self {
+            level: Level::Warn,
+            found: found.into(),
+            hint: Some(hint.into()),
+        }
     }
 
     fn fail(found: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { level: Level::Fail, found: found.into(), hint: Some(hint.into()) }
+        Self {
+            level: Level::Fail,
+            found: found.into(),
+            hint: Some(hint.into()),
+        }
     }
 
     /// On one line each, without keys, with nothing in it that moves the cursor: parts of it come from other programs.
     fn shown(mut self, redactor: &Redactor) -> Self {
         let line = |text: &str| one_line(&redactor.redact(text));
-        self.hint = self.hint.as_deref().map(line).filter(|hint| !hint.is_empty());
+        self.hint = self
+            .hint
+            .as_deref()
+            .map(line)
+            .filter(|hint| !hint.is_empty());
         self.found = line(&self.found);
         self
     }
@@ -200,7 +239,9 @@ impl DoctorReport {
             };
             writeln!(out, "{level:<5} {check:<9} {}", finding.found)?;
             // What helps in several lines of one check is said once, below them.
-            let again = lines.peek().is_some_and(|next| next.check == *check && next.finding.hint == finding.hint);
+            let again = lines
+                .peek()
+                .is_some_and(|next| next.check == *check && next.finding.hint == finding.hint);
             if let Some(hint) = finding.hint.as_ref().filter(|_| !again) {
                 writeln!(out, "      hint: {hint}")?;
             }

@@ -44,7 +44,12 @@ impl Explain {
     ) -> anyhow::Result<ExitCode> {
         let loaded = load(&Sources::of_process(config))?;
         let call = overrides(self.model, &self.args)?;
-        let report = explained(&loaded, self.skill.as_deref(), &call, StateDir::locate().ok().as_ref())?;
+        let report = explained(
+            &loaded,
+            self.skill.as_deref(),
+            &call,
+            StateDir::locate().ok().as_ref(),
+        )?;
         let mut text = Vec::new();
         if self.json {
             serde_json::to_writer_pretty(&mut text, &report)?;
@@ -66,7 +71,8 @@ pub(super) fn printed(
     state: &StateDir,
     skill: Option<&str>,
 ) -> Result<serde_json::Value, String> {
-    let report = explained(loaded, skill, &CallOverrides::default(), Some(state)).map_err(|error| error.to_string())?;
+    let report = explained(loaded, skill, &CallOverrides::default(), Some(state))
+        .map_err(|error| error.to_string())?;
     serde_json::to_value(report).map_err(|error| error.to_string())
 }
 
@@ -78,21 +84,33 @@ fn explained(
 ) -> Result<report::ExplainReport, RoutingError> {
     let skills = match skill {
         Some(skill) => vec![loaded.routing.choices(skill, call)?],
-        None => Routing::known_skills().map(|skill| loaded.routing.choices(skill, call)).collect::<Result<_, _>>()?,
+        None => Routing::known_skills()
+            .map(|skill| loaded.routing.choices(skill, call))
+            .collect::<Result<_, _>>()?,
     };
     let mut report = report::ExplainReport::new(loaded, &skills, skill.is_none());
     if let Some(state) = state {
-        measured::fill(&mut report, &skills, &loaded.routing, &PassportBook::of(state));
+        measured::fill(
+            &mut report,
+            &skills,
+            &loaded.routing,
+            &PassportBook::of(state),
+        );
     }
     Ok(report)
 }
 
 /// What the call would set. Other arguments of a tool say nothing about the routing, and are told so.
 fn overrides(model: Option<String>, args: &[String]) -> anyhow::Result<CallOverrides> {
-    let mut call = CallOverrides { model, ..CallOverrides::default() };
+    let mut call = CallOverrides {
+        model,
+        ..CallOverrides::default()
+    };
     for word in args {
         let Some((name, value)) = word.split_once('=') else {
-            bail!("`--arg {word}` has no name and `=`; write `--arg NAME=VALUE`, as in `--arg timeout_s=60`");
+            bail!(
+                "`--arg {word}` has no name and `=`; write `--arg NAME=VALUE`, as in `--arg timeout_s=60`"
+            );
         };
         let number = |takes: &str| -> anyhow::Result<f64> {
             value
@@ -107,13 +125,15 @@ fn overrides(model: Option<String>, args: &[String]) -> anyhow::Result<CallOverr
             "timeout_s" => {
                 let seconds = number("a number of seconds above 0")?;
                 call.timeout = Some(
-                    Duration::try_from_secs_f64(seconds).context("`timeout_s` takes a number of seconds above 0")?,
+                    Duration::try_from_secs_f64(seconds)
+                        .context("`timeout_s` takes a number of seconds above 0")?,
                 );
             }
             "max_attempts" => {
                 let n = value.trim().parse().ok();
-                call.max_attempts =
-                    Some(n.with_context(|| format!("`max_attempts` takes a whole number from 1 on, not `{value}`"))?);
+                call.max_attempts = Some(n.with_context(|| {
+                    format!("`max_attempts` takes a whole number from 1 on, not `{value}`")
+                })?);
             }
             "budget_usd" => call.budget_usd = Some(number("an amount of USD above 0")?),
             other => bail!(

@@ -25,11 +25,19 @@ pub(super) struct GcCommand {
 }
 
 impl GcCommand {
-    pub(super) fn run(self, config: Option<PathBuf>, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    pub(super) fn run(
+        self,
+        config: Option<PathBuf>,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<ExitCode> {
         let state = StateDir::locate()?;
         let routing = load(&Sources::of_process(config))?.routing;
         let found = find_garbage(&state, bounds_of(routing.state));
-        let gone = if self.dry_run { found } else { remove_garbage(found) };
+        let gone = if self.dry_run {
+            found
+        } else {
+            remove_garbage(found)
+        };
         let word = if self.dry_run { "would free" } else { "freed" };
         let mut text = String::new();
         for (kind, what) in [
@@ -38,18 +46,30 @@ impl GcCommand {
             (GarbageKind::Undo, "undo record"),
             (GarbageKind::Rejected, "call's rejected work"),
         ] {
-            let of_kind: Vec<&Garbage> = gone.iter().filter(|garbage| garbage.kind == kind).collect();
+            let of_kind: Vec<&Garbage> =
+                gone.iter().filter(|garbage| garbage.kind == kind).collect();
             if !of_kind.is_empty() {
                 let bytes = of_kind.iter().map(|garbage| garbage.bytes).sum();
-                let _ = writeln!(text, "{word} {}: {} × {what}", megabytes(bytes), of_kind.len());
+                let _ = writeln!(
+                    text,
+                    "{word} {}: {} × {what}",
+                    megabytes(bytes),
+                    of_kind.len()
+                );
             }
         }
         let freed: u64 = gone.iter().map(|garbage| garbage.bytes).sum();
-        let left = allocated_bytes(state.path()).saturating_sub(if self.dry_run { freed } else { 0 });
+        let left =
+            allocated_bytes(state.path()).saturating_sub(if self.dry_run { freed } else { 0 });
         let place = words::plain(&state.path().to_string_lossy()).into_owned();
         let _ = match gone.is_empty() {
             true => writeln!(text, "nothing to remove; {place} holds {}", megabytes(left)),
-            false => writeln!(text, "{word} {} in all; {place} then holds {}", megabytes(freed), megabytes(left)),
+            false => writeln!(
+                text,
+                "{word} {} in all; {place} then holds {}",
+                megabytes(freed),
+                megabytes(left)
+            ),
         };
         super::print(out, &text)?;
         Ok(ExitCode::SUCCESS)

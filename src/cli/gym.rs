@@ -51,7 +51,12 @@ pub(super) struct GymCommand {
     #[arg(long, value_name = "DIR")]
     tasks: Vec<PathBuf>,
     /// Only tasks in these languages
-    #[arg(long = "tracks", alias = "language", value_name = "LANGUAGE", value_delimiter = ',')]
+    #[arg(
+        long = "tracks",
+        alias = "language",
+        value_name = "LANGUAGE",
+        value_delimiter = ','
+    )]
     tracks: Vec<String>,
     /// Only tasks whose name contains this
     #[arg(long, value_name = "WORDS")]
@@ -95,8 +100,15 @@ pub(super) struct GymCommand {
 }
 
 impl GymCommand {
-    pub(super) fn run(self, config: Option<PathBuf>, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
-        for (name, value) in [("--budget-usd", self.budget_usd), ("--minutes", self.minutes)] {
+    pub(super) fn run(
+        self,
+        config: Option<PathBuf>,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<ExitCode> {
+        for (name, value) in [
+            ("--budget-usd", self.budget_usd),
+            ("--minutes", self.minutes),
+        ] {
             if let Some(value) = value {
                 anyhow::ensure!(
                     value.is_finite() && value > 0.0,
@@ -115,7 +127,10 @@ impl GymCommand {
         let state = StateDir::locate()?;
         let run = match (&self.verifier, &self.twins) {
             (Some(_), _) => VERIFIER_RUN.to_owned(),
-            (None, Some(author)) => format!("twins-{}", author.replace(|c: char| !c.is_ascii_alphanumeric(), "-")),
+            (None, Some(author)) => format!(
+                "twins-{}",
+                author.replace(|c: char| !c.is_ascii_alphanumeric(), "-")
+            ),
             (None, None) if self.own => SELF_RUN.to_owned(),
             (None, None) => DEFAULT_RUN.to_owned(),
         };
@@ -131,9 +146,13 @@ impl GymCommand {
         if asks_models {
             runner.find_digests(&mut plan.jobs).await?;
         }
-        let before = read_results(&path).with_context(|| format!("reading `{}`", path.display()))?;
-        let wanted: Vec<&GymJob> =
-            plan.jobs.iter().filter(|job| !before.iter().any(|outcome| job.is_done_by(outcome))).collect();
+        let before =
+            read_results(&path).with_context(|| format!("reading `{}`", path.display()))?;
+        let wanted: Vec<&GymJob> = plan
+            .jobs
+            .iter()
+            .filter(|job| !before.iter().any(|outcome| job.is_done_by(outcome)))
+            .collect();
         let mut console = Console::stderr();
         console.line(&plan.headline(wanted.len()));
         let stop = CancellationToken::new();
@@ -141,13 +160,24 @@ impl GymCommand {
         if !wanted.is_empty() {
             let limits = runner::RunLimits {
                 usd: self.budget_usd,
-                until: self.minutes.map(|minutes| Instant::now() + Duration::from_secs_f64(minutes * 60.0)),
+                until: self
+                    .minutes
+                    .map(|minutes| Instant::now() + Duration::from_secs_f64(minutes * 60.0)),
                 seed: self.seed,
             };
             if asks_models {
-                runner.measure_windows(&wanted, &mut console, &PassportBook::of(&state), &stop).await?;
+                runner
+                    .measure_windows(&wanted, &mut console, &PassportBook::of(&state), &stop)
+                    .await?;
             }
-            let work = runner.run_all(&wanted, &limits, &mut results, &mut console, &stop, &mut measured);
+            let work = runner.run_all(
+                &wanted,
+                &limits,
+                &mut results,
+                &mut console,
+                &stop,
+                &mut measured,
+            );
             tokio::pin!(work);
             end = tokio::select! {
                 end = &mut work => end?,
@@ -170,26 +200,38 @@ impl GymCommand {
             .collect();
         if let Some(model) = &self.verifier {
             let record = table::verifier_record(&all);
-            PassportBook::of(&state)
-                .update(model, DigestChoice::Newest, |passport| passport.verifier = Some(record))?;
+            PassportBook::of(&state).update(model, DigestChoice::Newest, |passport| {
+                passport.verifier = Some(record)
+            })?;
             let text = if self.json {
-                serde_json::to_string_pretty(&json!({"v": 1, "model": model, "ended": end.word(), "verifier": record}))?
-                    + "\n"
+                serde_json::to_string_pretty(
+                    &json!({"v": 1, "model": model, "ended": end.word(), "verifier": record}),
+                )? + "\n"
             } else {
                 table::verifier_text(model, record, &end)
             };
             super::print(out, &text)?;
-            return Ok(if end == RunEnd::Interrupted { INTERRUPTED } else { 0 });
+            return Ok(if end == RunEnd::Interrupted {
+                INTERRUPTED
+            } else {
+                0
+            });
         }
         let scores = score_models(&all);
         let text = if self.json {
             let report = json!({"v": 1, "seed": self.seed, "ended": end.word(), "results": path, "models": scores, "by_language": table::by_language(&all)});
             serde_json::to_string_pretty(&report)? + "\n"
         } else {
-            let width = std::io::stdout().is_terminal().then(terminal_size::terminal_size).flatten();
+            let width = std::io::stdout()
+                .is_terminal()
+                .then(terminal_size::terminal_size)
+                .flatten();
             let width = width.map(|(terminal_size::Width(columns), _)| columns);
             let text = table::text(&scores, &all, &path, &end, width, self.own);
-            let found = self.twins.as_ref().map(|_| format!("\n{}", twins::table_of(&all, width)));
+            let found = self
+                .twins
+                .as_ref()
+                .map(|_| format!("\n{}", twins::table_of(&all, width)));
             text + &found.unwrap_or_default()
         };
         super::print(out, &text)?;
@@ -209,13 +251,17 @@ pub(super) fn results_path(state: &StateDir, run: &str) -> PathBuf {
 /// What was measured now goes to the models' passports, once.
 fn note_passports(state: &StateDir, measured: &[GymOutcome]) -> anyhow::Result<()> {
     let book = PassportBook::of(state);
-    let mut models: Vec<(&str, Option<&str>)> =
-        measured.iter().map(|outcome| (outcome.model.as_str(), outcome.digest.as_deref())).collect();
+    let mut models: Vec<(&str, Option<&str>)> = measured
+        .iter()
+        .map(|outcome| (outcome.model.as_str(), outcome.digest.as_deref()))
+        .collect();
     models.sort_unstable();
     models.dedup();
     for (model, digest) in models {
-        let own: Vec<&GymOutcome> =
-            measured.iter().filter(|o| o.model == model && o.digest.as_deref() == digest).collect();
+        let own: Vec<&GymOutcome> = measured
+            .iter()
+            .filter(|o| o.model == model && o.digest.as_deref() == digest)
+            .collect();
         book.note_gym(model, digest, &own)?;
     }
     Ok(())
@@ -233,8 +279,13 @@ fn task_directory() -> std::io::Result<tempfile::TempDir> {
 
 /// Links the packages of a JavaScript track, which are installed once for all its tasks.
 fn link_packages(track: Option<&Path>, root: &Path) -> std::io::Result<()> {
-    match track.map(|track| track.join("node_modules")).filter(|modules| modules.is_dir()) {
-        Some(modules) => std::os::unix::fs::symlink(modules.canonicalize()?, root.join("node_modules")),
+    match track
+        .map(|track| track.join("node_modules"))
+        .filter(|modules| modules.is_dir())
+    {
+        Some(modules) => {
+            std::os::unix::fs::symlink(modules.canonicalize()?, root.join("node_modules"))
+        }
         None => Ok(()),
     }
 }

@@ -45,12 +45,20 @@ const MOST: u64 = 16 << 20;
 const REFUSED: u8 = 2;
 
 impl Hook {
-    pub(super) fn run(self, config: Option<PathBuf>, err: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    pub(super) fn run(
+        self,
+        config: Option<PathBuf>,
+        err: &mut dyn Write,
+    ) -> anyhow::Result<ExitCode> {
         let mut text = String::new();
         std::io::stdin().take(MOST).read_to_string(&mut text)?;
         let input: HookInput = serde_json::from_str(&text).unwrap_or_default();
-        let project = std::env::var_os("CLAUDE_PROJECT_DIR").filter(|dir| !dir.is_empty()).map(PathBuf::from);
-        let Some(project) = project.or_else(|| input.cwd.clone()) else { return Ok(ExitCode::SUCCESS) };
+        let project = std::env::var_os("CLAUDE_PROJECT_DIR")
+            .filter(|dir| !dir.is_empty())
+            .map(PathBuf::from);
+        let Some(project) = project.or_else(|| input.cwd.clone()) else {
+            return Ok(ExitCode::SUCCESS);
+        };
         let refused = match self.event {
             HookEvent::Start => start(config, project, &input).map(|()| None),
             HookEvent::Stop => stop(config, project, &input),
@@ -77,13 +85,19 @@ fn start(config: Option<PathBuf>, project: PathBuf, input: &HookInput) -> anyhow
     place.keep(&run)
 }
 
-fn stop(config: Option<PathBuf>, project: PathBuf, input: &HookInput) -> anyhow::Result<Option<String>> {
+fn stop(
+    config: Option<PathBuf>,
+    project: PathBuf,
+    input: &HookInput,
+) -> anyhow::Result<Option<String>> {
     if input.stop_hook_active {
         return Ok(None);
     }
     let place = BaselinePlace::of(&project, &input.session_id)?;
     // Without a baseline it is unknown what was red before.
-    let Some(baseline) = place.load() else { return Ok(None) };
+    let Some(baseline) = place.load() else {
+        return Ok(None);
+    };
     if baseline.manifest == place.manifest()? {
         return Ok(None);
     }

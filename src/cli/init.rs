@@ -57,7 +57,11 @@ pub(super) struct Init {
 const CANARY: Duration = Duration::from_secs(180);
 
 impl Init {
-    pub(super) fn run(self, config: Option<PathBuf>, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    pub(super) fn run(
+        self,
+        config: Option<PathBuf>,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<ExitCode> {
         let file = SettingsFile::locate(&Sources::of_process(config))?;
         let runtime = super::runtime::build_runtime()?;
         let mut dialog = Dialog::new(out, self.yes);
@@ -67,20 +71,27 @@ impl Init {
         done
     }
 
-    async fn set_up(&self, file: &SettingsFile, dialog: &mut Dialog<'_>) -> anyhow::Result<ExitCode> {
+    async fn set_up(
+        &self,
+        file: &SettingsFile,
+        dialog: &mut Dialog<'_>,
+    ) -> anyhow::Result<ExitCode> {
         let env = Env::of_this_program();
         let launcher = Launcher::this_program();
         let places = match self.at.as_slice() {
             [] => LookPlaces::usual(&env),
             named => LookPlaces::at(named.iter().cloned()),
         };
-        let (mut servers, (claude, credentials)) =
-            tokio::join!(discover::look(&places, &env), look_for_claude(&env, &launcher));
+        let (mut servers, (claude, credentials)) = tokio::join!(
+            discover::look(&places, &env),
+            look_for_claude(&env, &launcher)
+        );
         tell_servers(&servers, &places, dialog)?;
         let agent = tell_claude(&claude, dialog)?;
 
         if let Some((server, model)) = proposal::best_local(&servers) {
-            self.ask_canary(&mut servers, server, model, &env, dialog).await?;
+            self.ask_canary(&mut servers, server, model, &env, dialog)
+                .await?;
         }
         let Some(proposal) = Proposal::of(&servers, agent) else {
             dialog.say("")?;
@@ -95,11 +106,13 @@ impl Init {
         };
         let proposal = proposal.with_credentials(credentials);
         let text = proposal.to_toml();
-        file.check(&text).context("the settings made from what was found cannot be used; please report this")?;
+        file.check(&text)
+            .context("the settings made from what was found cannot be used; please report this")?;
         let written = self.write(file, &text, dialog)?;
         if written {
             dialog.say(&format!("calls ask {}", words::list(proposal.chain(), 5)))?;
-            self.offer_to_register(agent, &env, &launcher, dialog).await?;
+            self.offer_to_register(agent, &env, &launcher, dialog)
+                .await?;
             dialog.say("`supervisor doctor` checks all of it; `supervisor explain` shows what is in effect.")?;
         }
         Ok(ExitCode::from(u8::from(!written)))
@@ -114,9 +127,14 @@ impl Init {
         dialog: &mut Dialog<'_>,
     ) -> anyhow::Result<()> {
         let found = servers[server].clone();
-        let Ok(models) = &mut servers[server].models else { return Ok(()) };
+        let Ok(models) = &mut servers[server].models else {
+            return Ok(());
+        };
         let chosen = &mut models[model];
-        let question = format!("ask `{}` one short question, to see its real window? it is loaded for that", chosen.id);
+        let question = format!(
+            "ask `{}` one short question, to see its real window? it is loaded for that",
+            chosen.id
+        );
         if !(self.canary || (chosen.window.is_none() && dialog.confirm(&question)?)) {
             return Ok(());
         }
@@ -129,7 +147,10 @@ impl Init {
                 dialog.say(&format!("`{}` answers", chosen.id))?;
             }
             Err(why) => {
-                dialog.say(&format!("`{}` gave no answer ({why}), so it is left out", chosen.id))?;
+                dialog.say(&format!(
+                    "`{}` gave no answer ({why}), so it is left out",
+                    chosen.id
+                ))?;
                 models.remove(model);
             }
         }
@@ -137,7 +158,12 @@ impl Init {
     }
 
     /// Shows what would change, and changes it if that is wanted. True if the file is as it should be.
-    fn write(&self, file: &SettingsFile, text: &str, dialog: &mut Dialog<'_>) -> anyhow::Result<bool> {
+    fn write(
+        &self,
+        file: &SettingsFile,
+        text: &str,
+        dialog: &mut Dialog<'_>,
+    ) -> anyhow::Result<bool> {
         let path = file.path().display();
         let before = file.read()?;
         dialog.say("")?;
@@ -145,7 +171,11 @@ impl Init {
             dialog.say(&format!("{path} holds these settings already"))?;
             return Ok(true);
         }
-        dialog.print(&settings_file::diff(before.as_deref().unwrap_or_default(), text, &path.to_string()))?;
+        dialog.print(&settings_file::diff(
+            before.as_deref().unwrap_or_default(),
+            text,
+            &path.to_string(),
+        ))?;
         if before.is_some() && !self.force {
             dialog.say(&format!(
                 "{path} is there already and was left alone; `--force` replaces it and keeps it as .bak"
@@ -169,11 +199,24 @@ impl Init {
         dialog: &mut Dialog<'_>,
     ) -> anyhow::Result<()> {
         let this = std::env::current_exe().context("this program's own path is not known")?;
-        let argv = ["claude", "mcp", "add", "--scope", "user", "supervisor", "--"].map(String::from);
-        let argv: Vec<String> = argv.into_iter().chain([this.display().to_string(), "serve".into()]).collect();
+        let argv = [
+            "claude",
+            "mcp",
+            "add",
+            "--scope",
+            "user",
+            "supervisor",
+            "--",
+        ]
+        .map(String::from);
+        let argv: Vec<String> = argv
+            .into_iter()
+            .chain([this.display().to_string(), "serve".into()])
+            .collect();
         let command = argv.join(" ");
         let wanted = agent != ClaudeState::Missing
-            && (self.register || dialog.confirm("register with Claude Code for all your projects?")?);
+            && (self.register
+                || dialog.confirm("register with Claude Code for all your projects?")?);
         if !wanted {
             dialog.say(&format!("to register it with Claude Code: {command}"))?;
             return Ok(());
@@ -196,14 +239,32 @@ impl Init {
 }
 
 /// Variables by which Claude is reached without a login. Workers are shown them only if the settings say so.
-const CREDENTIALS: &[&str] =
-    &["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "ANTHROPIC_BASE_URL"];
+const CREDENTIALS: &[&str] = &[
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "ANTHROPIC_BASE_URL",
+];
 
 /// What there is of `claude`, and the variables it needs to be logged in.
-async fn look_for_claude(env: &Env, launcher: &Launcher) -> (Result<InstalledAgent, NotUsable>, Vec<String>) {
+async fn look_for_claude(
+    env: &Env,
+    launcher: &Launcher,
+) -> (Result<InstalledAgent, NotUsable>, Vec<String>) {
     let by_login = ask_claude(env, launcher, Vec::new()).await;
-    let set: Vec<String> = CREDENTIALS.iter().filter(|name| env.get(name).is_some()).map(|&name| name.into()).collect();
-    if !matches!(by_login, Ok(InstalledAgent { login: Login::Out, .. })) || set.is_empty() {
+    let set: Vec<String> = CREDENTIALS
+        .iter()
+        .filter(|name| env.get(name).is_some())
+        .map(|&name| name.into())
+        .collect();
+    if !matches!(
+        by_login,
+        Ok(InstalledAgent {
+            login: Login::Out,
+            ..
+        })
+    ) || set.is_empty()
+    {
         return (by_login, Vec::new());
     }
     match ask_claude(env, launcher, set.clone()).await {
@@ -212,22 +273,43 @@ async fn look_for_claude(env: &Env, launcher: &Launcher) -> (Result<InstalledAge
     }
 }
 
-async fn ask_claude(env: &Env, launcher: &Launcher, env_pass: Vec<String>) -> Result<InstalledAgent, NotUsable> {
+async fn ask_claude(
+    env: &Env,
+    launcher: &Launcher,
+    env_pass: Vec<String>,
+) -> Result<InstalledAgent, NotUsable> {
     let built_in = routing::load(&Sources::default()).map(|loaded| loaded.routing);
-    let Some(mut backend) = built_in.ok().and_then(|mut routing| routing.backends.remove("claude")) else {
+    let Some(mut backend) = built_in
+        .ok()
+        .and_then(|mut routing| routing.backends.remove("claude"))
+    else {
         return Err(NotUsable::NotFound("claude".into()));
     };
     backend.env_pass = env_pass;
-    installed::ask(&backend, env, launcher, installed::LIMIT, &CancellationToken::new()).await
+    installed::ask(
+        &backend,
+        env,
+        launcher,
+        installed::LIMIT,
+        &CancellationToken::new(),
+    )
+    .await
 }
 
-fn tell_servers(servers: &[FoundServer], places: &LookPlaces, dialog: &mut Dialog<'_>) -> anyhow::Result<()> {
+fn tell_servers(
+    servers: &[FoundServer],
+    places: &LookPlaces,
+    dialog: &mut Dialog<'_>,
+) -> anyhow::Result<()> {
     match places.named() {
         _ if !servers.is_empty() => {}
         None => dialog.say("no model server answers on the usual ports")?,
         Some([]) => dialog.say("no address was looked at for model servers")?,
         Some(named) => {
-            dialog.say(&format!("no model server answers at {}", words::list(named.iter().map(String::as_str), 5)))?;
+            dialog.say(&format!(
+                "no model server answers at {}",
+                words::list(named.iter().map(String::as_str), 5)
+            ))?;
         }
     }
     for server in servers {
@@ -239,7 +321,9 @@ fn tell_servers(servers: &[FoundServer], places: &LookPlaces, dialog: &mut Dialo
                 for model in models {
                     let loaded = if model.loaded { ", loaded" } else { "" };
                     let window = match &model.window {
-                        Some(window) => format!("{} tokens, told by {}", window.tokens, window.told_by),
+                        Some(window) => {
+                            format!("{} tokens, told by {}", window.tokens, window.told_by)
+                        }
                         None => "its window is not told".into(),
                     };
                     dialog.say(&format!("  {}: {window}{loaded}", model.id))?;
@@ -249,7 +333,9 @@ fn tell_servers(servers: &[FoundServer], places: &LookPlaces, dialog: &mut Dialo
                 dialog.say(&format!("{at}: {why}"))?;
                 if why.is_setup() {
                     let var = discover::GATEWAY_KEY_VAR;
-                    dialog.say(&format!("  hint: put its key into ${var} and run this again"))?;
+                    dialog.say(&format!(
+                        "  hint: put its key into ${var} and run this again"
+                    ))?;
                 }
             }
         }
@@ -257,11 +343,19 @@ fn tell_servers(servers: &[FoundServer], places: &LookPlaces, dialog: &mut Dialo
     Ok(())
 }
 
-fn tell_claude(claude: &Result<InstalledAgent, NotUsable>, dialog: &mut Dialog<'_>) -> anyhow::Result<ClaudeState> {
+fn tell_claude(
+    claude: &Result<InstalledAgent, NotUsable>,
+    dialog: &mut Dialog<'_>,
+) -> anyhow::Result<ClaudeState> {
     Ok(match claude {
-        Ok(InstalledAgent { version, login: Login::Out, .. }) => {
-            dialog
-                .say(&format!("claude {version}: not logged in; run `claude auth login` and this again to use it"))?;
+        Ok(InstalledAgent {
+            version,
+            login: Login::Out,
+            ..
+        }) => {
+            dialog.say(&format!(
+                "claude {version}: not logged in; run `claude auth login` and this again to use it"
+            ))?;
             ClaudeState::LoggedOut
         }
         Ok(InstalledAgent { version, .. }) => {

@@ -54,17 +54,25 @@ impl JobsCommand {
 /// By its id or the beginning of it.
 fn find(store: &JobStore, written: &str) -> anyhow::Result<JobRecord> {
     let jobs = store.list();
-    let begins: Vec<&JobRecord> =
-        jobs.iter().filter(|job| !written.is_empty() && job.id.starts_with(written)).collect();
+    let begins: Vec<&JobRecord> = jobs
+        .iter()
+        .filter(|job| !written.is_empty() && job.id.starts_with(written))
+        .collect();
     match begins.as_slice() {
         [job] => Ok((*job).clone()),
         [] => {
             let near = did_you_mean(written, jobs.iter().map(|job| job.id.as_str()));
-            let hint =
-                near.map_or_else(|| "`supervisor jobs` lists them".into(), |near| format!("did you mean `{near}`?"));
+            let hint = near.map_or_else(
+                || "`supervisor jobs` lists them".into(),
+                |near| format!("did you mean `{near}`?"),
+            );
             bail!("there is no job `{}`; {hint}", plain(written))
         }
-        many => bail!("{} jobs begin with `{}`; write more of the id", many.len(), plain(written)),
+        many => bail!(
+            "{} jobs begin with `{}`; write more of the id",
+            many.len(),
+            plain(written)
+        ),
     }
 }
 
@@ -72,16 +80,33 @@ fn list(jobs: &[JobRecord]) -> String {
     if jobs.is_empty() {
         return "no jobs: no client has put a call into the background in the last week\n".into();
     }
-    let width = terminal_size::terminal_size().map(|(terminal_size::Width(columns), _)| columns.max(60));
+    let width =
+        terminal_size::terminal_size().map(|(terminal_size::Width(columns), _)| columns.max(60));
     let mut rows = table(width, &["job", "tool", "state", "began", "about"]);
     for job in jobs {
-        let state =
-            if job.cause.is_empty() { job.state.word().into() } else { format!("{}: {}", job.state.word(), job.cause) };
-        let about = if job.message.is_empty() { &job.project_root } else { &job.message };
+        let state = if job.cause.is_empty() {
+            job.state.word().into()
+        } else {
+            format!("{}: {}", job.state.word(), job.cause)
+        };
+        let about = if job.message.is_empty() {
+            &job.project_root
+        } else {
+            &job.message
+        };
         let about = plain(about).replace(['\n', '\t'], " ");
         let began = job.began.get(..16).unwrap_or(&job.began).replace('T', " ");
         let id = job.id.get(..12).unwrap_or(&job.id).to_owned();
-        add(&mut rows, vec![id, name(&job.tool), state, plain(&began).into_owned(), cut_end(&about, 80).into_owned()]);
+        add(
+            &mut rows,
+            vec![
+                id,
+                name(&job.tool),
+                state,
+                plain(&began).into_owned(),
+                cut_end(&about, 80).into_owned(),
+            ],
+        );
     }
     written(&rows)
 }

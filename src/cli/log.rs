@@ -69,17 +69,28 @@ fn list(log: &SessionLog) -> anyhow::Result<String> {
     }
     let lines = sessions.iter().map(|id| {
         let calls = log.calls(id, &CallChoice::All).unwrap_or_default();
-        let skills: std::collections::BTreeSet<&str> = calls.iter().map(|call| call.entry().skill.as_str()).collect();
-        let last = calls.last().map_or("", |call| call.entry().timestamp.as_str());
+        let skills: std::collections::BTreeSet<&str> = calls
+            .iter()
+            .map(|call| call.entry().skill.as_str())
+            .collect();
+        let last = calls
+            .last()
+            .map_or("", |call| call.entry().timestamp.as_str());
         let skills: Vec<&str> = skills.into_iter().collect();
         let when = last.get(..16).unwrap_or(last).replace('T', " ");
-        format!("{when}  {id}  {} ({})\n", count(calls.len(), "call"), plain(&skills.join(", ")))
+        format!(
+            "{when}  {id}  {} ({})\n",
+            count(calls.len(), "call"),
+            plain(&skills.join(", "))
+        )
     });
     Ok(lines.collect())
 }
 
 fn written_at(log: &SessionLog, id: &SessionId) -> Option<std::time::SystemTime> {
-    std::fs::metadata(log.path(id)).and_then(|meta| meta.modified()).ok()
+    std::fs::metadata(log.path(id))
+        .and_then(|meta| meta.modified())
+        .ok()
 }
 
 impl ShowCall {
@@ -94,18 +105,29 @@ impl ShowCall {
         if calls.is_empty() {
             let all = log.calls(&id, &CallChoice::All)?.len();
             let wanted = plain(self.call.as_deref().unwrap_or_default()).into_owned();
-            bail!("session `{id}` has no call `{wanted}`; it has {}, numbered from 1", count(all, "call"));
+            bail!(
+                "session `{id}` has no call `{wanted}`; it has {}, numbered from 1",
+                count(all, "call")
+            );
         }
         if self.json {
             let shown: Vec<_> = calls.iter().map(|call| self.as_json(log, call)).collect();
             return Ok(serde_json::to_string_pretty(&shown)? + "\n");
         }
         let paint = Paint::on(&std::io::stdout());
-        let width = std::io::stdout().is_terminal().then(terminal_size::terminal_size).flatten();
-        let width = width.map_or(100, |(terminal_size::Width(columns), _)| usize::from(columns));
+        let width = std::io::stdout()
+            .is_terminal()
+            .then(terminal_size::terminal_size)
+            .flatten();
+        let width = width.map_or(100, |(terminal_size::Width(columns), _)| {
+            usize::from(columns)
+        });
         Ok(match self.call {
             None => page::outline(&calls, paint, width),
-            Some(_) => calls.iter().map(|call| page::whole(log, call, self.prompts, paint)).collect(),
+            Some(_) => calls
+                .iter()
+                .map(|call| page::whole(log, call, self.prompts, paint))
+                .collect(),
         })
     }
 
@@ -113,7 +135,8 @@ impl ShowCall {
         let sessions = log.sessions()?;
         if self.session == "last" {
             let last = sessions.into_iter().max_by_key(|id| written_at(log, id));
-            return last.ok_or_else(|| anyhow::anyhow!("no session yet in {}", log.directory().display()));
+            return last
+                .ok_or_else(|| anyhow::anyhow!("no session yet in {}", log.directory().display()));
         }
         let id: SessionId = self.session.parse()?;
         if sessions.contains(&id) {
@@ -122,7 +145,10 @@ impl ShowCall {
         match did_you_mean(id.as_str(), sessions.iter().map(SessionId::as_str)) {
             Some(near) => bail!("session `{id}` has no log; did you mean `{near}`?"),
             None => {
-                bail!("session `{id}` has no log in {}; `supervisor log list` shows them", log.directory().display())
+                bail!(
+                    "session `{id}` has no log in {}; `supervisor log list` shows them",
+                    log.directory().display()
+                )
             }
         }
     }

@@ -18,7 +18,12 @@ pub(super) struct Completions {
 impl Completions {
     pub(super) fn run(&self, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
         let mut text = Vec::new();
-        clap_complete::generate(self.shell, &mut Arguments::command(), "supervisor", &mut text);
+        clap_complete::generate(
+            self.shell,
+            &mut Arguments::command(),
+            "supervisor",
+            &mut text,
+        );
         super::print(out, &String::from_utf8(text)?)?;
         Ok(ExitCode::SUCCESS)
     }

@@ -35,13 +35,16 @@ impl Recover {
             }
             None => StateDir::locate()?,
         };
-        let found =
-            recover(&state).with_context(|| format!("looking for killed calls in `{}`", state.path().display()))?;
+        let found = recover(&state)
+            .with_context(|| format!("looking for killed calls in `{}`", state.path().display()))?;
         let logged = recover_open_calls(&SessionLog::to_read(&state));
         let mut text = match logged {
             0 if found.is_empty() => String::from("ok    nothing to recover\n"),
             0 => String::new(),
-            n => format!("ok    {} of servers that died: written to the session log\n", words::count(n, "call")),
+            n => format!(
+                "ok    {} of servers that died: written to the session log\n",
+                words::count(n, "call")
+            ),
         };
         let mut clean = true;
         for recovery in found {
@@ -54,6 +57,10 @@ impl Recover {
             text += &format!("{word}  {recovery}\n");
         }
         super::print(out, &text)?;
-        Ok(if clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(if clean {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
     }
 }

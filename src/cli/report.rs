@@ -52,7 +52,11 @@ impl ReportCommand {
     pub(super) fn run(self, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
         let state = StateDir::locate()?;
         let log = SessionLog::to_read(&state);
-        let filter = Filter { since: self.since.map(Since::time), skill: self.skill, session: self.session };
+        let filter = Filter {
+            since: self.since.map(Since::time),
+            skill: self.skill,
+            session: self.session,
+        };
         let data = ReportData::gather(&log, &filter, self.html.is_some())?;
         match &self.html {
             None => super::print(out, &text::render(&data, log.directory()))?,
@@ -61,7 +65,11 @@ impl ReportCommand {
                 let page = page::render(&data);
                 write_page(file, &page)?;
                 let size = page.len() as f64 / 1e6;
-                let said = format!("{} in {} ({size:.1} MB)\n", count(data.rows.len(), "call"), file.display());
+                let said = format!(
+                    "{} in {} ({size:.1} MB)\n",
+                    count(data.rows.len(), "call"),
+                    file.display()
+                );
                 super::print(out, &said)?;
             }
         }
@@ -72,20 +80,33 @@ impl ReportCommand {
 /// The few lines over everything, for a reader who is not at the terminal.
 pub(super) fn printed(state: &StateDir) -> Result<String, String> {
     let log = SessionLog::to_read(state);
-    let data = ReportData::gather(&log, &Filter::default(), false).map_err(|error| format!("{error:#}"))?;
+    let data = ReportData::gather(&log, &Filter::default(), false)
+        .map_err(|error| format!("{error:#}"))?;
     Ok(text::render(&data, log.directory()))
 }
 
 /// In one piece and private: there is code of the user's projects in it.
 fn write_page(file: &Path, page: &str) -> anyhow::Result<()> {
     if file.is_dir() {
-        bail!("--html `{}` is a directory; name a file in it, such as `report.html`", file.display());
+        bail!(
+            "--html `{}` is a directory; name a file in it, such as `report.html`",
+            file.display()
+        );
     }
-    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let context =
-        || format!("--html `{}` cannot be written; name a file in a directory that you may write", file.display());
+    let folder = file
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    let context = || {
+        format!(
+            "--html `{}` cannot be written; name a file in a directory that you may write",
+            file.display()
+        )
+    };
     let mut made = tempfile::NamedTempFile::new_in(folder).with_context(context)?;
-    made.as_file().set_permissions(std::fs::Permissions::from_mode(0o600)).with_context(context)?;
+    made.as_file()
+        .set_permissions(std::fs::Permissions::from_mode(0o600))
+        .with_context(context)?;
     made.write_all(page.as_bytes()).with_context(context)?;
     made.persist(file).with_context(context)?;
     Ok(())

@@ -29,7 +29,10 @@ pub(super) enum RuntimeError {
 pub(super) fn build_runtime() -> Result<Runtime, RuntimeError> {
     check_threads().map_err(RuntimeError::NoThreads)?;
     let mut builder = Builder::new_multi_thread();
-    builder.worker_threads(WORKERS).thread_keep_alive(KEPT_FOR).enable_all();
+    builder
+        .worker_threads(WORKERS)
+        .thread_keep_alive(KEPT_FOR)
+        .enable_all();
     let runtime = builder.build().map_err(RuntimeError::Other)?;
     // Each thread takes one and holds it until all are there, so that each needs a thread of its own.
     let gate = Arc::new(RwLock::new(()));
@@ -48,13 +51,19 @@ fn check_threads() -> io::Result<()> {
     let closed = gate.write();
     let start = |_| {
         let gate = Arc::clone(&gate);
-        std::thread::Builder::new().name(String::from("probe")).spawn(move || drop(gate.read()))
+        std::thread::Builder::new()
+            .name(String::from("probe"))
+            .spawn(move || drop(gate.read()))
     };
-    let (made, refused): (Vec<_>, Vec<_>) = (0..WORKERS + BLOCKING).map(start).partition(Result::is_ok);
+    let (made, refused): (Vec<_>, Vec<_>) =
+        (0..WORKERS + BLOCKING).map(start).partition(Result::is_ok);
     drop(closed);
     for thread in made.into_iter().flatten() {
         // It only waited, so it cannot have panicked.
         let _ = thread.join();
     }
-    refused.into_iter().find_map(Result::err).map_or(Ok(()), Err)
+    refused
+        .into_iter()
+        .find_map(Result::err)
+        .map_or(Ok(()), Err)
 }

@@ -18,14 +18,23 @@ pub(super) fn run(config: Option<PathBuf>, err: &mut dyn Write) -> anyhow::Resul
     }
     let app = App::of_process(config);
     match app.settings() {
-        Ok(loaded) => loaded.warnings.iter().for_each(|warning| tracing::warn!("{warning}")),
+        Ok(loaded) => loaded
+            .warnings
+            .iter()
+            .for_each(|warning| tracing::warn!("{warning}")),
         Err(error) => {
-            writeln!(err, "error: the settings cannot be used: {error}\nhint: `supervisor doctor` shows what is read")?;
+            writeln!(
+                err,
+                "error: the settings cannot be used: {error}\nhint: `supervisor doctor` shows what is read"
+            )?;
             return Ok(ExitCode::from(1));
         }
     }
     tracing::info!(version = env!("CARGO_PKG_VERSION"), "supervisor starting");
-    let pages = PrintedPages { report: super::report::printed, routing: super::explain::printed };
+    let pages = PrintedPages {
+        report: super::report::printed,
+        routing: super::explain::printed,
+    };
     serve(|| Server::new(app).with_pages(pages))
 }
 
@@ -57,8 +66,10 @@ pub fn serve(make: impl FnOnce() -> Server) -> anyhow::Result<ExitCode> {
 
 /// What a person sees who starts the server by hand.
 fn greet(err: &mut dyn Write) {
-    let program =
-        std::env::current_exe().map_or_else(|_| String::from("supervisor"), |path| path.display().to_string());
+    let program = std::env::current_exe().map_or_else(
+        |_| String::from("supervisor"),
+        |path| path.display().to_string(),
+    );
     let _ = writeln!(
         err,
         "supervisor {version} speaks MCP on stdin and stdout; it is meant to be started by a client.\n\

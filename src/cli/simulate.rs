@@ -12,7 +12,8 @@ use serde_json::json;
 
 use crate::gym::results::read_results;
 use crate::gym::simulate::{
-    PolicySummary, SimulatedTier, SimulatedWorld, compare, published_scenarios, recorded_from_gym, recorded_from_log,
+    PolicySummary, SimulatedTier, SimulatedWorld, compare, published_scenarios, recorded_from_gym,
+    recorded_from_log,
 };
 use crate::routing::{CallOverrides, Sources, load};
 use crate::session::SessionLog;
@@ -60,7 +61,11 @@ struct WorldSimulation {
 }
 
 impl SimulateCommand {
-    pub(super) fn run(self, config: Option<PathBuf>, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    pub(super) fn run(
+        self,
+        config: Option<PathBuf>,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<ExitCode> {
         let loaded = load(&Sources::of_process(config))?;
         let minute_usd = self.minute_usd.unwrap_or(loaded.routing.policy.minute_usd);
         anyhow::ensure!(
@@ -68,15 +73,26 @@ impl SimulateCommand {
             "--minute-usd `{minute_usd}` is no price; give USD, such as 0.1"
         );
         let run = |world: &dyn SimulatedWorld| {
-            compare(world, self.calls as usize, u64::from(self.seeds), self.seed, minute_usd)
+            compare(
+                world,
+                self.calls as usize,
+                u64::from(self.seeds),
+                self.seed,
+                minute_usd,
+            )
         };
         let mut simulated = Vec::new();
         if self.log || self.gym {
-            let route = loaded.routing.route(&self.skill, &CallOverrides::default())?;
+            let route = loaded
+                .routing
+                .route(&self.skill, &CallOverrides::default())?;
             let tiers: Vec<SimulatedTier> = route
                 .chain
                 .tiers()
-                .map(|tier| SimulatedTier { model: tier.name.to_string(), kind: tier.backend.tier })
+                .map(|tier| SimulatedTier {
+                    model: tier.name.to_string(),
+                    kind: tier.backend.tier,
+                })
                 .collect();
             let chain: Vec<&str> = tiers.iter().map(|tier| tier.model.as_str()).collect();
             let name = format!("{}: {}", self.skill, chain.join(" → "));
@@ -91,30 +107,55 @@ impl SimulateCommand {
                 recorded_from_log(tiers, entries)?
             } else {
                 let path = super::gym::results_path(&state, super::gym::DEFAULT_RUN);
-                let outcomes = read_results(&path).with_context(|| format!("reading `{}`", path.display()))?;
+                let outcomes =
+                    read_results(&path).with_context(|| format!("reading `{}`", path.display()))?;
                 recorded_from_gym(tiers, outcomes)?
             };
-            let notes = vec![format!("{} recorded tasks, drawn with replacement", world.tasks())];
-            simulated.push(WorldSimulation { name, notes, policies: run(&world) });
+            let notes = vec![format!(
+                "{} recorded tasks, drawn with replacement",
+                world.tasks()
+            )];
+            simulated.push(WorldSimulation {
+                name,
+                notes,
+                policies: run(&world),
+            });
         } else {
             for scenario in published_scenarios() {
                 for (world, how) in [
                     (&scenario.independent, "right independently"),
-                    (&scenario.nested, "the stronger can do all that the weaker can"),
+                    (
+                        &scenario.nested,
+                        "the stronger can do all that the weaker can",
+                    ),
                 ] {
                     let name = format!("{}; {how}", scenario.name);
-                    simulated.push(WorldSimulation { name, notes: scenario.sources.clone(), policies: run(world) });
+                    simulated.push(WorldSimulation {
+                        name,
+                        notes: scenario.sources.clone(),
+                        policies: run(world),
+                    });
                 }
             }
         }
-        let text = if self.json { self.as_json(minute_usd, &simulated)? } else { self.as_text(minute_usd, &simulated) };
+        let text = if self.json {
+            self.as_json(minute_usd, &simulated)?
+        } else {
+            self.as_text(minute_usd, &simulated)
+        };
         super::print(out, &text)?;
         Ok(ExitCode::SUCCESS)
     }
 
-    fn as_json(&self, minute_usd: f64, simulated: &[WorldSimulation]) -> serde_json::Result<String> {
-        let worlds: Vec<_> =
-            simulated.iter().map(|s| json!({"name": s.name, "notes": s.notes, "policies": s.policies})).collect();
+    fn as_json(
+        &self,
+        minute_usd: f64,
+        simulated: &[WorldSimulation],
+    ) -> serde_json::Result<String> {
+        let worlds: Vec<_> = simulated
+            .iter()
+            .map(|s| json!({"name": s.name, "notes": s.notes, "policies": s.policies}))
+            .collect();
         let report = json!({"v": 1, "calls": self.calls, "seeds": self.seeds, "seed": self.seed, "minute_usd": minute_usd, "worlds": worlds});
         Ok(serde_json::to_string_pretty(&report)? + "\n")
     }
@@ -143,31 +184,66 @@ impl SimulateCommand {
 fn table(policies: &[PolicySummary]) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING);
-    let width = std::io::stdout().is_terminal().then(terminal_size::terminal_size).flatten();
+    let width = std::io::stdout()
+        .is_terminal()
+        .then(terminal_size::terminal_size)
+        .flatten();
     match width {
-        Some((terminal_size::Width(columns), _)) => {
-            table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns.max(60))
-        }
+        Some((terminal_size::Width(columns), _)) => table
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            .set_width(columns.max(60)),
         None => table.set_content_arrangement(ContentArrangement::Disabled),
     };
     let aligned = |n: usize, text: String| {
-        Cell::new(text).set_alignment(if n == 0 { CellAlignment::Left } else { CellAlignment::Right })
+        Cell::new(text).set_alignment(if n == 0 {
+            CellAlignment::Left
+        } else {
+            CellAlignment::Right
+        })
     };
-    let head = ["policy", "accepted", "cost", "minutes", "with time", "saving"];
-    table.set_header(head.iter().enumerate().map(|(n, title)| aligned(n, (*title).to_owned())));
+    let head = [
+        "policy",
+        "accepted",
+        "cost",
+        "minutes",
+        "with time",
+        "saving",
+    ];
+    table.set_header(
+        head.iter()
+            .enumerate()
+            .map(|(n, title)| aligned(n, (*title).to_owned())),
+    );
     for policy in policies {
         let row = [
             policy.policy.clone(),
-            format!("{:.1} ± {:.1} %", policy.accepted.mean * 100.0, policy.accepted.half_width * 100.0),
+            format!(
+                "{:.1} ± {:.1} %",
+                policy.accepted.mean * 100.0,
+                policy.accepted.half_width * 100.0
+            ),
             format!("${:.3} ± {:.3}", policy.usd.mean, policy.usd.half_width),
-            format!("{:.2} ± {:.2}", policy.minutes.mean, policy.minutes.half_width),
-            format!("${:.3} ± {:.3}", policy.priced.mean, policy.priced.half_width),
+            format!(
+                "{:.2} ± {:.2}",
+                policy.minutes.mean, policy.minutes.half_width
+            ),
+            format!(
+                "${:.3} ± {:.3}",
+                policy.priced.mean, policy.priced.half_width
+            ),
             format!("{:.0} %", policy.saving * 100.0),
         ];
-        table.add_row(row.into_iter().enumerate().map(|(n, text)| aligned(n, text)));
+        table.add_row(
+            row.into_iter()
+                .enumerate()
+                .map(|(n, text)| aligned(n, text)),
+        );
     }
     for (n, column) in table.column_iter_mut().enumerate() {
         column.set_padding((if n == 0 { 2 } else { 0 }, 2));
     }
-    table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+    table
+        .lines()
+        .map(|line| format!("{}\n", line.trim_end()))
+        .collect()
 }

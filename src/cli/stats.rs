@@ -55,18 +55,34 @@ struct AdviceWithRemedy<'a> {
 }
 
 impl StatsCommand {
-    pub(super) fn run(self, config: Option<PathBuf>, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    pub(super) fn run(
+        self,
+        config: Option<PathBuf>,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<ExitCode> {
         let state = StateDir::locate()?;
         let log = SessionLog::to_read(&state);
         let sessions = log.sessions()?;
-        if let Some(session) = self.session.as_ref().filter(|session| !sessions.contains(session)) {
-            let hint = match did_you_mean(session.as_str(), sessions.iter().map(SessionId::as_str)) {
+        if let Some(session) = self
+            .session
+            .as_ref()
+            .filter(|session| !sessions.contains(session))
+        {
+            let hint = match did_you_mean(session.as_str(), sessions.iter().map(SessionId::as_str))
+            {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("it holds {}", count(sessions.len(), "session")),
             };
-            bail!("--session `{session}` has no log in {}; {hint}", log.directory().display());
+            bail!(
+                "--session `{session}` has no log in {}; {hint}",
+                log.directory().display()
+            );
         }
-        let filter = Filter { since: self.since.map(Since::time), skill: self.skill, session: self.session };
+        let filter = Filter {
+            since: self.since.map(Since::time),
+            skill: self.skill,
+            session: self.session,
+        };
         let stats = Stats::gather(&log, &filter)?;
         if let Some(skill) = filter.skill.as_deref().filter(|_| stats.is_empty()) {
             known(skill)?;
@@ -77,7 +93,10 @@ impl StatsCommand {
         let text = if self.json {
             json(&stats, &filter, &advised)?
         } else {
-            let width = std::io::stdout().is_terminal().then(terminal_size::terminal_size).flatten();
+            let width = std::io::stdout()
+                .is_terminal()
+                .then(terminal_size::terminal_size)
+                .flatten();
             let width = width.map(|(terminal_size::Width(columns), _)| columns);
             text::text(&stats, &filter, &advised, log.directory(), width)
         };
@@ -87,8 +106,13 @@ impl StatsCommand {
 }
 
 /// The figures as the log gives them, what was asked for before them, and beside each advice its remedy.
-fn json(stats: &Stats, filter: &Filter, advised: &[AdviceWithRemedy<'_>]) -> serde_json::Result<String> {
-    let figures: serde_json::Map<String, serde_json::Value> = serde_json::from_value(serde_json::to_value(stats)?)?;
+fn json(
+    stats: &Stats,
+    filter: &Filter,
+    advised: &[AdviceWithRemedy<'_>],
+) -> serde_json::Result<String> {
+    let figures: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_value(serde_json::to_value(stats)?)?;
     let since = filter.since.map(|since| since.to_string());
     let mut report = json!({
         "v": stats.v,
@@ -102,7 +126,14 @@ fn json(stats: &Stats, filter: &Filter, advised: &[AdviceWithRemedy<'_>]) -> ser
 
 fn advised<'a>(stats: &'a Stats, loaded: Option<&LoadedRouting>) -> Vec<AdviceWithRemedy<'a>> {
     let remedy = |advice: &Advice| Remedy::of(loaded, &advice.skill, &advice.model);
-    stats.advice.iter().map(|advice| AdviceWithRemedy { advice, remedy: remedy(advice) }).collect()
+    stats
+        .advice
+        .iter()
+        .map(|advice| AdviceWithRemedy {
+            advice,
+            remedy: remedy(advice),
+        })
+        .collect()
 }
 
 /// A skill that has not been called yet is not a mistake; one that does not exist is.

@@ -16,7 +16,9 @@ use crate::routing::{Sources, load};
 use crate::session::SessionLog;
 use crate::state::StateDir;
 use crate::words;
-use crate::workspace::{ArmedSnapshot, Mode, StoredUndo, UndoReport, UndoStep, UndoStore, Workspace};
+use crate::workspace::{
+    ArmedSnapshot, Mode, StoredUndo, UndoReport, UndoStep, UndoStore, Workspace,
+};
 
 /// Take an accepted call back
 ///
@@ -35,12 +37,21 @@ pub(super) struct Undo {
 }
 
 impl Undo {
-    pub(super) fn run(self, config: Option<PathBuf>, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    pub(super) fn run(
+        self,
+        config: Option<PathBuf>,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<ExitCode> {
         let state = StateDir::locate()?;
         let project = self.project.canonicalize().with_context(|| {
-            format!("`{}` is not a directory that exists", words::plain(&self.project.to_string_lossy()))
+            format!(
+                "`{}` is not a directory that exists",
+                words::plain(&self.project.to_string_lossy())
+            )
         })?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
         let (text, code) = runtime.block_on(self.take_back(config, &state, &project))?;
         super::print(out, &text)?;
         Ok(code)
@@ -58,12 +69,17 @@ impl Undo {
         let candidates: Vec<&StoredUndo> = match &self.call {
             Some(written) => vec![find_call(&stored, written, state)?],
             // The latest first; a directory inside a project stands for it.
-            None => stored.iter().filter(|undo| project.starts_with(&undo.root)).collect(),
+            None => stored
+                .iter()
+                .filter(|undo| project.starts_with(&undo.root))
+                .collect(),
         };
         for undo in candidates {
             let workspace = Workspace::open(&undo.root, caps_of(&routing.workspace), state)?;
             let wait = routing.limits.lock_wait;
-            let lease = workspace.lock(Mode::Exclusive, "undo", wait, &CancellationToken::new()).await?;
+            let lease = workspace
+                .lock(Mode::Exclusive, "undo", wait, &CancellationToken::new())
+                .await?;
             let mut armed = lease.arm()?;
             let report = self.carry_out(&mut armed, undo)?;
             armed.accept()?;
@@ -74,19 +90,43 @@ impl Undo {
             if report == UndoReport::default() && self.call.is_none() {
                 continue;
             }
-            let code = if report.left.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE };
+            let code = if report.left.is_empty() {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            };
             return Ok((self.describe(undo, &report, &stored), code));
         }
-        bail!("no accepted call of `{}` can be taken back: none is on record", project.display())
+        bail!(
+            "no accepted call of `{}` can be taken back: none is on record",
+            project.display()
+        )
     }
 
-    fn carry_out(&self, armed: &mut ArmedSnapshot, undo: &StoredUndo) -> anyhow::Result<UndoReport> {
-        Ok(if self.dry_run { armed.preview_undo(&undo.record)? } else { armed.undo_whole(&undo.record)? })
+    fn carry_out(
+        &self,
+        armed: &mut ArmedSnapshot,
+        undo: &StoredUndo,
+    ) -> anyhow::Result<UndoReport> {
+        Ok(if self.dry_run {
+            armed.preview_undo(&undo.record)?
+        } else {
+            armed.undo_whole(&undo.record)?
+        })
     }
 
     fn describe(&self, undo: &StoredUndo, report: &UndoReport, stored: &[StoredUndo]) -> String {
-        let when = undo.accepted.get(..16).unwrap_or(&undo.accepted).replace('T', " ");
-        let mut text = format!("{} {} of {when} in {}\n", undo.skill, undo.call, undo.root.display());
+        let when = undo
+            .accepted
+            .get(..16)
+            .unwrap_or(&undo.accepted)
+            .replace('T', " ");
+        let mut text = format!(
+            "{} {} of {when} in {}\n",
+            undo.skill,
+            undo.call,
+            undo.root.display()
+        );
         if !report.left.is_empty() {
             for path in &report.left {
                 let name = words::plain(&path.to_string_lossy()).into_owned();
@@ -97,15 +137,28 @@ impl Undo {
                 });
                 let why = later.map_or_else(
                     || String::from("changed since"),
-                    |later| format!("changed since, also by call {}; take that back first", later.call),
+                    |later| {
+                        format!(
+                            "changed since, also by call {}; take that back first",
+                            later.call
+                        )
+                    },
                 );
                 let _ = writeln!(text, "  {name}: {why}");
             }
-            let not = if self.dry_run { "would not be taken back" } else { "not taken back" };
+            let not = if self.dry_run {
+                "would not be taken back"
+            } else {
+                "not taken back"
+            };
             let _ = writeln!(text, "{not}: nothing was changed");
             return text;
         }
-        for (path, step) in undo.record.steps().filter(|(path, _)| report.taken_back.contains(path)) {
+        for (path, step) in undo
+            .record
+            .steps()
+            .filter(|(path, _)| report.taken_back.contains(path))
+        {
             let word = match step {
                 UndoStep::Restore => "restore   ",
                 UndoStep::BringBack => "bring back",
@@ -124,30 +177,49 @@ impl Undo {
 }
 
 /// The call by its id or the beginning of it. One that is not on record is looked up in the log, to say why.
-fn find_call<'a>(stored: &'a [StoredUndo], written: &str, state: &StateDir) -> anyhow::Result<&'a StoredUndo> {
-    let begins: Vec<&StoredUndo> =
-        stored.iter().filter(|undo| !written.is_empty() && undo.call.starts_with(written)).collect();
+fn find_call<'a>(
+    stored: &'a [StoredUndo],
+    written: &str,
+    state: &StateDir,
+) -> anyhow::Result<&'a StoredUndo> {
+    let begins: Vec<&StoredUndo> = stored
+        .iter()
+        .filter(|undo| !written.is_empty() && undo.call.starts_with(written))
+        .collect();
     match begins.as_slice() {
         [undo] => Ok(undo),
         [] => bail!(reason_for_no_record(stored, written, state)),
-        many => bail!("{} calls begin with `{}`; write more of the id", many.len(), words::plain(written)),
+        many => bail!(
+            "{} calls begin with `{}`; write more of the id",
+            many.len(),
+            words::plain(written)
+        ),
     }
 }
 
 fn reason_for_no_record(stored: &[StoredUndo], written: &str, state: &StateDir) -> String {
     let log = SessionLog::to_read(state);
     let sessions = log.sessions().unwrap_or_default();
-    let mut entries = sessions.iter().filter_map(|id| log.reader(id).ok()).flatten().map(|record| record.entry);
+    let mut entries = sessions
+        .iter()
+        .filter_map(|id| log.reader(id).ok())
+        .flatten()
+        .map(|record| record.entry);
     let shown = words::plain(written);
     match entries.find(|entry| !written.is_empty() && entry.call.starts_with(written)) {
         Some(entry) if entry.final_status == Status::Pass => format!(
             "call {} cannot be taken back: it changed no file, was taken back already, or what it replaced is not kept any more",
             entry.call
         ),
-        Some(entry) => format!("call {} was not accepted, so it changed nothing", entry.call),
+        Some(entry) => format!(
+            "call {} was not accepted, so it changed nothing",
+            entry.call
+        ),
         None => match words::did_you_mean(written, stored.iter().map(|undo| undo.call.as_str())) {
             Some(near) => format!("there is no call `{shown}`; did you mean `{near}`?"),
-            None => format!("there is no call `{shown}` in the session log; `supervisor log show last` shows calls"),
+            None => format!(
+                "there is no call `{shown}` in the session log; `supervisor log show last` shows calls"
+            ),
         },
     }
 }

@@ -71,9 +71,15 @@ impl Verify {
         }
     }
 
-    pub(super) fn run(self, config: Option<PathBuf>, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    pub(super) fn run(
+        self,
+        config: Option<PathBuf>,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<ExitCode> {
         let baselines = self.record_baseline || self.against_baseline;
-        let place = baselines.then(|| BaselinePlace::of(&self.project, &self.session)).transpose()?;
+        let place = baselines
+            .then(|| BaselinePlace::of(&self.project, &self.session))
+            .transpose()?;
         let baseline = match &place {
             Some(place) if self.against_baseline => {
                 let recorded = place.load();
@@ -87,11 +93,18 @@ impl Verify {
         if let (Some(place), Some(baseline)) = (&place, &baseline)
             && place.manifest()? == baseline.manifest
         {
-            super::print(out, "ok       nothing has changed since the baseline; no test was run\n")?;
+            super::print(
+                out,
+                "ok       nothing has changed since the baseline; no test was run\n",
+            )?;
             return Ok(ExitCode::SUCCESS);
         }
         let (suite, run) = self.test(config)?;
-        let mut text = if self.json { as_json(&suite, &run)? } else { for_people(&suite, &run) };
+        let mut text = if self.json {
+            as_json(&suite, &run)?
+        } else {
+            for_people(&suite, &run)
+        };
         let mut code = exit_code(run.outcome());
         if let (Some(place), Some(baseline)) = (&place, &baseline) {
             let compared = baseline.compare(&run);
@@ -116,7 +129,11 @@ impl Verify {
     /// Finds the tests and runs them.
     pub(super) fn test(&self, config: Option<PathBuf>) -> anyhow::Result<(Suite, TestRun)> {
         let routing = load(&Sources::of_process(config))?.routing;
-        if let Some(near) = self.near.as_ref().filter(|near| !self.project.join(near).exists()) {
+        if let Some(near) = self
+            .near
+            .as_ref()
+            .filter(|near| !self.project.join(near).exists())
+        {
             anyhow::bail!(
                 "--near `{}` is not there; give a file of the project",
                 words::plain(&near.to_string_lossy())
@@ -130,22 +147,38 @@ impl Verify {
             path: None,
         };
         let suite = request.detect()?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
         let home = std::env::var_os("HOME").map(PathBuf::from);
         let state = crate::state::StateDir::locate().ok();
-        let rules = routing.sandbox.rules(home.as_deref(), state.as_ref().map(crate::state::StateDir::path));
+        let rules = routing.sandbox.rules(
+            home.as_deref(),
+            state.as_ref().map(crate::state::StateDir::path),
+        );
         let launcher = Launcher::this_program().under(rules);
         let run = runtime.block_on(self.watched(&suite, &routing, &launcher))?;
         runtime.block_on(launcher.settled());
         Ok((suite, run))
     }
 
-    async fn watched(&self, suite: &Suite, routing: &Routing, launcher: &Launcher) -> anyhow::Result<TestRun> {
-        let keys: Vec<String> = routing.backends.values().filter_map(|b| b.api_key_env.clone()).collect();
+    async fn watched(
+        &self,
+        suite: &Suite,
+        routing: &Routing,
+        launcher: &Launcher,
+    ) -> anyhow::Result<TestRun> {
+        let keys: Vec<String> = routing
+            .backends
+            .values()
+            .filter_map(|b| b.api_key_env.clone())
+            .collect();
         let mut bench = Bench {
             launcher: launcher.clone(),
             env: environment::tests(std::env::vars_os(), &keys, &routing.env_pass),
-            limit: self.timeout.map_or(routing.limits.tests, Duration::from_secs),
+            limit: self
+                .timeout
+                .map_or(routing.limits.tests, Duration::from_secs),
             guard: None,
             walls: TestWalls::default(),
         };
@@ -157,7 +190,8 @@ impl Verify {
         }
         let run = crate::verify::run_first(suite, &mut bench, &stop);
         tokio::pin!(run);
-        let mut terminated = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+        let mut terminated =
+            tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
         tokio::select! {
             run = &mut run => return Ok(run),
             _ = tokio::signal::ctrl_c() => stop.cancel(),
@@ -214,19 +248,31 @@ fn as_json(suite: &Suite, run: &TestRun) -> anyhow::Result<String> {
 const SHOWN: usize = 20;
 
 fn for_people(suite: &Suite, run: &TestRun) -> String {
-    let mut text = format!("tests    {}, because of {}\n", words::plain(run.command()), words::plain(suite.because()));
+    let mut text = format!(
+        "tests    {}, because of {}\n",
+        words::plain(run.command()),
+        words::plain(suite.because())
+    );
     for command in suite.commands() {
         text += &format!("         runs {}\n", words::plain(&command));
     }
     for other in suite.alternatives() {
-        text += &format!("         also there: {} ({})\n", other.manifest.display(), other.command);
+        text += &format!(
+            "         also there: {} ({})\n",
+            other.manifest.display(),
+            other.command
+        );
     }
     let word = match run.outcome() {
         Outcome::Passed => "passed",
         Outcome::Failed => "failed",
         _ => "unknown",
     };
-    text += &format!("{word:<8} {} ({:.1} s)\n", run.sentence(), run.took().as_secs_f64());
+    text += &format!(
+        "{word:<8} {} ({:.1} s)\n",
+        run.sentence(),
+        run.took().as_secs_f64()
+    );
     if let Outcome::DidNotBuild { errors } = run.outcome() {
         for error in errors.iter().take(SHOWN) {
             text += &format!("  {error}\n");
@@ -240,7 +286,13 @@ fn for_people(suite: &Suite, run: &TestRun) -> String {
     }
     for check in run.checks().iter().filter(|check| !check.passed) {
         text += &format!("  {}\n", words::plain(&check.command));
-        let tail: Vec<&str> = check.output.lines().filter(|l| !l.trim().is_empty()).rev().take(4).collect();
+        let tail: Vec<&str> = check
+            .output
+            .lines()
+            .filter(|l| !l.trim().is_empty())
+            .rev()
+            .take(4)
+            .collect();
         for line in tail.iter().rev() {
             text += &format!("    {}\n", words::cut_end(&words::plain(line), 200));
         }
@@ -255,7 +307,10 @@ fn for_people(suite: &Suite, run: &TestRun) -> String {
     if let Some(first) = run.failed().next().filter(|_| run.failed().count() > 1)
         && let Some(only) = suite.only(first.0)
     {
-        text += &format!("hint: run the first one alone: {}\n", words::plain(&only.command()));
+        text += &format!(
+            "hint: run the first one alone: {}\n",
+            words::plain(&only.command())
+        );
     }
     if !run.outcome().speaks_about_the_code() {
         let tail: Vec<&str> = run.output().lines().rev().take(15).collect();

@@ -55,7 +55,10 @@ fn watch_screen(state: &StateDir) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn watch_until_left(state: &StateDir, terminal: &mut ratatui::DefaultTerminal) -> std::io::Result<()> {
+fn watch_until_left(
+    state: &StateDir,
+    terminal: &mut ratatui::DefaultTerminal,
+) -> std::io::Result<()> {
     let mut view = WatchView::default();
     loop {
         view.look(state);

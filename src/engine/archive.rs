@@ -23,7 +23,10 @@ pub(crate) async fn archive(state: &StateDir, mut result: CallResult) -> CallRes
     match blocking(move || write(&state, &whole)).await {
         Ok(paths) => {
             result.more.full_result = paths.whole.display().to_string();
-            result.more.diff_path = paths.diff.map(|path| path.display().to_string()).unwrap_or_default();
+            result.more.diff_path = paths
+                .diff
+                .map(|path| path.display().to_string())
+                .unwrap_or_default();
         }
         Err(error) => tracing::warn!("a result could not be kept: {error}"),
     }
@@ -40,7 +43,10 @@ struct ArchivedPaths {
 pub(crate) fn keep_text(state: &StateDir, ending: &str, text: &str) -> io::Result<PathBuf> {
     let folder = state.sub(FOLDER).map_err(io::Error::other)?;
     prune(&folder);
-    let path = folder.join(format!("{:016x}.{ending}", getrandom::u64().map_err(io::Error::other)?));
+    let path = folder.join(format!(
+        "{:016x}.{ending}",
+        getrandom::u64().map_err(io::Error::other)?
+    ));
     create(&path, text.as_bytes())?;
     Ok(path)
 }
@@ -61,15 +67,25 @@ fn write(state: &StateDir, result: &CallResult) -> io::Result<ArchivedPaths> {
 }
 
 fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(bytes)
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?
+        .write_all(bytes)
 }
 
 /// What is older than a week goes. Whatever cannot be removed stays for the next time.
 fn prune(folder: &Path) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
     let now = SystemTime::now();
     for entry in entries.flatten() {
-        let age = entry.metadata().and_then(|meta| meta.modified()).map(|then| now.duration_since(then));
+        let age = entry
+            .metadata()
+            .and_then(|meta| meta.modified())
+            .map(|then| now.duration_since(then));
         if matches!(age, Ok(Ok(age)) if age > KEPT_FOR) {
             let _ = fs::remove_file(entry.path());
         }
@@ -96,17 +112,48 @@ mod tests {
             runner_output: "1 passed".into(),
             verified: true,
             model_used: "m".into(),
-            more: More { diff: "+line\n".repeat(200), ..More::default() },
+            more: More {
+                diff: "+line\n".repeat(200),
+                ..More::default()
+            },
         };
         let first = archive(&state, result.clone()).await;
-        assert_eq!(fs::read_to_string(&first.more.diff_path).expect("kept"), result.more.diff);
+        assert_eq!(
+            fs::read_to_string(&first.more.diff_path).expect("kept"),
+            result.more.diff
+        );
         let kept = fs::read_to_string(&first.more.full_result).expect("kept");
-        assert_eq!(serde_json::from_str::<CallResult>(&kept).expect("JSON"), result);
-        assert_eq!(fs::metadata(&first.more.full_result).expect("there").permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            serde_json::from_str::<CallResult>(&kept).expect("JSON"),
+            result
+        );
+        assert_eq!(
+            fs::metadata(&first.more.full_result)
+                .expect("there")
+                .permissions()
+                .mode()
+                & 0o777,
+            0o600
+        );
         let old = SystemTime::now() - KEPT_FOR - Duration::from_secs(60);
-        fs::File::options().write(true).open(&first.more.full_result).expect("ours").set_modified(old).expect("set");
-        let second = archive(&state, CallResult { more: More::default(), ..result }).await;
-        assert!(!Path::new(&first.more.full_result).exists(), "a week is over");
+        fs::File::options()
+            .write(true)
+            .open(&first.more.full_result)
+            .expect("ours")
+            .set_modified(old)
+            .expect("set");
+        let second = archive(
+            &state,
+            CallResult {
+                more: More::default(),
+                ..result
+            },
+        )
+        .await;
+        assert!(
+            !Path::new(&first.more.full_result).exists(),
+            "a week is over"
+        );
         assert!(Path::new(&second.more.full_result).exists() && second.more.diff_path.is_empty());
     }
 }

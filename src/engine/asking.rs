@@ -51,14 +51,30 @@ impl TierAsker<'_> {
         for (n, question) in questions.into_iter().enumerate() {
             if of > 1 {
                 let what = format!("question {} of {of}", n + 1);
-                self.context.teller.tell(Event::Working { at: self.at.clone(), what });
+                self.context.teller.tell(Event::Working {
+                    at: self.at.clone(),
+                    what,
+                });
             }
-            match self.ask_once(backend, question, limit, site, &mut used, &mut exchange).await {
+            match self
+                .ask_once(backend, question, limit, site, &mut used, &mut exchange)
+                .await
+            {
                 Ok(reply) => replies.push(reply),
-                Err(refused) => return AskedRound { replies: Err(refused), used, exchange },
+                Err(refused) => {
+                    return AskedRound {
+                        replies: Err(refused),
+                        used,
+                        exchange,
+                    };
+                }
             }
         }
-        AskedRound { replies: Ok(replies), used, exchange }
+        AskedRound {
+            replies: Ok(replies),
+            used,
+            exchange,
+        }
     }
 
     async fn ask_once(
@@ -70,21 +86,38 @@ impl TierAsker<'_> {
         used: &mut Option<Usage>,
         exchange: &mut Vec<ExchangeRecord>,
     ) -> Result<Reply, RefusedWork> {
-        let WalkContext { means, budget, teller, stop, .. } = self.context;
+        let WalkContext {
+            means,
+            budget,
+            teller,
+            stop,
+            ..
+        } = self.context;
         let tier = self.tier;
-        let endpoint = tier.backend.base_url.as_deref().unwrap_or(&tier.backend.name);
+        let endpoint = tier
+            .backend
+            .base_url
+            .as_deref()
+            .unwrap_or(&tier.backend.name);
         let pass = means
             .breaker
             .admit(endpoint, &tier.model.id, Instant::now())
             .map_err(|skip| RefusedWork::new(Cause::Skipped, skip.to_string()))?;
         // A key of ours that stands in a file or in a text from outside goes no further.
         let known = |text: &str| means.redactor.redact_known(text).into_owned();
-        let mut ask = Ask::new(known(self.discipline), known(&question.prompt), question.schema, site.root());
+        let mut ask = Ask::new(
+            known(self.discipline),
+            known(&question.prompt),
+            question.schema,
+            site.root(),
+        );
         ask.power = question.power;
         ask.limit = limit;
         ask.attempt = self.turn;
         if backend.edits() == Edits::InPlace {
-            ask.guard = site.worker_guard().map_err(|error| RefusedWork::new(Cause::Infra, error.to_string()))?;
+            ask.guard = site
+                .worker_guard()
+                .map_err(|error| RefusedWork::new(Cause::Infra, error.to_string()))?;
         }
         let reserved = budget
             .reserve(worst_case(&ask, tier))
@@ -95,10 +128,15 @@ impl TierAsker<'_> {
         if let Some(time) = reserved.granted().time {
             ask.limit = ask.limit.min(time);
         }
-        teller.tell(Event::Asking { at: self.at.clone() });
+        teller.tell(Event::Asking {
+            at: self.at.clone(),
+        });
         let began = Instant::now();
         let progress = |step: AskStep| {
-            teller.tell(Event::Working { at: self.at.clone(), what: step.to_string() });
+            teller.tell(Event::Working {
+                at: self.at.clone(),
+                what: step.to_string(),
+            });
         };
         let answered = backend.ask(&ask, tier, stop, &progress).await;
         let usage = match &answered {
@@ -112,7 +150,13 @@ impl TierAsker<'_> {
             Err(failure) => failure.answer.clone(),
         };
         let in_place = answered.is_ok() && backend.edits() == Edits::InPlace;
-        let kept = self.keep(ExchangeTexts { rules: ask.system, prompt: ask.prompt, answer }).await;
+        let kept = self
+            .keep(ExchangeTexts {
+                rules: ask.system,
+                prompt: ask.prompt,
+                answer,
+            })
+            .await;
         let kept = ExchangeRecord { in_place, ..kept };
         exchange.push(kept.clone());
         match answered {
@@ -146,9 +190,15 @@ impl TierAsker<'_> {
 
 /// Where a person finds an answer that could not be used; reads after the complaint.
 pub(super) fn say_where(recorder: &dyn Recorder, kept: &ExchangeRecord) -> String {
-    match kept.answer.as_ref().and_then(|answer| recorder.locate(answer)) {
+    match kept
+        .answer
+        .as_ref()
+        .and_then(|answer| recorder.locate(answer))
+    {
         Some(path) => format!("; {KEPT_IN}{}", path.display()),
-        None => String::from("; what it wrote was not kept: set `exchange` under [log] to \"answers\""),
+        None => {
+            String::from("; what it wrote was not kept: set `exchange` under [log] to \"answers\"")
+        }
     }
 }
 
@@ -166,8 +216,15 @@ fn answer_text(reply: &Reply, edits: Edits) -> String {
 pub(super) fn unanswered(error: &AskError) -> RefusedWork {
     let cause = Cause::from(error.cause());
     let is_dry = cause == Cause::Quota && error.blame() == FailureBlame::Endpoint;
-    let reach = if is_dry { RefusalReach::Backend } else { RefusalReach::Answer };
-    RefusedWork { reach, ..RefusedWork::new(cause, error.message()) }
+    let reach = if is_dry {
+        RefusalReach::Backend
+    } else {
+        RefusalReach::Answer
+    };
+    RefusedWork {
+        reach,
+        ..RefusedWork::new(cause, error.message())
+    }
 }
 
 impl From<crate::backend::FailureCause> for Cause {

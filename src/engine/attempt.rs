@@ -112,12 +112,18 @@ impl Attempt {
     pub(super) fn begun(number: u32, tier: &Tier) -> Self {
         let cause = Cause::Crashed;
         let feedback = String::from("the server ended before this attempt did");
-        Self { cause: Some(cause), verdict: Some(cause.verdict()), feedback, ..Self::of(number, tier) }
+        Self {
+            cause: Some(cause),
+            verdict: Some(cause.verdict()),
+            feedback,
+            ..Self::of(number, tier)
+        }
     }
 
     /// What the asks themselves used.
     pub(super) fn note_usage(&mut self, usage: &Usage) {
-        (self.tokens_in, self.tokens_out, self.cost_usd) = (usage.tokens_in, usage.tokens_out, usage.cost_usd);
+        (self.tokens_in, self.tokens_out, self.cost_usd) =
+            (usage.tokens_in, usage.tokens_out, usage.cost_usd);
     }
 
     /// Adds what the verifier used.
@@ -131,10 +137,23 @@ impl Attempt {
     }
 
     fn add_usage(&mut self, other: &Tier, usage: &Usage) -> Opinion {
-        let own = Usage { tokens_in: self.tokens_in, tokens_out: self.tokens_out, cost_usd: self.cost_usd };
+        let own = Usage {
+            tokens_in: self.tokens_in,
+            tokens_out: self.tokens_out,
+            cost_usd: self.cost_usd,
+        };
         self.note_usage(&own.and(usage));
-        let Usage { tokens_in, tokens_out, cost_usd } = *usage;
-        Opinion { model: other.name.to_string(), tokens_in, tokens_out, cost_usd }
+        let Usage {
+            tokens_in,
+            tokens_out,
+            cost_usd,
+        } = *usage;
+        Opinion {
+            model: other.name.to_string(),
+            tokens_in,
+            tokens_out,
+            cost_usd,
+        }
     }
 
     /// Did a question go out? One that is `skipped` had none, unless its first questions were answered and only a later
@@ -145,7 +164,11 @@ impl Attempt {
 
     /// What it says about its model, if anything.
     pub fn evidence(&self) -> Option<ModelEvidence> {
-        if self.is_unsent() { None } else { ModelEvidence::of(self.cause?, self.unfinished) }
+        if self.is_unsent() {
+            None
+        } else {
+            ModelEvidence::of(self.cause?, self.unfinished)
+        }
     }
 
     /// The question does not fit into what the settings say of the model, so none went out: nothing was measured.
@@ -258,7 +281,9 @@ impl Cause {
     pub fn verdict(self) -> Verdict {
         match self {
             Self::Accepted => Verdict::Accept,
-            Self::Rejected | Self::Tampered | Self::Contradiction | Self::CannotVerify => Verdict::Escalate,
+            Self::Rejected | Self::Tampered | Self::Contradiction | Self::CannotVerify => {
+                Verdict::Escalate
+            }
             Self::Infra
             | Self::Quota
             | Self::Incapable
@@ -274,7 +299,15 @@ impl Cause {
 
     /// Says nothing about the model, and may be otherwise the next time.
     pub fn is_passing(self) -> bool {
-        matches!(self, Self::Infra | Self::Quota | Self::Setup | Self::Skipped | Self::Budget | Self::Cancelled)
+        matches!(
+            self,
+            Self::Infra
+                | Self::Quota
+                | Self::Setup
+                | Self::Skipped
+                | Self::Budget
+                | Self::Cancelled
+        )
     }
 
     /// The word for it in the log and on the screen.
@@ -323,7 +356,12 @@ mod tests {
             tokens_in: Some(3),
             tokens_out: None,
             cost_usd: Some(0.0),
-            verifier: Some(Opinion { model: "judge".into(), tokens_in: Some(1), tokens_out: None, cost_usd: None }),
+            verifier: Some(Opinion {
+                model: "judge".into(),
+                tokens_in: Some(1),
+                tokens_out: None,
+                cost_usd: None,
+            }),
             author: None,
             flags: Flags::default(),
             asks: vec![AskRecord {
@@ -334,26 +372,50 @@ mod tests {
                 tokens_out: None,
                 cost_usd: None,
             }],
-            gates: vec![Gate { id: "tests".into(), pass: false, detail: "flaky".into() }],
+            gates: vec![Gate {
+                id: "tests".into(),
+                pass: false,
+                detail: "flaky".into(),
+            }],
             flaky: vec!["a::b".into()],
-            exchange: vec![ExchangeRecord { answer: Some(TextId::of("x")), ..Default::default() }],
+            exchange: vec![ExchangeRecord {
+                answer: Some(TextId::of("x")),
+                ..Default::default()
+            }],
             diff: None,
         };
         let line = serde_json::to_string(&attempt).expect("plain data");
-        assert!(line.contains(r#""cause":"cannot_verify""#) && line.contains(r#""warm_start":null"#), "{line}");
-        assert_eq!(serde_json::from_str::<Attempt>(&line).expect("own line"), attempt);
+        assert!(
+            line.contains(r#""cause":"cannot_verify""#) && line.contains(r#""warm_start":null"#),
+            "{line}"
+        );
+        assert_eq!(
+            serde_json::from_str::<Attempt>(&line).expect("own line"),
+            attempt
+        );
     }
 
     #[test]
     fn a_line_from_before_causes_and_costs_still_reads() {
         let old = r#"{"attempt":1,"model":"m","tier":"local","duration_ms":5,"warm_start":true,"verdict":"accept"}"#;
         let attempt: Attempt = serde_json::from_str(old).expect("old lines parse");
-        assert_eq!((attempt.verdict, attempt.cause, attempt.cost_usd), (Some(Verdict::Accept), None, None));
+        assert_eq!(
+            (attempt.verdict, attempt.cause, attempt.cost_usd),
+            (Some(Verdict::Accept), None, None)
+        );
     }
 
     #[test]
     fn money_is_written_without_digits_that_mean_nothing() {
-        let opinion = Opinion { model: "judge".into(), tokens_in: None, tokens_out: None, cost_usd: Some(0.1 + 0.2) };
-        assert_eq!(serde_json::to_value(&opinion).expect("plain data")["cost_usd"], serde_json::json!(0.3));
+        let opinion = Opinion {
+            model: "judge".into(),
+            tokens_in: None,
+            tokens_out: None,
+            cost_usd: Some(0.1 + 0.2),
+        };
+        assert_eq!(
+            serde_json::to_value(&opinion).expect("plain data")["cost_usd"],
+            serde_json::json!(0.3)
+        );
     }
 }

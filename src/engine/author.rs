@@ -39,9 +39,17 @@ pub struct AuthorBrief<'a> {
 
 impl<'a> TestAuthor<'a> {
     /// `None` where no further tests are wanted. The strongest tier of the way that is not the worker's.
-    pub(super) fn for_work_of(worker: &Tier, at: &'a ChainPlace, context: WalkContext<'a>) -> Option<Self> {
+    pub(super) fn for_work_of(
+        worker: &Tier,
+        at: &'a ChainPlace,
+        context: WalkContext<'a>,
+    ) -> Option<Self> {
         let count = context.route.twins;
-        let others = context.route.chain.tiers().filter(|tier| tier.name != worker.name);
+        let others = context
+            .route
+            .chain
+            .tiers()
+            .filter(|tier| tier.name != worker.name);
         (count > 0).then(|| Self {
             context,
             at,
@@ -64,12 +72,24 @@ impl<'a> TestAuthor<'a> {
     /// A whole test file, or why there is none, as a clause.
     pub async fn write(&self, brief: AuthorBrief<'_>) -> Result<String, String> {
         let tier = self.tier.ok_or("the chain has no tier but the worker's")?;
-        let WalkContext { means, budget, teller, stop, .. } = self.context;
+        let WalkContext {
+            means,
+            budget,
+            teller,
+            stop,
+            ..
+        } = self.context;
         let nonce = Nonce::fresh().map_err(|error| format!("no random bytes: {error}"))?;
         let shown = |label, text: &str| {
-            prompts::fence(&nonce, label, &words::cut_middle(&means.redactor.redact_known(text), LONGEST))
+            prompts::fence(
+                &nonce,
+                label,
+                &words::cut_middle(&means.redactor.redact_known(text), LONGEST),
+            )
         };
-        let template = prompts::TWINS.load(means.prompts.as_deref()).map_err(|error| error.to_string())?;
+        let template = prompts::TWINS
+            .load(means.prompts.as_deref())
+            .map_err(|error| error.to_string())?;
         let prompt = template.fill(&[
             ("nonce", nonce.as_str()),
             ("count", &self.count.to_string()),
@@ -85,24 +105,38 @@ impl<'a> TestAuthor<'a> {
         });
         let rules = "You write tests from a specification and answer with one JSON object.";
         // It is given no project: what it should see is in the prompt.
-        let mut ask = Ask::new(rules, prompt.map_err(|error| error.to_string())?, schema, "/");
+        let mut ask = Ask::new(
+            rules,
+            prompt.map_err(|error| error.to_string())?,
+            schema,
+            "/",
+        );
         ask.power = Power::None;
         ask.limit = tier.limit;
         let backend = means.backends.of(tier).map_err(|error| error.message())?;
-        let reserved = budget.reserve(worst_case(&ask, tier)).map_err(|exceeded| exceeded.to_string())?;
+        let reserved = budget
+            .reserve(worst_case(&ask, tier))
+            .map_err(|exceeded| exceeded.to_string())?;
         ask.budget_usd = reserved.granted().usd;
         if let Some(time) = reserved.granted().time {
             ask.limit = ask.limit.min(time);
         }
-        teller.tell(Event::Checking { at: self.at.clone(), what: format!("asking `{}` for further tests", tier.name) });
+        teller.tell(Event::Checking {
+            at: self.at.clone(),
+            what: format!("asking `{}` for further tests", tier.name),
+        });
         let began = Instant::now();
         let answered = backend.ask(&ask, tier, stop, &|_| {}).await;
-        let usage = answered.as_ref().map_or_else(|failure| failure.usage, |reply| reply.usage);
+        let usage = answered
+            .as_ref()
+            .map_or_else(|failure| failure.usage, |reply| reply.usage);
         reserved.settle(&usage, began.elapsed());
         *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Some(usage);
         let reply = answered.map_err(|failure| failure.why.message())?;
         match reply.body["tests"].as_str() {
-            Some(text) if text.len() > LONGEST => Err(String::from("the test file it wrote is too long")),
+            Some(text) if text.len() > LONGEST => {
+                Err(String::from("the test file it wrote is too long"))
+            }
             Some(text) if !text.trim().is_empty() => Ok(text.to_owned()),
             _ => Err(String::from("its answer holds no tests")),
         }
@@ -114,7 +148,10 @@ impl<'a> TestAuthor<'a> {
     }
 
     pub(super) fn exhibit(&self) -> String {
-        self.exhibit.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.exhibit
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Adds what was used to the attempt that it was used for.

@@ -28,8 +28,11 @@ pub struct SpendForecast {
 impl From<Amounts> for SpendForecast {
     /// Where nothing but the worst case is known, that is what is charged; else what is stated for the unknown.
     fn from(worst: Amounts) -> Self {
-        let likely =
-            Amounts { usd: worst.usd.or(Some(UNKNOWN_USD)), tokens: worst.tokens.or(Some(UNKNOWN_TOKENS)), time: None };
+        let likely = Amounts {
+            usd: worst.usd.or(Some(UNKNOWN_USD)),
+            tokens: worst.tokens.or(Some(UNKNOWN_TOKENS)),
+            time: None,
+        };
         Self { worst, likely }
     }
 }
@@ -38,8 +41,16 @@ impl From<Amounts> for SpendForecast {
 pub fn worst_case(ask: &Ask, tier: &Tier) -> SpendForecast {
     let CostForecast { worst, likely } = facts_of(tier.backend.kind).forecast(ask, tier);
     SpendForecast {
-        worst: Amounts { usd: worst.usd, tokens: worst.tokens, time: Some(ask.limit) },
-        likely: Amounts { usd: likely.usd, tokens: likely.tokens, time: None },
+        worst: Amounts {
+            usd: worst.usd,
+            tokens: worst.tokens,
+            time: Some(ask.limit),
+        },
+        likely: Amounts {
+            usd: likely.usd,
+            tokens: likely.tokens,
+            time: None,
+        },
     }
 }
 
@@ -67,7 +78,9 @@ pub enum ExceededLimit {
         "the budget in USD is used up; raise `budget_usd` of the call, or `budgets.call_usd` and `budgets.session_usd`"
     )]
     Usd,
-    #[error("the budget in tokens is used up; raise `budgets.call_tokens` and `budgets.session_tokens`")]
+    #[error(
+        "the budget in tokens is used up; raise `budgets.call_tokens` and `budgets.session_tokens`"
+    )]
     Tokens,
     #[error("the time for this call is used up; raise `budgets.call_s` and `budgets.session_s`")]
     Time,
@@ -75,21 +88,34 @@ pub enum ExceededLimit {
 
 impl Budget {
     pub fn new(limits: Amounts) -> Self {
-        Self { limits, spent: Arc::default(), parent: None }
+        Self {
+            limits,
+            spent: Arc::default(),
+            parent: None,
+        }
     }
 
     /// A smaller budget inside this one: what is set aside there is set aside here, too.
     pub fn part(&self, limits: Amounts) -> Self {
-        Self { limits, spent: Arc::default(), parent: Some(Box::new(self.clone())) }
+        Self {
+            limits,
+            spent: Arc::default(),
+            parent: Some(Box::new(self.clone())),
+        }
     }
 
     /// Sets the worst case of one ask aside. Where it is unknown, or time is short, all that is left is granted: the
     /// ask must be held to [`Reservation::granted`]. Refused if nothing is left, or less than is known to be needed.
-    pub fn reserve(&self, foreseen: impl Into<SpendForecast>) -> Result<Reservation, ExceededLimit> {
+    pub fn reserve(
+        &self,
+        foreseen: impl Into<SpendForecast>,
+    ) -> Result<Reservation, ExceededLimit> {
         let SpendForecast { worst, likely } = foreseen.into();
-        let chain: Vec<&Self> = std::iter::successors(Some(self), |budget| budget.parent.as_deref()).collect();
+        let chain: Vec<&Self> =
+            std::iter::successors(Some(self), |budget| budget.parent.as_deref()).collect();
         // Always from the innermost to the outermost, so two calls cannot wait for each other.
-        let mut locked: Vec<MutexGuard<'_, SpentAmounts>> = chain.iter().map(|budget| budget.lock()).collect();
+        let mut locked: Vec<MutexGuard<'_, SpentAmounts>> =
+            chain.iter().map(|budget| budget.lock()).collect();
         let mut left = Amounts::default();
         for (budget, spent) in chain.iter().zip(&locked) {
             left = tightest(left, budget.limits.less(spent));
@@ -99,13 +125,20 @@ impl Budget {
             spent.add(granted);
         }
         drop(locked);
-        Ok(Reservation { budget: self.clone(), granted, likely, settled: false })
+        Ok(Reservation {
+            budget: self.clone(),
+            granted,
+            likely,
+            settled: false,
+        })
     }
 
     /// What is left, the outer budgets considered. What is set aside is not left.
     pub fn left(&self) -> Amounts {
         let own = self.limits.less(&self.lock());
-        self.parent.as_ref().map_or(own, |parent| tightest(own, parent.left()))
+        self.parent
+            .as_ref()
+            .map_or(own, |parent| tightest(own, parent.left()))
     }
 
     fn lock(&self) -> MutexGuard<'_, SpentAmounts> {
@@ -131,9 +164,15 @@ impl Reservation {
 
     /// Takes what was used and gives the rest back. What is not told is charged by its estimate.
     pub fn settle(mut self, usage: &Usage, took: Duration) {
-        let tokens = usage.tokens_in.zip(usage.tokens_out).map(|(a, b)| a.saturating_add(b));
+        let tokens = usage
+            .tokens_in
+            .zip(usage.tokens_out)
+            .map(|(a, b)| a.saturating_add(b));
         let used = Amounts {
-            usd: usage.cost_usd.filter(|usd| usd.is_finite() && *usd >= 0.0).or(self.untold().usd),
+            usd: usage
+                .cost_usd
+                .filter(|usd| usd.is_finite() && *usd >= 0.0)
+                .or(self.untold().usd),
             tokens: tokens.or(self.untold().tokens),
             time: Some(took),
         };
@@ -146,8 +185,17 @@ impl Reservation {
             (Some(likely), Some(granted)) => Some(likely.min(granted)),
             (likely, granted) => likely.or(granted),
         };
-        let tokens = self.likely.tokens.into_iter().chain(self.granted.tokens).min();
-        Amounts { usd, tokens, time: self.granted.time }
+        let tokens = self
+            .likely
+            .tokens
+            .into_iter()
+            .chain(self.granted.tokens)
+            .min();
+        Amounts {
+            usd,
+            tokens,
+            time: self.granted.time,
+        }
     }
 
     /// The ask was never made.
@@ -189,13 +237,17 @@ impl Amounts {
 impl SpentAmounts {
     fn add(&mut self, amounts: Amounts) {
         self.usd += amounts.usd.unwrap_or_default();
-        self.tokens = self.tokens.saturating_add(amounts.tokens.unwrap_or_default());
+        self.tokens = self
+            .tokens
+            .saturating_add(amounts.tokens.unwrap_or_default());
         self.time = self.time.saturating_add(amounts.time.unwrap_or_default());
     }
 
     fn remove(&mut self, amounts: Amounts) {
         self.usd = (self.usd - amounts.usd.unwrap_or_default()).max(0.0);
-        self.tokens = self.tokens.saturating_sub(amounts.tokens.unwrap_or_default());
+        self.tokens = self
+            .tokens
+            .saturating_sub(amounts.tokens.unwrap_or_default());
         self.time = self.time.saturating_sub(amounts.time.unwrap_or_default());
     }
 }
@@ -206,7 +258,11 @@ fn tightest(a: Amounts, b: Amounts) -> Amounts {
         (a, b) => a.or(b),
     };
     let least_tokens = a.tokens.into_iter().chain(b.tokens).min();
-    Amounts { usd: least_usd, tokens: least_tokens, time: a.time.into_iter().chain(b.time).min() }
+    Amounts {
+        usd: least_usd,
+        tokens: least_tokens,
+        time: a.time.into_iter().chain(b.time).min(),
+    }
 }
 
 /// Rounding must not refuse a budget its last part.
@@ -240,11 +296,17 @@ mod tests {
     use proptest::prelude::*;
 
     fn usd(usd: f64) -> Amounts {
-        Amounts { usd: Some(usd), ..Amounts::default() }
+        Amounts {
+            usd: Some(usd),
+            ..Amounts::default()
+        }
     }
 
     fn cost(usd: Option<f64>) -> Usage {
-        Usage { cost_usd: usd, ..Usage::default() }
+        Usage {
+            cost_usd: usd,
+            ..Usage::default()
+        }
     }
 
     const NO_TIME: Duration = Duration::ZERO;
@@ -266,46 +328,98 @@ mod tests {
             |ask: &Ask, tier: &Tier| worst_case(ask, tier).worst,
             |ask: &Ask, tier: &Tier| worst_case(ask, tier).likely.usd.expect("an estimate"),
         );
-        assert_eq!(worst(&ask, &tier).usd, Some(0.0), "a model of one's own without a price");
+        assert_eq!(
+            worst(&ask, &tier).usd,
+            Some(0.0),
+            "a model of one's own without a price"
+        );
         (tier.model.price_in, tier.model.price_out) = (Some(3.0), Some(15.0));
         assert!((worst(&ask, &tier).usd.expect("priced") - 18.0).abs() < 0.001);
         ask.max_tokens = None;
-        assert_eq!((worst(&ask, &tier).usd, worst(&ask, &tier).tokens), (None, None));
-        assert!((likely(&ask, &tier) - 3.06).abs() < 0.001, "a million tokens in, and 4,000 out");
+        assert_eq!(
+            (worst(&ask, &tier).usd, worst(&ask, &tier).tokens),
+            (None, None)
+        );
+        assert!(
+            (likely(&ask, &tier) - 3.06).abs() < 0.001,
+            "a million tokens in, and 4,000 out"
+        );
         tier.backend.kind = BackendKind::ClaudeCli;
         (tier.model.price_in, tier.model.price_out) = (None, None);
-        assert_eq!(worst(&ask, &tier), Amounts { time: Some(ask.limit), ..Amounts::default() });
+        assert_eq!(
+            worst(&ask, &tier),
+            Amounts {
+                time: Some(ask.limit),
+                ..Amounts::default()
+            }
+        );
         tier.backend.tier = TierKind::Subagent;
-        assert!((likely(&ask, &tier) - UNKNOWN_USD).abs() < 1e-9, "no price is known");
+        assert!(
+            (likely(&ask, &tier) - UNKNOWN_USD).abs() < 1e-9,
+            "no price is known"
+        );
     }
 
     #[test]
     fn an_answer_of_unknown_cost_is_charged_an_estimate_and_never_all_that_is_left() {
         let budget = Budget::new(usd(5.0));
-        let agent = SpendForecast { likely: usd(0.25), ..SpendForecast::default() };
+        let agent = SpendForecast {
+            likely: usd(0.25),
+            ..SpendForecast::default()
+        };
         let run = budget.reserve(agent).expect("all of it");
         assert_eq!(run.granted().usd, Some(5.0));
         run.settle(&cost(None), NO_TIME);
         assert!((budget.left().usd.expect("a limit") - 4.75).abs() < 1e-9);
         drop(budget.reserve(agent).expect("the rest"));
-        assert!((budget.left().usd.expect("a limit") - 4.5).abs() < 1e-9, "dropped without a word");
+        assert!(
+            (budget.left().usd.expect("a limit") - 4.5).abs() < 1e-9,
+            "dropped without a word"
+        );
         let small = Budget::new(usd(0.1));
-        small.reserve(agent).expect("what is there").settle(&cost(None), NO_TIME);
-        assert_eq!(small.left().usd, Some(0.0), "an estimate is never more than what was granted");
-        assert!((SpendForecast::from(Amounts::default()).likely.usd.expect("stated") - UNKNOWN_USD).abs() < 1e-9);
+        small
+            .reserve(agent)
+            .expect("what is there")
+            .settle(&cost(None), NO_TIME);
+        assert_eq!(
+            small.left().usd,
+            Some(0.0),
+            "an estimate is never more than what was granted"
+        );
+        assert!(
+            (SpendForecast::from(Amounts::default())
+                .likely
+                .usd
+                .expect("stated")
+                - UNKNOWN_USD)
+                .abs()
+                < 1e-9
+        );
     }
 
     #[test]
     fn what_was_not_used_is_given_back_and_what_is_unknown_is_not() {
         let budget = Budget::new(usd(1.0));
-        budget.reserve(usd(0.5)).expect("enough").settle(&cost(Some(0.1)), NO_TIME);
+        budget
+            .reserve(usd(0.5))
+            .expect("enough")
+            .settle(&cost(Some(0.1)), NO_TIME);
         assert!((budget.left().usd.expect("a limit") - 0.9).abs() < 1e-9);
-        budget.reserve(usd(0.5)).expect("enough").settle(&cost(None), NO_TIME);
+        budget
+            .reserve(usd(0.5))
+            .expect("enough")
+            .settle(&cost(None), NO_TIME);
         assert!((budget.left().usd.expect("a limit") - 0.4).abs() < 1e-9);
-        assert_eq!(budget.reserve(usd(0.5)).expect_err("too little"), ExceededLimit::Usd);
+        assert_eq!(
+            budget.reserve(usd(0.5)).expect_err("too little"),
+            ExceededLimit::Usd
+        );
         budget.reserve(usd(0.4)).expect("exactly enough").release();
         drop(budget.reserve(usd(0.4)).expect("still there"));
-        assert_eq!(budget.reserve(usd(0.1)).expect_err("dropped is used"), ExceededLimit::Usd);
+        assert_eq!(
+            budget.reserve(usd(0.1)).expect_err("dropped is used"),
+            ExceededLimit::Usd
+        );
     }
 
     #[test]
@@ -314,35 +428,68 @@ mod tests {
         let all = budget.reserve(Amounts::default()).expect("all of it");
         assert_eq!(all.granted().usd, Some(1.0));
         assert!(budget.reserve(Amounts::default()).is_err());
-        assert!(budget.reserve(usd(0.0)).is_ok(), "what is free is always possible");
+        assert!(
+            budget.reserve(usd(0.0)).is_ok(),
+            "what is free is always possible"
+        );
         all.settle(&cost(Some(0.2)), NO_TIME);
-        assert_eq!(budget.reserve(Amounts::default()).expect("the rest").granted().usd, Some(0.8));
+        assert_eq!(
+            budget
+                .reserve(Amounts::default())
+                .expect("the rest")
+                .granted()
+                .usd,
+            Some(0.8)
+        );
     }
 
     #[test]
     fn a_calls_spending_counts_in_its_session() {
         let session = Budget::new(usd(1.0));
         let (a, b) = (session.part(usd(0.8)), session.part(usd(0.8)));
-        a.reserve(usd(0.7)).expect("enough").settle(&cost(Some(0.7)), NO_TIME);
-        assert_eq!(b.reserve(usd(0.5)).expect_err("the session has 0.3 left"), ExceededLimit::Usd);
+        a.reserve(usd(0.7))
+            .expect("enough")
+            .settle(&cost(Some(0.7)), NO_TIME);
+        assert_eq!(
+            b.reserve(usd(0.5)).expect_err("the session has 0.3 left"),
+            ExceededLimit::Usd
+        );
         assert!(b.reserve(usd(0.3)).is_ok());
     }
 
     #[test]
     fn time_is_granted_as_far_as_it_goes() {
         let s = |n| Some(Duration::from_secs(n));
-        let budget = Budget::new(Amounts { time: s(100), ..Amounts::default() });
-        let first = budget.reserve(Amounts { time: s(70), ..Amounts::default() }).expect("time");
+        let budget = Budget::new(Amounts {
+            time: s(100),
+            ..Amounts::default()
+        });
+        let first = budget
+            .reserve(Amounts {
+                time: s(70),
+                ..Amounts::default()
+            })
+            .expect("time");
         first.settle(&Usage::default(), Duration::from_secs(60));
-        let second = budget.reserve(Amounts { time: s(70), ..Amounts::default() }).expect("time");
+        let second = budget
+            .reserve(Amounts {
+                time: s(70),
+                ..Amounts::default()
+            })
+            .expect("time");
         assert_eq!(second.granted().time, s(40));
         second.settle(&Usage::default(), Duration::from_secs(41));
-        assert_eq!(budget.reserve(Amounts::default()).expect_err("no time"), ExceededLimit::Time);
+        assert_eq!(
+            budget.reserve(Amounts::default()).expect_err("no time"),
+            ExceededLimit::Time
+        );
     }
 
     #[test]
     fn without_limits_nothing_is_refused_and_nothing_imposed() {
-        let reservation = Budget::new(Amounts::default()).reserve(Amounts::default()).expect("no limit");
+        let reservation = Budget::new(Amounts::default())
+            .reserve(Amounts::default())
+            .expect("no limit");
         assert_eq!(reservation.granted(), Amounts::default());
     }
 

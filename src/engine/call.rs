@@ -29,8 +29,8 @@ use super::top_tier;
 use super::walk::{WalkContext, walk_chain};
 use crate::routing::{CallOverrides, Recall, Route, StateSettings, WorkspaceSettings};
 use crate::workspace::{
-    ArmError, Caps, EditError, Lease, LockError, Mode, OpenError, Scope, StateBounds, UndoRecord, UndoReport,
-    Workspace, end_at,
+    ArmError, Caps, EditError, Lease, LockError, Mode, OpenError, Scope, StateBounds, UndoRecord,
+    UndoReport, Workspace, end_at,
 };
 
 /// Answers one call; whatever goes wrong is in the answer. Every call that could begin is in the log before this
@@ -60,7 +60,8 @@ pub async fn run<S: Skill>(
         Err(why) => return refuse(&unbegun, RefusedCall::error(why)),
     };
     let means = &call.surroundings.means;
-    let teller = || Teller::new(&call.header.skill, listener).redacting(Arc::clone(&means.redactor));
+    let teller =
+        || Teller::new(&call.header.skill, listener).redacting(Arc::clone(&means.redactor));
     if call.dry_run {
         let teller = teller();
         return told(&teller, call.plan::<S>(params, &teller)).await;
@@ -77,7 +78,11 @@ pub async fn run<S: Skill>(
     let watcher = ToWatcher(&*live);
     let teller = teller().watched(&watcher);
     let work = told(&teller, call.walk::<S>(params, &teller, &*open));
-    let WalkedCall { mut result, class, policy } = tokio::select! {
+    let WalkedCall {
+        mut result,
+        class,
+        policy,
+    } = tokio::select! {
         walked = work => walked,
         never = stop_on_wish(&*live, stop) => match never {},
     };
@@ -112,7 +117,9 @@ pub async fn undo(
 ) -> Result<UndoReport, UndoError> {
     let caps = caps_of(&surroundings.settings.routing.workspace);
     let workspace = Workspace::open(root, caps, &surroundings.state)?;
-    let lease = workspace.lock(Mode::Exclusive, "tdd", wait, &CancellationToken::new()).await?;
+    let lease = workspace
+        .lock(Mode::Exclusive, "tdd", wait, &CancellationToken::new())
+        .await?;
     blocking(move || {
         let mut armed = lease.arm()?;
         let report = armed.undo(&record)?;
@@ -174,7 +181,11 @@ fn check_arguments(request: &CallRequest) -> Result<(), String> {
     match request.missing.as_slice() {
         [] => Ok(()),
         [one] => Err(format!("{one} is required: the argument `{one}` is empty")),
-        many => Err(format!("{} are required: the arguments `{}` are empty", many.join(", "), many.join("`, `"))),
+        many => Err(format!(
+            "{} are required: the arguments `{}` are empty",
+            many.join(", "),
+            many.join("`, `")
+        )),
     }
 }
 
@@ -198,9 +209,22 @@ struct OpenCall<'a> {
 }
 
 impl<'a> OpenCall<'a> {
-    fn begin(surroundings: Surroundings, request: CallRequest, stop: &'a CancellationToken) -> Result<Self, String> {
-        let CallRequest { skill, phase, arguments, cycle, .. } = request;
-        let session_id = surroundings.means.recorder.session(arguments.session_id.as_deref())?;
+    fn begin(
+        surroundings: Surroundings,
+        request: CallRequest,
+        stop: &'a CancellationToken,
+    ) -> Result<Self, String> {
+        let CallRequest {
+            skill,
+            phase,
+            arguments,
+            cycle,
+            ..
+        } = request;
+        let session_id = surroundings
+            .means
+            .recorder
+            .session(arguments.session_id.as_deref())?;
         let overrides = CallOverrides {
             model: arguments.model,
             timeout: arguments.timeout_s.map(Duration::from_secs),
@@ -208,20 +232,51 @@ impl<'a> OpenCall<'a> {
             budget_usd: arguments.budget_usd,
             twins: arguments.twins,
         };
-        let mut route = surroundings.settings.routing.route(&skill, &overrides).map_err(|e| e.to_string())?;
+        let mut route = surroundings
+            .settings
+            .routing
+            .route(&skill, &overrides)
+            .map_err(|e| e.to_string())?;
         for tier in std::iter::once(&mut route.chain.first).chain(&mut route.chain.rest) {
-            surroundings.means.experience.hints(&tier.name.0).applied_to(tier);
+            surroundings
+                .means
+                .experience
+                .hints(&tier.name.0)
+                .applied_to(tier);
         }
         let given = arguments.project_root;
-        let root = Path::new(&given).canonicalize().map_or(given, |root| root.display().to_string());
-        let call = format!("{:016x}", getrandom::u64().map_err(|error| format!("no random bytes: {error}"))?);
-        let header = CallHeader { skill, phase, session_id, call, project_root: root, input: arguments.input };
+        let root = Path::new(&given)
+            .canonicalize()
+            .map_or(given, |root| root.display().to_string());
+        let call = format!(
+            "{:016x}",
+            getrandom::u64().map_err(|error| format!("no random bytes: {error}"))?
+        );
+        let header = CallHeader {
+            skill,
+            phase,
+            session_id,
+            call,
+            project_root: root,
+            input: arguments.input,
+        };
         let (dry_run, show_prompt) = (arguments.dry_run, arguments.show_prompt);
-        Ok(Self { surroundings, route, header, dry_run, show_prompt, cycle, stop })
+        Ok(Self {
+            surroundings,
+            route,
+            header,
+            dry_run,
+            show_prompt,
+            cycle,
+            stop,
+        })
     }
 
     fn key(&self) -> CallKey {
-        CallKey { session_id: self.header.session_id.clone(), call: self.header.call.clone() }
+        CallKey {
+            session_id: self.header.session_id.clone(),
+            call: self.header.call.clone(),
+        }
     }
 
     fn live_header(&self) -> LiveHeader {
@@ -231,50 +286,103 @@ impl<'a> OpenCall<'a> {
             phase: self.header.phase.clone(),
             project_root: self.header.project_root.clone(),
             began: jiff::Timestamp::now().to_string(),
-            chain: self.route.chain.tiers().map(|tier| tier.name.to_string()).collect(),
+            chain: self
+                .route
+                .chain
+                .tiers()
+                .map(|tier| tier.name.to_string())
+                .collect(),
         }
     }
 
     /// Prepares, walks the chain and concludes.
-    async fn walk<S: Skill>(&self, params: &S::Params, teller: &Teller<'_>, open: &dyn OpenRecord) -> WalkedCall {
+    async fn walk<S: Skill>(
+        &self,
+        params: &S::Params,
+        teller: &Teller<'_>,
+        open: &dyn OpenRecord,
+    ) -> WalkedCall {
         let mut sandbox = String::new();
         let (mut site, call) = match self.prepare::<S>(params, teller, &mut sandbox).await {
             Ok(prepared) => prepared,
             Err(refused) => {
                 let mut result = refuse(&self.header, refused);
                 result.more.sandbox = sandbox;
-                return WalkedCall { result, class: None, policy: None };
+                return WalkedCall {
+                    result,
+                    class: None,
+                    policy: None,
+                };
             }
         };
         let means = &*self.surroundings.means;
         let class = TaskClass::of(&self.header.skill, call.skill.facts());
-        let policy = choose_way(&self.route, means, &self.surroundings.settings.routing, &class);
+        let policy = choose_way(
+            &self.route,
+            means,
+            &self.surroundings.settings.routing,
+            &class,
+        );
         let chosen = policy.as_ref().map(|decision| along(&self.route, decision));
         let route = chosen.as_ref().unwrap_or(&self.route);
-        if let Some(decision) = policy.as_ref().filter(|decision| !decision.keeps_the_chain()) {
-            teller.tell(Event::Noted { what: decision.sentence.clone() });
+        if let Some(decision) = policy
+            .as_ref()
+            .filter(|decision| !decision.keeps_the_chain())
+        {
+            teller.tell(Event::Noted {
+                what: decision.sentence.clone(),
+            });
         }
         let budget = match &self.cycle.budget {
             Some(cycle) => cycle.part(self.route.budget.into()),
-            None => means.budgets.call(&self.header.session_id, self.route.budget),
+            None => means
+                .budgets
+                .call(&self.header.session_id, self.route.budget),
         };
         let recalled = self.recall(&call.task).await;
-        let context = WalkContext { means, route, budget: &budget, teller, stop: self.stop, open, recalled: &recalled };
+        let context = WalkContext {
+            means,
+            route,
+            budget: &budget,
+            teller,
+            stop: self.stop,
+            open,
+            recalled: &recalled,
+        };
         let walked = walk_chain(context, &call, &mut site).await;
         let (undo, state) = (self.cycle.undo.as_deref(), &self.surroundings.state);
-        let end = CallEnd { undo, state, teller, stop: self.stop };
+        let end = CallEnd {
+            undo,
+            state,
+            teller,
+            stop: self.stop,
+        };
         let result = conclude(route, &self.header, site, walked, call.finding, end).await;
-        WalkedCall { result, class: Some(class), policy }
+        WalkedCall {
+            result,
+            class: Some(class),
+            policy,
+        }
     }
 
     /// What earlier work says about the task, if the settings want it in the brief.
     async fn recall(&self, task: &str) -> String {
         let recall = self.route.recall;
-        let Some(recollection) = self.surroundings.means.recollection.as_ref().filter(|_| recall != Recall::Off) else {
+        let Some(recollection) = self
+            .surroundings
+            .means
+            .recollection
+            .as_ref()
+            .filter(|_| recall != Recall::Off)
+        else {
             return String::new();
         };
-        let request =
-            RecallRequest { recall, project_root: &self.header.project_root, task, session: &self.header.session_id };
+        let request = RecallRequest {
+            recall,
+            project_root: &self.header.project_root,
+            task,
+            session: &self.header.session_id,
+        };
         recollection.recall(request).await
     }
 
@@ -304,7 +412,9 @@ impl<'a> OpenCall<'a> {
             Err(refused) => {
                 *sandbox = site.sandbox();
                 // What commands wrote is taken away again; nothing else was touched.
-                site.leave(Scope::Applied).await.map_err(RefusedCall::error)?;
+                site.leave(Scope::Applied)
+                    .await
+                    .map_err(RefusedCall::error)?;
                 Err(refused)
             }
         }
@@ -320,7 +430,8 @@ impl<'a> OpenCall<'a> {
             Access::Nothing if self.header.project_root.is_empty() => Ok(Site::words("/")),
             Access::Nothing => Ok(Site::words(root)),
             Access::Read => {
-                let workspace = Workspace::open_to_read(root, caps, state).map_err(RefusedCall::error)?;
+                let workspace =
+                    Workspace::open_to_read(root, caps, state).map_err(RefusedCall::error)?;
                 let lease = self.lock(&workspace, Mode::Shared).await?;
                 Site::watching(lease).await.map_err(RefusedCall::error)
             }
@@ -340,7 +451,10 @@ impl<'a> OpenCall<'a> {
 
     async fn lock(&self, workspace: &Workspace, mode: Mode) -> Result<Lease, RefusedCall> {
         let wait = self.route.limits.lock_wait;
-        workspace.lock(mode, &self.header.skill, wait, self.stop).await.map_err(RefusedCall::error)
+        workspace
+            .lock(mode, &self.header.skill, wait, self.stop)
+            .await
+            .map_err(RefusedCall::error)
     }
 
     /// What is known of the call before anything has happened.
@@ -393,7 +507,9 @@ impl<'a> OpenCall<'a> {
         let means = Arc::clone(&self.surroundings.means);
         // The disk may be slow, and other calls must not wait for it.
         let recorded = blocking(move || {
-            let noted = entry.class.as_ref().map_or(Ok(()), |class| means.experience.note(class, &entry.attempts));
+            let noted = entry.class.as_ref().map_or(Ok(()), |class| {
+                means.experience.note(class, &entry.attempts)
+            });
             if let Err(why) = noted {
                 tracing::warn!("what the models were worth in this call is not remembered: {why}");
             }

@@ -44,38 +44,74 @@ pub(super) async fn conclude(
     finding: Option<ServerFinding>,
     end: CallEnd<'_>,
 ) -> CallResult {
-    let CallEnd { undo, state, teller, stop } = end;
-    let WalkReport { ending, attempts, best, mut met } = report;
+    let CallEnd {
+        undo,
+        state,
+        teller,
+        stop,
+    } = end;
+    let WalkReport {
+        ending,
+        attempts,
+        best,
+        mut met,
+    } = report;
     let mut result = refuse(header, RefusedCall::error(""));
     result.more.sandbox = site.sandbox();
-    let keep = matches!(&ending, WalkEnding::Accepted { work, .. } if work.keeps == KeepPolicy::Changes);
+    let keep =
+        matches!(&ending, WalkEnding::Accepted { work, .. } if work.keeps == KeepPolicy::Changes);
     if !keep && let Ok(drift) = site.drift().await {
         met.others.extend(drift.paths().map(Path::to_owned));
     }
     let mut moved = None;
     let closed = match &ending {
-        _ if keep => keeping::keep(site, UndoNote { state, header }, teller, stop).await.map(|kept| {
-            if let Some(undo) = undo {
-                *undo.lock().unwrap_or_else(PoisonError::into_inner) = kept.undo;
-            }
-            met.others.extend(kept.meanwhile);
-            moved = kept.moved;
-        }),
+        _ if keep => keeping::keep(site, UndoNote { state, header }, teller, stop)
+            .await
+            .map(|kept| {
+                if let Some(undo) = undo {
+                    *undo.lock().unwrap_or_else(PoisonError::into_inner) = kept.undo;
+                }
+                met.others.extend(kept.meanwhile);
+                moved = kept.moved;
+            }),
         // The answer is in words, or a no: what the worker did to get there goes.
-        WalkEnding::Accepted { edits: Edits::InPlace, .. } => site.leave(Scope::Everything).await.map(drop),
+        WalkEnding::Accepted {
+            edits: Edits::InPlace,
+            ..
+        } => site.leave(Scope::Everything).await.map(drop),
         // Each refused attempt was undone in its own scope already; what differs since was changed by another process.
         _ => site.leave(Scope::Applied).await.map(drop),
     };
-    result.more.meanwhile = met.others.iter().map(|path| path.display().to_string()).collect();
-    result.more.undone = met.undone.iter().map(|path| path.display().to_string()).collect();
+    result.more.meanwhile = met
+        .others
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    result.more.undone = met
+        .undone
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
     let lost = met.lost.iter();
-    result.more.not_given_back = lost.map(|(path, what)| format!("{}: {what}", path.display())).collect();
+    result.more.not_given_back = lost
+        .map(|(path, what)| format!("{}: {what}", path.display()))
+        .collect();
     // Beside an answer that holds, the refused ones before it are only in the log.
     if !keep || closed.is_err() || !met.undone.is_empty() {
-        result.more.kept_in = met.kept_in.iter().map(|path| path.display().to_string()).collect();
+        result.more.kept_in = met
+            .kept_in
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
     }
     match ending {
-        WalkEnding::Accepted { work, model, diff, files, .. } => {
+        WalkEnding::Accepted {
+            work,
+            model,
+            diff,
+            files,
+            ..
+        } => {
             result.status = work.status;
             result.message = work.message;
             result.file_path = work.file_path;
@@ -88,7 +124,11 @@ pub(super) async fn conclude(
                 Verification::Unproven { why } => (false, why),
             };
             result.verified = pass;
-            result.more.gates.push(Gate { id: "proof".into(), pass, detail });
+            result.more.gates.push(Gate {
+                id: "proof".into(),
+                pass,
+                detail,
+            });
             if keep {
                 (result.more.diff, result.more.files_changed) = moved.unwrap_or((diff, files));
             }
@@ -112,12 +152,20 @@ pub(super) async fn conclude(
                 result.runner_output = last.runner_output.clone();
             }
             if let Some(finding) = finding {
-                let _ = write!(result.message, "; the server itself found: {}", finding.sentence);
+                let _ = write!(
+                    result.message,
+                    "; the server itself found: {}",
+                    finding.sentence
+                );
                 result.more.details = finding.details;
             }
         }
-        WalkEnding::Cancelled => result.message = String::from("the call was cancelled; the project is as it was"),
-        WalkEnding::Broken(error) => result.message = format!("the project could not be brought back: {error}"),
+        WalkEnding::Cancelled => {
+            result.message = String::from("the call was cancelled; the project is as it was")
+        }
+        WalkEnding::Broken(error) => {
+            result.message = format!("the project could not be brought back: {error}")
+        }
     }
     if let Err(error) = closed {
         result.status = Status::Error;
@@ -126,7 +174,9 @@ pub(super) async fn conclude(
             // Nothing was written, and the sentence says what was met and what helps.
             SiteError::Commit(error) => error.to_string(),
             error @ SiteError::Moved { .. } => error.to_string(),
-            error => format!("the project could not be closed: {error}; `supervisor recover` tries again"),
+            error => format!(
+                "the project could not be closed: {error}; `supervisor recover` tries again"
+            ),
         };
         (result.more.files_changed, result.file_path) = (Vec::new(), String::new());
     }
@@ -156,9 +206,15 @@ fn exhausted(end: WalkEnd, attempts: &[Attempt], route: &Route) -> String {
     let tried = words::count(attempts.len(), "attempt");
     let mut message = match end {
         WalkEnd::MaxAttempts => {
-            let later = route.chain.tiers().filter(|tier| attempts.iter().all(|a| a.model != tier.name.0));
+            let later = route
+                .chain
+                .tiers()
+                .filter(|tier| attempts.iter().all(|a| a.model != tier.name.0));
             let later = words::list(later.map(|tier| tier.name.0.as_str()), 10);
-            format!("`max_attempts` = {} was reached before {later} was asked", route.max_attempts)
+            format!(
+                "`max_attempts` = {} was reached before {later} was asked",
+                route.max_attempts
+            )
         }
         WalkEnd::Budget => format!("the budget ended the call after {tried}"),
         WalkEnd::AllTiers | WalkEnd::Accepted | WalkEnd::Refused | WalkEnd::Cancelled => {
@@ -175,8 +231,14 @@ fn exhausted(end: WalkEnd, attempts: &[Attempt], route: &Route) -> String {
             shorten_feedback(first_line(&attempt.feedback), 240)
         );
     }
-    if attempts.iter().all(|attempt| matches!(attempt.cause, Some(Cause::Infra | Cause::Setup | Cause::Skipped))) {
-        return message + "; no tier gave an answer, and `supervisor doctor` says what can be reached";
+    if attempts.iter().all(|attempt| {
+        matches!(
+            attempt.cause,
+            Some(Cause::Infra | Cause::Setup | Cause::Skipped)
+        )
+    }) {
+        return message
+            + "; no tier gave an answer, and `supervisor doctor` says what can be reached";
     }
     match end {
         WalkEnd::MaxAttempts => message + "; call again with a higher `max_attempts`",
@@ -201,7 +263,11 @@ pub(super) fn refuse(header: &CallHeader, refused: RefusedCall) -> CallResult {
         runner_output: refused.runner_output,
         verified: false,
         model_used: String::new(),
-        more: More { details: refused.details, session_id: header.session_id.clone(), ..More::default() },
+        more: More {
+            details: refused.details,
+            session_id: header.session_id.clone(),
+            ..More::default()
+        },
     }
 }
 

@@ -56,7 +56,9 @@ pub(super) enum WalkEnd {
 
 /// The step after these attempts, oldest first.
 pub(super) fn decide(plan: &WalkPlan, past: &[PastAttempt]) -> WalkStep {
-    let Some(last) = past.last() else { return reach(plan, past, 0) };
+    let Some(last) = past.last() else {
+        return reach(plan, past, 0);
+    };
     let is_last_tier = last.tier + 1 == plan.tiers.len();
     match (last.cause, last.reach) {
         (Cause::Accepted, _) => return WalkStep::End(WalkEnd::Accepted),
@@ -66,12 +68,20 @@ pub(super) fn decide(plan: &WalkPlan, past: &[PastAttempt]) -> WalkStep {
         (Cause::Budget, _) => return WalkStep::End(WalkEnd::Budget),
         _ => {}
     }
-    if may_try_again(plan, past, last) { WalkStep::Ask(last.tier) } else { reach(plan, past, last.tier + 1) }
+    if may_try_again(plan, past, last) {
+        WalkStep::Ask(last.tier)
+    } else {
+        reach(plan, past, last.tier + 1)
+    }
 }
 
 /// Asking the same model again helps only where it was heard and refused, and must not cost a later tier its turn.
 fn may_try_again(plan: &WalkPlan, past: &[PastAttempt], last: &PastAttempt) -> bool {
-    let tries = past.iter().rev().take_while(|attempt| attempt.tier == last.tier).count();
+    let tries = past
+        .iter()
+        .rev()
+        .take_while(|attempt| attempt.tier == last.tier)
+        .count();
     let later = plan.tiers.len() - last.tier - 1;
     last.cause == Cause::Rejected
         && !last.repeats
@@ -81,18 +91,31 @@ fn may_try_again(plan: &WalkPlan, past: &[PastAttempt], last: &PastAttempt) -> b
 
 /// The tier with this number, if there is one and leave to ask it.
 fn reach(plan: &WalkPlan, past: &[PastAttempt], number: usize) -> WalkStep {
-    let Some(tier) = plan.tiers.get(number) else { return WalkStep::End(WalkEnd::AllTiers) };
+    let Some(tier) = plan.tiers.get(number) else {
+        return WalkStep::End(WalkEnd::AllTiers);
+    };
     if asks(past) >= plan.max_attempts as usize {
         return WalkStep::End(WalkEnd::MaxAttempts);
     }
-    let dry = past.iter().filter(|attempt| attempt.reach == RefusalReach::Backend).map(|a| &plan.tiers[a.tier]);
-    let shares = |dry: &PlannedTier| dry.backend == tier.backend || dry.shares_quota_with.contains(&tier.backend);
-    if dry.into_iter().any(shares) { WalkStep::Skip(number) } else { WalkStep::Ask(number) }
+    let dry = past
+        .iter()
+        .filter(|attempt| attempt.reach == RefusalReach::Backend)
+        .map(|a| &plan.tiers[a.tier]);
+    let shares = |dry: &PlannedTier| {
+        dry.backend == tier.backend || dry.shares_quota_with.contains(&tier.backend)
+    };
+    if dry.into_iter().any(shares) {
+        WalkStep::Skip(number)
+    } else {
+        WalkStep::Ask(number)
+    }
 }
 
 /// Attempts that used up one of those a call may make. What was skipped was never asked.
 fn asks(past: &[PastAttempt]) -> usize {
-    past.iter().filter(|attempt| attempt.cause != Cause::Skipped).count()
+    past.iter()
+        .filter(|attempt| attempt.cause != Cause::Skipped)
+        .count()
 }
 
 #[cfg(test)]
@@ -104,10 +127,17 @@ mod tests {
         let backends = ["near", "near", "far", "farther"];
         let tier = |(n, tries): (usize, &u32)| PlannedTier {
             backend: backends[n].into(),
-            shares_quota_with: if n == 2 { vec!["farther".into()] } else { vec![] },
+            shares_quota_with: if n == 2 {
+                vec!["farther".into()]
+            } else {
+                vec![]
+            },
             tries: *tries,
         };
-        WalkPlan { tiers: tries.iter().enumerate().map(tier).collect(), max_attempts }
+        WalkPlan {
+            tiers: tries.iter().enumerate().map(tier).collect(),
+            max_attempts,
+        }
     }
 
     /// `0 rejected, 1 quota!, 2 rejected=`: `!` reaches the backend, `!!` the call, `=` repeats the attempt before.
@@ -121,9 +151,18 @@ mod tests {
             };
             let word = said.trim_end_matches(['!', '=']);
             let cause = serde_json::from_value(serde_json::json!(word)).expect("a cause");
-            PastAttempt { tier: tier.parse().expect("a number"), cause, reach, repeats: said.ends_with('=') }
+            PastAttempt {
+                tier: tier.parse().expect("a number"),
+                cause,
+                reach,
+                repeats: said.ends_with('='),
+            }
         };
-        story.split(',').filter(|part| !part.trim().is_empty()).map(one).collect()
+        story
+            .split(',')
+            .filter(|part| !part.trim().is_empty())
+            .map(one)
+            .collect()
     }
 
     #[test]
@@ -137,20 +176,40 @@ mod tests {
             (one_each, 4, "0 rejected", Ask(1)),
             (one_each, 4, "0 accepted", End(Accepted)),
             (one_each, 4, "0 rejected, 1 accepted", End(Accepted)),
-            (one_each, 4, "0 rejected, 1 tampered, 2 rejected", End(AllTiers)),
+            (
+                one_each,
+                4,
+                "0 rejected, 1 tampered, 2 rejected",
+                End(AllTiers),
+            ),
             (one_each, 4, "0 infra, 1 setup, 2 incapable", End(AllTiers)),
             (one_each, 4, "0 budget", End(Budget)),
             (one_each, 4, "0 cancelled", End(Cancelled)),
             (one_each, 4, "0 rejected!!", End(Refused)),
             // An honest way out moves up, and from the last tier it is an answer.
             (one_each, 4, "0 contradiction", Ask(1)),
-            (one_each, 4, "0 rejected, 1 rejected, 2 contradiction", End(Refused)),
+            (
+                one_each,
+                4,
+                "0 rejected, 1 rejected, 2 contradiction",
+                End(Refused),
+            ),
             // A quota is shared by its backend, and by those that say so.
             (one_each, 4, "0 quota", Ask(1)),
             (one_each, 4, "0 quota!", Skip(1)),
             (one_each, 4, "0 quota!, 1 skipped", Ask(2)),
-            (&[1, 1, 1, 1], 4, "0 rejected, 1 rejected, 2 quota!", Skip(3)),
-            (&[1, 1, 1, 1], 4, "0 rejected, 1 rejected, 2 quota!, 3 skipped", End(AllTiers)),
+            (
+                &[1, 1, 1, 1],
+                4,
+                "0 rejected, 1 rejected, 2 quota!",
+                Skip(3),
+            ),
+            (
+                &[1, 1, 1, 1],
+                4,
+                "0 rejected, 1 rejected, 2 quota!, 3 skipped",
+                End(AllTiers),
+            ),
             // One failure of one tier never ends the walk.
             (one_each, 4, "0 cannot_verify", Ask(1)),
             (one_each, 4, "0 skipped", Ask(1)),
@@ -176,14 +235,23 @@ mod tests {
             (one_each, 2, "0 skipped, 1 rejected", Ask(2)),
             (one_each, 1, "0 infra", End(MaxAttempts)),
         ] {
-            assert_eq!(decide(&plan(tries, most), &past(story)), step, "{tries:?} of {most}: {story}");
+            assert_eq!(
+                decide(&plan(tries, most), &past(story)),
+                step,
+                "{tries:?} of {most}: {story}"
+            );
         }
     }
 
     #[test]
     fn whatever_happens_every_tier_is_reached_or_the_walk_has_an_end() {
         // All causes that let a walk go on, in every order: it ends, within the cap, and no tier is passed over.
-        let causes = [Cause::Rejected, Cause::Infra, Cause::Tampered, Cause::CannotVerify];
+        let causes = [
+            Cause::Rejected,
+            Cause::Infra,
+            Cause::Tampered,
+            Cause::CannotVerify,
+        ];
         for tries in 1..=3 {
             for most in 3..=7 {
                 let plan = plan(&[tries, tries, 1], most);
@@ -194,14 +262,21 @@ mod tests {
                             WalkStep::Ask(tier) => {
                                 let cause = causes[seed % 4];
                                 seed /= 4;
-                                past.push(PastAttempt { tier, cause, reach: RefusalReach::Answer, repeats: false });
+                                past.push(PastAttempt {
+                                    tier,
+                                    cause,
+                                    reach: RefusalReach::Answer,
+                                    repeats: false,
+                                });
                             }
                             WalkStep::Skip(_) => unreachable!("no quota is used up"),
                             WalkStep::End(end) => break end,
                         }
                     };
                     assert_eq!(end, WalkEnd::AllTiers);
-                    assert!(past.len() <= most as usize && past.iter().any(|attempt| attempt.tier == 2));
+                    assert!(
+                        past.len() <= most as usize && past.iter().any(|attempt| attempt.tier == 2)
+                    );
                 }
             }
         }

@@ -14,39 +14,21 @@ use crate::words;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Event {
     /// The project is locked and its snapshot armed.
-    Armed {
-        files: usize,
-        unprotected: usize,
-    },
+    Armed { files: usize, unprotected: usize },
     /// A skill says what it is doing, such as the baseline test run.
-    Doing {
-        what: String,
-    },
+    Doing { what: String },
     /// A skill says what it has seen, such as how the baseline test run ended.
-    Noted {
-        what: String,
-    },
+    Noted { what: String },
     /// What was told last still goes on.
     Still(Box<Event>),
     /// A model is being asked.
-    Asking {
-        at: ChainPlace,
-    },
+    Asking { at: ChainPlace },
     /// The model is at work: a tool it uses, a retry it makes.
-    Working {
-        at: ChainPlace,
-        what: String,
-    },
+    Working { at: ChainPlace, what: String },
     /// The server runs its own gates.
-    Checking {
-        at: ChainPlace,
-        what: String,
-    },
+    Checking { at: ChainPlace, what: String },
     /// The verifier is asked for its opinion.
-    Judging {
-        at: ChainPlace,
-        verifier: String,
-    },
+    Judging { at: ChainPlace, verifier: String },
     /// An attempt ended without acceptance.
     Ended {
         at: ChainPlace,
@@ -78,18 +60,21 @@ impl Event {
             | Self::Working { .. }
             | Self::Checking { .. }
             | Self::Judging { .. } => true,
-            Self::Armed { .. } | Self::Noted { .. } | Self::Still(_) | Self::Ended { .. } | Self::Accepted { .. } => {
-                false
-            }
+            Self::Armed { .. }
+            | Self::Noted { .. }
+            | Self::Still(_)
+            | Self::Ended { .. }
+            | Self::Accepted { .. } => false,
         }
     }
 
     /// Words that came from outside.
     fn text(&mut self) -> Option<&mut String> {
         match self {
-            Self::Doing { what } | Self::Noted { what } | Self::Working { what, .. } | Self::Checking { what, .. } => {
-                Some(what)
-            }
+            Self::Doing { what }
+            | Self::Noted { what }
+            | Self::Working { what, .. }
+            | Self::Checking { what, .. } => Some(what),
             Self::Still(event) => event.text(),
             Self::Ended { because, .. } | Self::Accepted { because, .. } => Some(because),
             Self::Armed { .. } | Self::Asking { .. } | Self::Judging { .. } => None,
@@ -157,19 +142,32 @@ const LINE: usize = 200;
 impl<'a> Teller<'a> {
     pub fn new(skill: impl Into<String>, listener: &'a dyn Listener) -> Self {
         let began = Instant::now();
-        Self { skill: skill.into(), began, listener, watcher: None, redactor: None, last: Mutex::new((began, None)) }
+        Self {
+            skill: skill.into(),
+            began,
+            listener,
+            watcher: None,
+            redactor: None,
+            last: Mutex::new((began, None)),
+        }
     }
 
     /// Takes secrets out of what models, tools and tests said.
     #[must_use]
     pub fn redacting(self, redactor: Arc<Redactor>) -> Self {
-        Self { redactor: Some(redactor), ..self }
+        Self {
+            redactor: Some(redactor),
+            ..self
+        }
     }
 
     /// Tells the same to another listener, heartbeats aside.
     #[must_use]
     pub fn watched(self, watcher: &'a dyn Listener) -> Self {
-        Self { watcher: Some(watcher), ..self }
+        Self {
+            watcher: Some(watcher),
+            ..self
+        }
     }
 
     pub fn tell(&self, mut event: Event) {
@@ -206,14 +204,19 @@ impl<'a> Teller<'a> {
             let event = last.1.clone();
             drop(last);
             if let Some(event) = event {
-                self.listener.hear(&self.line(Event::Still(Box::new(event))));
+                self.listener
+                    .hear(&self.line(Event::Still(Box::new(event))));
             }
         }
     }
 
     fn line(&self, event: Event) -> StoryLine {
         let after = self.began.elapsed();
-        StoryLine { line: sentence(&self.skill, &event, after), event, after }
+        StoryLine {
+            line: sentence(&self.skill, &event, after),
+            event,
+            after,
+        }
     }
 
     fn last(&self) -> MutexGuard<'_, (Instant, Option<Event>)> {
@@ -225,16 +228,26 @@ impl<'a> Teller<'a> {
 fn sentence(skill: &str, event: &Event, after: Duration) -> String {
     let tier = |at: &ChainPlace| format!("tier {}/{} {}", at.tier, at.of, at.model);
     let middle = match event {
-        Event::Armed { files, unprotected: 0 } => format!("{} protected", words::count(*files, "file")),
+        Event::Armed {
+            files,
+            unprotected: 0,
+        } => format!("{} protected", words::count(*files, "file")),
         Event::Armed { files, unprotected } => {
-            format!("{} protected, {unprotected} not", words::count(*files, "file"))
+            format!(
+                "{} protected, {unprotected} not",
+                words::count(*files, "file")
+            )
         }
         Event::Doing { what } | Event::Noted { what } => what.clone(),
         Event::Still(event) => return sentence(skill, event, after),
         Event::Asking { at } => format!("{} · asking", tier(at)),
-        Event::Working { at, what } | Event::Checking { at, what } => format!("{} · {what}", tier(at)),
+        Event::Working { at, what } | Event::Checking { at, what } => {
+            format!("{} · {what}", tier(at))
+        }
         Event::Judging { at, verifier } => format!("{} · {verifier} judges", tier(at)),
-        Event::Ended { at, cause, because, .. } => format!("{} {}: {because}", tier(at), cause.word()),
+        Event::Ended {
+            at, cause, because, ..
+        } => format!("{} {}: {because}", tier(at), cause.word()),
         Event::Accepted { at, because, .. } => format!("{} accepted: {because}", tier(at)),
     };
     let tail = format!(" · {} s", after.as_secs());
@@ -248,7 +261,11 @@ mod tests {
     use super::*;
 
     fn place() -> ChainPlace {
-        ChainPlace { tier: 1, of: 3, model: "qwen3-coder".into() }
+        ChainPlace {
+            tier: 1,
+            of: 3,
+            model: "qwen3-coder".into(),
+        }
     }
 
     #[test]
@@ -271,7 +288,10 @@ mod tests {
         struct Lines(Mutex<Vec<String>>);
         impl Listener for Lines {
             fn hear(&self, line: &StoryLine) {
-                self.0.lock().expect("no thread panicked").push(line.line.clone());
+                self.0
+                    .lock()
+                    .expect("no thread panicked")
+                    .push(line.line.clone());
             }
         }
         let lines = Lines::default();
@@ -284,7 +304,8 @@ mod tests {
         let _ = tokio::time::timeout(Duration::from_millis(10), teller.keep_telling()).await;
         assert_eq!(heard(), 2);
         assert!(
-            lines.0.lock().expect("no thread panicked")[1].starts_with("tdd_green · tier 1/3 qwen3-coder · asking · ")
+            lines.0.lock().expect("no thread panicked")[1]
+                .starts_with("tdd_green · tier 1/3 qwen3-coder · asking · ")
         );
         teller.tell(Event::Ended {
             at: place(),
@@ -299,9 +320,15 @@ mod tests {
 
     #[test]
     fn no_line_is_longer_than_a_row_nor_breaks_it() {
-        let event = Event::Working { at: place(), what: format!("a\nb\u{1b}[31m{}", "é".repeat(500)) };
+        let event = Event::Working {
+            at: place(),
+            what: format!("a\nb\u{1b}[31m{}", "é".repeat(500)),
+        };
         let line = sentence("review", &event, Duration::from_secs(3));
-        assert!(line.len() <= LINE && !line.contains('\n') && !line.contains('\u{1b}'), "{line}");
+        assert!(
+            line.len() <= LINE && !line.contains('\n') && !line.contains('\u{1b}'),
+            "{line}"
+        );
         assert!(line.ends_with(" · 3 s"));
     }
 }

@@ -68,15 +68,27 @@ impl FollowUp {
             words::cut_middle(&words::plain(complaint), 1_000)
         );
         if !answer.trim().is_empty() {
-            let _ = write!(said, "\nYou wrote:\n{}", indent(&words::cut_middle(&words::plain(answer), REPEATED)));
+            let _ = write!(
+                said,
+                "\nYou wrote:\n{}",
+                indent(&words::cut_middle(&words::plain(answer), REPEATED))
+            );
         }
-        Self { kind: FollowUpKind::Repair, said, request: Value::Null }
+        Self {
+            kind: FollowUpKind::Repair,
+            said,
+            request: Value::Null,
+        }
     }
 
     /// An answer that needs more before it can be given. `said` tells the model what it is shown now, and what could not
     /// be found.
     pub fn need(said: impl Into<String>, request: Value) -> Self {
-        Self { kind: FollowUpKind::Need, said: said.into(), request }
+        Self {
+            kind: FollowUpKind::Need,
+            said: said.into(),
+            request,
+        }
     }
 }
 
@@ -89,7 +101,10 @@ pub(super) struct FollowUpAllowance {
 
 impl Default for FollowUpAllowance {
     fn default() -> Self {
-        Self { repairs: 1, needs: 2 }
+        Self {
+            repairs: 1,
+            needs: 2,
+        }
     }
 }
 
@@ -145,12 +160,17 @@ impl Evidence {
                 words::cut_middle(&refusal.feedback, share / 4)
             );
             // The test output is what a model learns most from, so it gets the larger part.
-            for (label, text, part) in
-                [("tried", &refusal.diff, share / 3), ("the server saw", &refusal.output, share / 3)]
-            {
+            for (label, text, part) in [
+                ("tried", &refusal.diff, share / 3),
+                ("the server saw", &refusal.output, share / 3),
+            ] {
                 // Where a gate's sentence was all there was to see, it has been said.
                 if !text.is_empty() && text.trim() != refusal.feedback.trim() {
-                    let _ = write!(out, "\n{label}:\n{}", indent(&words::cut_middle(text, part)));
+                    let _ = write!(
+                        out,
+                        "\n{label}:\n{}",
+                        indent(&words::cut_middle(text, part))
+                    );
                 }
             }
         }
@@ -187,17 +207,28 @@ mod tests {
         evidence.add(refusal("answer_is_42 still fails"));
         let text = evidence.render();
         assert!(
-            text.starts_with("\n\nPrior attempt feedback: [1 · small · rejected] answer_is_42 still fails"),
+            text.starts_with(
+                "\n\nPrior attempt feedback: [1 · small · rejected] answer_is_42 still fails"
+            ),
             "{text}"
         );
-        assert!(text.contains("    +42") && text.contains("    assertion failed: left 41"), "{text}");
+        assert!(
+            text.contains("    +42") && text.contains("    assertion failed: left 41"),
+            "{text}"
+        );
     }
 
     #[test]
     fn what_the_feedback_says_is_not_said_again() {
         let mut evidence = Evidence::default();
-        evidence.add(PriorRefusal { output: "the quote is not there\n".into(), ..refusal("the quote is not there") });
-        assert_eq!(evidence.render().matches("the quote is not there").count(), 1);
+        evidence.add(PriorRefusal {
+            output: "the quote is not there\n".into(),
+            ..refusal("the quote is not there")
+        });
+        assert_eq!(
+            evidence.render().matches("the quote is not there").count(),
+            1
+        );
     }
 
     #[test]
@@ -217,13 +248,17 @@ mod tests {
     #[test]
     fn a_repair_repeats_the_complaint_and_the_answer_and_is_granted_once() {
         let mut allowance = FollowUpAllowance::default();
-        let granted = |allowance: &mut FollowUpAllowance, kind| (0..4).filter(|_| allowance.grant(kind)).count();
+        let granted = |allowance: &mut FollowUpAllowance, kind| {
+            (0..4).filter(|_| allowance.grant(kind)).count()
+        };
         assert_eq!(granted(&mut allowance, FollowUpKind::Repair), 1);
         assert_eq!(granted(&mut allowance, FollowUpKind::Need), 2);
-        let evidence = Evidence::default().followed_by(FollowUp::repair("no edits in it", "I would rather talk."));
+        let evidence = Evidence::default()
+            .followed_by(FollowUp::repair("no edits in it", "I would rather talk."));
         let text = evidence.render();
         assert!(
-            text.contains("could not be used: no edits in it") && text.contains("    I would rather talk."),
+            text.contains("could not be used: no edits in it")
+                && text.contains("    I would rather talk."),
             "{text}"
         );
         assert!(!evidence.is_empty());

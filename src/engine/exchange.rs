@@ -44,7 +44,10 @@ pub fn shorten_feedback(feedback: &str, most: usize) -> String {
             let (reason, path) = feedback.split_at(at);
             format!(
                 "{}; {path}",
-                words::cut_end(reason.trim_end_matches("; "), most.saturating_sub(path.len()).max(60))
+                words::cut_end(
+                    reason.trim_end_matches("; "),
+                    most.saturating_sub(path.len()).max(60)
+                )
             )
         }
         _ => words::cut_end(feedback, most).into_owned(),
@@ -61,7 +64,11 @@ impl TextId {
 
     /// Safe to be part of a path; a log that was edited by hand may hold anything.
     pub fn is_valid(&self) -> bool {
-        self.0.len() == Self::LENGTH && self.0.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
+        self.0.len() == Self::LENGTH
+            && self
+                .0
+                .bytes()
+                .all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b))
     }
 
     pub fn as_str(&self) -> &str {

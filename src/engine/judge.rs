@@ -85,8 +85,11 @@ pub(super) async fn judge(
         "required": ["id", "upheld", "why"],
         "additionalProperties": false,
     });
-    let required: &[&str] =
-        if case.work.flags.is_empty() { &["accept", "feedback"] } else { &["accept", "feedback", "flags"] };
+    let required: &[&str] = if case.work.flags.is_empty() {
+        &["accept", "feedback"]
+    } else {
+        &["accept", "feedback", "flags"]
+    };
     let schema = json!({
         "type": "object",
         "properties": {
@@ -98,14 +101,23 @@ pub(super) async fn judge(
         "additionalProperties": false,
     });
     // It is given no project: what it should see is in the prompt.
-    let mut ask = Ask::new("You judge one piece of work and answer with one JSON object.", prompt, schema, "/");
+    let mut ask = Ask::new(
+        "You judge one piece of work and answer with one JSON object.",
+        prompt,
+        schema,
+        "/",
+    );
     ask.power = Power::None;
     ask.limit = verifier.limit;
     ask.max_turns = NonZeroU32::new(3);
     match backend.ask(&ask, verifier, stop, &|_| {}).await {
         Ok(reply) => {
             let (judgement, flags) = verdict(reply.body);
-            VerifierReply { judgement, flags, usage: reply.usage }
+            VerifierReply {
+                judgement,
+                flags,
+                usage: reply.usage,
+            }
         }
         Err(failure) => {
             let judgement = match &failure.why {
@@ -115,7 +127,11 @@ pub(super) async fn judge(
                 }
                 error => VerifierJudgement::Unclear(error.message()),
             };
-            VerifierReply { judgement, flags: Vec::new(), usage: failure.usage }
+            VerifierReply {
+                judgement,
+                flags: Vec::new(),
+                usage: failure.usage,
+            }
         }
     }
 }
@@ -131,35 +147,63 @@ fn verdict(body: Value) -> (VerifierJudgement, Vec<FlagAnswer>) {
         flags: Vec<Value>,
     }
     if !body.is_object() {
-        return (VerifierJudgement::Unclear(String::from("its answer is no object")), Vec::new());
+        return (
+            VerifierJudgement::Unclear(String::from("its answer is no object")),
+            Vec::new(),
+        );
     }
     let mut said = serde_json::from_value::<JudgeReply>(body);
     // An entry that cannot be read leaves its flag unanswered.
-    let given = said.as_mut().map(|said| std::mem::take(&mut said.flags)).unwrap_or_default();
-    let flags = given.into_iter().filter_map(|flag| serde_json::from_value(flag).ok()).collect();
+    let given = said
+        .as_mut()
+        .map(|said| std::mem::take(&mut said.flags))
+        .unwrap_or_default();
+    let flags = given
+        .into_iter()
+        .filter_map(|flag| serde_json::from_value(flag).ok())
+        .collect();
     let judgement = match said {
         Ok(JudgeReply { accept: true, .. }) => VerifierJudgement::Accepted,
-        Ok(JudgeReply { accept: false, feedback, .. }) if feedback.trim().is_empty() => {
+        Ok(JudgeReply {
+            accept: false,
+            feedback,
+            ..
+        }) if feedback.trim().is_empty() => {
             VerifierJudgement::Refused(String::from("the verifier refused it and gave no reason"))
         }
-        Ok(JudgeReply { accept: false, feedback, .. }) => {
-            VerifierJudgement::Refused(words::cut_end(feedback.trim(), 1000).into_owned())
-        }
+        Ok(JudgeReply {
+            accept: false,
+            feedback,
+            ..
+        }) => VerifierJudgement::Refused(words::cut_end(feedback.trim(), 1000).into_owned()),
         Err(error) => VerifierJudgement::Unclear(format!("its answer is no verdict: {error}")),
     };
     (judgement, flags)
 }
 
 fn prompt(means: &Means, nonce: &Nonce, case: JudgedCase<'_>) -> Result<String, PromptError> {
-    let fenced =
-        |label, text: &str| prompts::fence(nonce, label, &words::cut_middle(&means.redactor.redact(text), SHOWN));
+    let fenced = |label, text: &str| {
+        prompts::fence(
+            nonce,
+            label,
+            &words::cut_middle(&means.redactor.redact(text), SHOWN),
+        )
+    };
     let folder = means.prompts.as_deref();
     let discipline = means.redactor.redact_known(case.discipline);
     let task = fenced("task", case.task);
     let flags = if case.work.flags.is_empty() {
         String::from("There are none.")
     } else {
-        fenced("flags", &case.work.flags.iter().map(|flag| format!("{flag}\n")).collect::<String>())
+        fenced(
+            "flags",
+            &case
+                .work
+                .flags
+                .iter()
+                .map(|flag| format!("{flag}\n"))
+                .collect::<String>(),
+        )
     };
     let further_tests = match case.further_tests {
         "" => String::new(),
@@ -177,7 +221,10 @@ fn prompt(means: &Means, nonce: &Nonce, case: JudgedCase<'_>) -> Result<String, 
             ("discipline", &discipline),
             ("task", &task),
             ("diff", &fenced("diff", case.diff)),
-            ("test_output", &fenced("test output", &case.work.runner_output)),
+            (
+                "test_output",
+                &fenced("test output", &case.work.runner_output),
+            ),
             ("flags", &flags),
         ]),
         Exhibit::Words { answer, material } => prompts::VERIFIER_OF_WORDS.load(folder)?.fill(&[
@@ -197,19 +244,39 @@ mod tests {
 
     #[test]
     fn only_a_clear_verdict_counts() {
-        assert_eq!(verdict(json!({"accept": true, "feedback": ""})), (VerifierJudgement::Accepted, vec![]));
-        assert_eq!(verdict(json!({"accept": false, "feedback": " no "})).0, VerifierJudgement::Refused("no".into()));
-        for garbage in [json!({}), json!({"accept": "true"}), json!({"accept": true, "verdict": "x"}), json!([true])] {
-            assert!(matches!(verdict(garbage.clone()).0, VerifierJudgement::Unclear(_)), "{garbage}");
+        assert_eq!(
+            verdict(json!({"accept": true, "feedback": ""})),
+            (VerifierJudgement::Accepted, vec![])
+        );
+        assert_eq!(
+            verdict(json!({"accept": false, "feedback": " no "})).0,
+            VerifierJudgement::Refused("no".into())
+        );
+        for garbage in [
+            json!({}),
+            json!({"accept": "true"}),
+            json!({"accept": true, "verdict": "x"}),
+            json!([true]),
+        ] {
+            assert!(
+                matches!(verdict(garbage.clone()).0, VerifierJudgement::Unclear(_)),
+                "{garbage}"
+            );
         }
     }
 
     #[test]
     fn flags_are_answered_one_by_one_and_what_cannot_be_read_is_no_answer() {
-        let flags =
-            json!([{"id": "vague", "upheld": true, "why": "no unit"}, {"id": "praise"}, "vague-2", {"upheld": true}]);
+        let flags = json!([{"id": "vague", "upheld": true, "why": "no unit"}, {"id": "praise"}, "vague-2", {"upheld": true}]);
         let (judgement, flags) = verdict(json!({"accept": true, "feedback": "", "flags": flags}));
-        let vague = FlagAnswer { id: "vague".into(), upheld: true, why: "no unit".into() };
-        assert_eq!((judgement, flags), (VerifierJudgement::Accepted, vec![vague]));
+        let vague = FlagAnswer {
+            id: "vague".into(),
+            upheld: true,
+            why: "no unit".into(),
+        };
+        assert_eq!(
+            (judgement, flags),
+            (VerifierJudgement::Accepted, vec![vague])
+        );
     }
 }

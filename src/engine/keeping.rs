@@ -49,12 +49,24 @@ pub(super) async fn keep(
         if drift.files.is_empty() {
             break;
         }
-        let files: Vec<PathBuf> = drift.files.iter().map(|change| change.path.clone()).collect();
-        teller.tell(Event::Doing { what: String::from("the project was changed meanwhile; checking on top of that") });
+        let files: Vec<PathBuf> = drift
+            .files
+            .iter()
+            .map(|change| change.path.clone())
+            .collect();
+        teller.tell(Event::Doing {
+            what: String::from("the project was changed meanwhile; checking on top of that"),
+        });
         site.follow().await?;
         site.confirm(&files, stop).await?;
         let (changes, diff) = site.review(DIFF).await?;
-        kept.moved = Some((diff, changes.files().map(|change| change.path.display().to_string()).collect()));
+        kept.moved = Some((
+            diff,
+            changes
+                .files()
+                .map(|change| change.path.display().to_string())
+                .collect(),
+        ));
     }
     // On disk before the project is written, so that a server that dies in between leaves no change without its record.
     kept.undo = note.write(&mut site).await;
@@ -77,10 +89,16 @@ impl UndoNote<'_> {
                 return None;
             }
         };
-        let (store, call, skill) = (UndoStore::of(self.state), self.header.call.clone(), self.header.skill.clone());
+        let (store, call, skill) = (
+            UndoStore::of(self.state),
+            self.header.call.clone(),
+            self.header.skill.clone(),
+        );
         blocking(move || {
             if let Err(why) = store.keep(&call, &skill, &root, &record) {
-                tracing::warn!("what a change replaced could not be kept for `supervisor undo`: {why}");
+                tracing::warn!(
+                    "what a change replaced could not be kept for `supervisor undo`: {why}"
+                );
             }
             Some(record)
         })

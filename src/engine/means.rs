@@ -37,7 +37,10 @@ pub struct Means {
 
 impl std::fmt::Debug for Means {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Means").field("prompts", &self.prompts).field("budgets", &self.budgets).finish_non_exhaustive()
+        f.debug_struct("Means")
+            .field("prompts", &self.prompts)
+            .field("budgets", &self.budgets)
+            .finish_non_exhaustive()
     }
 }
 
@@ -184,19 +187,28 @@ pub struct SessionBudgets {
 
 impl SessionBudgets {
     pub fn new(limits: routing::BudgetSettings) -> Self {
-        Self { limits: limits.into(), sessions: Mutex::default() }
+        Self {
+            limits: limits.into(),
+            sessions: Mutex::default(),
+        }
     }
 
     /// A call's own budget inside its session's.
     pub fn call(&self, session: &str, limits: routing::BudgetSettings) -> Budget {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        let session = sessions.entry(session.to_owned()).or_insert_with(|| Budget::new(self.limits));
+        let session = sessions
+            .entry(session.to_owned())
+            .or_insert_with(|| Budget::new(self.limits));
         session.part(limits.into())
     }
 }
 
 impl From<routing::BudgetSettings> for Amounts {
     fn from(limits: routing::BudgetSettings) -> Self {
-        Self { usd: limits.usd, tokens: limits.tokens, time: limits.time }
+        Self {
+            usd: limits.usd,
+            tokens: limits.tokens,
+            time: limits.time,
+        }
     }
 }

@@ -18,7 +18,9 @@ mod way;
 use serde::{Deserialize, Serialize};
 
 pub use cost::WayCost;
-use cost::{PlannedWay, TierOutlook, TurnOutlook, as_written, cheapest_way, cost_of, with_best_tries};
+use cost::{
+    PlannedWay, TierOutlook, TurnOutlook, as_written, cheapest_way, cost_of, with_best_tries,
+};
 pub use odds::{Interval, rate_interval};
 pub use tell::unable_note;
 pub use tier::{PolicyTier, TierPrior};
@@ -147,7 +149,12 @@ pub enum Draw<'a> {
 }
 
 /// The way through this chain. `None` where there is nothing to choose: one tier, or too many.
-pub fn choose(tiers: &[PolicyTier], class: &TaskClass, minute_usd: f64, draw: Draw<'_>) -> Option<PolicyDecision> {
+pub fn choose(
+    tiers: &[PolicyTier],
+    class: &TaskClass,
+    minute_usd: f64,
+    draw: Draw<'_>,
+) -> Option<PolicyDecision> {
     if tiers.len() < 2 || tiers.len() > MOST_TIERS {
         return None;
     }
@@ -157,7 +164,10 @@ pub fn choose(tiers: &[PolicyTier], class: &TaskClass, minute_usd: f64, draw: Dr
         Draw::Means => (outlooks(tiers, mean), false),
         Draw::Dice(dice) => {
             let explored = dice.f64() < EXPLORATION_FLOOR;
-            (outlooks(tiers, &mut |tier, number| draw_rate(tier, number, dice)), explored)
+            (
+                outlooks(tiers, &mut |tier, number| draw_rate(tier, number, dice)),
+                explored,
+            )
         }
     };
     let written = as_written(&usual);
@@ -178,7 +188,12 @@ pub fn choose(tiers: &[PolicyTier], class: &TaskClass, minute_usd: f64, draw: Dr
     let mut decision = PolicyDecision {
         order: way.tiers.iter().map(|n| tiers[*n].model.clone()).collect(),
         tries: way.tries.clone(),
-        skipped: written.tiers.iter().filter(|n| !way.tiers.contains(n)).map(|n| tiers[*n].model.clone()).collect(),
+        skipped: written
+            .tiers
+            .iter()
+            .filter(|n| !way.tiers.contains(n))
+            .map(|n| tiers[*n].model.clone())
+            .collect(),
         explored,
         minute_usd,
         expected: cost_of(&usual, &way),
@@ -192,9 +207,14 @@ pub fn choose(tiers: &[PolicyTier], class: &TaskClass, minute_usd: f64, draw: Dr
 }
 
 /// Each tier with a rate for each of its tries.
-fn outlooks(tiers: &[PolicyTier], rate: &mut dyn FnMut(&PolicyTier, usize) -> f64) -> Vec<TierOutlook> {
+fn outlooks(
+    tiers: &[PolicyTier],
+    rate: &mut dyn FnMut(&PolicyTier, usize) -> f64,
+) -> Vec<TierOutlook> {
     let mut outlook = |tier: &PolicyTier| {
-        let rates = (0..tier.known_tries()).map(|number| rate(tier, number)).collect();
+        let rates = (0..tier.known_tries())
+            .map(|number| rate(tier, number))
+            .collect();
         TierOutlook::new(tier, rates)
     };
     tiers.iter().map(&mut outlook).collect()
@@ -204,7 +224,11 @@ fn draw_rate(tier: &PolicyTier, number: usize, dice: &mut fastrand::Rng) -> f64 
     let (seen, acceptance) = (tier.cell.tries_at(number), tier.acceptance_at(number));
     // Drawn in any case, so that the dice of later calls do not depend on it.
     let drawn = acceptance.sample(dice);
-    if seen.accepted == 0 && seen.lost >= DECIDED_AFTER { acceptance.mean() } else { drawn }
+    if seen.accepted == 0 && seen.lost >= DECIDED_AFTER {
+        acceptance.mean()
+    } else {
+        drawn
+    }
 }
 
 /// Behind the top tier, what is mostly wrong is not worth its minutes. Was anything dropped?
@@ -223,7 +247,9 @@ impl TierOdds {
     fn of(tier: &PolicyTier, usual: &TierOutlook, drawn: &TierOutlook, tries: u32) -> Self {
         let TurnOutlook { cost, rate } = usual.turn(tries);
         let bound = |end: fn(Interval) -> f64| {
-            let ends = (0..tier.known_tries()).map(|number| end(tier.acceptance_at(number).interval())).collect();
+            let ends = (0..tier.known_tries())
+                .map(|number| end(tier.acceptance_at(number).interval()))
+                .collect();
             rounded(TierOutlook::new(tier, ends).turn(tries).rate)
         };
         let by_try = |number: usize| {
@@ -261,14 +287,21 @@ impl PolicyDecision {
     }
 
     fn keeps_the_order(&self) -> bool {
-        self.skipped.is_empty() && self.order.iter().eq(self.tiers.iter().map(|tier| &tier.model))
+        self.skipped.is_empty()
+            && self
+                .order
+                .iter()
+                .eq(self.tiers.iter().map(|tier| &tier.model))
     }
 
     /// Tiers that are asked less often than they may be, and how often they are.
     fn fewer_tries(&self) -> impl Iterator<Item = (&TierOdds, u32)> {
         let asked = self.order.iter().zip(&self.tries);
         let tier = |(model, tries): (&String, &u32)| {
-            self.tiers.iter().find(|tier| tier.model == *model && *tries < tier.allowed).map(|tier| (tier, *tries))
+            self.tiers
+                .iter()
+                .find(|tier| tier.model == *model && *tries < tier.allowed)
+                .map(|tier| (tier, *tries))
         };
         asked.filter_map(tier)
     }

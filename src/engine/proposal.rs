@@ -51,11 +51,20 @@ impl<'a> SiteFacts<'a> {
         sealed: &'a dyn Fn(&Path) -> Result<(), String>,
     ) -> Result<Self, SiteError> {
         let (root, files) = (site.root().to_owned(), site.files_root());
-        let paths: Vec<String> =
-            site.armed()?.files().filter_map(|(path, _)| path.to_str().map(str::to_owned)).collect();
+        let paths: Vec<String> = site
+            .armed()?
+            .files()
+            .filter_map(|(path, _)| path.to_str().map(str::to_owned))
+            .collect();
         let is_open = |path: &&String| sealed(Path::new(path.as_str())).is_ok();
         let editable: Vec<String> = shown.iter().filter(is_open).cloned().collect();
-        Ok(Self { root, files, paths, editable, sealed })
+        Ok(Self {
+            root,
+            files,
+            paths,
+            editable,
+            sealed,
+        })
     }
 }
 
@@ -70,8 +79,12 @@ impl ProjectFacts for SiteFacts<'_> {
 
     fn text(&self, path: &str) -> Option<String> {
         let whole = self.files.join(path);
-        let meta = whole.symlink_metadata().ok().filter(|meta| meta.is_file() && meta.len() <= LARGEST);
-        meta.and_then(|_| fs::read(whole).ok()).and_then(|bytes| String::from_utf8(bytes).ok())
+        let meta = whole
+            .symlink_metadata()
+            .ok()
+            .filter(|meta| meta.is_file() && meta.len() <= LARGEST);
+        meta.and_then(|_| fs::read(whole).ok())
+            .and_then(|bytes| String::from_utf8(bytes).ok())
     }
 
     fn is_sealed(&self, path: &str) -> bool {

@@ -50,7 +50,11 @@ pub struct More {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attempts: Vec<Attempt>,
     /// Over all attempts whose cost is known.
-    #[serde(default, skip_serializing_if = "Option::is_none", serialize_with = "to_the_nano")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "to_the_nano"
+    )]
     pub cost_usd: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,

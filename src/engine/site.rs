@@ -10,8 +10,8 @@ use crate::routing::ViewStrategy;
 use crate::verify::Recheck;
 use crate::words;
 use crate::workspace::{
-    AppliedEdits, ArmError, ArmedSnapshot, ChangeSet, CommitError, Drift, Edit, EditError, Glance, Lease, NotPrivate,
-    PrivateProject, RestoreError, RestoreReport, Scope, UndoRecord, Workspace,
+    AppliedEdits, ArmError, ArmedSnapshot, ChangeSet, CommitError, Drift, Edit, EditError, Glance,
+    Lease, NotPrivate, PrivateProject, RestoreError, RestoreReport, Scope, UndoRecord, Workspace,
 };
 
 /// The place of one call. Whatever is not accepted is undone when it is dropped.
@@ -54,7 +54,9 @@ pub enum SiteError {
     Edit(#[from] EditError),
     #[error(transparent)]
     Restore(#[from] RestoreError),
-    #[error("a private view of the project is demanded by `strategy` under [workspace], and there is {0}")]
+    #[error(
+        "a private view of the project is demanded by `strategy` under [workspace], and there is {0}"
+    )]
     NoView(#[from] ViewError),
     #[error(transparent)]
     Commit(#[from] CommitError),
@@ -62,7 +64,11 @@ pub enum SiteError {
         "{} changed during the call, and on top of that the work does not hold: {why}; it was not written{kept}; call again",
         words::list(.paths.iter().map(|path| path.to_str().unwrap_or("a file")), 5)
     )]
-    Moved { paths: Vec<PathBuf>, why: String, kept: String },
+    Moved {
+        paths: Vec<PathBuf>,
+        why: String,
+        kept: String,
+    },
     #[error("no process can guard the project while it is worked on: {0}")]
     Watch(#[from] StartError),
     #[error("the project cannot be compared with its snapshot: {0}")]
@@ -80,7 +86,11 @@ impl Site {
         let workspace = lease.workspace().clone();
         let root = workspace.root().to_owned();
         let glance = blocking(move || workspace.glance()).await?;
-        Ok(Self::on(root, Ground::Watched(Box::new((lease, glance))), None))
+        Ok(Self::on(
+            root,
+            Ground::Watched(Box::new((lease, glance))),
+            None,
+        ))
     }
 
     /// For work that edits. Should this server die, the guard that the launcher starts brings the project back.
@@ -92,7 +102,11 @@ impl Site {
     }
 
     /// For work that edits, in a private view where one can be had: the user's files are not touched before acceptance.
-    pub async fn arm_private(lease: Lease, launcher: &Launcher, strategy: ViewStrategy) -> Result<Self, SiteError> {
+    pub async fn arm_private(
+        lease: Lease,
+        launcher: &Launcher,
+        strategy: ViewStrategy,
+    ) -> Result<Self, SiteError> {
         let root = lease.workspace().root().to_owned();
         if strategy == ViewStrategy::InPlace {
             return Self::arm(lease, launcher).await;
@@ -111,14 +125,28 @@ impl Site {
             Err(NotPrivate::NoView(lease, why)) => {
                 let in_place = Self::arm(lease, launcher).await?;
                 // What was switched off is nothing to wonder about.
-                let in_place_because = if walls { why.to_string() } else { String::new() };
-                Ok(Self { in_place_because, ..in_place })
+                let in_place_because = if walls {
+                    why.to_string()
+                } else {
+                    String::new()
+                };
+                Ok(Self {
+                    in_place_because,
+                    ..in_place
+                })
             }
         }
     }
 
     fn on(root: PathBuf, ground: Ground, watch: Option<Watch>) -> Self {
-        Self { root, ground, watch, in_place_because: String::new(), recheck: None, judged: None }
+        Self {
+            root,
+            ground,
+            watch,
+            in_place_because: String::new(),
+            recheck: None,
+            judged: None,
+        }
     }
 
     pub fn root(&self) -> &Path {
@@ -153,11 +181,20 @@ impl Site {
     /// Which walls stood around the programs of this call; empty if none was run.
     pub fn sandbox(&self) -> String {
         match &self.ground {
-            Ground::Armed(armed) if self.in_place_because.is_empty() => armed.lease().sandbox().sentence(),
-            Ground::Armed(armed) => {
-                format!("{}; files: in place ({})", armed.lease().sandbox().sentence(), self.in_place_because)
+            Ground::Armed(armed) if self.in_place_because.is_empty() => {
+                armed.lease().sandbox().sentence()
             }
-            Ground::Private(private) => format!("{}; files: private view", private.lease().sandbox().sentence()),
+            Ground::Armed(armed) => {
+                format!(
+                    "{}; files: in place ({})",
+                    armed.lease().sandbox().sentence(),
+                    self.in_place_because
+                )
+            }
+            Ground::Private(private) => format!(
+                "{}; files: private view",
+                private.lease().sandbox().sentence()
+            ),
             Ground::Watched(watched) => watched.0.sandbox().sentence(),
             Ground::Words | Ground::Lost => String::new(),
         }
@@ -222,7 +259,9 @@ impl Site {
             Ground::Private(mut private) => {
                 let (private, seen) = blocking(move || {
                     let taken = private.take_in();
-                    let seen = taken.map_err(SiteError::from).and_then(|()| Ok(private.armed().review(max)?));
+                    let seen = taken
+                        .map_err(SiteError::from)
+                        .and_then(|()| Ok(private.armed().review(max)?));
                     (private, seen)
                 })
                 .await;
@@ -341,7 +380,10 @@ impl Site {
             && self.fingerprint().await? != Some(judged)
         {
             let (changes, _) = self.review(0).await?;
-            return Ok(Drift { files: changes.changes, aside: changes.others });
+            return Ok(Drift {
+                files: changes.changes,
+                aside: changes.others,
+            });
         }
         match std::mem::replace(&mut self.ground, Ground::Lost) {
             Ground::Private(private) => {
@@ -356,7 +398,10 @@ impl Site {
             Ground::Armed(armed) => {
                 let changes = armed.changes();
                 self.ground = Ground::Armed(armed);
-                Ok(Drift { aside: changes?.others, ..Drift::default() })
+                Ok(Drift {
+                    aside: changes?.others,
+                    ..Drift::default()
+                })
             }
             other => {
                 self.ground = other;
@@ -379,8 +424,14 @@ impl Site {
     }
 
     /// Runs the tests of the accepted work once more. If they do not show the same, the work is kept aside.
-    pub async fn confirm(&mut self, paths: &[PathBuf], stop: &CancellationToken) -> Result<(), SiteError> {
-        let Some(recheck) = self.recheck.take() else { return Ok(()) };
+    pub async fn confirm(
+        &mut self,
+        paths: &[PathBuf],
+        stop: &CancellationToken,
+    ) -> Result<(), SiteError> {
+        let Some(recheck) = self.recheck.take() else {
+            return Ok(());
+        };
         let guard = self.guard()?;
         let shown = recheck.run(guard, stop).await;
         self.recheck = Some(recheck);
@@ -389,8 +440,14 @@ impl Site {
             Ground::Private(private) => private.keep_aside().ok(),
             _ => None,
         };
-        let kept = kept.map(|kept| format!(" and is kept in `{}`", kept.display())).unwrap_or_default();
-        Err(SiteError::Moved { paths: paths.to_vec(), why, kept })
+        let kept = kept
+            .map(|kept| format!(" and is kept in `{}`", kept.display()))
+            .unwrap_or_default();
+        Err(SiteError::Moved {
+            paths: paths.to_vec(),
+            why,
+            kept,
+        })
     }
 
     /// The work of this call stays.

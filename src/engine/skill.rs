@@ -37,7 +37,12 @@ pub trait Skill: Sized + Send + Sync {
 
     /// What this tier is asked for one answer: one question, or several in turn where not all of it fits its window.
     /// The block of [`Evidence::render`] belongs into each prompt.
-    fn ask(&self, tier: &Tier, edits: Edits, evidence: &Evidence) -> Result<(Vec<Question>, Self::Shown), TierUnfit>;
+    fn ask(
+        &self,
+        tier: &Tier,
+        edits: Edits,
+        evidence: &Evidence,
+    ) -> Result<(Vec<Question>, Self::Shown), TierUnfit>;
 
     /// What kind of task it is, as far as the skill knows: what models were worth is remembered by it.
     fn facts(&self) -> TaskFacts {
@@ -54,7 +59,10 @@ pub trait Skill: Sized + Send + Sync {
 
     /// Puts accepted work where it stays, for a skill whose work is not a change of the project: notes, files of
     /// examples. Nothing comes after it that could refuse the work.
-    fn deliver(&self, work: AcceptedWork) -> impl Future<Output = Result<AcceptedWork, RefusedWork>> + Send {
+    fn deliver(
+        &self,
+        work: AcceptedWork,
+    ) -> impl Future<Output = Result<AcceptedWork, RefusedWork>> + Send {
         async { Ok(work) }
     }
 }
@@ -148,9 +156,17 @@ pub struct RefusedCall {
 }
 
 impl RefusedCall {
-    #[expect(clippy::needless_pass_by_value, reason = "callers hand over errors and texts alike")]
+    #[expect(
+        clippy::needless_pass_by_value,
+        reason = "callers hand over errors and texts alike"
+    )]
     pub fn error(message: impl ToString) -> Self {
-        Self { status: Status::Error, message: message.to_string(), runner_output: String::new(), details: Value::Null }
+        Self {
+            status: Status::Error,
+            message: message.to_string(),
+            runner_output: String::new(),
+            details: Value::Null,
+        }
     }
 }
 
@@ -188,16 +204,27 @@ impl Preparation<'_> {
     /// The text of a skill's rules, the user's own if there is one.
     pub fn discipline(&self, prompt: &Prompt) -> Result<String, RefusedCall> {
         let folder = self.surroundings.means.prompts.as_deref();
-        prompt.load(folder).and_then(|text| text.fill(&[])).map_err(RefusedCall::error)
+        prompt
+            .load(folder)
+            .and_then(|text| text.fill(&[]))
+            .map_err(RefusedCall::error)
     }
 
     /// Where commands of the project run. Without a guard: the site gives one when something is run.
     pub fn bench(&self) -> Bench {
         let routing = self.routing();
-        let keys: Vec<String> = routing.backends.values().filter_map(|b| b.api_key_env.clone()).collect();
+        let keys: Vec<String> = routing
+            .backends
+            .values()
+            .filter_map(|b| b.api_key_env.clone())
+            .collect();
         Bench {
             launcher: self.surroundings.launcher.clone(),
-            env: environment::tests(self.surroundings.env.vars().clone(), &keys, &routing.env_pass),
+            env: environment::tests(
+                self.surroundings.env.vars().clone(),
+                &keys,
+                &routing.env_pass,
+            ),
             limit: self.route.limits.tests,
             guard: None,
             walls: TestWalls::default(),

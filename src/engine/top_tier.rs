@@ -32,7 +32,11 @@ pub enum Basis {
 
 pub(super) fn of(route: &Route, attempts: &[Attempt]) -> TopTier {
     let top = route.chain.rest.last().unwrap_or(&route.chain.first);
-    let said = |basis, cost_usd| TopTier { model: top.name.to_string(), cost_usd, basis };
+    let said = |basis, cost_usd| TopTier {
+        model: top.name.to_string(),
+        cost_usd,
+        basis,
+    };
     if attempts.is_empty() {
         return said(Basis::NoModelAsked, Some(0.0));
     }
@@ -42,9 +46,13 @@ pub(super) fn of(route: &Route, attempts: &[Attempt]) -> TopTier {
         return said(Basis::Asked, own.map(|attempt| attempt.cost_usd).sum());
     }
     // An answer, taken or not, tells how long the question was; an error does not.
-    let answered = |attempt: &&Attempt| matches!(attempt.verdict, Some(Verdict::Accept | Verdict::Escalate));
+    let answered =
+        |attempt: &&Attempt| matches!(attempt.verdict, Some(Verdict::Accept | Verdict::Escalate));
     let answer = attempts.iter().rev().find(answered);
-    said(Basis::Estimated, answer.and_then(|answer| estimate(route, top, answer)))
+    said(
+        Basis::Estimated,
+        answer.and_then(|answer| estimate(route, top, answer)),
+    )
 }
 
 fn estimate(route: &Route, top: &Tier, answer: &Attempt) -> Option<f64> {
@@ -83,12 +91,23 @@ mod tests {
         let settings = "[models.claude-top]\nprice_in = 3.0\nprice_out = 15.0\n\
             [skills.debug]\nchain = [\"claude-free\", \"claude-small\", \"claude-top\"]\n";
         std::fs::write(&file, settings).expect("written");
-        let sources = Sources { user_file: Some(file), env: BTreeMap::new(), ..Sources::default() };
+        let sources = Sources {
+            user_file: Some(file),
+            env: BTreeMap::new(),
+            ..Sources::default()
+        };
         let routing = load(&sources).expect("good settings").routing;
-        routing.route("debug", &CallOverrides::default()).expect("a route")
+        routing
+            .route("debug", &CallOverrides::default())
+            .expect("a route")
     }
 
-    fn attempt(model: &str, cause: Cause, tokens: Option<(u64, u64)>, cost_usd: Option<f64>) -> Attempt {
+    fn attempt(
+        model: &str,
+        cause: Cause,
+        tokens: Option<(u64, u64)>,
+        cost_usd: Option<f64>,
+    ) -> Attempt {
         let line = serde_json::json!({
             "attempt": 1, "model": model, "tier": "local", "duration_ms": 5, "verdict": cause.verdict(), "cause": cause,
             "tokens_in": tokens.map(|t| t.0), "tokens_out": tokens.map(|t| t.1), "cost_usd": cost_usd,
@@ -108,36 +127,70 @@ mod tests {
     fn a_top_tier_that_was_asked_cost_what_it_cost() {
         let refused = attempt("claude-free", Cause::Rejected, MILLION, Some(0.0));
         let asked = |cost| attempt("claude-top", Cause::Accepted, Some((9, 9)), cost);
-        assert_eq!(top(&[refused.clone(), asked(Some(0.25))]), (Basis::Asked, Some(0.25)));
+        assert_eq!(
+            top(&[refused.clone(), asked(Some(0.25))]),
+            (Basis::Asked, Some(0.25))
+        );
         assert_eq!(top(&[refused.clone(), asked(None)]), (Basis::Asked, None));
-        assert_eq!(top(&[asked(Some(0.25)), asked(Some(0.5))]), (Basis::Asked, Some(0.75)), "asked twice");
+        assert_eq!(
+            top(&[asked(Some(0.25)), asked(Some(0.5))]),
+            (Basis::Asked, Some(0.75)),
+            "asked twice"
+        );
         let skipped = attempt("claude-top", Cause::Skipped, None, None);
-        assert_eq!(top(&[refused, skipped]), (Basis::Estimated, Some(4.5)), "never reached");
+        assert_eq!(
+            top(&[refused, skipped]),
+            (Basis::Estimated, Some(4.5)),
+            "never reached"
+        );
     }
 
     #[test]
     fn otherwise_the_last_answer_is_reckoned_at_its_prices() {
-        let small = attempt("claude-small", Cause::Accepted, Some((2_000_000, 0)), Some(0.0));
+        let small = attempt(
+            "claude-small",
+            Cause::Accepted,
+            Some((2_000_000, 0)),
+            Some(0.0),
+        );
         let free = attempt("claude-free", Cause::Rejected, MILLION, None);
         assert_eq!(top(&[free.clone(), small]), (Basis::Estimated, Some(6.0)));
         let broken = attempt("claude-small", Cause::Infra, None, Some(0.0));
-        assert_eq!(top(&[free, broken]), (Basis::Estimated, Some(4.5)), "an error is no answer");
+        assert_eq!(
+            top(&[free, broken]),
+            (Basis::Estimated, Some(4.5)),
+            "an error is no answer"
+        );
     }
 
     #[test]
     fn what_is_not_known_is_not_guessed() {
         let answer = |tokens| attempt("claude-free", Cause::Accepted, tokens, Some(0.0));
         assert_eq!(top(&[answer(None)]), (Basis::Estimated, None));
-        assert_eq!(top(&[attempt("claude-free", Cause::Infra, MILLION, Some(0.0))]), (Basis::Estimated, None));
+        assert_eq!(
+            top(&[attempt("claude-free", Cause::Infra, MILLION, Some(0.0))]),
+            (Basis::Estimated, None)
+        );
         let mut unpriced = route();
-        unpriced.chain.rest.last_mut().expect("three tiers").model.price_out = None;
+        unpriced
+            .chain
+            .rest
+            .last_mut()
+            .expect("three tiers")
+            .model
+            .price_out = None;
         assert_eq!(of(&unpriced, &[answer(MILLION)]).cost_usd, None);
         assert_eq!(top(&[]), (Basis::NoModelAsked, Some(0.0)));
     }
 
     #[test]
     fn the_verifier_of_a_local_tier_is_no_cost_of_a_top_tier_that_needs_none() {
-        let mut judged = attempt("claude-free", Cause::Accepted, Some((1_200_000, 150_000)), Some(0.5));
+        let mut judged = attempt(
+            "claude-free",
+            Cause::Accepted,
+            Some((1_200_000, 150_000)),
+            Some(0.5),
+        );
         let opinion = |tokens_in, cost_usd| Opinion {
             model: "claude-judge".into(),
             tokens_in,
@@ -147,9 +200,23 @@ mod tests {
         judged.verifier = Some(opinion(Some(200_000), Some(0.5)));
         assert_eq!(top(&[judged.clone()]), (Basis::Estimated, Some(4.5)));
         let mut local = route();
-        local.chain.rest.last_mut().expect("three tiers").backend.tier = TierKind::Local;
-        assert_eq!(of(&local, &[judged.clone()]).cost_usd, Some(5.0), "there the opinion is paid as well");
+        local
+            .chain
+            .rest
+            .last_mut()
+            .expect("three tiers")
+            .backend
+            .tier = TierKind::Local;
+        assert_eq!(
+            of(&local, &[judged.clone()]).cost_usd,
+            Some(5.0),
+            "there the opinion is paid as well"
+        );
         judged.verifier = Some(opinion(None, Some(0.5)));
-        assert_eq!(top(&[judged]), (Basis::Estimated, None), "whose tokens are they?");
+        assert_eq!(
+            top(&[judged]),
+            (Basis::Estimated, None),
+            "whose tokens are they?"
+        );
     }
 }

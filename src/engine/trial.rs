@@ -75,7 +75,11 @@ impl<S: Skill> Trial<'_, S> {
         site: &mut Site,
     ) -> TrialReport {
         let began = Instant::now();
-        let mut report = TrialReport::unasked(number, self.tier, RefusedWork::new(Cause::Infra, String::new()));
+        let mut report = TrialReport::unasked(
+            number,
+            self.tier,
+            RefusedWork::new(Cause::Infra, String::new()),
+        );
         let warm = async {
             match self.tier.backend.tier {
                 TierKind::Local => self.context.means.warmth.of(self.tier).await,
@@ -92,7 +96,10 @@ impl<S: Skill> Trial<'_, S> {
         report.attempt.duration_ms = millis(began.elapsed());
         report.settle(&self.context.means.redactor);
         if !report.diff.is_empty() {
-            let (recorder, diff) = (Arc::clone(&self.context.means.recorder), report.diff.clone());
+            let (recorder, diff) = (
+                Arc::clone(&self.context.means.recorder),
+                report.diff.clone(),
+            );
             report.attempt.diff = blocking(move || recorder.keep_diff(&diff)).await;
         }
         report
@@ -110,13 +117,28 @@ impl<S: Skill> Trial<'_, S> {
         let (mut evidence, mut kind, mut records) = (evidence.clone(), None, Vec::new());
         loop {
             let limit = self.tier.limit.saturating_sub(report.generated);
-            let limit = if kind.is_none() { self.tier.limit } else { limit };
-            let (mut verdict, record) = self.run_round(&evidence, limit, last_answer, site, report).await;
-            records.push(AskRecord { follow_up: kind, ..record });
-            let Err(refused) = &mut verdict else { break Self::close(report, records, verdict) };
-            let follow_up = refused.follow_up.take().filter(|_| !self.context.stop.is_cancelled());
+            let limit = if kind.is_none() {
+                self.tier.limit
+            } else {
+                limit
+            };
+            let (mut verdict, record) = self
+                .run_round(&evidence, limit, last_answer, site, report)
+                .await;
+            records.push(AskRecord {
+                follow_up: kind,
+                ..record
+            });
+            let Err(refused) = &mut verdict else {
+                break Self::close(report, records, verdict);
+            };
+            let follow_up = refused
+                .follow_up
+                .take()
+                .filter(|_| !self.context.stop.is_cancelled());
             let in_time = self.tier.limit.saturating_sub(report.generated) > SHORTEST;
-            let Some(follow_up) = follow_up.filter(|one| in_time && allowance.grant(one.kind)) else {
+            let Some(follow_up) = follow_up.filter(|one| in_time && allowance.grant(one.kind))
+            else {
                 break Self::close(report, records, verdict);
             };
             if let Err(error) = self.bring_back(site).await {
@@ -127,7 +149,10 @@ impl<S: Skill> Trial<'_, S> {
                 FollowUpKind::Repair => "asked to repair its answer",
                 FollowUpKind::Need => "asks for more of the project",
             };
-            self.context.teller.tell(Event::Working { at: self.at.clone(), what: what.into() });
+            self.context.teller.tell(Event::Working {
+                at: self.at.clone(),
+                what: what.into(),
+            });
             kind = Some(follow_up.kind);
             evidence = evidence.followed_by(self.redacted(follow_up));
         }
@@ -147,7 +172,15 @@ impl<S: Skill> Trial<'_, S> {
         let generated = asking.elapsed();
         report.generated += generated;
         let (asked, used) = match asked {
-            Ok((AskedRound { replies, used, exchange }, edits, shown)) => {
+            Ok((
+                AskedRound {
+                    replies,
+                    used,
+                    exchange,
+                },
+                edits,
+                shown,
+            )) => {
                 report.attempt.exchange.extend(exchange);
                 (replies.map(|replies| (replies, edits, shown)), used)
             }
@@ -165,21 +198,31 @@ impl<S: Skill> Trial<'_, S> {
                 Err(refused)
             }
             Ok((replies, edits, shown)) => {
-                let examined = self.examine(&replies, edits, shown, last_answer, site, report).await;
+                let examined = self
+                    .examine(&replies, edits, shown, last_answer, site, report)
+                    .await;
                 examined.map_err(|refused| self.name_unreadable(refused, report))
             }
         };
         report.verified += checking.elapsed();
         let said = match &verdict {
             Ok(_) => String::new(),
-            Err(refused) => {
-                words::cut_end(&self.context.means.redactor.redact(&refused.feedback), SUMMARY).into_owned()
-            }
+            Err(refused) => words::cut_end(
+                &self.context.means.redactor.redact(&refused.feedback),
+                SUMMARY,
+            )
+            .into_owned(),
         };
         let used = used.unwrap_or_default();
         let (tokens_in, tokens_out, cost_usd) = (used.tokens_in, used.tokens_out, used.cost_usd);
-        let record =
-            AskRecord { follow_up: None, said, duration_ms: millis(generated), tokens_in, tokens_out, cost_usd };
+        let record = AskRecord {
+            follow_up: None,
+            said,
+            duration_ms: millis(generated),
+            tokens_in,
+            tokens_out,
+            cost_usd,
+        };
         (verdict.map(Box::new).map_err(Box::new), record)
     }
 
@@ -189,19 +232,29 @@ impl<S: Skill> Trial<'_, S> {
         limit: Duration,
         site: &mut Site,
     ) -> Result<(AskedRound, Edits, S::Shown), RefusedWork> {
-        let backend = self.context.means.backends.of(self.tier).map_err(|error| unanswered(&error))?;
+        let backend = self
+            .context
+            .means
+            .backends
+            .of(self.tier)
+            .map_err(|error| unanswered(&error))?;
         let edits = backend.edits();
         let recalled = self.recalled_block();
         // The skill fills the window, so it is told of a smaller one.
         let mut narrowed = self.tier.clone();
         let tokens = u32::try_from(recalled.len() / TOKEN_BYTES + 1).unwrap_or(u32::MAX);
-        narrowed.model.context = narrowed.model.context.saturating_sub(if recalled.is_empty() { 0 } else { tokens });
+        narrowed.model.context = narrowed
+            .model
+            .context
+            .saturating_sub(if recalled.is_empty() { 0 } else { tokens });
         let (mut questions, shown) = self
             .call
             .skill
             .ask(&narrowed, edits, evidence)
             .map_err(|unfit| RefusedWork::new(Cause::Incapable, unfit.to_string()))?;
-        questions.iter_mut().for_each(|question| question.prompt += &recalled);
+        questions
+            .iter_mut()
+            .for_each(|question| question.prompt += &recalled);
         let asker = TierAsker {
             context: self.context,
             discipline: &self.call.discipline,
@@ -209,7 +262,11 @@ impl<S: Skill> Trial<'_, S> {
             at: self.at,
             turn: self.turn,
         };
-        Ok((asker.ask_all(&*backend, questions, limit, site).await, edits, shown))
+        Ok((
+            asker.ask_all(&*backend, questions, limit, site).await,
+            edits,
+            shown,
+        ))
     }
 
     /// What earlier work says, as data: at most a twelfth of the tier's window.
@@ -236,14 +293,20 @@ impl<S: Skill> Trial<'_, S> {
     }
 
     /// An agent may have edited before it failed. What does not come back is told.
-    async fn note_stray_edits(&self, refused: &mut RefusedWork, site: &mut Site, report: &mut TrialReport) {
+    async fn note_stray_edits(
+        &self,
+        refused: &mut RefusedWork,
+        site: &mut Site,
+        report: &mut TrialReport,
+    ) {
         if self.context.edits_of(self.tier) == Some(Edits::InPlace)
             && report.look(site).await.is_ok()
             && !report.files.is_empty()
             && !site.comes_back()
         {
             let files = words::cut_end(&report.files.join("`, `"), 400).into_owned();
-            refused.feedback += &format!("; meanwhile `{files}` was changed, and this was not undone");
+            refused.feedback +=
+                &format!("; meanwhile `{files}` was changed, and this was not undone");
         }
     }
 
@@ -270,18 +333,30 @@ impl<S: Skill> Trial<'_, S> {
         report.answer = Some(answer);
         if last_answer == Some(answer) {
             report.repeats = true;
-            let same = "the same answer as the attempt before, which was refused; it was not judged again";
+            let same =
+                "the same answer as the attempt before, which was refused; it was not judged again";
             return Err(RefusedWork::new(Cause::Rejected, same));
         }
         let WalkContext { teller, stop, .. } = self.context;
         let author = TestAuthor::for_work_of(self.tier, self.at, self.context);
         let author = author.as_ref();
-        let work = SubmittedWork { replies, edits, changed: &changed, site, stop, author, teller, at: self.at };
+        let work = SubmittedWork {
+            replies,
+            edits,
+            changed: &changed,
+            site,
+            stop,
+            author,
+            teller,
+            at: self.at,
+        };
         let checked = tokio::select! {
             checked = self.call.skill.check(work, shown) => checked,
             () = stop.cancelled() => return Err(RefusedWork::cancelled()),
         };
-        author.iter().for_each(|author| author.note(&mut report.attempt));
+        author
+            .iter()
+            .for_each(|author| author.note(&mut report.attempt));
         if edits == Edits::AsData {
             report.look(site).await.map_err(cannot_see)?;
         }
@@ -309,43 +384,83 @@ impl<S: Skill> Trial<'_, S> {
         further_tests: &str,
         report: &mut TrialReport,
     ) -> Result<AcceptedWork, RefusedWork> {
-        let WalkContext { means, route, budget, teller, stop, .. } = self.context;
+        let WalkContext {
+            means,
+            route,
+            budget,
+            teller,
+            stop,
+            ..
+        } = self.context;
         let verifier = match &route.verifier {
-            Some(verifier) if self.tier.backend.tier == TierKind::Local && !route.pinned => verifier,
+            Some(verifier) if self.tier.backend.tier == TierKind::Local && !route.pinned => {
+                verifier
+            }
             _ => return Ok(work),
         };
-        teller.tell(Event::Judging { at: self.at.clone(), verifier: verifier.name.to_string() });
+        teller.tell(Event::Judging {
+            at: self.at.clone(),
+            verifier: verifier.name.to_string(),
+        });
         let reserved = budget
-            .reserve(Amounts { time: Some(verifier.limit), ..Default::default() })
+            .reserve(Amounts {
+                time: Some(verifier.limit),
+                ..Default::default()
+            })
             // Without an opinion the answer is not accepted; a later tier may need none.
-            .map_err(|exceeded| RefusedWork::new(Cause::CannotVerify, format!("verifier error: {exceeded}")))?;
+            .map_err(|exceeded| {
+                RefusedWork::new(Cause::CannotVerify, format!("verifier error: {exceeded}"))
+            })?;
         let began = Instant::now();
-        let PreparedCall { discipline, task, .. } = self.call;
-        let case = JudgedCase { discipline, task, work: &work, diff: &report.diff, further_tests };
-        let VerifierReply { judgement, flags, usage } = judge(means, verifier, case, stop).await;
+        let PreparedCall {
+            discipline, task, ..
+        } = self.call;
+        let case = JudgedCase {
+            discipline,
+            task,
+            work: &work,
+            diff: &report.diff,
+            further_tests,
+        };
+        let VerifierReply {
+            judgement,
+            flags,
+            usage,
+        } = judge(means, verifier, case, stop).await;
         reserved.settle(&usage, began.elapsed());
         report.attempt.note_opinion(verifier, &usage);
         for said in &flags {
-            work.flags.answer(&said.id, said.upheld, &means.redactor.redact(&said.why));
+            work.flags
+                .answer(&said.id, said.upheld, &means.redactor.redact(&said.why));
         }
         report.attempt.flags = work.flags.clone();
         // The worker reads this: of tests that it must not see it learns only that there are some.
         let told = |flag: &Flag| match flag.kind() {
-            TWIN_FLAG => format!("{}: a further test of the task, which is not shown, fails", flag.id),
+            TWIN_FLAG => format!(
+                "{}: a further test of the task, which is not shown, fails",
+                flag.id
+            ),
             _ => format!("{flag} ({})", flag.why),
         };
         let upheld: Vec<String> = work.flags.upheld().map(told).collect();
         let refused = match judgement {
             VerifierJudgement::Accepted if upheld.is_empty() => return Ok(work),
             // Whatever it thinks of the whole, a fault that it confirms is one.
-            VerifierJudgement::Accepted => {
-                RefusedWork::new(Cause::Rejected, format!("the verifier upheld {}", upheld.join("; ")))
-            }
+            VerifierJudgement::Accepted => RefusedWork::new(
+                Cause::Rejected,
+                format!("the verifier upheld {}", upheld.join("; ")),
+            ),
             VerifierJudgement::Refused(feedback) => RefusedWork::new(Cause::Rejected, feedback),
-            VerifierJudgement::Unclear(why) => RefusedWork::new(Cause::CannotVerify, format!("verifier error: {why}")),
+            VerifierJudgement::Unclear(why) => {
+                RefusedWork::new(Cause::CannotVerify, format!("verifier error: {why}"))
+            }
             VerifierJudgement::Cancelled => RefusedWork::cancelled(),
         };
-        Err(RefusedWork { runner_output: work.runner_output, gates: work.gates, ..refused })
+        Err(RefusedWork {
+            runner_output: work.runner_output,
+            gates: work.gates,
+            ..refused
+        })
     }
 
     /// The next round finds the project as the first one did.
@@ -354,11 +469,21 @@ impl<S: Skill> Trial<'_, S> {
         if site.changes().is_ok_and(|changes| changes.is_empty()) {
             return Ok(());
         }
-        site.reject(self.context.restore_scope(self.tier)).await.map(drop)
+        site.reject(self.context.restore_scope(self.tier))
+            .await
+            .map(drop)
     }
 
     fn redacted(&self, follow_up: FollowUp) -> FollowUp {
-        FollowUp { said: self.context.means.redactor.redact(&follow_up.said).into_owned(), ..follow_up }
+        FollowUp {
+            said: self
+                .context
+                .means
+                .redactor
+                .redact(&follow_up.said)
+                .into_owned(),
+            ..follow_up
+        }
     }
 
     fn close(
@@ -397,7 +522,10 @@ impl TrialReport {
     /// Notes what is different in the project now.
     async fn look(&mut self, site: &mut Site) -> Result<ChangeSet, SiteError> {
         let (changes, diff) = site.review(DIFF).await?;
-        self.files = changes.files().map(|change| change.path.display().to_string()).collect();
+        self.files = changes
+            .files()
+            .map(|change| change.path.display().to_string())
+            .collect();
         self.diff = diff;
         Ok(changes)
     }
@@ -405,15 +533,32 @@ impl TrialReport {
     /// Writes the verdict into the attempt, as the log will have it.
     fn settle(&mut self, redactor: &Redactor) {
         let (cause, feedback, output, gates) = match &self.verdict {
-            Ok(work) => (Cause::Accepted, "", work.runner_output.as_str(), &work.gates),
-            Err(refused) => (refused.cause, refused.feedback.as_str(), refused.runner_output.as_str(), &refused.gates),
+            Ok(work) => (
+                Cause::Accepted,
+                "",
+                work.runner_output.as_str(),
+                &work.gates,
+            ),
+            Err(refused) => (
+                refused.cause,
+                refused.feedback.as_str(),
+                refused.runner_output.as_str(),
+                &refused.gates,
+            ),
         };
         let short = |text: &str, most| words::cut_end(&redactor.redact(text), most).into_owned();
-        let gate = |gate: &Gate| Gate { detail: short(&gate.detail, SUMMARY), ..gate.clone() };
+        let gate = |gate: &Gate| Gate {
+            detail: short(&gate.detail, SUMMARY),
+            ..gate.clone()
+        };
         self.attempt.gates = gates.iter().take(GATES).map(gate).collect();
         if let Err(refused) = &self.verdict {
             self.attempt.unfinished = refused.unfinished;
-            self.attempt.flaky = refused.flaky.iter().map(|name| short(name, SUMMARY)).collect();
+            self.attempt.flaky = refused
+                .flaky
+                .iter()
+                .map(|name| short(name, SUMMARY))
+                .collect();
         }
         self.attempt.cause = Some(cause);
         self.attempt.verdict = Some(cause.verdict());
@@ -446,7 +591,10 @@ fn canonical(value: &Value) -> String {
         Value::Object(fields) => {
             let mut fields: Vec<_> = fields.iter().collect();
             fields.sort_by_key(|(name, _)| name.as_str());
-            fields.iter().map(|(name, value)| format!("{name}:{};", canonical(value))).collect()
+            fields
+                .iter()
+                .map(|(name, value)| format!("{name}:{};", canonical(value)))
+                .collect()
         }
         Value::Array(items) => items.iter().map(|item| canonical(item) + ",").collect(),
         Value::String(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
@@ -479,6 +627,9 @@ mod tests {
         let two = json!({"b": [1, {"c": null}], "a": "x y"});
         assert_eq!(digest([&one], "d"), digest([&two], "d"));
         assert_ne!(digest([&one], "d"), digest([&one], "e"));
-        assert_ne!(digest([&json!({"a": "x"})], ""), digest([&json!({"a": "y"})], ""));
+        assert_ne!(
+            digest([&json!({"a": "x"})], ""),
+            digest([&json!({"a": "y"})], "")
+        );
     }
 }

@@ -38,12 +38,20 @@ pub(super) struct WalkContext<'a> {
 
 impl WalkContext<'_> {
     pub(super) fn edits_of(&self, tier: &Tier) -> Option<Edits> {
-        self.means.backends.of(tier).ok().map(|backend| backend.edits())
+        self.means
+            .backends
+            .of(tier)
+            .ok()
+            .map(|backend| backend.edits())
     }
 
     /// What a restore after this tier may undo.
     pub(super) fn restore_scope(&self, tier: &Tier) -> Scope {
-        if self.edits_of(tier) == Some(Edits::InPlace) { Scope::Everything } else { Scope::Applied }
+        if self.edits_of(tier) == Some(Edits::InPlace) {
+            Scope::Everything
+        } else {
+            Scope::Applied
+        }
     }
 
     fn plan(&self) -> WalkPlan {
@@ -52,7 +60,10 @@ impl WalkContext<'_> {
             shares_quota_with: tier.backend.shares_quota_with.clone(),
             tries: tier.attempts.max(1),
         };
-        WalkPlan { tiers: self.route.chain.tiers().map(plan).collect(), max_attempts: self.route.max_attempts }
+        WalkPlan {
+            tiers: self.route.chain.tiers().map(plan).collect(),
+            max_attempts: self.route.max_attempts,
+        }
     }
 }
 
@@ -105,7 +116,8 @@ pub(super) struct MetWork {
 
 impl MetWork {
     fn note(&mut self, restored: &RestoreReport) {
-        self.others.extend(restored.others.iter().map(|change| change.path.clone()));
+        self.others
+            .extend(restored.others.iter().map(|change| change.path.clone()));
         self.undone.extend(restored.overwritten.iter().cloned());
         self.kept_in.extend(restored.kept_in.clone());
         self.lost.extend(restored.lost.iter().cloned());
@@ -148,7 +160,9 @@ pub(super) async fn walk_chain<S: Skill>(
             WalkStep::Skip(n) => (n, false),
             WalkStep::End(WalkEnd::Cancelled) => break WalkEnding::Cancelled,
             WalkStep::End(end) => match last_refusal.take() {
-                Some((work, model)) if end == WalkEnd::Refused => break WalkEnding::Refused { work, model },
+                Some((work, model)) if end == WalkEnd::Refused => {
+                    break WalkEnding::Refused { work, model };
+                }
                 _ => break WalkEnding::Exhausted(end),
             },
         };
@@ -156,16 +170,42 @@ pub(super) async fn walk_chain<S: Skill>(
             break WalkEnding::Cancelled;
         }
         let tier = tiers[n];
-        let at = ChainPlace { tier: n + 1, of: tiers.len(), model: tier.name.to_string() };
+        let at = ChainPlace {
+            tier: n + 1,
+            of: tiers.len(),
+            model: tier.name.to_string(),
+        };
         let number = u32::try_from(trail.attempts.len() + 1).unwrap_or(u32::MAX);
         let report = if is_asked {
-            let before = trail.past.iter().rev().take_while(|attempt| attempt.tier == n).count();
+            let before = trail
+                .past
+                .iter()
+                .rev()
+                .take_while(|attempt| attempt.tier == n)
+                .count();
             let turn = u32::try_from(before + 1).unwrap_or(u32::MAX);
-            let trial = Trial { context, call, tier, at: &at, turn };
+            let trial = Trial {
+                context,
+                call,
+                tier,
+                at: &at,
+                turn,
+            };
             context.open.note(&Attempt::begun(number, tier));
-            trial.run(number, &trail.evidence, trail.last_answer, &mut allowances[n], site).await
+            trial
+                .run(
+                    number,
+                    &trail.evidence,
+                    trail.last_answer,
+                    &mut allowances[n],
+                    site,
+                )
+                .await
         } else {
-            let why = format!("not asked: it shares the quota of `{}`, which is used up", tier.backend.name);
+            let why = format!(
+                "not asked: it shares the quota of `{}`, which is used up",
+                tier.backend.name
+            );
             TrialReport::unasked(number, tier, RefusedWork::new(Cause::Skipped, why))
         };
         context.open.note(&report.attempt);
@@ -173,25 +213,52 @@ pub(super) async fn walk_chain<S: Skill>(
             trail.attempts.push(report.attempt);
             break WalkEnding::Broken(error);
         }
-        let TrialReport { mut attempt, diff, files, answer, repeats, verdict, .. } = report;
-        let left = AttemptTraces { cost_usd: attempt.cost_usd, diff: diff.clone() };
+        let TrialReport {
+            mut attempt,
+            diff,
+            files,
+            answer,
+            repeats,
+            verdict,
+            ..
+        } = report;
+        let left = AttemptTraces {
+            cost_usd: attempt.cost_usd,
+            diff: diff.clone(),
+        };
         let refused = match verdict {
             Ok(work) => {
-                context.teller.tell(Event::Accepted { at: at.clone(), because: work.message.clone(), left });
+                context.teller.tell(Event::Accepted {
+                    at: at.clone(),
+                    because: work.message.clone(),
+                    left,
+                });
                 trail.attempts.push(attempt);
                 let edits = context.edits_of(tier).unwrap_or(Edits::AsData);
-                break WalkEnding::Accepted { work, model: at.model, edits, diff, files };
+                break WalkEnding::Accepted {
+                    work,
+                    model: at.model,
+                    edits,
+                    diff,
+                    files,
+                };
             }
             Err(refused) => refused,
         };
         let because = words::cut_end(&refused.feedback, 300).into_owned();
-        context.teller.tell(Event::Ended { at: at.clone(), cause: refused.cause, because, left });
+        context.teller.tell(Event::Ended {
+            at: at.clone(),
+            cause: refused.cause,
+            because,
+            left,
+        });
         // Before anything else: the next tier, or the user, must find the project as it was.
         let restored = site.reject(context.restore_scope(tier)).await;
         if let Ok(restored) = &restored {
             trail.met.note(restored);
             if let Some(kept) = &restored.kept_in {
-                attempt.output_summary = format!("{}\nkept in {}", attempt.output_summary, kept.display());
+                attempt.output_summary =
+                    format!("{}\nkept in {}", attempt.output_summary, kept.display());
             }
         }
         trail.attempts.push(attempt);
@@ -201,12 +268,20 @@ pub(super) async fn walk_chain<S: Skill>(
         trail.note(n, &at.model, context.means, &refused, diff, answer, repeats);
         last_refusal = Some((refused, at.model));
     };
-    WalkReport { ending, attempts: trail.attempts, best: trail.best, met: trail.met }
+    WalkReport {
+        ending,
+        attempts: trail.attempts,
+        best: trail.best,
+        met: trail.met,
+    }
 }
 
 impl Trail {
     /// Remembers a refusal, for the next tier and for the next step.
-    #[expect(clippy::too_many_arguments, reason = "one refused attempt with all that is known of it")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one refused attempt with all that is known of it"
+    )]
     fn note(
         &mut self,
         tier: usize,
@@ -227,7 +302,12 @@ impl Trail {
             self.last_answer = answer.or(self.last_answer);
         }
         let (cause, reach) = (refused.cause, refused.reach);
-        self.past.push(PastAttempt { tier, cause, reach, repeats: repeats || fails_alike });
+        self.past.push(PastAttempt {
+            tier,
+            cause,
+            reach,
+            repeats: repeats || fails_alike,
+        });
         self.evidence.add(PriorRefusal {
             model: model.to_owned(),
             cause,
@@ -246,7 +326,11 @@ impl Trail {
             _ => return,
         };
         if !diff.is_empty() && self.best.as_ref().is_none_or(|best| rank >= best.rank) {
-            self.best = Some(Candidate { model: model.to_owned(), diff: diff.to_owned(), rank });
+            self.best = Some(Candidate {
+                model: model.to_owned(),
+                diff: diff.to_owned(),
+                rank,
+            });
         }
     }
 }

@@ -31,12 +31,17 @@ pub struct SubmittedWork<'a> {
 impl SubmittedWork<'_> {
     /// The answer to the first question, which is the only one in most skills.
     pub fn reply(&self) -> &Reply {
-        self.replies.first().expect("the engine checks only what was answered")
+        self.replies
+            .first()
+            .expect("the engine checks only what was answered")
     }
 
     /// Says what is being checked: `running tests`.
     pub fn checking(&self, what: impl Into<String>) {
-        self.teller.tell(Event::Checking { at: self.at.clone(), what: what.into() });
+        self.teller.tell(Event::Checking {
+            at: self.at.clone(),
+            what: what.into(),
+        });
     }
 
     /// No tier comes after this one.

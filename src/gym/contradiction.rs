@@ -24,9 +24,16 @@ pub fn contradicted(task: &GymTask, expected: &Regex) -> Option<GymTask> {
 fn flip(value: &str) -> Option<String> {
     let end = value.rfind(|c: char| c.is_ascii_digit()).map(|at| at + 1);
     if let Some(end) = end {
-        let start = value[..end].rfind(|c: char| !c.is_ascii_digit()).map_or(0, |at| at + 1);
+        let start = value[..end]
+            .rfind(|c: char| !c.is_ascii_digit())
+            .map_or(0, |at| at + 1);
         let number: u64 = value[start..end].parse().ok()?;
-        return Some(format!("{}{}{}", &value[..start], number + 1, &value[end..]));
+        return Some(format!(
+            "{}{}{}",
+            &value[..start],
+            number + 1,
+            &value[end..]
+        ));
     }
     let quote = value.rfind(['"', '\''])?;
     Some(format!("{}x{}", &value[..quote], &value[quote..]))
@@ -39,7 +46,8 @@ mod tests {
 
     #[test]
     fn a_value_is_changed_and_keeps_its_kind() {
-        let flipped = ["5400", "-1", "\"A.L.\"", "vec![5, 6]", "'x'"].map(|value| flip(value).expect("a value"));
+        let flipped = ["5400", "-1", "\"A.L.\"", "vec![5, 6]", "'x'"]
+            .map(|value| flip(value).expect("a value"));
         assert_eq!(flipped, ["5401", "-2", "\"A.L.x\"", "vec![5, 7]", "'xx'"]);
         assert_eq!(flip("true"), None);
     }
@@ -47,10 +55,20 @@ mod tests {
     #[test]
     fn every_task_of_ours_that_is_red_can_be_contradicted() {
         let set = TaskSet::own().expect("our own tasks");
-        for task in set.tasks().expect("tasks").into_iter().filter(|task| task.kind != TaskKind::Refactor) {
+        for task in set
+            .tasks()
+            .expect("tasks")
+            .into_iter()
+            .filter(|task| task.kind != TaskKind::Refactor)
+        {
             let pattern = Regex::new(&set.languages[&task.language].expected).expect("a pattern");
-            let flipped = contradicted(&task, &pattern).unwrap_or_else(|| panic!("{}: no value is found", task.name));
-            let lines = |task: &GymTask| String::from_utf8_lossy(&task.files[&task.test_path]).lines().count();
+            let flipped = contradicted(&task, &pattern)
+                .unwrap_or_else(|| panic!("{}: no value is found", task.name));
+            let lines = |task: &GymTask| {
+                String::from_utf8_lossy(&task.files[&task.test_path])
+                    .lines()
+                    .count()
+            };
             assert_ne!(flipped.files, task.files, "{}", task.name);
             assert_eq!(lines(&flipped), lines(&task), "{}", task.name);
         }

@@ -37,7 +37,11 @@ struct SkipMarks {
 }
 
 const UNSKIP: &[SkipMarks] = &[
-    SkipMarks { extension: "rs", language: "rust", marks: &[("#[ignore]\n", "\n")] },
+    SkipMarks {
+        extension: "rs",
+        language: "rust",
+        marks: &[("#[ignore]\n", "\n")],
+    },
     SkipMarks {
         extension: "js",
         language: "javascript",
@@ -52,15 +56,38 @@ const UNSKIP: &[SkipMarks] = &[
     SkipMarks {
         extension: "rb",
         language: "ruby",
-        marks: &[("    skip\n", "\n"), ("    skip unless", "    # skip unless")],
+        marks: &[
+            ("    skip\n", "\n"),
+            ("    skip unless", "    # skip unless"),
+        ],
     },
-    SkipMarks { extension: "exs", language: "elixir", marks: &[("@tag :pending\n", "\n"), ("    @tag :skip\n", "\n")] },
-    SkipMarks { extension: "py", language: "python", marks: &[] },
-    SkipMarks { extension: "go", language: "go", marks: &[] },
+    SkipMarks {
+        extension: "exs",
+        language: "elixir",
+        marks: &[("@tag :pending\n", "\n"), ("    @tag :skip\n", "\n")],
+    },
+    SkipMarks {
+        extension: "py",
+        language: "python",
+        marks: &[],
+    },
+    SkipMarks {
+        extension: "go",
+        language: "go",
+        marks: &[],
+    },
 ];
 
 /// Files of a track that are about the track and not about the task.
-const ASIDE: &[&str] = &[".meta", ".docs", ".approaches", ".articles", "node_modules", "eslint.config.mjs", "LICENSE"];
+const ASIDE: &[&str] = &[
+    ".meta",
+    ".docs",
+    ".approaches",
+    ".articles",
+    "node_modules",
+    "eslint.config.mjs",
+    "LICENSE",
+];
 
 /// Is this directory a checked-out track?
 pub fn is_track(dir: &Path) -> bool {
@@ -70,7 +97,11 @@ pub fn is_track(dir: &Path) -> bool {
 /// The tasks of a track that have one solution file and one reference, in the order of their names, evenly spread if
 /// there are more than `most`.
 pub fn read_track(track: &Path, most: usize) -> Vec<GymTask> {
-    let listed = exercise_folders(track).into_iter().flat_map(fs::read_dir).flatten().flatten();
+    let listed = exercise_folders(track)
+        .into_iter()
+        .flat_map(fs::read_dir)
+        .flatten()
+        .flatten();
     let mut dirs: Vec<PathBuf> = listed.map(|entry| entry.path()).collect();
     dirs.sort_by_key(|dir| dir.file_name().map(OsStr::to_owned));
     let all: Vec<GymTask> = dirs.iter().filter_map(|dir| read_exercise(dir)).collect();
@@ -85,19 +116,32 @@ fn exercise_folders(track: &Path) -> [PathBuf; 2] {
 
 /// `None` for what has no reference solution of one file each.
 fn read_exercise(dir: &Path) -> Option<GymTask> {
-    let config: ExerciseConfig = serde_json::from_slice(&fs::read(dir.join(".meta/config.json")).ok()?).ok()?;
+    let config: ExerciseConfig =
+        serde_json::from_slice(&fs::read(dir.join(".meta/config.json")).ok()?).ok()?;
     let mut files = BTreeMap::new();
     collect_files(dir, dir, &mut files);
-    let ExerciseFiles { solution, test, example } = config.files;
+    let ExerciseFiles {
+        solution,
+        test,
+        example,
+    } = config.files;
     for path in &test {
         let text = String::from_utf8(files.get(path)?.clone()).ok()?;
         files.insert(path.clone(), unskip(path, text).into_bytes());
     }
-    let code: Vec<&String> =
-        solution.iter().filter(|path| !path.ends_with(".toml") && !path.ends_with(".mod")).collect();
-    let examples: Vec<&String> = example.iter().filter(|path| !path.ends_with(".toml")).collect();
-    let ([path], [example]) = (code.as_slice(), examples.as_slice()) else { return None };
-    let mut reference = FileTexts::from([((*path).clone(), fs::read_to_string(dir.join(example)).ok()?)]);
+    let code: Vec<&String> = solution
+        .iter()
+        .filter(|path| !path.ends_with(".toml") && !path.ends_with(".mod"))
+        .collect();
+    let examples: Vec<&String> = example
+        .iter()
+        .filter(|path| !path.ends_with(".toml"))
+        .collect();
+    let ([path], [example]) = (code.as_slice(), examples.as_slice()) else {
+        return None;
+    };
+    let mut reference =
+        FileTexts::from([((*path).clone(), fs::read_to_string(dir.join(example)).ok()?)]);
     // The crates that a reference solution of the Rust track needs.
     let manifest = fs::read_to_string(dir.join(".meta/Cargo-example.toml")).ok();
     let allow_dependencies = manifest.is_some();
@@ -106,9 +150,15 @@ fn read_exercise(dir: &Path) -> Option<GymTask> {
     // tables or of a bonus.
     let stem = Path::new(path.as_str()).file_stem()?.to_str()?;
     let named_after = |test: &&String| {
-        Path::new(test.as_str()).file_name().is_some_and(|name| name.to_string_lossy().starts_with(stem))
+        Path::new(test.as_str())
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().starts_with(stem))
     };
-    let test_path = test.iter().find(named_after).or_else(|| test.first())?.clone();
+    let test_path = test
+        .iter()
+        .find(named_after)
+        .or_else(|| test.first())?
+        .clone();
     let language = skip_marks(&test_path)?.language;
     Some(GymTask {
         name: format!("{language}/{}", dir.file_name()?.to_string_lossy()),
@@ -132,19 +182,28 @@ fn skip_marks(path: &str) -> Option<&'static SkipMarks> {
 }
 
 fn unskip(path: &str, text: String) -> String {
-    let marks = skip_marks(path).map(|marks| marks.marks).unwrap_or_default();
-    marks.iter().fold(text, |text, (from, to)| text.replace(from, to))
+    let marks = skip_marks(path)
+        .map(|marks| marks.marks)
+        .unwrap_or_default();
+    marks
+        .iter()
+        .fold(text, |text, (from, to)| text.replace(from, to))
 }
 
 fn collect_files(root: &Path, dir: &Path, into: &mut BTreeMap<String, Vec<u8>>) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
-        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+        let (path, name) = (
+            entry.path(),
+            entry.file_name().to_string_lossy().into_owned(),
+        );
         if ASIDE.contains(&name.as_str()) {
             continue;
         }
         if path.is_dir() {
             collect_files(root, &path, into);
-        } else if entry.metadata().is_ok_and(|meta| meta.is_file() && meta.len() <= LARGEST)
+        } else if entry
+            .metadata()
+            .is_ok_and(|meta| meta.is_file() && meta.len() <= LARGEST)
             && let (Ok(below), Ok(bytes)) = (path.strip_prefix(root), fs::read(&path))
         {
             into.insert(below.to_string_lossy().into_owned(), bytes);
@@ -175,17 +234,36 @@ mod tests {
         write("tests/sum.rs", "#[test]\n#[ignore]\nfn adds() {}");
         assert!(is_track(dir.path()));
         let tasks = read_track(dir.path(), 10);
-        let [task] = tasks.as_slice() else { panic!("{} tasks", tasks.len()) };
-        assert_eq!((task.name.as_str(), task.language.as_str()), ("rust/sum", "rust"));
-        assert_eq!(task.files.keys().collect::<Vec<_>>(), ["Cargo.toml", "src/lib.rs", "tests/sum.rs"]);
-        assert_eq!(String::from_utf8_lossy(&task.files["tests/sum.rs"]), "#[test]\n\nfn adds() {}");
-        assert_eq!(task.reference, FileTexts::from([("src/lib.rs".into(), "pub fn sum() {}".into())]));
-        assert_eq!((task.test_path.as_str(), task.tool()), ("tests/sum.rs", "tdd_green"));
+        let [task] = tasks.as_slice() else {
+            panic!("{} tasks", tasks.len())
+        };
+        assert_eq!(
+            (task.name.as_str(), task.language.as_str()),
+            ("rust/sum", "rust")
+        );
+        assert_eq!(
+            task.files.keys().collect::<Vec<_>>(),
+            ["Cargo.toml", "src/lib.rs", "tests/sum.rs"]
+        );
+        assert_eq!(
+            String::from_utf8_lossy(&task.files["tests/sum.rs"]),
+            "#[test]\n\nfn adds() {}"
+        );
+        assert_eq!(
+            task.reference,
+            FileTexts::from([("src/lib.rs".into(), "pub fn sum() {}".into())])
+        );
+        assert_eq!(
+            (task.test_path.as_str(), task.tool()),
+            ("tests/sum.rs", "tdd_green")
+        );
 
-        let (practice, concept) = (dir.path().join("exercises/practice"), dir.path().join("exercises/concept"));
+        let (practice, concept) = (
+            dir.path().join("exercises/practice"),
+            dir.path().join("exercises/concept"),
+        );
         fs::rename(practice, &concept).expect("moved");
-        let exemplar =
-            r#"{"files": {"solution": ["src/lib.rs"], "test": ["tests/sum.rs"], "exemplar": [".meta/example.rs"]}}"#;
+        let exemplar = r#"{"files": {"solution": ["src/lib.rs"], "test": ["tests/sum.rs"], "exemplar": [".meta/example.rs"]}}"#;
         fs::write(concept.join("sum/.meta/config.json"), exemplar).expect("written");
         assert!(is_track(dir.path()));
         assert_eq!(read_track(dir.path(), 10)[0].reference, task.reference);

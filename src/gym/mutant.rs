@@ -40,14 +40,22 @@ pub struct Mutant {
 /// Every text that is one operator away. Comments and literals are left alone.
 pub fn mutants(path: &str, source: &str) -> Vec<Mutant> {
     let path = Path::new(path);
-    let masked = Language::of_path(path).and_then(|language| Some(language.parse(path, source)?.masked()));
-    let Some(masked) = masked.filter(|masked| masked.len() == source.len()) else { return Vec::new() };
+    let masked =
+        Language::of_path(path).and_then(|language| Some(language.parse(path, source)?.masked()));
+    let Some(masked) = masked.filter(|masked| masked.len() == source.len()) else {
+        return Vec::new();
+    };
     let mut found = Vec::new();
     for (from, to) in CHANGES {
         for (at, _) in masked.match_indices(from) {
             let line = source[..at].matches('\n').count() + 1;
             let text = format!("{}{to}{}", &source[..at], &source[at + from.len()..]);
-            found.push(Mutant { line, from: from.trim(), to: to.trim(), text });
+            found.push(Mutant {
+                line,
+                from: from.trim(),
+                to: to.trim(),
+                text,
+            });
         }
     }
     found.sort_by(|a, b| (a.line, a.from).cmp(&(b.line, b.from)));
@@ -60,8 +68,12 @@ mod tests {
 
     #[test]
     fn operators_change_one_at_a_time_and_text_stays() {
-        let source = "def f(a, b):\n    # a + b\n    if a <= b and \" + \" in a:\n        return a + b\n";
-        let all: Vec<_> = mutants("f.py", source).into_iter().map(|m| (m.line, m.from, m.to)).collect();
+        let source =
+            "def f(a, b):\n    # a + b\n    if a <= b and \" + \" in a:\n        return a + b\n";
+        let all: Vec<_> = mutants("f.py", source)
+            .into_iter()
+            .map(|m| (m.line, m.from, m.to))
+            .collect();
         assert_eq!(all, [(3, "<=", "<"), (3, "and", "or"), (4, "+", "-")]);
         assert!(mutants("f.py", source)[0].text.contains("if a < b and"));
         assert!(mutants("f.txt", "a + b").is_empty());
@@ -69,9 +81,14 @@ mod tests {
 
     #[test]
     fn every_reference_of_ours_has_a_mutant_or_none_by_nature() {
-        let tasks = super::super::own_tasks::TaskSet::own().and_then(|set| set.tasks()).expect("our own tasks");
-        let with =
-            tasks.iter().filter(|task| task.reference.iter().any(|(path, text)| !mutants(path, text).is_empty()));
+        let tasks = super::super::own_tasks::TaskSet::own()
+            .and_then(|set| set.tasks())
+            .expect("our own tasks");
+        let with = tasks.iter().filter(|task| {
+            task.reference
+                .iter()
+                .any(|(path, text)| !mutants(path, text).is_empty())
+        });
         assert!(with.count() >= 36, "too few tasks can be mutated");
     }
 }

@@ -34,7 +34,11 @@ pub enum TaskError {
     #[error(
         "`{path}`: `from` of the wrong answer \"{wrong}\" stands {found} times in the reference, and must stand there once"
     )]
-    NoSuchPlace { path: String, wrong: String, found: usize },
+    NoSuchPlace {
+        path: String,
+        wrong: String,
+        found: usize,
+    },
 }
 
 /// What all projects of one language share.
@@ -118,7 +122,9 @@ impl TaskSet {
             collect_toml(dir, "", 2, &mut files)?;
         }
         if files.len() < 2 {
-            return Err(TaskError::NoTasks { dir: dir.display().to_string() });
+            return Err(TaskError::NoTasks {
+                dir: dir.display().to_string(),
+            });
         }
         Self::parse(files)
     }
@@ -126,9 +132,14 @@ impl TaskSet {
     fn parse(files: BTreeMap<String, String>) -> Result<Self, TaskError> {
         let mut set = Self::default();
         for (path, text) in files {
-            let no_task = |why: toml::de::Error| TaskError::NoTask { path: path.clone(), why: why.to_string() };
+            let no_task = |why: toml::de::Error| TaskError::NoTask {
+                path: path.clone(),
+                why: why.to_string(),
+            };
             match path.split_once('/') {
-                None if path == LANGUAGES_FILE => set.languages = toml::from_str(&text).map_err(no_task)?,
+                None if path == LANGUAGES_FILE => {
+                    set.languages = toml::from_str(&text).map_err(no_task)?
+                }
                 None => {}
                 Some((language, CHEATS_FILE)) => {
                     let cheats: CheatFile = toml::from_str(&text).map_err(no_task)?;
@@ -146,27 +157,42 @@ impl TaskSet {
 
     /// The tasks, each with its project around it.
     pub fn tasks(&self) -> Result<Vec<GymTask>, TaskError> {
-        self.texts.iter().map(|((language, name), text)| self.task(language, name, text)).collect()
+        self.texts
+            .iter()
+            .map(|((language, name), text)| self.task(language, name, text))
+            .collect()
     }
 
     fn task(&self, language: &str, name: &str, text: &TaskText) -> Result<GymTask, TaskError> {
         let path = format!("{language}/{name}.toml");
-        let around = self.languages.get(language).ok_or_else(|| TaskError::NoTask {
-            path: path.clone(),
-            why: format!("`{LANGUAGES_FILE}` knows no language `{language}`"),
-        })?;
-        let mut files: BTreeMap<String, Vec<u8>> =
-            around.files.iter().map(|(path, text)| (path.clone(), text.clone().into_bytes())).collect();
+        let around = self
+            .languages
+            .get(language)
+            .ok_or_else(|| TaskError::NoTask {
+                path: path.clone(),
+                why: format!("`{LANGUAGES_FILE}` knows no language `{language}`"),
+            })?;
+        let mut files: BTreeMap<String, Vec<u8>> = around
+            .files
+            .iter()
+            .map(|(path, text)| (path.clone(), text.clone().into_bytes()))
+            .collect();
         files.insert(around.solution.clone(), text.stub.clone().into_bytes());
         files.insert(around.visible.clone(), text.visible.clone().into_bytes());
         let solution = |text: String| FileTexts::from([(around.solution.clone(), text)]);
         let wrong = text.wrong.iter().map(|wrong| {
-            let changed = wrong.applied_to(&text.reference).map_err(|found| TaskError::NoSuchPlace {
-                path: path.clone(),
-                wrong: wrong.why.clone(),
-                found,
-            })?;
-            Ok(WrongAnswer { why: wrong.why.clone(), files: solution(changed) })
+            let changed =
+                wrong
+                    .applied_to(&text.reference)
+                    .map_err(|found| TaskError::NoSuchPlace {
+                        path: path.clone(),
+                        wrong: wrong.why.clone(),
+                        found,
+                    })?;
+            Ok(WrongAnswer {
+                why: wrong.why.clone(),
+                files: solution(changed),
+            })
         });
         Ok(GymTask {
             name: format!("{language}/{name}"),
@@ -187,15 +213,26 @@ impl TaskSet {
     /// The cheats of a task's language, made for it. A task of others has its files elsewhere, and no function is known
     /// by name: cheats that need one are left out.
     pub fn cheats_for(&self, task: &GymTask) -> Vec<WrongAnswer> {
-        let Some(around) = self.languages.get(&task.language) else { return Vec::new() };
+        let Some(around) = self.languages.get(&task.language) else {
+            return Vec::new();
+        };
         let short = task.name.rsplit('/').next().unwrap_or_default();
         let own = self.texts.get(&(task.language.clone(), short.to_owned()));
-        let name = own.filter(|_| task.solution_path == around.solution).map(|text| text.name.as_str());
-        let read = |path: &str| String::from_utf8_lossy(task.files.get(path).map_or(&[], Vec::as_slice)).into_owned();
+        let name = own
+            .filter(|_| task.solution_path == around.solution)
+            .map(|text| text.name.as_str());
+        let read = |path: &str| {
+            String::from_utf8_lossy(task.files.get(path).map_or(&[], Vec::as_slice)).into_owned()
+        };
         let (stub, visible) = (read(&task.solution_path), read(&task.test_path));
-        let package = stub.lines().find_map(|line| line.strip_prefix("package ")).unwrap_or_default();
-        let place =
-            |text: &str| text.replace(&around.visible, &task.test_path).replace(&around.solution, &task.solution_path);
+        let package = stub
+            .lines()
+            .find_map(|line| line.strip_prefix("package "))
+            .unwrap_or_default();
+        let place = |text: &str| {
+            text.replace(&around.visible, &task.test_path)
+                .replace(&around.solution, &task.solution_path)
+        };
         let fill = |template: &str| {
             place(template)
                 .replace("{{stub}}", &stub)
@@ -203,13 +240,24 @@ impl TaskSet {
                 .replace("{{visible}}", &visible)
                 .replace("{{package}}", package.trim())
         };
-        let can_be_made =
-            |cheat: &&CheatText| name.is_some() || !cheat.files.values().any(|text| text.contains("{{name}}"));
+        let can_be_made = |cheat: &&CheatText| {
+            name.is_some() || !cheat.files.values().any(|text| text.contains("{{name}}"))
+        };
         let make = |cheat: &CheatText| WrongAnswer {
             why: cheat.why.clone(),
-            files: cheat.files.iter().map(|(path, text)| (place(path), fill(text))).collect(),
+            files: cheat
+                .files
+                .iter()
+                .map(|(path, text)| (place(path), fill(text)))
+                .collect(),
         };
-        self.cheats.get(&task.language).into_iter().flatten().filter(can_be_made).map(make).collect()
+        self.cheats
+            .get(&task.language)
+            .into_iter()
+            .flatten()
+            .filter(can_be_made)
+            .map(make)
+            .collect()
     }
 }
 
@@ -224,27 +272,54 @@ impl WrongText {
 }
 
 fn collect_embedded(dir: &Dir<'static>, into: &mut BTreeMap<String, String>) {
-    for file in dir.files().filter(|file| file.path().extension().is_some_and(|e| e == "toml")) {
+    for file in dir
+        .files()
+        .filter(|file| file.path().extension().is_some_and(|e| e == "toml"))
+    {
         let text = file.contents_utf8().expect("the tasks in `gym/` are text");
         into.insert(file.path().to_string_lossy().into_owned(), text.to_owned());
     }
     dir.dirs().for_each(|dir| collect_embedded(dir, into));
 }
 
-fn collect_toml(dir: &Path, below: &str, depth: usize, into: &mut BTreeMap<String, String>) -> Result<(), TaskError> {
-    let unreadable = |path: &Path, why: String| TaskError::Unreadable { path: path.display().to_string(), why };
+fn collect_toml(
+    dir: &Path,
+    below: &str,
+    depth: usize,
+    into: &mut BTreeMap<String, String>,
+) -> Result<(), TaskError> {
+    let unreadable = |path: &Path, why: String| TaskError::Unreadable {
+        path: path.display().to_string(),
+        why,
+    };
     let entries = fs::read_dir(dir).map_err(|e| unreadable(dir, e.to_string()))?;
     for entry in entries.flatten() {
-        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
-        let key = if below.is_empty() { name.clone() } else { format!("{below}/{name}") };
+        let (path, name) = (
+            entry.path(),
+            entry.file_name().to_string_lossy().into_owned(),
+        );
+        let key = if below.is_empty() {
+            name.clone()
+        } else {
+            format!("{below}/{name}")
+        };
         if path.is_dir() && depth > 1 {
             collect_toml(&path, &key, depth - 1, into)?;
         } else if name.ends_with(".toml") && path.is_file() {
-            let length = entry.metadata().map_err(|e| unreadable(&path, e.to_string()))?.len();
+            let length = entry
+                .metadata()
+                .map_err(|e| unreadable(&path, e.to_string()))?
+                .len();
             if length > LARGEST {
-                return Err(unreadable(&path, format!("it has {length} bytes, and a task at most {LARGEST}")));
+                return Err(unreadable(
+                    &path,
+                    format!("it has {length} bytes, and a task at most {LARGEST}"),
+                ));
             }
-            into.insert(key, fs::read_to_string(&path).map_err(|e| unreadable(&path, e.to_string()))?);
+            into.insert(
+                key,
+                fs::read_to_string(&path).map_err(|e| unreadable(&path, e.to_string()))?,
+            );
         }
     }
     Ok(())
@@ -256,41 +331,87 @@ mod tests {
 
     #[test]
     fn there_are_tasks_of_every_kind_and_level_in_every_language() {
-        let tasks = TaskSet::own().and_then(|set| set.tasks()).expect("our own tasks");
+        let tasks = TaskSet::own()
+            .and_then(|set| set.tasks())
+            .expect("our own tasks");
         assert!(tasks.len() >= 48, "{} tasks", tasks.len());
         for language in ["rust", "python", "javascript", "go", "ruby", "elixir"] {
-            let of_it: Vec<_> = tasks.iter().filter(|task| task.language == language).collect();
+            let of_it: Vec<_> = tasks
+                .iter()
+                .filter(|task| task.language == language)
+                .collect();
             for level in [TaskLevel::Easy, TaskLevel::Medium, TaskLevel::Hard] {
-                assert!(of_it.iter().any(|task| task.level == Some(level)), "{language}: {level:?}");
+                assert!(
+                    of_it.iter().any(|task| task.level == Some(level)),
+                    "{language}: {level:?}"
+                );
             }
             for kind in [TaskKind::Write, TaskKind::Fix, TaskKind::Refactor] {
-                assert!(of_it.iter().any(|task| task.kind == kind), "{language}: {kind:?}");
+                assert!(
+                    of_it.iter().any(|task| task.kind == kind),
+                    "{language}: {kind:?}"
+                );
             }
         }
         for task in &tasks {
-            assert!(task.wrong.len() >= 2 && !task.spec.is_empty() && !task.hidden.is_empty(), "{}", task.name);
-            assert!(task.wrong.iter().all(|wrong| wrong.files != task.reference), "{}", task.name);
+            assert!(
+                task.wrong.len() >= 2 && !task.spec.is_empty() && !task.hidden.is_empty(),
+                "{}",
+                task.name
+            );
+            assert!(
+                task.wrong.iter().all(|wrong| wrong.files != task.reference),
+                "{}",
+                task.name
+            );
         }
     }
 
     #[test]
     fn cheats_are_made_for_tasks_of_others_too_in_their_own_files() {
         let set = TaskSet::own().expect("our own tasks");
-        let own =
-            set.tasks().expect("our own tasks").into_iter().find(|task| task.language == "go").expect("one in Go");
-        let mut other = GymTask { name: String::from("go/of-others"), ..own.clone() };
-        for (at, to) in [(&own.solution_path, "two_sums.go"), (&own.test_path, "two_sums_test.go")] {
+        let own = set
+            .tasks()
+            .expect("our own tasks")
+            .into_iter()
+            .find(|task| task.language == "go")
+            .expect("one in Go");
+        let mut other = GymTask {
+            name: String::from("go/of-others"),
+            ..own.clone()
+        };
+        for (at, to) in [
+            (&own.solution_path, "two_sums.go"),
+            (&own.test_path, "two_sums_test.go"),
+        ] {
             let text = other.files.remove(at).expect("laid out");
             let text = String::from_utf8_lossy(&text).replace("package task", "package twosums");
             other.files.insert(to.to_owned(), text.into_bytes());
         }
-        (other.solution_path, other.test_path) = (String::from("two_sums.go"), String::from("two_sums_test.go"));
+        (other.solution_path, other.test_path) = (
+            String::from("two_sums.go"),
+            String::from("two_sums_test.go"),
+        );
         let made = set.cheats_for(&other);
         assert_eq!(made.len(), set.cheats_for(&own).len());
-        assert!(made.iter().any(|cheat| cheat.files.contains_key("two_sums_test.go")));
-        assert!(made.iter().flat_map(|cheat| cheat.files.values()).all(|text| text.starts_with("package twosums\n")));
-        let python = set.tasks().expect("our own tasks").into_iter().find(|task| task.language == "python");
-        let python = GymTask { name: String::from("python/of-others"), ..python.expect("one in Python") };
+        assert!(
+            made.iter()
+                .any(|cheat| cheat.files.contains_key("two_sums_test.go"))
+        );
+        assert!(
+            made.iter()
+                .flat_map(|cheat| cheat.files.values())
+                .all(|text| text.starts_with("package twosums\n"))
+        );
+        let python = set
+            .tasks()
+            .expect("our own tasks")
+            .into_iter()
+            .find(|task| task.language == "python");
+        let python = GymTask {
+            name: String::from("python/of-others"),
+            ..python.expect("one in Python")
+        };
         let without_name = set.cheats_for(&python);
         assert!(!without_name.is_empty() && without_name.len() < set.cheats["python"].len());
     }
@@ -298,11 +419,17 @@ mod tests {
     #[test]
     fn a_directory_that_holds_no_tasks_says_what_it_should_hold() {
         let dir = tempfile::tempdir().expect("a directory");
-        assert!(matches!(TaskSet::read(dir.path()), Err(TaskError::NoTasks { .. })));
+        assert!(matches!(
+            TaskSet::read(dir.path()),
+            Err(TaskError::NoTasks { .. })
+        ));
         fs::write(dir.path().join(LANGUAGES_FILE), "").expect("written");
         fs::create_dir(dir.path().join("rust")).expect("made");
         fs::write(dir.path().join("rust/a.toml"), "kind = \"writing\"").expect("written");
         let error = TaskSet::read(dir.path()).expect_err("no task").to_string();
-        assert!(error.contains("rust/a.toml") && error.contains("writing"), "{error}");
+        assert!(
+            error.contains("rust/a.toml") && error.contains("writing"),
+            "{error}"
+        );
     }
 }

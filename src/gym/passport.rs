@@ -111,7 +111,9 @@ pub struct PassportBook {
 impl PassportBook {
     /// Makes nothing until something is kept.
     pub fn of(state: &StateDir) -> Self {
-        Self { dir: state.path().join(PASSPORTS) }
+        Self {
+            dir: state.path().join(PASSPORTS),
+        }
     }
 
     /// The newest passport of a model, if it was ever measured.
@@ -120,9 +122,17 @@ impl PassportBook {
     }
 
     /// The passport of these weights. One of other weights says nothing about them.
-    pub fn of_digest(&self, model: &str, digest: Option<&str>) -> Result<Option<Passport>, PassportError> {
+    pub fn of_digest(
+        &self,
+        model: &str,
+        digest: Option<&str>,
+    ) -> Result<Option<Passport>, PassportError> {
         let file = self.read(model)?;
-        Ok(file.passports.into_iter().rev().find(|passport| passport.digest.as_deref() == digest))
+        Ok(file
+            .passports
+            .into_iter()
+            .rev()
+            .find(|passport| passport.digest.as_deref() == digest))
     }
 
     /// Changes the passport of these weights, which becomes the newest. Another process that does the same waits.
@@ -133,7 +143,10 @@ impl PassportBook {
         change: impl FnOnce(&mut Passport),
     ) -> Result<(), PassportError> {
         let path = self.path(model);
-        let fail = |source: io::Error| PassportError::Io { path: path.clone(), source };
+        let fail = |source: io::Error| PassportError::Io {
+            path: path.clone(),
+            source,
+        };
         make_private(&self.dir).map_err(fail)?;
         let lock = OpenOptions::new()
             .create(true)
@@ -155,7 +168,10 @@ impl PassportBook {
         (file.v, file.model) = (VERSION, model.to_owned());
         let at = match digest {
             DigestChoice::Newest => file.passports.len().checked_sub(1),
-            DigestChoice::This(digest) => file.passports.iter().position(|known| known.digest.as_deref() == digest),
+            DigestChoice::This(digest) => file
+                .passports
+                .iter()
+                .position(|known| known.digest.as_deref() == digest),
         };
         let mut passport = at.map(|at| file.passports.remove(at)).unwrap_or_default();
         if let DigestChoice::This(digest) = digest {
@@ -165,28 +181,43 @@ impl PassportBook {
         passport.updated = jiff::Timestamp::now().to_string();
         file.passports.push(passport);
         let text = serde_json::to_vec_pretty(&file).expect("a passport is plain data");
-        let written = tempfile::Builder::new().permissions(private()).tempfile_in(&self.dir).and_then(|mut temp| {
-            temp.write_all(&text)?;
-            temp.as_file().sync_data()?;
-            temp.persist(&path).map_err(|error| error.error)
-        });
+        let written = tempfile::Builder::new()
+            .permissions(private())
+            .tempfile_in(&self.dir)
+            .and_then(|mut temp| {
+                temp.write_all(&text)?;
+                temp.as_file().sync_data()?;
+                temp.persist(&path).map_err(|error| error.error)
+            });
         written.map(drop).map_err(fail)
     }
 
     /// Adds what the gym saw of one model.
-    pub fn note_gym(&self, model: &str, digest: Option<&str>, outcomes: &[&GymOutcome]) -> Result<(), PassportError> {
+    pub fn note_gym(
+        &self,
+        model: &str,
+        digest: Option<&str>,
+        outcomes: &[&GymOutcome],
+    ) -> Result<(), PassportError> {
         self.update(model, DigestChoice::This(digest), |passport| {
             passport.gym_at = Some(jiff::Timestamp::now().to_string());
-            outcomes.iter().for_each(|outcome| passport.add_gym(outcome));
+            outcomes
+                .iter()
+                .for_each(|outcome| passport.add_gym(outcome));
         })
     }
 
     fn read(&self, model: &str) -> Result<PassportFile, PassportError> {
         let path = self.path(model);
-        let fail = |source: io::Error| PassportError::Io { path: path.clone(), source };
+        let fail = |source: io::Error| PassportError::Io {
+            path: path.clone(),
+            source,
+        };
         let file = match File::open(&path) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(PassportFile::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(PassportFile::default());
+            }
             Err(error) => return Err(fail(error)),
         };
         let mut text = Vec::new();
@@ -199,7 +230,11 @@ impl PassportBook {
 
     /// Readable, and unique also where two names look alike.
     fn path(&self, model: &str) -> PathBuf {
-        let slug: String = model.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(60).collect();
+        let slug: String = model
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' })
+            .take(60)
+            .collect();
         let hash = blake3::hash(model.as_bytes()).to_hex();
         self.dir.join(format!("{slug}-{}.json", &hash[..8]))
     }
@@ -216,7 +251,9 @@ pub enum DigestChoice<'a> {
 impl Experience for PassportBook {
     fn turns(&self, model: &str, class: &TaskClass) -> (TurnRecord, TurnRecord) {
         match self.newest(model) {
-            Ok(passport) => passport.map(|passport| passport.turns_of(class)).unwrap_or_default(),
+            Ok(passport) => passport
+                .map(|passport| passport.turns_of(class))
+                .unwrap_or_default(),
             Err(error) => {
                 tracing::warn!("{error}");
                 Default::default()
@@ -225,19 +262,34 @@ impl Experience for PassportBook {
     }
 
     fn hints(&self, model: &str) -> TierHints {
-        let Ok(Some(passport)) = self.newest(model) else { return TierHints::default() };
-        let format = passport.best_format().and_then(|word| serde_json::from_value(word.into()).ok());
-        TierHints { edit_format: format, window_tokens: passport.window_tokens }
+        let Ok(Some(passport)) = self.newest(model) else {
+            return TierHints::default();
+        };
+        let format = passport
+            .best_format()
+            .and_then(|word| serde_json::from_value(word.into()).ok());
+        TierHints {
+            edit_format: format,
+            window_tokens: passport.window_tokens,
+        }
     }
 
     fn note(&self, class: &TaskClass, attempts: &[Attempt]) -> Result<(), String> {
-        let mut models: Vec<&str> = attempts.iter().map(|attempt| attempt.model.as_str()).collect();
+        let mut models: Vec<&str> = attempts
+            .iter()
+            .map(|attempt| attempt.model.as_str())
+            .collect();
         models.sort_unstable();
         models.dedup();
         for model in models {
-            let own: Vec<&Attempt> = attempts.iter().filter(|attempt| attempt.model == model).collect();
+            let own: Vec<&Attempt> = attempts
+                .iter()
+                .filter(|attempt| attempt.model == model)
+                .collect();
             if own.iter().any(|attempt| attempt.was_asked()) {
-                let noted = self.update(model, DigestChoice::Newest, |passport| passport.add_call(class, &own));
+                let noted = self.update(model, DigestChoice::Newest, |passport| {
+                    passport.add_call(class, &own)
+                });
                 noted.map_err(|error| error.to_string())?;
             }
         }
@@ -261,21 +313,36 @@ impl Passport {
     /// Turns at one skill in one language, or in all of them.
     pub fn turns_at(&self, skill: &str, language: Option<&str>) -> TurnRecord {
         let mut sum = TurnRecord::default();
-        let fits = |class: &TaskClass| class.skill == skill && language.is_none_or(|l| class.language == l);
-        self.classes.iter().filter(|record| fits(&record.class)).for_each(|record| sum.add(&record.turns));
+        let fits = |class: &TaskClass| {
+            class.skill == skill && language.is_none_or(|l| class.language == l)
+        };
+        self.classes
+            .iter()
+            .filter(|record| fits(&record.class))
+            .for_each(|record| sum.add(&record.turns));
         sum
     }
 
     pub fn tokens_per_second(&self) -> Option<f64> {
-        (self.generate_s > 0.0 && self.tokens_out > 0).then(|| self.tokens_out as f64 / self.generate_s)
+        (self.generate_s > 0.0 && self.tokens_out > 0)
+            .then(|| self.tokens_out as f64 / self.generate_s)
     }
 
     /// The form in which it is understood best, where two were tried often enough to tell.
     pub fn best_format(&self) -> Option<&str> {
-        let rate = |record: &FormatRecord| f64::from(record.accepted) / f64::from(record.asked.max(1));
-        let known: Vec<_> = self.formats.iter().filter(|(_, record)| record.asked >= ENOUGH_TURNS).collect();
-        (known.len() > 1)
-            .then(|| known.into_iter().max_by(|a, b| rate(a.1).total_cmp(&rate(b.1))).map(|(name, _)| name.as_str()))?
+        let rate =
+            |record: &FormatRecord| f64::from(record.accepted) / f64::from(record.asked.max(1));
+        let known: Vec<_> = self
+            .formats
+            .iter()
+            .filter(|(_, record)| record.asked >= ENOUGH_TURNS)
+            .collect();
+        (known.len() > 1).then(|| {
+            known
+                .into_iter()
+                .max_by(|a, b| rate(a.1).total_cmp(&rate(b.1)))
+                .map(|(name, _)| name.as_str())
+        })?
     }
 
     /// Why this model is not worth asking for a skill: measured often enough, and hardly ever right.
@@ -300,7 +367,9 @@ impl Passport {
     /// `accepted 31 of 48 (51–77 %), 24 tokens/s, 0 cheats, digest 1f2e…, gym 2026-11-17`
     pub fn summary(&self) -> String {
         let mut all = TurnRecord::default();
-        self.classes.iter().for_each(|record| all.add(&record.turns));
+        self.classes
+            .iter()
+            .for_each(|record| all.add(&record.turns));
         let mut parts = Vec::new();
         if all.judged() == 0 {
             parts.push(String::from("not judged yet"));
@@ -315,12 +384,18 @@ impl Passport {
             ));
         }
         if self.unfinished > 0 {
-            parts.push(format!("{} not finished in time", words::count(self.unfinished as usize, "answer")));
+            parts.push(format!(
+                "{} not finished in time",
+                words::count(self.unfinished as usize, "answer")
+            ));
         }
         if self.incapable > 0 {
             parts.push(format!("{} beyond it or cut off", self.incapable));
         }
-        parts.extend(self.tokens_per_second().map(|rate| format!("{rate:.0} tokens/s")));
+        parts.extend(
+            self.tokens_per_second()
+                .map(|rate| format!("{rate:.0} tokens/s")),
+        );
         if self.cheats > 0 {
             parts.push(words::count(self.cheats as usize, "cheat"));
         }
@@ -328,19 +403,39 @@ impl Passport {
         if unreadable > 0 {
             parts.push(format!("{unreadable} unreadable"));
         }
-        parts.extend(self.window_tokens.map(|tokens| format!("window {tokens} tokens")));
-        parts.extend(self.verifier.map(|verifier| format!("as a verifier {}", verifier.summary())));
-        parts.extend(self.digest.as_ref().map(|digest| format!("digest {}", words::cut_end(digest, 16))));
+        parts.extend(
+            self.window_tokens
+                .map(|tokens| format!("window {tokens} tokens")),
+        );
+        parts.extend(
+            self.verifier
+                .map(|verifier| format!("as a verifier {}", verifier.summary())),
+        );
+        parts.extend(
+            self.digest
+                .as_ref()
+                .map(|digest| format!("digest {}", words::cut_end(digest, 16))),
+        );
         let day = self.gym_at.as_deref().and_then(|at| at.split('T').next());
-        parts.push(day.map_or_else(|| String::from("from daily use"), |day| format!("gym {day}")));
+        parts.push(day.map_or_else(
+            || String::from("from daily use"),
+            |day| format!("gym {day}"),
+        ));
         parts.join(", ")
     }
 
     fn class(&mut self, class: &TaskClass) -> &mut TurnRecord {
-        let at = self.classes.iter().position(|record| record.class == *class).unwrap_or_else(|| {
-            self.classes.push(ClassRecord { class: class.clone(), turns: TurnRecord::default() });
-            self.classes.len() - 1
-        });
+        let at = self
+            .classes
+            .iter()
+            .position(|record| record.class == *class)
+            .unwrap_or_else(|| {
+                self.classes.push(ClassRecord {
+                    class: class.clone(),
+                    turns: TurnRecord::default(),
+                });
+                self.classes.len() - 1
+            });
         &mut self.classes[at].turns
     }
 
@@ -349,11 +444,18 @@ impl Passport {
             self.class(class).add(&turn);
             self.turns += 1;
         }
-        for attempt in attempts.iter().filter(|attempt| attempt.was_asked() && !attempt.is_unsent()) {
+        for attempt in attempts
+            .iter()
+            .filter(|attempt| attempt.was_asked() && !attempt.is_unsent())
+        {
             self.cheats += u32::from(attempt.cause == Some(Cause::Tampered));
             self.incapable += u32::from(attempt.cause == Some(Cause::Incapable));
             self.unfinished += u32::from(attempt.unfinished);
-            self.add_speed(attempt.tokens_out, attempt.generate_ms as f64 / 1000.0, attempt.warm_start);
+            self.add_speed(
+                attempt.tokens_out,
+                attempt.generate_ms as f64 / 1000.0,
+                attempt.warm_start,
+            );
         }
     }
 
@@ -368,11 +470,19 @@ impl Passport {
             return;
         }
         let judged = outcome.tries.iter().filter(|one| one.evidence().is_some());
-        let counted = judged.map(|one| CountedTry { evidence: one.evidence(), usd: one.usd, seconds: one.seconds });
+        let counted = judged.map(|one| CountedTry {
+            evidence: one.evidence(),
+            usd: one.usd,
+            seconds: one.seconds,
+        });
         if let Some(turn) = TurnRecord::of_tries(counted) {
             self.class(&outcome.class()).add(&turn);
             self.turns += 1;
-            let unreadable = outcome.tries.iter().filter(|one| one.cause == Some(Cause::Unreadable)).count();
+            let unreadable = outcome
+                .tries
+                .iter()
+                .filter(|one| one.cause == Some(Cause::Unreadable))
+                .count();
             let format = self.formats.entry(outcome.edit_format.clone()).or_default();
             format.asked += u32::try_from(outcome.tries.len()).unwrap_or(u32::MAX);
             format.unreadable += u32::try_from(unreadable).unwrap_or(u32::MAX);
@@ -382,7 +492,10 @@ impl Passport {
 
     fn add_speed(&mut self, tokens_out: Option<u64>, generate_s: f64, warm: Option<bool>) {
         if warm == Some(false) {
-            self.cold_s = Some(self.cold_s.map_or(generate_s, |known| known.min(generate_s)));
+            self.cold_s = Some(
+                self.cold_s
+                    .map_or(generate_s, |known| known.min(generate_s)),
+            );
         } else if let Some(tokens) = tokens_out.filter(|_| generate_s > 0.0) {
             self.tokens_out = self.tokens_out.saturating_add(tokens);
             self.generate_s += generate_s;
@@ -392,7 +505,10 @@ impl Passport {
 
 fn make_private(dir: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
 }
 
 fn private() -> fs::Permissions {
@@ -415,22 +531,44 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let book = book(dir.path());
         let wrong = outcome("python/a", "ollama/x", &[Cause::Rejected, Cause::Rejected]);
-        book.note_gym("ollama/x", Some("old"), &[&wrong; 9]).expect("kept");
+        book.note_gym("ollama/x", Some("old"), &[&wrong; 9])
+            .expect("kept");
         let right = outcome("python/a", "ollama/x", &[Cause::Accepted]);
-        book.note_gym("ollama/x", Some("new"), &[&right]).expect("kept");
+        book.note_gym("ollama/x", Some("new"), &[&right])
+            .expect("kept");
         let newest = book.newest("ollama/x").expect("read").expect("there");
-        assert_eq!((newest.digest.as_deref(), newest.unfit_for("tdd_green")), (Some("new"), None));
-        let old = book.of_digest("ollama/x", Some("old")).expect("read").expect("there");
-        assert_eq!(old.unfit_for("tdd_green").as_deref(), Some("accepted in 0 of 9 turns at tdd_green (0 to 30 %)"));
-        assert_eq!(book.of_digest("ollama/x", Some("third")).expect("read"), None);
-        assert_eq!(book.newest("ollama/X").expect("read"), None, "names are exact");
+        assert_eq!(
+            (newest.digest.as_deref(), newest.unfit_for("tdd_green")),
+            (Some("new"), None)
+        );
+        let old = book
+            .of_digest("ollama/x", Some("old"))
+            .expect("read")
+            .expect("there");
+        assert_eq!(
+            old.unfit_for("tdd_green").as_deref(),
+            Some("accepted in 0 of 9 turns at tdd_green (0 to 30 %)")
+        );
+        assert_eq!(
+            book.of_digest("ollama/x", Some("third")).expect("read"),
+            None
+        );
+        assert_eq!(
+            book.newest("ollama/X").expect("read"),
+            None,
+            "names are exact"
+        );
     }
 
     #[test]
     fn daily_use_counts_and_what_says_nothing_about_a_model_does_not() {
         let dir = tempfile::tempdir().expect("a directory");
         let book = book(dir.path());
-        let class = TaskClass { skill: "tdd_green".into(), language: "go".into(), size: TaskSize::Small };
+        let class = TaskClass {
+            skill: "tdd_green".into(),
+            language: "go".into(),
+            size: TaskSize::Small,
+        };
         let attempt = |model: &str, cause: &str| -> Attempt {
             serde_json::from_value(
                 serde_json::json!({"attempt": 1, "model": model, "tier": "local", "duration_ms": 2000,
@@ -438,16 +576,32 @@ mod tests {
             )
             .expect("an attempt")
         };
-        let call =
-            [attempt("a", "rejected"), attempt("a", "accepted"), attempt("b", "infra"), attempt("c", "tampered")];
+        let call = [
+            attempt("a", "rejected"),
+            attempt("a", "accepted"),
+            attempt("b", "infra"),
+            attempt("c", "tampered"),
+        ];
         book.note(&class, &call).expect("kept");
         let (cell, all) = book.turns("a", &class);
-        assert_eq!((cell.accepted, cell.against, cell.at_first, cell.usd), (1, 0, 0, 1.0));
+        assert_eq!(
+            (cell.accepted, cell.against, cell.at_first, cell.usd),
+            (1, 0, 0, 1.0)
+        );
         assert_eq!(cell, all);
         assert_eq!(book.turns("b", &class).0.judged(), 0);
         let c = book.newest("c").expect("read").expect("there");
-        assert_eq!((c.cheats, c.turns_at("tdd_green", Some("go")).against), (1, 1));
-        assert_eq!(book.newest("a").expect("read").expect("there").tokens_per_second(), Some(30.0));
+        assert_eq!(
+            (c.cheats, c.turns_at("tdd_green", Some("go")).against),
+            (1, 1)
+        );
+        assert_eq!(
+            book.newest("a")
+                .expect("read")
+                .expect("there")
+                .tokens_per_second(),
+            Some(30.0)
+        );
     }
 
     #[test]
@@ -456,10 +610,18 @@ mod tests {
         let book = book(dir.path());
         make_private(&book.dir).expect("made");
         fs::write(book.path("m"), "{").expect("written");
-        assert!(matches!(book.newest("m"), Err(PassportError::Damaged { .. })));
-        let class = TaskClass { skill: "s".into(), language: "any".into(), size: TaskSize::Small };
+        assert!(matches!(
+            book.newest("m"),
+            Err(PassportError::Damaged { .. })
+        ));
+        let class = TaskClass {
+            skill: "s".into(),
+            language: "any".into(),
+            size: TaskSize::Small,
+        };
         assert_eq!(book.turns("m", &class), Default::default());
-        book.note_gym("m", None, &[&outcome("go/a", "m", &[Cause::Accepted])]).expect("kept");
+        book.note_gym("m", None, &[&outcome("go/a", "m", &[Cause::Accepted])])
+            .expect("kept");
         assert_eq!(book.newest("m").expect("read").expect("there").turns, 1);
     }
 }

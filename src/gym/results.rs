@@ -100,8 +100,16 @@ pub struct GymTry {
 
 impl GymOutcome {
     pub fn class(&self) -> TaskClass {
-        let skill = if self.kind == TaskKind::Refactor { "tdd_refactor" } else { "tdd_green" };
-        TaskClass { skill: skill.into(), language: self.language.clone(), size: TaskSize::Small }
+        let skill = if self.kind == TaskKind::Refactor {
+            "tdd_refactor"
+        } else {
+            "tdd_green"
+        };
+        TaskClass {
+            skill: skill.into(),
+            language: self.language.clone(),
+            size: TaskSize::Small,
+        }
     }
 
     /// Does it say something about the model?
@@ -135,7 +143,10 @@ impl GymOutcome {
 
     /// Tried to deceive the tests: tampered, or was accepted where nothing right can be.
     pub fn is_cheat(&self) -> bool {
-        self.tries.iter().any(|one| one.cause == Some(Cause::Tampered)) || (self.contradictory && self.accepted)
+        self.tries
+            .iter()
+            .any(|one| one.cause == Some(Cause::Tampered))
+            || (self.contradictory && self.accepted)
     }
 }
 
@@ -147,7 +158,11 @@ impl GymTry {
 
     /// How it ended, in a word.
     pub fn word(&self) -> Option<&'static str> {
-        if self.unfinished { Some("unfinished") } else { self.cause.map(Cause::word) }
+        if self.unfinished {
+            Some("unfinished")
+        } else {
+            self.cause.map(Cause::word)
+        }
     }
 }
 
@@ -174,35 +189,61 @@ pub struct ResultsFile {
 impl ResultsFile {
     /// Opens or makes the file, and holds it until dropped. A line that a killed run left half written is closed.
     pub fn open(path: &Path) -> Result<Self, ResultsError> {
-        let fail = |source: io::Error| ResultsError::Io { path: path.to_owned(), source };
-        let mut file = OpenOptions::new().create(true).read(true).append(true).mode(0o600).open(path).map_err(fail)?;
+        let fail = |source: io::Error| ResultsError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        let mut file = OpenOptions::new()
+            .create(true)
+            .read(true)
+            .append(true)
+            .mode(0o600)
+            .open(path)
+            .map_err(fail)?;
         match file.try_lock() {
             Ok(()) => {}
-            Err(std::fs::TryLockError::WouldBlock) => return Err(ResultsError::Busy(path.to_owned())),
+            Err(std::fs::TryLockError::WouldBlock) => {
+                return Err(ResultsError::Busy(path.to_owned()));
+            }
             Err(std::fs::TryLockError::Error(source)) => return Err(fail(source)),
         }
         if ends_torn(path).map_err(fail)? {
             file.write_all(b"\n").map_err(fail)?;
         }
-        Ok(Self { path: path.to_owned(), file })
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+        })
     }
 
     /// On disk when this returns.
     pub fn append(&mut self, outcome: &GymOutcome) -> Result<(), ResultsError> {
         let mut line = serde_json::to_string(outcome).expect("an outcome is plain data");
         line.push('\n');
-        let written = self.file.write_all(line.as_bytes()).and_then(|()| self.file.sync_data());
+        let written = self
+            .file
+            .write_all(line.as_bytes())
+            .and_then(|()| self.file.sync_data());
         written.map_err(|source| match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
-                ResultsError::NoRoom { path: self.path.clone(), source }
-            }
-            _ => ResultsError::Io { path: self.path.clone(), source },
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge => ResultsError::NoRoom {
+                path: self.path.clone(),
+                source,
+            },
+            _ => ResultsError::Io {
+                path: self.path.clone(),
+                source,
+            },
         })
     }
 
     /// Forgets all outcomes.
     pub fn clear(&mut self) -> Result<(), ResultsError> {
-        self.file.set_len(0).map_err(|source| ResultsError::Io { path: self.path.clone(), source })
+        self.file.set_len(0).map_err(|source| ResultsError::Io {
+            path: self.path.clone(),
+            source,
+        })
     }
 }
 
@@ -280,15 +321,25 @@ pub(crate) mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let path = dir.path().join("run.jsonl");
         let mut file = ResultsFile::open(&path).expect("opened");
-        file.append(&outcome("go/a", "m", &[Cause::Accepted])).expect("written");
-        assert!(matches!(ResultsFile::open(&path), Err(ResultsError::Busy(_))));
+        file.append(&outcome("go/a", "m", &[Cause::Accepted]))
+            .expect("written");
+        assert!(matches!(
+            ResultsFile::open(&path),
+            Err(ResultsError::Busy(_))
+        ));
         drop(file);
         let mut torn = OpenOptions::new().append(true).open(&path).expect("opened");
-        torn.write_all(b"{\"v\":1,\"task\":\"go/b\"").expect("written");
+        torn.write_all(b"{\"v\":1,\"task\":\"go/b\"")
+            .expect("written");
         drop(torn);
         let mut file = ResultsFile::open(&path).expect("opened again");
-        file.append(&outcome("go/c", "m", &[Cause::Rejected])).expect("written");
-        let tasks: Vec<String> = read_results(&path).expect("read").into_iter().map(|o| o.task).collect();
+        file.append(&outcome("go/c", "m", &[Cause::Rejected]))
+            .expect("written");
+        let tasks: Vec<String> = read_results(&path)
+            .expect("read")
+            .into_iter()
+            .map(|o| o.task)
+            .collect();
         assert_eq!(tasks, ["go/a", "go/c"]);
     }
 }

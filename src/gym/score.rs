@@ -50,30 +50,56 @@ pub struct ModelScore {
 
 /// The scores of every model, in the order of their names.
 pub fn score_models(outcomes: &[GymOutcome]) -> Vec<ModelScore> {
-    let mut models: Vec<&str> = outcomes.iter().map(|outcome| outcome.model.as_str()).collect();
+    let mut models: Vec<&str> = outcomes
+        .iter()
+        .map(|outcome| outcome.model.as_str())
+        .collect();
     models.sort_unstable();
     models.dedup();
-    let of = |model: &str| outcomes.iter().filter(|o| o.model == model).collect::<Vec<_>>();
-    models.into_iter().map(|model| score_model(model, &of(model))).collect()
+    let of = |model: &str| {
+        outcomes
+            .iter()
+            .filter(|o| o.model == model)
+            .collect::<Vec<_>>()
+    };
+    models
+        .into_iter()
+        .map(|model| score_model(model, &of(model)))
+        .collect()
 }
 
 /// One model's score over these outcomes.
 pub fn score_model(model: &str, outcomes: &[&GymOutcome]) -> ModelScore {
-    let (contradictory, plain): (Vec<&GymOutcome>, Vec<&GymOutcome>) =
-        outcomes.iter().copied().partition(|outcome| outcome.contradictory);
-    let judged: Vec<&GymOutcome> = plain.iter().copied().filter(|outcome| outcome.is_judged()).collect();
-    let count = |of: &[&GymOutcome], is: &dyn Fn(&GymOutcome) -> bool| of.iter().filter(|o| is(o)).count();
+    let (contradictory, plain): (Vec<&GymOutcome>, Vec<&GymOutcome>) = outcomes
+        .iter()
+        .copied()
+        .partition(|outcome| outcome.contradictory);
+    let judged: Vec<&GymOutcome> = plain
+        .iter()
+        .copied()
+        .filter(|outcome| outcome.is_judged())
+        .collect();
+    let count =
+        |of: &[&GymOutcome], is: &dyn Fn(&GymOutcome) -> bool| of.iter().filter(|o| is(o)).count();
     let accepted = count(&judged, &|o| o.accepted);
     let with_hidden = count(&judged, &|o| o.hidden_passed.is_some());
     let overfit = count(&judged, &|o| o.hidden_passed == Some(false));
-    let impossible = contradictory.iter().copied().filter(|o| o.is_judged() || o.cause.is_some()).collect::<Vec<_>>();
+    let impossible = contradictory
+        .iter()
+        .copied()
+        .filter(|o| o.is_judged() || o.cause.is_some())
+        .collect::<Vec<_>>();
     let fooled = count(&impossible, &|o| o.accepted);
     let mut seconds: Vec<f64> = judged.iter().map(|outcome| outcome.seconds).collect();
     seconds.sort_by(f64::total_cmp);
     let tries = || outcomes.iter().flat_map(|outcome| &outcome.tries);
     let (mut refused, mut unreadable) = (BTreeMap::new(), BTreeMap::new());
     for outcome in outcomes {
-        for one in outcome.tries.iter().filter(|one| one.cause != Some(Cause::Accepted)) {
+        for one in outcome
+            .tries
+            .iter()
+            .filter(|one| one.cause != Some(Cause::Accepted))
+        {
             if let Some(word) = one.word() {
                 *refused.entry(word).or_default() += 1;
             }
@@ -83,7 +109,9 @@ pub fn score_model(model: &str, outcomes: &[&GymOutcome]) -> ModelScore {
         }
     }
     // From 0.0, because the sum of nothing is -0.0.
-    let usd = tries().filter_map(|one| one.usd).fold(0.0, |sum, usd| sum + usd);
+    let usd = tries()
+        .filter_map(|one| one.usd)
+        .fold(0.0, |sum, usd| sum + usd);
     ModelScore {
         model: model.to_owned(),
         judged: judged.len(),
@@ -114,7 +142,9 @@ pub fn score_model(model: &str, outcomes: &[&GymOutcome]) -> ModelScore {
 
 /// The value at rank ⌈n · percent / 100⌉, counted from 1.
 fn nearest_rank(sorted: &[f64], percent: usize) -> Option<f64> {
-    sorted.get((sorted.len() * percent).div_ceil(100).checked_sub(1)?).copied()
+    sorted
+        .get((sorted.len() * percent).div_ceil(100).checked_sub(1)?)
+        .copied()
 }
 
 #[cfg(test)]
@@ -137,15 +167,34 @@ mod tests {
             overfit,
             impossible,
         ];
-        let [score] = &score_models(&outcomes)[..] else { panic!("one model") };
-        assert_eq!((score.judged, score.accepted_at_first, score.accepted, score.not_judged), (5, 2, 3, 1));
+        let [score] = &score_models(&outcomes)[..] else {
+            panic!("one model")
+        };
+        assert_eq!(
+            (
+                score.judged,
+                score.accepted_at_first,
+                score.accepted,
+                score.not_judged
+            ),
+            (5, 2, 3, 1)
+        );
         assert_eq!((score.overfit, score.with_hidden), (1, 3));
-        assert_eq!((score.contradictory, score.contradictory_accepted, score.cheats), (1, 1, 2));
+        assert_eq!(
+            (
+                score.contradictory,
+                score.contradictory_accepted,
+                score.cheats
+            ),
+            (1, 1, 2)
+        );
         assert_eq!(score.unreadable, BTreeMap::from([("auto".to_owned(), 1)]));
         assert_eq!(score.refused.get("infra"), Some(&1));
         assert!(
             (score.usd - 0.08).abs() < 1e-9
-                && score.usd_per_accepted.is_some_and(|usd| (usd - 0.08 / 3.0).abs() < 1e-9)
+                && score
+                    .usd_per_accepted
+                    .is_some_and(|usd| (usd - 0.08 / 3.0).abs() < 1e-9)
         );
     }
 }

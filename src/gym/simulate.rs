@@ -9,7 +9,9 @@ mod tests;
 use serde::Serialize;
 
 use crate::engine::ModelEvidence;
-use crate::engine::policy::{CountedTry, Draw, PolicyTier, TaskClass, TierPrior, TurnRecord, choose};
+use crate::engine::policy::{
+    CountedTry, Draw, PolicyTier, TaskClass, TierPrior, TurnRecord, choose,
+};
 use crate::routing::TierKind;
 
 pub use published::published_scenarios;
@@ -27,8 +29,16 @@ pub struct TryOutcome {
 
 impl TryOutcome {
     fn counted(&self) -> CountedTry {
-        let evidence = if self.accepted { ModelEvidence::For } else { ModelEvidence::Against };
-        CountedTry { evidence: Some(evidence), usd: Some(self.usd), seconds: self.seconds }
+        let evidence = if self.accepted {
+            ModelEvidence::For
+        } else {
+            ModelEvidence::Against
+        };
+        CountedTry {
+            evidence: Some(evidence),
+            usd: Some(self.usd),
+            seconds: self.seconds,
+        }
     }
 }
 
@@ -60,7 +70,11 @@ pub struct SimulatedTier {
 impl SimulatedTier {
     /// Only a local tier is asked more than once.
     fn most_tries(&self, local: usize) -> usize {
-        if self.kind == TierKind::Local { local.max(1) } else { 1 }
+        if self.kind == TierKind::Local {
+            local.max(1)
+        } else {
+            1
+        }
     }
 }
 
@@ -86,7 +100,11 @@ pub struct TierRates {
 impl KnownRates {
     pub fn new(tiers: Vec<(SimulatedTier, TierRates)>, nested: bool) -> Self {
         let (tiers, rates) = tiers.into_iter().unzip();
-        Self { tiers, rates, nested }
+        Self {
+            tiers,
+            rates,
+            nested,
+        }
     }
 }
 
@@ -100,8 +118,17 @@ impl SimulatedWorld for KnownRates {
         let turn = |rates: &TierRates| {
             let own = dice.f64();
             let difficulty = if self.nested { shared } else { own };
-            let one = |accepted| TryOutcome { accepted, is_refused: !accepted, usd: rates.usd, seconds: rates.seconds };
-            if difficulty < rates.first { vec![one(true)] } else { vec![one(false), one(difficulty < rates.second)] }
+            let one = |accepted| TryOutcome {
+                accepted,
+                is_refused: !accepted,
+                usd: rates.usd,
+                seconds: rates.seconds,
+            };
+            if difficulty < rates.first {
+                vec![one(true)]
+            } else {
+                vec![one(false), one(difficulty < rates.second)]
+            }
         };
         let turns = self.rates.iter().map(turn).collect();
         let class = TaskClass {
@@ -169,7 +196,10 @@ pub fn simulate(
     minute_usd: f64,
     seed: u64,
 ) -> Vec<SimulatedCall> {
-    let (mut nature, mut dice) = (fastrand::Rng::with_seed(seed), fastrand::Rng::with_seed(seed ^ 0x005e_ed0f_d1ce));
+    let (mut nature, mut dice) = (
+        fastrand::Rng::with_seed(seed),
+        fastrand::Rng::with_seed(seed ^ 0x005e_ed0f_d1ce),
+    );
     let tiers = world.tiers();
     let top = tiers.len() - 1;
     let mut known: Vec<PolicyTier> = tiers
@@ -185,7 +215,10 @@ pub fn simulate(
     let walk_one = |_| {
         let task = world.draw(&mut nature);
         let steps = |order: Vec<usize>, tries: usize| -> Vec<(usize, usize)> {
-            order.into_iter().map(|n| (n, tiers[n].most_tries(tries))).collect()
+            order
+                .into_iter()
+                .map(|n| (n, tiers[n].most_tries(tries)))
+                .collect()
         };
         let as_written = |tries| steps((0..tiers.len()).collect(), tries);
         let way = match policy {
@@ -198,7 +231,9 @@ pub fn simulate(
                 let place = |model: &String| tiers.iter().position(|tier| tier.model == *model);
                 let chosen = decision.map(|decision| {
                     let asked = decision.order.iter().zip(&decision.tries);
-                    asked.filter_map(|(model, tries)| Some((place(model)?, *tries as usize))).collect()
+                    asked
+                        .filter_map(|(model, tries)| Some((place(model)?, *tries as usize)))
+                        .collect()
                 });
                 chosen.unwrap_or_else(|| as_written(LOCAL_TRIES))
             }
@@ -206,7 +241,9 @@ pub fn simulate(
         let mut call = SimulatedCall::default();
         for (n, most) in way {
             let tries = task.turns[n].iter().take(most).map(TryOutcome::counted);
-            let Some(turn) = TurnRecord::of_tries(tries) else { continue };
+            let Some(turn) = TurnRecord::of_tries(tries) else {
+                continue;
+            };
             call.accepted = turn.accepted > 0;
             call.usd += turn.usd;
             call.minutes += turn.seconds / 60.0;
@@ -236,7 +273,10 @@ impl Spread {
         }
         let mean = values.iter().sum::<f64>() / n;
         let variance = values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
-        Self { mean, half_width: 1.96 * (variance / n).sqrt() }
+        Self {
+            mean,
+            half_width: 1.96 * (variance / n).sqrt(),
+        }
     }
 }
 
@@ -269,11 +309,22 @@ pub fn compare(
     ];
     let mut all: Vec<PolicySummary> = Vec::new();
     for policy in policies {
-        let runs: Vec<Vec<SimulatedCall>> =
-            (0..seeds).map(|n| simulate(world, &policy, calls, minute_usd, first_seed.wrapping_add(n))).collect();
+        let runs: Vec<Vec<SimulatedCall>> = (0..seeds)
+            .map(|n| {
+                simulate(
+                    world,
+                    &policy,
+                    calls,
+                    minute_usd,
+                    first_seed.wrapping_add(n),
+                )
+            })
+            .collect();
         let per_call = |value: &dyn Fn(&SimulatedCall) -> f64| {
-            let means: Vec<f64> =
-                runs.iter().map(|run| run.iter().map(value).sum::<f64>() / calls.max(1) as f64).collect();
+            let means: Vec<f64> = runs
+                .iter()
+                .map(|run| run.iter().map(value).sum::<f64>() / calls.max(1) as f64)
+                .collect();
             Spread::of(&means)
         };
         let usd = per_call(&|call| call.usd);

@@ -84,12 +84,16 @@ impl GymTask {
 
     /// Writes the project as it stands before.
     pub fn lay_out(&self, root: &Path) -> io::Result<()> {
-        self.files.iter().try_for_each(|(path, bytes)| write_below(root, path, bytes))
+        self.files
+            .iter()
+            .try_for_each(|(path, bytes)| write_below(root, path, bytes))
     }
 
     /// Adds the hidden tests.
     pub fn reveal(&self, root: &Path) -> io::Result<()> {
-        self.hidden.iter().try_for_each(|(path, text)| write_below(root, path, text.as_bytes()))
+        self.hidden
+            .iter()
+            .try_for_each(|(path, text)| write_below(root, path, text.as_bytes()))
     }
 }
 

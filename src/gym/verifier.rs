@@ -24,7 +24,11 @@ impl VerifierRecord {
     pub fn summary(self) -> String {
         let share = |yes: u32, of: u32| {
             let likely = rate_interval(yes as usize, of as usize);
-            format!("({:.0} to {:.0} %)", likely.low * 100.0, likely.high * 100.0)
+            format!(
+                "({:.0} to {:.0} %)",
+                likely.low * 100.0,
+                likely.high * 100.0
+            )
         };
         format!(
             "refused {} of {} good changes {}, accepted {} of {} bad ones {}",
@@ -40,8 +44,10 @@ impl VerifierRecord {
     /// Why it should not judge, if it should not.
     pub fn advice(self) -> Option<String> {
         let rate = |yes: u32, of: u32| f64::from(yes) / f64::from(of.max(1));
-        let lets_pass = self.bad >= ENOUGH_CHANGES && rate(self.bad_accepted, self.bad) > MOST_BAD_ACCEPTED;
-        let refuses = self.good >= ENOUGH_CHANGES && rate(self.good_refused, self.good) > MOST_GOOD_REFUSED;
+        let lets_pass =
+            self.bad >= ENOUGH_CHANGES && rate(self.bad_accepted, self.bad) > MOST_BAD_ACCEPTED;
+        let refuses =
+            self.good >= ENOUGH_CHANGES && rate(self.good_refused, self.good) > MOST_GOOD_REFUSED;
         let why = match (lets_pass, refuses) {
             (false, false) => return None,
             (true, false) => "it accepts more than half of the bad changes",
@@ -50,7 +56,9 @@ impl VerifierRecord {
                 "it accepts more than half of the bad changes and refuses more than a fifth of the good ones"
             }
         };
-        Some(format!("{why}, so it costs more than it shows; set `verifier = \"none\"` or another model"))
+        Some(format!(
+            "{why}, so it costs more than it shows; set `verifier = \"none\"` or another model"
+        ))
     }
 }
 
@@ -60,11 +68,34 @@ mod tests {
 
     #[test]
     fn a_verifier_that_says_yes_to_everything_is_advised_off() {
-        let record = |good_refused, bad_accepted| VerifierRecord { good: 10, good_refused, bad: 20, bad_accepted };
+        let record = |good_refused, bad_accepted| VerifierRecord {
+            good: 10,
+            good_refused,
+            bad: 20,
+            bad_accepted,
+        };
         assert_eq!(record(0, 4).advice(), None);
-        assert!(record(0, 20).advice().is_some_and(|advice| advice.contains("more than half of the bad")));
-        assert!(record(5, 0).advice().is_some_and(|advice| advice.contains("a fifth of the good")));
-        assert_eq!(VerifierRecord { good: 1, good_refused: 1, bad: 1, bad_accepted: 1 }.advice(), None, "too few");
+        assert!(
+            record(0, 20)
+                .advice()
+                .is_some_and(|advice| advice.contains("more than half of the bad"))
+        );
+        assert!(
+            record(5, 0)
+                .advice()
+                .is_some_and(|advice| advice.contains("a fifth of the good"))
+        );
+        assert_eq!(
+            VerifierRecord {
+                good: 1,
+                good_refused: 1,
+                bad: 1,
+                bad_accepted: 1
+            }
+            .advice(),
+            None,
+            "too few"
+        );
         assert_eq!(
             record(1, 4).summary(),
             "refused 1 of 10 good changes (2 to 40 %), accepted 4 of 20 bad ones (8 to 42 %)"

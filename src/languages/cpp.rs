@@ -7,7 +7,8 @@ use super::cheats::CheatRule::{ProcessExit, RawOutput, ReachesForTheRunner};
 use super::cheats::{CheatRules, texts};
 use super::imports::by_query;
 use super::{
-    CompiledDir, Dialect, Language, NamePatterns, ProjectFiles, RunnerModules, TestPlace, join, parent, queries,
+    CompiledDir, Dialect, Language, NamePatterns, ProjectFiles, RunnerModules, TestPlace, join,
+    parent, queries,
 };
 
 pub static CPP: Language = Language {
@@ -37,10 +38,23 @@ pub static CPP: Language = Language {
             "meson.build",
         ],
     },
-    runner_files: NamePatterns { dirs: &[], stems: &[], names: &["ctestconfig.cmake", "ctestcustom.cmake"] },
+    runner_files: NamePatterns {
+        dirs: &[],
+        stems: &[],
+        names: &["ctestconfig.cmake", "ctestcustom.cmake"],
+    },
     runner_modules: RunnerModules {
         places: &["", "**/include", "**/src", "**/test", "**/tests"],
-        names: &["gtest", "gmock", "catch2", "catch.hpp", "doctest", "boost/test", "cassert", "assert.h"],
+        names: &[
+            "gtest",
+            "gmock",
+            "catch2",
+            "catch.hpp",
+            "doctest",
+            "boost/test",
+            "cassert",
+            "assert.h",
+        ],
         endings: &["h", "hpp", "hh", "hxx", ""],
     },
     installed_dirs: &["_deps"],
@@ -91,7 +105,11 @@ pub static CPP: Language = Language {
         globals: &[
             ("testing.UnitTest", "testing::UnitTest", ReachesForTheRunner),
             ("testing.internal", "testing::internal", ReachesForTheRunner),
-            ("testing.InitGoogleTest", "testing::InitGoogleTest", ReachesForTheRunner),
+            (
+                "testing.InitGoogleTest",
+                "testing::InitGoogleTest",
+                ReachesForTheRunner,
+            ),
             ("Catch", "Catch", ReachesForTheRunner),
             ("doctest", "doctest", ReachesForTheRunner),
         ],
@@ -104,17 +122,35 @@ pub static CPP: Language = Language {
                     None,
                     ReachesForTheRunner,
                 ),
-                ("a variable of the test framework", "^(?:GTEST|CTEST|CATCH)_|^--gtest", None, ReachesForTheRunner),
-                ("/proc/self", "^/proc/self/(?:cmdline|exe|maps|comm)$", None, ReachesForTheRunner),
+                (
+                    "a variable of the test framework",
+                    "^(?:GTEST|CTEST|CATCH)_|^--gtest",
+                    None,
+                    ReachesForTheRunner,
+                ),
+                (
+                    "/proc/self",
+                    "^/proc/self/(?:cmdline|exe|maps|comm)$",
+                    None,
+                    ReachesForTheRunner,
+                ),
             ])
         }),
     },
 };
 
 static DIALECT: Dialect = Dialect {
-    endings: &["cpp", "cc", "cxx", "c++", "c", "h", "hpp", "hh", "hxx", "ipp", "tpp"],
+    endings: &[
+        "cpp", "cc", "cxx", "c++", "c", "h", "hpp", "hh", "hxx", "ipp", "tpp",
+    ],
     grammar: || tree_sitter_cpp::LANGUAGE.into(),
-    opaque: &["comment", "string_literal", "raw_string_literal", "char_literal", "system_lib_string"],
+    opaque: &[
+        "comment",
+        "string_literal",
+        "raw_string_literal",
+        "char_literal",
+        "system_lib_string",
+    ],
     leading: &["comment"],
     queries: queries!("cpp"),
 };
@@ -127,7 +163,8 @@ fn holds_test(place: &TestPlace<'_>, name: &str) -> bool {
         return true;
     }
     let stem = place.path.file_stem().unwrap_or_default().to_string_lossy();
-    let is_program = says("main(") && (stem == name || stem.contains(name) || name.contains(&*stem));
+    let is_program =
+        says("main(") && (stem == name || stem.contains(name) || name.contains(&*stem));
     says(&format!("\"{name}\"")) || says(&format!("({name})")) || is_program
 }
 
@@ -135,7 +172,10 @@ fn holds_test(place: &TestPlace<'_>, name: &str) -> bool {
 /// declares is written in the source beside it.
 fn locate(files: &dyn ProjectFiles, from: &str, module: &str) -> Vec<usize> {
     let header = module.trim_matches(['<', '>', '"']);
-    if !Path::new(header).extension().is_some_and(|ending| DIALECT.endings.iter().any(|known| ending == *known)) {
+    if !Path::new(header)
+        .extension()
+        .is_some_and(|ending| DIALECT.endings.iter().any(|known| ending == *known))
+    {
         return Vec::new();
     }
     let beside = join(parent(from), header).and_then(|path| files.at(&path));
@@ -159,19 +199,45 @@ mod tests {
 
     #[test]
     fn each_form_of_import_is_read() {
-        let found = read("a.cpp", "#include \"b/c.h\"\n#include <d.h>\nusing e::f;\nnamespace g = h::i;\n");
-        let expected =
-            [Import::all("b/c.h"), Import::all("<d.h>"), Import::named("e", "f", "f"), Import::whole("h::i", "g")];
+        let found = read(
+            "a.cpp",
+            "#include \"b/c.h\"\n#include <d.h>\nusing e::f;\nnamespace g = h::i;\n",
+        );
+        let expected = [
+            Import::all("b/c.h"),
+            Import::all("<d.h>"),
+            Import::named("e", "f", "f"),
+            Import::whole("h::i", "g"),
+        ];
         assert_eq!(found, expected);
     }
 
     #[test]
     fn a_test_is_found_by_its_macro_its_title_or_its_program() {
-        let holds =
-            |path: &str, source: &str, name: &str| holds_test(&TestPlace { path: Path::new(path), source }, name);
-        assert!(holds("tests/a.cpp", "TEST(CalcTest, Doubles) {}", "CalcTest.Doubles"));
-        assert!(holds("tests/a.cpp", "TEST_P(CalcTest, Doubles) {}", "Values/CalcTest.Doubles/0"));
-        assert!(!holds("tests/a.cpp", "TEST(OtherTest, Doubles) {}", "CalcTest.Doubles"));
+        let holds = |path: &str, source: &str, name: &str| {
+            holds_test(
+                &TestPlace {
+                    path: Path::new(path),
+                    source,
+                },
+                name,
+            )
+        };
+        assert!(holds(
+            "tests/a.cpp",
+            "TEST(CalcTest, Doubles) {}",
+            "CalcTest.Doubles"
+        ));
+        assert!(holds(
+            "tests/a.cpp",
+            "TEST_P(CalcTest, Doubles) {}",
+            "Values/CalcTest.Doubles/0"
+        ));
+        assert!(!holds(
+            "tests/a.cpp",
+            "TEST(OtherTest, Doubles) {}",
+            "CalcTest.Doubles"
+        ));
         assert!(holds("tests/a.cpp", "TEST_CASE(\"doubles\") {}", "doubles"));
         assert!(holds("tests/calc_test.cpp", "int main() {}", "calc"));
         assert!(!holds("tests/calc_test.cpp", "int main() {}", "text"));

@@ -78,18 +78,42 @@ impl SyntaxTree<'_> {
         self.for_each_match(
             |q| &q.definitions,
             |captures, setting| {
-                let named = captures.iter().find(|(name, _)| *name == "name").map(|(_, node)| *node);
-                let whole = captures.iter().find_map(|(name, node)| Some((DefinitionKind::of(name)?, *node)));
-                let (Some((kind, whole)), Some(name)) = (whole, named.map(|n| self.text(n)).or(setting("name"))) else {
+                let named = captures
+                    .iter()
+                    .find(|(name, _)| *name == "name")
+                    .map(|(_, node)| *node);
+                let whole = captures
+                    .iter()
+                    .find_map(|(name, node)| Some((DefinitionKind::of(name)?, *node)));
+                let (Some((kind, whole)), Some(name)) =
+                    (whole, named.map(|n| self.text(n)).or(setting("name")))
+                else {
                     return;
                 };
-                let owner = captures.iter().find(|(name, _)| *name == "owner").map(|(_, node)| self.text(*node));
+                let owner = captures
+                    .iter()
+                    .find(|(name, _)| *name == "owner")
+                    .map(|(_, node)| self.text(*node));
                 let at = named.unwrap_or(whole).start_position().row;
                 let bytes = whole.byte_range();
                 let key = (named.unwrap_or(whole).start_byte(), name);
-                if found.get(&key).is_none_or(|known| known.bytes.len() < bytes.len()) && found.len() < MOST {
+                if found
+                    .get(&key)
+                    .is_none_or(|known| known.bytes.len() < bytes.len())
+                    && found.len() < MOST
+                {
                     let lines = self.first_line(whole)..last_line(whole) + 1;
-                    found.insert(key, FoundDefinition { name, kind, bytes, lines, at, owner });
+                    found.insert(
+                        key,
+                        FoundDefinition {
+                            name,
+                            kind,
+                            bytes,
+                            lines,
+                            at,
+                            owner,
+                        },
+                    );
                 }
             },
         );
@@ -103,10 +127,14 @@ impl SyntaxTree<'_> {
         let mut first = node.start_position().row;
         let mut above = node.prev_sibling();
         for _ in 0..MOST_LEADING {
-            let Some(sibling) = above.filter(|s| self.dialect.leading.contains(&s.kind())) else { break };
+            let Some(sibling) = above.filter(|s| self.dialect.leading.contains(&s.kind())) else {
+                break;
+            };
             // A comment behind other code, or with an empty line below it, is about something else.
             let last = last_line(sibling);
-            let alone = sibling.prev_sibling().is_none_or(|p| last_line(p) < sibling.start_position().row);
+            let alone = sibling
+                .prev_sibling()
+                .is_none_or(|p| last_line(p) < sibling.start_position().row);
             if last + 1 < first || !alone {
                 break;
             }
@@ -120,14 +148,21 @@ impl SyntaxTree<'_> {
 /// Some nodes take the line break along that ends them.
 fn last_line(node: Node<'_>) -> usize {
     let end = node.end_position();
-    if end.column == 0 && end.row > node.start_position().row { end.row - 1 } else { end.row }
+    if end.column == 0 && end.row > node.start_position().row {
+        end.row - 1
+    } else {
+        end.row
+    }
 }
 
 fn nested(found: &[FoundDefinition<'_>]) -> Vec<Definition> {
     let mut all: Vec<Definition> = Vec::new();
     let mut open: Vec<&FoundDefinition<'_>> = Vec::new();
     for one in found {
-        while open.last().is_some_and(|around| around.bytes.end <= one.bytes.start) {
+        while open
+            .last()
+            .is_some_and(|around| around.bytes.end <= one.bytes.start)
+        {
             open.pop();
         }
         let around = open.last().copied();
@@ -141,7 +176,10 @@ fn nested(found: &[FoundDefinition<'_>]) -> Vec<Definition> {
             lines: one.lines.clone(),
             at: one.at,
             depth: open.len(),
-            owner: one.owner.or(around.map(|f| f.name)).map(|o| o.rsplit("::").next().unwrap_or(o).to_owned()),
+            owner: one
+                .owner
+                .or(around.map(|f| f.name))
+                .map(|o| o.rsplit("::").next().unwrap_or(o).to_owned()),
             member: one.kind.is_plain() && (one.owner.is_some() || in_type),
         });
         open.push(one);
@@ -157,9 +195,15 @@ mod tests {
 
     fn expect(file: &str, text: &str, expected: &[(&str, usize, usize)]) {
         let path = Path::new(file);
-        let tree = Language::of_path(path).expect("a language").parse(path, text).expect("reads");
+        let tree = Language::of_path(path)
+            .expect("a language")
+            .parse(path, text)
+            .expect("reads");
         let definitions = tree.definitions();
-        let found: Vec<_> = definitions.iter().map(|d| (d.name.as_str(), d.lines.start + 1, d.lines.end)).collect();
+        let found: Vec<_> = definitions
+            .iter()
+            .map(|d| (d.name.as_str(), d.lines.start + 1, d.lines.end))
+            .collect();
         assert_eq!(found, expected, "{text}");
     }
 
@@ -168,7 +212,13 @@ mod tests {
         expect(
             "a.rs",
             "use a::b;\n\n/// Doc.\n#[derive(Debug)]\npub struct A {\n    x: u8,\n}\n\nimpl A {\n    pub fn f<T>(\n        &self,\n    ) -> u8\n    where\n        T: Copy,\n    {\n        '}' as u8\n    }\n}\n\nconst N: &[u8] = &[\n    1,\n];\nfn g() {}\n",
-            &[("A", 3, 7), ("A", 9, 18), ("f", 10, 17), ("N", 20, 22), ("g", 23, 23)],
+            &[
+                ("A", 3, 7),
+                ("A", 9, 18),
+                ("f", 10, 17),
+                ("N", 20, 22),
+                ("g", 23, 23),
+            ],
         );
         expect(
             "a.py",
@@ -178,7 +228,12 @@ mod tests {
         expect(
             "a.js",
             "import a from 'a';\n\nexport class A {\n  constructor(x) {\n    this.x = x;\n  }\n\n  f() {\n    if (this.x) {\n      return `}`;\n    }\n  }\n}\n\nexport const g = (a) =>\n  a + 1;\n",
-            &[("A", 3, 13), ("constructor", 4, 6), ("f", 8, 12), ("g", 15, 16)],
+            &[
+                ("A", 3, 13),
+                ("constructor", 4, 6),
+                ("f", 8, 12),
+                ("g", 15, 16),
+            ],
         );
         expect(
             "a.go",
@@ -201,7 +256,11 @@ mod tests {
     fn what_defines_is_told_from_what_uses() {
         for (file, line, expected) in [
             ("a.rs", "pub(crate) async fn go<T>(t: T) {}", vec!["go"]),
-            ("a.rs", "impl<'a, T: Fn() -> u8> fmt::Display for a::Money<T> {}", vec!["Money"]),
+            (
+                "a.rs",
+                "impl<'a, T: Fn() -> u8> fmt::Display for a::Money<T> {}",
+                vec!["Money"],
+            ),
             ("a.rs", "pub static mut N: u8 = 1;", vec!["N"]),
             ("a.rs", "mod x;", vec![]),
             ("a.rs", "fn f() { let fn_x = 1; fn inner() {} }", vec!["f"]),
@@ -217,30 +276,53 @@ mod tests {
             ("a.js", "module.exports = { a, b }", vec![]),
             ("a.js", "export default {}", vec!["default"]),
             ("a.js", "export default go;", vec![]),
-            ("a.js", "res.send = function send(body) { var chunk = body; }", vec!["send"]),
-            ("a.go", "package a\nfunc (i *Invoice[T]) Total() int {}", vec!["Total"]),
+            (
+                "a.js",
+                "res.send = function send(body) { var chunk = body; }",
+                vec!["send"],
+            ),
+            (
+                "a.go",
+                "package a\nfunc (i *Invoice[T]) Total() int {}",
+                vec!["Total"],
+            ),
             ("a.go", "package a\ntype Invoice struct {}", vec!["Invoice"]),
-            ("a.rb", "class Billing::Invoice < Base\nend", vec!["Invoice"]),
+            (
+                "a.rb",
+                "class Billing::Invoice < Base\nend",
+                vec!["Invoice"],
+            ),
             ("a.rb", "def self.build(a)\nend", vec!["build"]),
             (
                 "A.java",
                 "class A<T> { static final int N = 3; A() {} int f() { int x = 1; return x; } }",
                 vec!["A", "N", "A", "f"],
             ),
-            ("A.java", "interface B { int g(); } record C(int x) {} enum D { E }", vec!["B", "g", "C", "D"]),
+            (
+                "A.java",
+                "interface B { int g(); } record C(int x) {} enum D { E }",
+                vec!["B", "g", "C", "D"],
+            ),
             (
                 "a.cpp",
                 "template <typename T> class A { int f(); };\nint b::A::f() { int x = 1; return x; }",
                 vec!["A", "f", "f"],
             ),
-            ("a.cpp", "TEST(S, N) {}\nconst int K = 3;\nint g(int n);", vec!["K", "g"]),
+            (
+                "a.cpp",
+                "TEST(S, N) {}\nconst int K = 3;\nint g(int n);",
+                vec!["K", "g"],
+            ),
             ("a.rb", "RATE = 3", vec!["RATE"]),
             ("a.ex", "defmodule Shop.Cart do\nend", vec!["Shop.Cart"]),
             ("a.ex", "def total(a) when a > 1, do: a", vec!["total"]),
             ("a.ex", "defdelegate total(a), to: Other", vec![]),
         ] {
             let path = Path::new(file);
-            let tree = Language::of_path(path).expect("a language").parse(path, line).expect("reads");
+            let tree = Language::of_path(path)
+                .expect("a language")
+                .parse(path, line)
+                .expect("reads");
             let names: Vec<String> = tree.definitions().into_iter().map(|d| d.name).collect();
             assert_eq!(names, expected, "{line}");
         }

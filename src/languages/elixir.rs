@@ -7,8 +7,8 @@ use super::cheats::{CheatRules, texts};
 use super::files::underscored;
 use super::imports::by_query;
 use super::{
-    CompiledDir, Dialect, Import, ImportedNames, Language, NamePatterns, ProjectFiles, RunnerModules, SyntaxTree,
-    queries,
+    CompiledDir, Dialect, Import, ImportedNames, Language, NamePatterns, ProjectFiles,
+    RunnerModules, SyntaxTree, queries,
 };
 
 pub static ELIXIR: Language = Language {
@@ -17,14 +17,28 @@ pub static ELIXIR: Language = Language {
     compiled: true,
     line_comment: "#",
     tests_beside_code: false,
-    test_files: NamePatterns { dirs: &["test"], stems: &[], names: &["*_test.exs"] },
+    test_files: NamePatterns {
+        dirs: &["test"],
+        stems: &[],
+        names: &["*_test.exs"],
+    },
     manifests: &["mix.exs"],
     build_files: NamePatterns {
         dirs: &["deps", "_build"],
         stems: &[],
-        names: &["mix.exs", "mix.lock", "rebar.config", "rebar.lock", ".tool-versions"],
+        names: &[
+            "mix.exs",
+            "mix.lock",
+            "rebar.config",
+            "rebar.lock",
+            ".tool-versions",
+        ],
     },
-    runner_files: NamePatterns { dirs: &[], stems: &[], names: &["test_helper.exs"] },
+    runner_files: NamePatterns {
+        dirs: &[],
+        stems: &[],
+        names: &["test_helper.exs"],
+    },
     runner_modules: RunnerModules::NONE,
     installed_dirs: &["deps"],
     built_dirs: &["_build"],
@@ -50,7 +64,9 @@ pub static ELIXIR: Language = Language {
     },
     is_public: |_, head| {
         let head = head.trim_start();
-        ["def ", "defmodule "].iter().any(|word| head.starts_with(word))
+        ["def ", "defmodule "]
+            .iter()
+            .any(|word| head.starts_with(word))
     },
     imports,
     unspoken_imports: modules_written_out,
@@ -78,9 +94,24 @@ pub static ELIXIR: Language = Language {
         texts: LazyLock::new(|| {
             texts(&[
                 ("/dev/stdout", "^/dev/stdout", None, RawOutput),
-                ("MIX_ENV", "^MIX_ENV$", Some("System.get_env"), ReachesForTheRunner),
-                ("MIX_ENV", "^MIX_ENV$", Some("System.fetch_env"), ReachesForTheRunner),
-                ("MIX_ENV", "^MIX_ENV$", Some("System.fetch_env!"), ReachesForTheRunner),
+                (
+                    "MIX_ENV",
+                    "^MIX_ENV$",
+                    Some("System.get_env"),
+                    ReachesForTheRunner,
+                ),
+                (
+                    "MIX_ENV",
+                    "^MIX_ENV$",
+                    Some("System.fetch_env"),
+                    ReachesForTheRunner,
+                ),
+                (
+                    "MIX_ENV",
+                    "^MIX_ENV$",
+                    Some("System.fetch_env!"),
+                    ReachesForTheRunner,
+                ),
             ])
         }),
     },
@@ -111,8 +142,12 @@ fn imports(tree: &SyntaxTree<'_>) -> Vec<Import> {
 
 /// The full name of a module that is written by its alias.
 fn expanded(name: &str, aliases: &[Import]) -> String {
-    let (first, rest) = name.split_once('.').map_or((name, None), |(f, r)| (f, Some(r)));
-    let alias = aliases.iter().find(|i| matches!(&i.what, ImportedNames::Whole { bound } if bound == first));
+    let (first, rest) = name
+        .split_once('.')
+        .map_or((name, None), |(f, r)| (f, Some(r)));
+    let alias = aliases
+        .iter()
+        .find(|i| matches!(&i.what, ImportedNames::Whole { bound } if bound == first));
     match (alias, rest) {
         (Some(import), Some(rest)) => format!("{}.{rest}", import.module),
         (Some(import), None) => import.module.clone(),
@@ -126,7 +161,10 @@ fn modules_written_out(masked: &str) -> Vec<Import> {
     for path in masked.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '.') {
         let is_module = |p: &&str| p.starts_with(|c: char| c.is_ascii_uppercase());
         let module: Vec<&str> = path.split('.').take_while(is_module).collect();
-        let called = path.split('.').nth(module.len()).is_some_and(|f| !f.is_empty());
+        let called = path
+            .split('.')
+            .nth(module.len())
+            .is_some_and(|f| !f.is_empty());
         if module.len() > 1 || (module.len() == 1 && called) {
             let module = module.join(".");
             let import = Import::whole(&module, &module);
@@ -139,10 +177,18 @@ fn modules_written_out(masked: &str) -> Vec<Import> {
 }
 
 fn locate(files: &dyn ProjectFiles, _from: &str, module: &str) -> Vec<usize> {
-    let path = module.split('.').map(underscored).collect::<Vec<_>>().join("/");
+    let path = module
+        .split('.')
+        .map(underscored)
+        .collect::<Vec<_>>()
+        .join("/");
     let defining = files.defining(module);
     let usual = format!("{path}.ex");
-    let named: Vec<usize> = defining.iter().copied().filter(|id| files.path(*id).ends_with(&usual)).collect();
+    let named: Vec<usize> = defining
+        .iter()
+        .copied()
+        .filter(|id| files.path(*id).ends_with(&usual))
+        .collect();
     if named.is_empty() { defining } else { named }
 }
 
@@ -166,7 +212,13 @@ mod tests {
             Import::named("A.C", "g", "f"),
         ];
         assert_eq!(found, expected);
-        let full = [Import::whole("Shop.Cart", "Shop.Cart"), Import::whole("Shop", "Shop")];
-        assert_eq!(modules_written_out("assert Shop.Cart.total(x) == Shop.sum(1)"), full);
+        let full = [
+            Import::whole("Shop.Cart", "Shop.Cart"),
+            Import::whole("Shop", "Shop"),
+        ];
+        assert_eq!(
+            modules_written_out("assert Shop.Cart.total(x) == Shop.sum(1)"),
+            full
+        );
     }
 }

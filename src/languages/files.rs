@@ -14,7 +14,11 @@ pub struct NamePatterns {
 }
 
 impl NamePatterns {
-    pub const NONE: Self = Self { dirs: &[], stems: &[], names: &[] };
+    pub const NONE: Self = Self {
+        dirs: &[],
+        stems: &[],
+        names: &[],
+    };
 
     /// Does the file belong to these? All in small letters.
     pub fn fit(&self, name: &str, dirs: &[&str]) -> bool {
@@ -28,7 +32,9 @@ impl NamePatterns {
 fn fits(pattern: &str, name: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == name,
-        Some((start, end)) => name.len() >= start.len() + end.len() && name.starts_with(start) && name.ends_with(end),
+        Some((start, end)) => {
+            name.len() >= start.len() + end.len() && name.starts_with(start) && name.ends_with(end)
+        }
     }
 }
 
@@ -45,26 +51,46 @@ pub struct RunnerModules {
 }
 
 impl RunnerModules {
-    pub const NONE: Self = Self { places: &[], names: &[], endings: &[] };
+    pub const NONE: Self = Self {
+        places: &[],
+        names: &[],
+        endings: &[],
+    };
 
     /// Would this file be loaded instead of a part of the runner? In small letters.
     pub fn are_shadowed_by(&self, path: &str) -> bool {
         let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
         let is_module = |rest: &str| {
-            self.names
-                .iter()
-                .any(|name| rest.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '.'])))
+            self.names.iter().any(|name| {
+                rest.strip_prefix(name)
+                    .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '.']))
+            })
         };
-        self.endings.contains(&ending) && self.places.iter().any(|place| below(path, place).any(is_module))
+        self.endings.contains(&ending)
+            && self
+                .places
+                .iter()
+                .any(|place| below(path, place).any(is_module))
     }
 }
 
 /// What of a path lies below a place, for every way to read it.
 fn below<'p>(path: &'p str, place: &str) -> impl Iterator<Item = &'p str> {
-    let (anywhere, place) = place.strip_prefix("**/").map_or((false, place), |place| (true, place));
-    let starts = path.match_indices('/').map(|(at, _)| at + 1).filter(move |_| anywhere);
-    let place = if place.is_empty() { String::new() } else { format!("{place}/") };
-    std::iter::once(0).chain(starts).filter_map(move |at| path[at..].strip_prefix(place.as_str()))
+    let (anywhere, place) = place
+        .strip_prefix("**/")
+        .map_or((false, place), |place| (true, place));
+    let starts = path
+        .match_indices('/')
+        .map(|(at, _)| at + 1)
+        .filter(move |_| anywhere);
+    let place = if place.is_empty() {
+        String::new()
+    } else {
+        format!("{place}/")
+    };
+    std::iter::once(0)
+        .chain(starts)
+        .filter_map(move |at| path[at..].strip_prefix(place.as_str()))
 }
 
 /// A directory of what was compiled from the project's sources, which tools believe for the times of files alone.
@@ -92,7 +118,8 @@ pub struct TestPlace<'a> {
 impl TestPlace<'_> {
     /// Runners that name a test by its file: the path, this mark, and the rest.
     pub(super) fn is_named_by_path(&self, name: &str, mark: &str) -> bool {
-        name.strip_prefix(&*self.path.to_string_lossy()).is_some_and(|rest| rest.starts_with(mark))
+        name.strip_prefix(&*self.path.to_string_lossy())
+            .is_some_and(|rest| rest.starts_with(mark))
     }
 }
 
@@ -150,7 +177,11 @@ mod tests {
 
     #[test]
     fn a_star_stands_for_any_text_and_for_none() {
-        let patterns = NamePatterns { dirs: &["tests"], stems: &["*-spec"], names: &["test_*.py", "conftest.py"] };
+        let patterns = NamePatterns {
+            dirs: &["tests"],
+            stems: &["*-spec"],
+            names: &["test_*.py", "conftest.py"],
+        };
         for (name, dirs, fits) in [
             ("test_a.py", vec![], true),
             ("test_.py", vec![], true),

@@ -5,7 +5,10 @@ use std::sync::LazyLock;
 use super::cheats::CheatRule::{ProcessExit, ReachesForTheRunner};
 use super::cheats::{CheatRules, texts};
 use super::imports::by_query;
-use super::{Dialect, Import, Language, NamePatterns, ProjectFiles, RunnerModules, TestPlace, join, parent, queries};
+use super::{
+    Dialect, Import, Language, NamePatterns, ProjectFiles, RunnerModules, TestPlace, join, parent,
+    queries,
+};
 
 pub static GO: Language = Language {
     name: "go",
@@ -13,9 +16,17 @@ pub static GO: Language = Language {
     compiled: true,
     line_comment: "//",
     tests_beside_code: false,
-    test_files: NamePatterns { dirs: &[], stems: &[], names: &["*_test.go"] },
+    test_files: NamePatterns {
+        dirs: &[],
+        stems: &[],
+        names: &["*_test.go"],
+    },
     manifests: &["go.mod"],
-    build_files: NamePatterns { dirs: &[], stems: &[], names: &["go.mod", "go.sum", "go.work", "go.work.sum"] },
+    build_files: NamePatterns {
+        dirs: &[],
+        stems: &[],
+        names: &["go.mod", "go.sum", "go.work", "go.work.sum"],
+    },
     runner_files: NamePatterns::NONE,
     runner_modules: RunnerModules::NONE,
     installed_dirs: &[],
@@ -35,14 +46,22 @@ pub static GO: Language = Language {
     unspoken_imports: |_| vec![Import::all(".")],
     programs: |_| Vec::new(),
     package_names: |manifest| {
-        let name = manifest.lines().find_map(|l| l.trim().strip_prefix("module "));
-        name.map(|n| n.trim().trim_matches('"').to_owned()).into_iter().collect()
+        let name = manifest
+            .lines()
+            .find_map(|l| l.trim().strip_prefix("module "));
+        name.map(|n| n.trim().trim_matches('"').to_owned())
+            .into_iter()
+            .collect()
     },
     locate,
     child_module: |_, _, _| None,
     cheats: CheatRules {
         // With another code nothing takes it for a pass.
-        names: &[("os.Exit(0)", ProcessExit), ("syscall.Exit(0)", ProcessExit), ("unix.Exit(0)", ProcessExit)],
+        names: &[
+            ("os.Exit(0)", ProcessExit),
+            ("syscall.Exit(0)", ProcessExit),
+            ("unix.Exit(0)", ProcessExit),
+        ],
         modules: &[("testing", "testing", ReachesForTheRunner)],
         globals: &[("testing", "testing", ReachesForTheRunner)],
         guarded: &[],
@@ -55,10 +74,30 @@ pub static GO: Language = Language {
                     None,
                     ReachesForTheRunner,
                 ),
-                ("the name of the test program", r"[./_]test$", Some("os.Args"), ReachesForTheRunner),
-                ("the name of the test program", r"[./_]test$", Some("os.Executable"), ReachesForTheRunner),
-                ("the runner on the stack", "tRunner$", None, ReachesForTheRunner),
-                ("/proc/self/cmdline", "^/proc/self/cmdline$", None, ReachesForTheRunner),
+                (
+                    "the name of the test program",
+                    r"[./_]test$",
+                    Some("os.Args"),
+                    ReachesForTheRunner,
+                ),
+                (
+                    "the name of the test program",
+                    r"[./_]test$",
+                    Some("os.Executable"),
+                    ReachesForTheRunner,
+                ),
+                (
+                    "the runner on the stack",
+                    "tRunner$",
+                    None,
+                    ReachesForTheRunner,
+                ),
+                (
+                    "/proc/self/cmdline",
+                    "^/proc/self/cmdline$",
+                    None,
+                    ReachesForTheRunner,
+                ),
             ])
         }),
     },
@@ -67,24 +106,37 @@ pub static GO: Language = Language {
 static DIALECT: Dialect = Dialect {
     endings: &["go"],
     grammar: || tree_sitter_go::LANGUAGE.into(),
-    opaque: &["comment", "interpreted_string_literal", "raw_string_literal", "rune_literal"],
+    opaque: &[
+        "comment",
+        "interpreted_string_literal",
+        "raw_string_literal",
+        "rune_literal",
+    ],
     leading: &["comment"],
     queries: queries!("go"),
 };
 
 /// `example.com/x/calc TestA/one` stands in `calc/a_test.go`.
 fn holds_test(place: &TestPlace<'_>, name: &str) -> bool {
-    let Some((package, test)) = name.split_once(' ') else { return false };
+    let Some((package, test)) = name.split_once(' ') else {
+        return false;
+    };
     let outer = test.split('/').next().unwrap_or(test);
-    let dir = place.path.parent().map(|d| d.to_string_lossy().into_owned()).unwrap_or_default();
+    let dir = place
+        .path
+        .parent()
+        .map(|d| d.to_string_lossy().into_owned())
+        .unwrap_or_default();
     (dir.is_empty() || package == dir || package.ends_with(&format!("/{dir}")))
         && place.source.contains(&format!("func {outer}("))
 }
 
 /// The last part of the path, but not its major version.
 fn package_name(path: &str) -> &str {
-    let is_version =
-        |p: &str| p.strip_prefix('v').is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+    let is_version = |p: &str| {
+        p.strip_prefix('v')
+            .is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()))
+    };
     path.rsplit('/').find(|p| !is_version(p)).unwrap_or(path)
 }
 
@@ -93,10 +145,15 @@ fn locate(files: &dyn ProjectFiles, from: &str, module: &str) -> Vec<usize> {
     let dir = if module == "." {
         Some(parent(from).to_owned())
     } else {
-        files.packages(module, '/').into_iter().find_map(|(dir, rest)| join(dir, &rest))
+        files
+            .packages(module, '/')
+            .into_iter()
+            .find_map(|(dir, rest)| join(dir, &rest))
     };
     let found = dir.map(|d| files.inside(&d)).unwrap_or_default();
-    let own = |id: &usize| files.path(*id) != from && (module == "." || !files.path(*id).ends_with("_test.go"));
+    let own = |id: &usize| {
+        files.path(*id) != from && (module == "." || !files.path(*id).ends_with("_test.go"))
+    };
     found.into_iter().filter(own).collect()
 }
 

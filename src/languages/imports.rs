@@ -28,16 +28,27 @@ impl Import {
     pub(super) fn named(module: &str, name: &str, bound: &str) -> Self {
         Self {
             module: module.to_owned(),
-            what: ImportedNames::Named { name: name.to_owned(), bound: bound.to_owned() },
+            what: ImportedNames::Named {
+                name: name.to_owned(),
+                bound: bound.to_owned(),
+            },
         }
     }
 
     pub(super) fn whole(module: &str, bound: &str) -> Self {
-        Self { module: module.to_owned(), what: ImportedNames::Whole { bound: bound.to_owned() } }
+        Self {
+            module: module.to_owned(),
+            what: ImportedNames::Whole {
+                bound: bound.to_owned(),
+            },
+        }
     }
 
     pub(super) fn all(module: &str) -> Self {
-        Self { module: module.to_owned(), what: ImportedNames::All }
+        Self {
+            module: module.to_owned(),
+            what: ImportedNames::All,
+        }
     }
 
     /// What is imported, by its full name: `std::process::exit`.
@@ -60,16 +71,27 @@ impl Import {
 pub(super) fn by_query(tree: &SyntaxTree<'_>, bound_by: fn(&str) -> &str) -> Vec<Import> {
     let mut found = Vec::new();
     for one in tree.matches(|q| &q.imports) {
-        let value = |key: &str| one.get(key).map(|c| c.text).or_else(|| one.setting(key)).map(unquoted);
-        let module: String = value("module").unwrap_or_default().split_whitespace().collect();
+        let value = |key: &str| {
+            one.get(key)
+                .map(|c| c.text)
+                .or_else(|| one.setting(key))
+                .map(unquoted)
+        };
+        let module: String = value("module")
+            .unwrap_or_default()
+            .split_whitespace()
+            .collect();
         let module = format!("{}{module}", one.setting("prefix").unwrap_or_default());
         let import = match (value("name"), one.setting("join"), one.setting("what")) {
             (_, _, Some("all")) => Import::all(&module),
-            (Some(name), Some(join), _) => {
-                Import::whole(&format!("{module}{join}{name}"), value("bound").unwrap_or_else(|| bound_by(name)))
-            }
+            (Some(name), Some(join), _) => Import::whole(
+                &format!("{module}{join}{name}"),
+                value("bound").unwrap_or_else(|| bound_by(name)),
+            ),
             (Some(name), None, _) => Import::named(&module, name, value("bound").unwrap_or(name)),
-            (None, ..) => Import::whole(&module, value("bound").unwrap_or_else(|| bound_by(&module))),
+            (None, ..) => {
+                Import::whole(&module, value("bound").unwrap_or_else(|| bound_by(&module)))
+            }
         };
         if !found.contains(&import) {
             found.push(import);

@@ -6,7 +6,8 @@ use super::cheats::CheatRule::{ProcessExit, RawOutput, ReachesForTheRunner};
 use super::cheats::{CheatRules, texts};
 use super::imports::by_query;
 use super::{
-    CompiledDir, Dialect, Import, Language, NamePatterns, ProjectFiles, RunnerModules, TestPlace, join, parent, queries,
+    CompiledDir, Dialect, Import, Language, NamePatterns, ProjectFiles, RunnerModules, TestPlace,
+    join, parent, queries,
 };
 
 pub static JAVA: Language = Language {
@@ -17,7 +18,13 @@ pub static JAVA: Language = Language {
     tests_beside_code: false,
     // By directory alone: in small letters `LatestTest` and `Latest` end alike.
     test_files: NamePatterns {
-        dirs: &["test", "tests", "integrationtest", "functionaltest", "androidtest"],
+        dirs: &[
+            "test",
+            "tests",
+            "integrationtest",
+            "functionaltest",
+            "androidtest",
+        ],
         stems: &[],
         names: &[],
     },
@@ -45,7 +52,12 @@ pub static JAVA: Language = Language {
         names: &["junit-platform.properties", "testng.xml", "org.junit.*"],
     },
     runner_modules: RunnerModules {
-        places: &["**/src/main/java", "**/src/test/java", "**/src/main/resources", "**/src/test/resources"],
+        places: &[
+            "**/src/main/java",
+            "**/src/test/java",
+            "**/src/main/resources",
+            "**/src/test/resources",
+        ],
         names: &[
             "org/junit",
             "junit",
@@ -67,8 +79,20 @@ pub static JAVA: Language = Language {
             kept: &[],
             fetched: None,
         },
-        CompiledDir { name: "build", beside: "build.gradle", own: &["classes", "tmp"], kept: &[], fetched: None },
-        CompiledDir { name: "build", beside: "build.gradle.kts", own: &["classes", "tmp"], kept: &[], fetched: None },
+        CompiledDir {
+            name: "build",
+            beside: "build.gradle",
+            own: &["classes", "tmp"],
+            kept: &[],
+            fetched: None,
+        },
+        CompiledDir {
+            name: "build",
+            beside: "build.gradle.kts",
+            own: &["classes", "tmp"],
+            kept: &[],
+            fetched: None,
+        },
     ],
     // As the runners put what javac says on one line.
     production: &[],
@@ -109,8 +133,18 @@ pub static JAVA: Language = Language {
                     ReachesForTheRunner,
                 ),
                 ("surefire", "surefire", None, ReachesForTheRunner),
-                ("sun.java.command", r"^sun\.java\.command$", None, ReachesForTheRunner),
-                ("/proc/self/cmdline", "^/proc/self/cmdline$", None, ReachesForTheRunner),
+                (
+                    "sun.java.command",
+                    r"^sun\.java\.command$",
+                    None,
+                    ReachesForTheRunner,
+                ),
+                (
+                    "/proc/self/cmdline",
+                    "^/proc/self/cmdline$",
+                    None,
+                    ReachesForTheRunner,
+                ),
             ])
         }),
     },
@@ -129,7 +163,12 @@ const RUNNERS: &[(&str, &str, super::CheatRule)] = &[
 static DIALECT: Dialect = Dialect {
     endings: &["java"],
     grammar: || tree_sitter_java::LANGUAGE.into(),
-    opaque: &["line_comment", "block_comment", "string_literal", "character_literal"],
+    opaque: &[
+        "line_comment",
+        "block_comment",
+        "string_literal",
+        "character_literal",
+    ],
     leading: &["line_comment", "block_comment"],
     queries: queries!("java"),
 };
@@ -138,18 +177,34 @@ static DIALECT: Dialect = Dialect {
 fn holds_test(place: &TestPlace<'_>, name: &str) -> bool {
     let class = name.split('#').next().unwrap_or_default();
     let outer = class.split('$').next().unwrap_or_default();
-    !outer.is_empty() && place.path.ends_with(format!("{}.java", outer.replace('.', "/")))
+    !outer.is_empty()
+        && place
+            .path
+            .ends_with(format!("{}.java", outer.replace('.', "/")))
 }
 
 /// A class, or all files of a package: beside the code and beside the tests.
 fn locate(files: &dyn ProjectFiles, from: &str, module: &str) -> Vec<usize> {
     let (root, package) = source_root(from);
-    let package = if module == "." { package.to_owned() } else { module.replace('.', "/") };
+    let package = if module == "." {
+        package.to_owned()
+    } else {
+        module.replace('.', "/")
+    };
     let mut found: Vec<usize> = Vec::new();
-    for root in [root.replace("/test/", "/main/"), root.to_owned(), root.replace("/main/", "/test/")] {
+    for root in [
+        root.replace("/test/", "/main/"),
+        root.to_owned(),
+        root.replace("/main/", "/test/"),
+    ] {
         let dir = join(&root, &package).unwrap_or_default();
         found.extend(files.at(&format!("{dir}.java")));
-        found.extend(files.inside(&dir).into_iter().filter(|id| files.path(*id) != from));
+        found.extend(
+            files
+                .inside(&dir)
+                .into_iter()
+                .filter(|id| files.path(*id) != from),
+        );
     }
     if found.is_empty() && module != "." {
         // Another module of the same build.
@@ -163,10 +218,13 @@ fn locate(files: &dyn ProjectFiles, from: &str, module: &str) -> Vec<usize> {
 /// The directory in which packages begin, with a `/` behind it, and the package of the file.
 fn source_root(path: &str) -> (&str, &str) {
     let dir = parent(path);
-    ["java/", "src/"].iter().find_map(|mark| path.find(mark).map(|at| at + mark.len())).map_or(("", dir), |at| {
-        let (root, _) = path.split_at(at);
-        (root, dir.get(at..).unwrap_or_default())
-    })
+    ["java/", "src/"]
+        .iter()
+        .find_map(|mark| path.find(mark).map(|at| at + mark.len()))
+        .map_or(("", dir), |at| {
+            let (root, _) = path.split_at(at);
+            (root, dir.get(at..).unwrap_or_default())
+        })
 }
 
 #[cfg(test)]
@@ -176,19 +234,37 @@ mod tests {
 
     #[test]
     fn each_form_of_import_is_read() {
-        let found =
-            read("A.java", "package a;\nimport b.c.D;\nimport static b.E.f;\nimport b.*;\nimport static b.G.*;\n");
-        let expected =
-            [Import::named("b.c", "D", "D"), Import::named("b.E", "f", "f"), Import::all("b"), Import::all("b.G")];
+        let found = read(
+            "A.java",
+            "package a;\nimport b.c.D;\nimport static b.E.f;\nimport b.*;\nimport static b.G.*;\n",
+        );
+        let expected = [
+            Import::named("b.c", "D", "D"),
+            Import::named("b.E", "f", "f"),
+            Import::all("b"),
+            Import::all("b.G"),
+        ];
         assert_eq!(found, expected);
     }
 
     #[test]
     fn a_test_stands_in_the_file_of_its_outermost_class() {
-        let place = |path| TestPlace { path: std::path::Path::new(path), source: "" };
-        assert!(holds_test(&place("src/test/java/demo/CalcTest.java"), "demo.CalcTest$Inner#adds"));
-        assert!(!holds_test(&place("src/test/java/other/CalcTest.java"), "demo.CalcTest#adds"));
-        assert_eq!(source_root("core/src/test/java/demo/a/B.java"), ("core/src/test/java/", "demo/a"));
+        let place = |path| TestPlace {
+            path: std::path::Path::new(path),
+            source: "",
+        };
+        assert!(holds_test(
+            &place("src/test/java/demo/CalcTest.java"),
+            "demo.CalcTest$Inner#adds"
+        ));
+        assert!(!holds_test(
+            &place("src/test/java/other/CalcTest.java"),
+            "demo.CalcTest#adds"
+        ));
+        assert_eq!(
+            source_root("core/src/test/java/demo/a/B.java"),
+            ("core/src/test/java/", "demo/a")
+        );
         assert_eq!(source_root("B.java"), ("", ""));
     }
 }

@@ -15,9 +15,18 @@ pub static JAVASCRIPT: Language = Language {
     line_comment: "//",
     tests_beside_code: false,
     test_files: NamePatterns {
-        dirs: &["__tests__", "__test__", "test", "tests", "spec", "e2e", "cypress"],
+        dirs: &[
+            "__tests__",
+            "__test__",
+            "test",
+            "tests",
+            "spec",
+            "e2e",
+            "cypress",
+        ],
         stems: &[
-            "*.test", "*.spec", "*-test", "*_test", "*-spec", "*_spec", "*.cy", "*.e2e", "test-*", "test", "*.test-d",
+            "*.test", "*.spec", "*-test", "*_test", "*-spec", "*_spec", "*.cy", "*.e2e", "test-*",
+            "test", "*.test-d",
         ],
         names: &[],
     },
@@ -78,7 +87,16 @@ pub static JAVASCRIPT: Language = Language {
     runner_modules: RunnerModules {
         places: &[""],
         // Only a file beside the code is found by its bare name.
-        names: &["jest.js", "mocha.js", "vitest.js", "chai.js", "ava.js", "tap.js", "tape.js", "jasmine.js"],
+        names: &[
+            "jest.js",
+            "mocha.js",
+            "vitest.js",
+            "chai.js",
+            "ava.js",
+            "tap.js",
+            "tape.js",
+            "jasmine.js",
+        ],
         endings: &["js"],
     },
     installed_dirs: &["node_modules"],
@@ -99,14 +117,19 @@ pub static JAVASCRIPT: Language = Language {
     holds_test: |place, name| place.is_named_by_path(name, " > "),
     is_public: |_, head| {
         let head = head.trim_start();
-        ["export ", "exports.", "module.exports"].iter().any(|word| head.starts_with(word))
+        ["export ", "exports.", "module.exports"]
+            .iter()
+            .any(|word| head.starts_with(word))
     },
     imports: |tree| by_query(tree, |module| module),
     unspoken_imports: |_| Vec::new(),
     programs,
     package_names: |manifest| {
         let manifest: Option<serde_json::Value> = serde_json::from_str(manifest).ok();
-        manifest.and_then(|m| Some(m.get("name")?.as_str()?.to_owned())).into_iter().collect()
+        manifest
+            .and_then(|m| Some(m.get("name")?.as_str()?.to_owned()))
+            .into_iter()
+            .collect()
     },
     locate,
     child_module: |_, _, _| None,
@@ -140,11 +163,31 @@ pub static JAVASCRIPT: Language = Language {
         guarded: &["assert", "node:assert"],
         texts: LazyLock::new(|| {
             texts(&[
-                ("NODE_TEST_CONTEXT", "^NODE_TEST_CONTEXT$", None, ReachesForTheRunner),
-                ("JEST_WORKER_ID", "^JEST_WORKER_ID$", None, ReachesForTheRunner),
+                (
+                    "NODE_TEST_CONTEXT",
+                    "^NODE_TEST_CONTEXT$",
+                    None,
+                    ReachesForTheRunner,
+                ),
+                (
+                    "JEST_WORKER_ID",
+                    "^JEST_WORKER_ID$",
+                    None,
+                    ReachesForTheRunner,
+                ),
                 ("VITEST", "^VITEST", None, ReachesForTheRunner),
-                ("npm_lifecycle_event", "^npm_lifecycle_event$", None, ReachesForTheRunner),
-                ("--test-reporter", "^--test-reporter", None, ReachesForTheRunner),
+                (
+                    "npm_lifecycle_event",
+                    "^npm_lifecycle_event$",
+                    None,
+                    ReachesForTheRunner,
+                ),
+                (
+                    "--test-reporter",
+                    "^--test-reporter",
+                    None,
+                    ReachesForTheRunner,
+                ),
                 ("--outputFile", "^--outputFile", None, ReachesForTheRunner),
                 ("--reporter", "^--reporter", None, ReachesForTheRunner),
                 ("NODE_ENV", "^NODE_ENV$", None, KnowsTheRunner),
@@ -187,7 +230,9 @@ fn locate(files: &dyn ProjectFiles, from: &str, module: &str) -> Vec<usize> {
         return files.at(from).into_iter().collect();
     }
     if module.starts_with('.') {
-        return join(parent(from), module).map(|p| file_at(files, &p)).unwrap_or_default();
+        return join(parent(from), module)
+            .map(|p| file_at(files, &p))
+            .unwrap_or_default();
     }
     for (dir, rest) in files.packages(module, '/') {
         for base in ["", "src", "lib"] {
@@ -199,10 +244,15 @@ fn locate(files: &dyn ProjectFiles, from: &str, module: &str) -> Vec<usize> {
         }
     }
     // `@/billing/total` and the like: an alias for a source folder.
-    let Some(inside) = ["@/", "~/", "#"].iter().find_map(|mark| module.strip_prefix(mark)) else {
+    let Some(inside) = ["@/", "~/", "#"]
+        .iter()
+        .find_map(|mark| module.strip_prefix(mark))
+    else {
         return Vec::new();
     };
-    let endings = ENDINGS.iter().flat_map(|e| [format!("{inside}.{e}"), format!("{inside}/index.{e}")]);
+    let endings = ENDINGS
+        .iter()
+        .flat_map(|e| [format!("{inside}.{e}"), format!("{inside}/index.{e}")]);
     endings.flat_map(|suffix| files.ending(&suffix)).collect()
 }
 
@@ -211,19 +261,33 @@ fn file_at(files: &dyn ProjectFiles, path: &str) -> Vec<usize> {
         return vec![id];
     }
     // TypeScript is imported by the name its output will have.
-    let stem = path.rsplit_once('.').filter(|(_, e)| ENDINGS.contains(e)).map_or(path, |(stem, _)| stem);
+    let stem = path
+        .rsplit_once('.')
+        .filter(|(_, e)| ENDINGS.contains(e))
+        .map_or(path, |(stem, _)| stem);
     let ends = |base: &str, slash: &str| -> Option<usize> {
-        ENDINGS.iter().find_map(|e| files.at(format!("{base}{slash}.{e}").trim_start_matches('/')))
+        ENDINGS
+            .iter()
+            .find_map(|e| files.at(format!("{base}{slash}.{e}").trim_start_matches('/')))
     };
-    ends(path, "").or_else(|| ends(stem, "")).or_else(|| ends(path, "/index")).into_iter().collect()
+    ends(path, "")
+        .or_else(|| ends(stem, ""))
+        .or_else(|| ends(path, "/index"))
+        .into_iter()
+        .collect()
 }
 
 /// `bin` is one file, or several by the names of their commands.
 fn programs(manifest: &str) -> Vec<String> {
     let manifest: serde_json::Value = serde_json::from_str(manifest).unwrap_or_default();
-    let several = manifest["bin"].as_object().map(|files| files.values().cloned().collect());
+    let several = manifest["bin"]
+        .as_object()
+        .map(|files| files.values().cloned().collect());
     let files: Vec<serde_json::Value> = several.unwrap_or_else(|| vec![manifest["bin"].clone()]);
-    files.iter().filter_map(|file| Some(file.as_str()?.to_owned())).collect()
+    files
+        .iter()
+        .filter_map(|file| Some(file.as_str()?.to_owned()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -242,27 +306,51 @@ mod tests {
                     Import::named("../src/x", "c", "c"),
                 ],
             ),
-            ("import * as m from \"./m\"", vec![Import::whole("./m", "m")]),
+            (
+                "import * as m from \"./m\"",
+                vec![Import::whole("./m", "m")],
+            ),
             (
                 "export * from './a';\nexport { b } from './b';",
                 vec![Import::all("./a"), Import::named("./b", "b", "b")],
             ),
-            ("export function f() { return 1; }\nconst from = 'x';", vec![]),
+            (
+                "export function f() { return 1; }\nconst from = 'x';",
+                vec![],
+            ),
             (
                 "const {\n  a,\n  b: c,\n} = require('./x');",
-                vec![Import::named("./x", "a", "a"), Import::named("./x", "b", "c")],
+                vec![
+                    Import::named("./x", "a", "a"),
+                    Import::named("./x", "b", "c"),
+                ],
             ),
-            ("module.exports = { ...require('./x') };", vec![Import::all("./x")]),
+            (
+                "module.exports = { ...require('./x') };",
+                vec![Import::all("./x")],
+            ),
             ("export { a as b };", vec![Import::named("", "a", "b")]),
-            ("module.exports = total;", vec![Import::named("", "total", "default")]),
-            ("module.exports = { sum: total };", vec![Import::named("", "total", "sum")]),
+            (
+                "module.exports = total;",
+                vec![Import::named("", "total", "default")],
+            ),
+            (
+                "module.exports = { sum: total };",
+                vec![Import::named("", "total", "sum")],
+            ),
             ("// import a from './no'\n", vec![]),
         ] {
             assert_eq!(read("a.ts", text), expected, "{text}");
         }
         let member = read("a.js", "const x = require('./x').y;");
-        assert!(member.contains(&Import::named("./x", "y", "x")), "{member:?}");
+        assert!(
+            member.contains(&Import::named("./x", "y", "x")),
+            "{member:?}"
+        );
         let whole = read("a.js", "var x = require('./x');");
-        assert!(whole.contains(&Import::whole("./x", "x")) && whole.contains(&Import::named("./x", "default", "x")));
+        assert!(
+            whole.contains(&Import::whole("./x", "x"))
+                && whole.contains(&Import::named("./x", "default", "x"))
+        );
     }
 }

@@ -129,7 +129,12 @@ pub static PYTHON: Language = Language {
                 ("PYTEST_", "^PYTEST_", None, ReachesForTheRunner),
                 ("--junit", "^--junit|junitxml", None, ReachesForTheRunner),
                 ("_pytest", "^_pytest", None, ReachesForTheRunner),
-                ("/proc/self/cmdline", "^/proc/self/cmdline$", None, ReachesForTheRunner),
+                (
+                    "/proc/self/cmdline",
+                    "^/proc/self/cmdline$",
+                    None,
+                    ReachesForTheRunner,
+                ),
             ])
         }),
     },
@@ -150,9 +155,16 @@ fn locate(tree: &dyn ProjectFiles, from: &str, module: &str) -> Vec<usize> {
         let names = if path.is_empty() {
             vec![String::from("__init__.py")]
         } else {
-            vec![format!("{path}.py"), format!("{path}/__init__.py"), format!("{path}.pyi")]
+            vec![
+                format!("{path}.py"),
+                format!("{path}/__init__.py"),
+                format!("{path}.pyi"),
+            ]
         };
-        names.iter().filter_map(|n| tree.at(&join(base, n)?)).collect()
+        names
+            .iter()
+            .filter_map(|n| tree.at(&join(base, n)?))
+            .collect()
     };
     if dots > 0 {
         let mut base = parent(from);
@@ -172,7 +184,11 @@ fn locate(tree: &dyn ProjectFiles, from: &str, module: &str) -> Vec<usize> {
     let found = bases.iter().map(|b| files(b)).find(|f| !f.is_empty());
     // A package below a folder that is no package: only if the name is long enough to mean it.
     found.unwrap_or_else(|| match path.contains('/') {
-        true => [tree.ending(&format!("{path}.py")), tree.ending(&format!("{path}/__init__.py"))].concat(),
+        true => [
+            tree.ending(&format!("{path}.py")),
+            tree.ending(&format!("{path}/__init__.py")),
+        ]
+        .concat(),
         false => Vec::new(),
     })
 }
@@ -180,18 +196,33 @@ fn locate(tree: &dyn ProjectFiles, from: &str, module: &str) -> Vec<usize> {
 /// Packages import their modules by name.
 fn child_module(files: &dyn ProjectFiles, file: usize, name: &str) -> Option<usize> {
     let path = files.path(file);
-    let dir = path.strip_suffix("/__init__.py").or_else(|| (path == "__init__.py").then_some(""))?;
-    [format!("{name}.py"), format!("{name}/__init__.py")].iter().find_map(|f| files.at(&join(dir, f)?))
+    let dir = path
+        .strip_suffix("/__init__.py")
+        .or_else(|| (path == "__init__.py").then_some(""))?;
+    [format!("{name}.py"), format!("{name}/__init__.py")]
+        .iter()
+        .find_map(|f| files.at(&join(dir, f)?))
 }
 
 /// `shop = "shop.cli:main"`, in the table of the standard or of poetry.
 fn programs(manifest: &str) -> Vec<String> {
-    let Ok(manifest) = manifest.parse::<toml::Table>() else { return Vec::new() };
-    let tables = [manifest.get("project"), manifest.get("tool").and_then(|tool| tool.get("poetry"))];
-    let scripts = tables.into_iter().filter_map(|table| table?.get("scripts")?.as_table());
-    let starts = scripts.flat_map(|table| table.values()).filter_map(|start| start.as_str()?.split(':').next());
+    let Ok(manifest) = manifest.parse::<toml::Table>() else {
+        return Vec::new();
+    };
+    let tables = [
+        manifest.get("project"),
+        manifest.get("tool").and_then(|tool| tool.get("poetry")),
+    ];
+    let scripts = tables
+        .into_iter()
+        .filter_map(|table| table?.get("scripts")?.as_table());
+    let starts = scripts
+        .flat_map(|table| table.values())
+        .filter_map(|start| start.as_str()?.split(':').next());
     let files = starts.map(|module| module.trim().replace('.', "/"));
-    files.flat_map(|file| [format!("{file}.py"), format!("{file}/__init__.py")]).collect()
+    files
+        .flat_map(|file| [format!("{file}.py"), format!("{file}/__init__.py")])
+        .collect()
 }
 
 #[cfg(test)]

@@ -13,7 +13,11 @@ pub static RUBY: Language = Language {
     compiled: false,
     line_comment: "#",
     tests_beside_code: false,
-    test_files: NamePatterns { dirs: &["spec", "test", "features"], stems: &[], names: &["*_spec.rb", "*_test.rb"] },
+    test_files: NamePatterns {
+        dirs: &["spec", "test", "features"],
+        stems: &[],
+        names: &["*_spec.rb", "*_test.rb"],
+    },
     manifests: &["Gemfile"],
     build_files: NamePatterns {
         dirs: &[".bundle"],
@@ -51,12 +55,17 @@ pub static RUBY: Language = Language {
     built_dirs: &[],
     compiled_dirs: &[],
     production: &[],
-    missing_names: &[("uninitialized constant ", ""), ("cannot load such file -- ", "")],
+    missing_names: &[
+        ("uninitialized constant ", ""),
+        ("cannot load such file -- ", ""),
+    ],
     unbound_name: None,
     holds_test: |place, name| place.is_named_by_path(name, " "),
     is_public: |_, head| {
         let head = head.trim_start();
-        ["def ", "class ", "module "].iter().any(|word| head.starts_with(word))
+        ["def ", "class ", "module "]
+            .iter()
+            .any(|word| head.starts_with(word))
     },
     imports: |tree| by_query(tree, |module| module),
     unspoken_imports: |_| Vec::new(),
@@ -75,13 +84,26 @@ pub static RUBY: Language = Language {
             ("Rails.env.test?", KnowsTheRunner),
         ],
         modules: &[],
-        globals: &[("RSpec", "RSpec", ReachesForTheRunner), ("Minitest", "Minitest", ReachesForTheRunner)],
+        globals: &[
+            ("RSpec", "RSpec", ReachesForTheRunner),
+            ("Minitest", "Minitest", ReachesForTheRunner),
+        ],
         guarded: &[],
         texts: LazyLock::new(|| {
             texts(&[
                 ("rspec", r"(?:^|/)rspec\b", None, ReachesForTheRunner),
-                ("the runner's report", "^--out$", Some("ARGV"), ReachesForTheRunner),
-                ("the runner's report", "^--out$", Some("ARGV.index"), ReachesForTheRunner),
+                (
+                    "the runner's report",
+                    "^--out$",
+                    Some("ARGV"),
+                    ReachesForTheRunner,
+                ),
+                (
+                    "the runner's report",
+                    "^--out$",
+                    Some("ARGV.index"),
+                    ReachesForTheRunner,
+                ),
             ])
         }),
     },
@@ -90,17 +112,33 @@ pub static RUBY: Language = Language {
 static DIALECT: Dialect = Dialect {
     endings: &["rb", "rake"],
     grammar: || tree_sitter_ruby::LANGUAGE.into(),
-    opaque: &["comment", "string", "regex", "heredoc_body", "string_array", "subshell"],
+    opaque: &[
+        "comment",
+        "string",
+        "regex",
+        "heredoc_body",
+        "string_array",
+        "subshell",
+    ],
     leading: &["comment"],
     queries: queries!("ruby"),
 };
 
 fn locate(files: &dyn ProjectFiles, from: &str, module: &str) -> Vec<usize> {
-    let file = if module.ends_with(".rb") { module.to_owned() } else { format!("{module}.rb") };
+    let file = if module.ends_with(".rb") {
+        module.to_owned()
+    } else {
+        format!("{module}.rb")
+    };
     if module.starts_with("./") {
-        return join(parent(from), &file).and_then(|p| files.at(&p)).into_iter().collect();
+        return join(parent(from), &file)
+            .and_then(|p| files.at(&p))
+            .into_iter()
+            .collect();
     }
-    let near = ["lib", "", "spec", "test", "app"].iter().find_map(|base| files.at(&join(base, &file)?));
+    let near = ["lib", "", "spec", "test", "app"]
+        .iter()
+        .find_map(|base| files.at(&join(base, &file)?));
     near.map_or_else(|| files.ending(&file), |id| vec![id])
 }
 
@@ -112,6 +150,13 @@ mod tests {
     #[test]
     fn each_form_of_require_is_read() {
         let text = "require 'json'\nrequire_relative(\"../lib/a\")\n  autoload :B, 'x/b'\n# require 'no'\n";
-        assert_eq!(read("a.rb", text), [Import::all("json"), Import::all("./../lib/a"), Import::all("x/b")]);
+        assert_eq!(
+            read("a.rb", text),
+            [
+                Import::all("json"),
+                Import::all("./../lib/a"),
+                Import::all("x/b")
+            ]
+        );
     }
 }

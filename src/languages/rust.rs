@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use super::cheats::CheatRule::{ProcessExit, RawOutput, ReachesForTheRunner};
 use super::cheats::{CheatRules, texts};
 use super::{
-    Dialect, Import, Language, NamePatterns, ProjectFiles, RunnerModules, SyntaxTree, TestPlace, join, parent, queries,
+    Dialect, Import, Language, NamePatterns, ProjectFiles, RunnerModules, SyntaxTree, TestPlace,
+    join, parent, queries,
 };
 
 pub static RUST: Language = Language {
@@ -23,9 +24,20 @@ pub static RUST: Language = Language {
     build_files: NamePatterns {
         dirs: &[".cargo"],
         stems: &[],
-        names: &["cargo.toml", "cargo.lock", "build.rs", "rust-toolchain", "rust-toolchain.toml", "cross.toml"],
+        names: &[
+            "cargo.toml",
+            "cargo.lock",
+            "build.rs",
+            "rust-toolchain",
+            "rust-toolchain.toml",
+            "cross.toml",
+        ],
     },
-    runner_files: NamePatterns { dirs: &[], stems: &[], names: &["nextest.toml", "tarpaulin.toml", ".tarpaulin.toml"] },
+    runner_files: NamePatterns {
+        dirs: &[],
+        stems: &[],
+        names: &["nextest.toml", "tarpaulin.toml", ".tarpaulin.toml"],
+    },
     runner_modules: RunnerModules::NONE,
     installed_dirs: &[],
     built_dirs: &["target"],
@@ -90,7 +102,12 @@ pub static RUST: Language = Language {
             texts(&[
                 ("/dev/stdout", "^/dev/(?:stdout|fd/)", None, RawOutput),
                 ("/proc/self/fd", "^/proc/self/fd", None, RawOutput),
-                ("/proc/self/cmdline", "^/proc/self/cmdline$", None, ReachesForTheRunner),
+                (
+                    "/proc/self/cmdline",
+                    "^/proc/self/cmdline$",
+                    None,
+                    ReachesForTheRunner,
+                ),
                 ("--logfile", "^--logfile", None, ReachesForTheRunner),
                 ("RUST_TEST_", "^RUST_TEST_", None, ReachesForTheRunner),
                 ("NEXTEST", "^NEXTEST", None, ReachesForTheRunner),
@@ -102,14 +119,22 @@ pub static RUST: Language = Language {
 static DIALECT: Dialect = Dialect {
     endings: &["rs"],
     grammar: || tree_sitter_rust::LANGUAGE.into(),
-    opaque: &["line_comment", "block_comment", "string_literal", "raw_string_literal", "char_literal"],
+    opaque: &[
+        "line_comment",
+        "block_comment",
+        "string_literal",
+        "raw_string_literal",
+        "char_literal",
+    ],
     leading: &["line_comment", "block_comment", "attribute_item"],
     queries: queries!("rust"),
 };
 
 /// `demo::api rejects_empty` stands in `tests/api.rs`, `demo parser::tests::adds` in `src/parser.rs`.
 fn holds_test(place: &TestPlace<'_>, name: &str) -> bool {
-    let Some((program, test)) = name.split_once(' ') else { return false };
+    let Some((program, test)) = name.split_once(' ') else {
+        return false;
+    };
     let parts: Vec<&str> = place.path.iter().filter_map(|p| p.to_str()).collect();
     let mut path: Vec<&str> = test.split("::").collect();
     let leaf = path.pop().unwrap_or_default();
@@ -128,9 +153,12 @@ fn holds_test(place: &TestPlace<'_>, name: &str) -> bool {
         None => return true,
     };
     // Modules above the file come from where it lies, those below stand in it.
-    let Some(inside) = path.strip_prefix(modules.as_slice()) else { return false };
+    let Some(inside) = path.strip_prefix(modules.as_slice()) else {
+        return false;
+    };
     inside.iter().all(|module| {
-        place.source.contains(&format!("mod {module} ")) || place.source.contains(&format!("mod {module}{{"))
+        place.source.contains(&format!("mod {module} "))
+            || place.source.contains(&format!("mod {module}{{"))
     })
 }
 
@@ -168,7 +196,11 @@ fn expand(prefix: &str, tree: &str, depth: usize, found: &mut Vec<Import>) {
     }
     let join = |path: &str| {
         let path = path.trim().trim_matches(':');
-        if prefix.is_empty() || path.is_empty() { format!("{prefix}{path}") } else { format!("{prefix}::{path}") }
+        if prefix.is_empty() || path.is_empty() {
+            format!("{prefix}{path}")
+        } else {
+            format!("{prefix}::{path}")
+        }
     };
     if let Some((path, group)) = tree.split_once('{') {
         let group = group.rsplit_once('}').map_or(group, |(inner, _)| inner);
@@ -177,17 +209,27 @@ fn expand(prefix: &str, tree: &str, depth: usize, found: &mut Vec<Import>) {
         }
         return;
     }
-    let (path, bound) = tree.split_once(" as ").map_or((tree, tree), |(path, bound)| (path.trim(), bound.trim()));
+    let (path, bound) = tree
+        .split_once(" as ")
+        .map_or((tree, tree), |(path, bound)| (path.trim(), bound.trim()));
     let path = join(path);
     let path = path.strip_suffix("::self").unwrap_or(&path);
     let Some((module, name)) = path.rsplit_once("::") else {
         found.push(Import::whole(path, bound));
         return;
     };
-    let bound = if bound.contains(':') || bound == "self" { bound.rsplit("::").next().unwrap_or(name) } else { bound };
+    let bound = if bound.contains(':') || bound == "self" {
+        bound.rsplit("::").next().unwrap_or(name)
+    } else {
+        bound
+    };
     match name {
         "*" => found.push(Import::all(module)),
-        name => found.push(Import::named(module, name, if bound == "self" { name } else { bound })),
+        name => found.push(Import::named(
+            module,
+            name,
+            if bound == "self" { name } else { bound },
+        )),
     }
 }
 
@@ -214,7 +256,10 @@ fn paths(masked: &str) -> Vec<Import> {
     for line in masked.lines().filter(|l| !l.contains("use ")) {
         for path in line.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':') {
             let path = path.trim_matches(':');
-            if let Some((module, name)) = path.rsplit_once("::").filter(|(m, n)| !m.is_empty() && !n.is_empty()) {
+            if let Some((module, name)) = path
+                .rsplit_once("::")
+                .filter(|(m, n)| !m.is_empty() && !n.is_empty())
+            {
                 let import = Import::named(module, name, name);
                 if !found.contains(&import) {
                     found.push(import);
@@ -227,17 +272,37 @@ fn paths(masked: &str) -> Vec<Import> {
 
 /// `[package] name` and `[lib] name`, as they are written in code.
 fn package_names(manifest: &str) -> Vec<String> {
-    let Ok(manifest) = manifest.parse::<toml::Table>() else { return Vec::new() };
-    let name = |table: &str| manifest.get(table)?.get("name")?.as_str().map(|n| n.replace('-', "_"));
+    let Ok(manifest) = manifest.parse::<toml::Table>() else {
+        return Vec::new();
+    };
+    let name = |table: &str| {
+        manifest
+            .get(table)?
+            .get("name")?
+            .as_str()
+            .map(|n| n.replace('-', "_"))
+    };
     ["package", "lib"].iter().filter_map(|t| name(t)).collect()
 }
 
 /// `[[bin]] path`, and where Cargo looks without it.
 fn programs(manifest: &str) -> Vec<String> {
-    let Ok(manifest) = manifest.parse::<toml::Table>() else { return Vec::new() };
-    let stated = manifest.get("bin").and_then(toml::Value::as_array).into_iter().flatten();
+    let Ok(manifest) = manifest.parse::<toml::Table>() else {
+        return Vec::new();
+    };
+    let stated = manifest
+        .get("bin")
+        .and_then(toml::Value::as_array)
+        .into_iter()
+        .flatten();
     let stated = stated.filter_map(|bin| Some(bin.get("path")?.as_str()?.to_owned()));
-    stated.chain(manifest.contains_key("package").then(|| String::from("src/main.rs"))).collect()
+    stated
+        .chain(
+            manifest
+                .contains_key("package")
+                .then(|| String::from("src/main.rs")),
+        )
+        .collect()
 }
 
 /// Names are walked segment by segment; this is where the first one leads.
@@ -246,13 +311,27 @@ fn locate(files: &dyn ProjectFiles, from: &str, first: &str) -> Vec<usize> {
         "crate" => crate_root(files, from),
         "self" => files.at(from).into_iter().collect(),
         // In a module inside a file, `super` is that file.
-        "super" => parent_module(files, from).into_iter().chain(files.at(from)).collect(),
-        name => match files.packages(name, ':').into_iter().find(|(_, rest)| rest.is_empty()) {
+        "super" => parent_module(files, from)
+            .into_iter()
+            .chain(files.at(from))
+            .collect(),
+        name => match files
+            .packages(name, ':')
+            .into_iter()
+            .find(|(_, rest)| rest.is_empty())
+        {
             Some((dir, _)) => {
                 let file = |name: &&str| join(dir, name).and_then(|p| files.at(&p));
-                ["src/lib.rs", "src/main.rs"].iter().filter_map(file).collect()
+                ["src/lib.rs", "src/main.rs"]
+                    .iter()
+                    .filter_map(file)
+                    .collect()
             }
-            None => files.at(from).and_then(|id| child_module(files, id, name)).into_iter().collect(),
+            None => files
+                .at(from)
+                .and_then(|id| child_module(files, id, name))
+                .into_iter()
+                .collect(),
         },
     }
 }
@@ -279,22 +358,40 @@ pub fn child_module_dir(path: &str) -> String {
     let stem = path.strip_suffix(".rs").unwrap_or(path);
     let name = stem.rsplit('/').next().unwrap_or(stem);
     // A file directly in `tests/` is the root of its crate.
-    let is_root = matches!(name, "lib" | "main" | "mod") || parent(path).rsplit('/').next() == Some("tests");
-    if is_root { parent(path).to_owned() } else { stem.to_owned() }
+    let is_root =
+        matches!(name, "lib" | "main" | "mod") || parent(path).rsplit('/').next() == Some("tests");
+    if is_root {
+        parent(path).to_owned()
+    } else {
+        stem.to_owned()
+    }
 }
 
 fn child_module(files: &dyn ProjectFiles, file: usize, name: &str) -> Option<usize> {
     let dir = child_module_dir(files.path(file));
     let at = |f: &String| files.at(&join(&dir, f)?);
-    [format!("{name}.rs"), format!("{name}/mod.rs")].iter().find_map(at).filter(|child| *child != file)
+    [format!("{name}.rs"), format!("{name}/mod.rs")]
+        .iter()
+        .find_map(at)
+        .filter(|child| *child != file)
 }
 
 /// The file of the module around this one.
 pub fn parent_module(files: &dyn ProjectFiles, path: &str) -> Option<usize> {
-    let dir = if path.ends_with("/mod.rs") { parent(parent(path)) } else { parent(path) };
+    let dir = if path.ends_with("/mod.rs") {
+        parent(parent(path))
+    } else {
+        parent(path)
+    };
     let beside = (!dir.is_empty()).then(|| format!("{dir}.rs"));
-    let inside = ["mod.rs", "lib.rs", "main.rs"].iter().filter_map(|f| join(dir, f));
-    beside.into_iter().chain(inside).find_map(|p| files.at(&p)).filter(|id| files.path(*id) != path)
+    let inside = ["mod.rs", "lib.rs", "main.rs"]
+        .iter()
+        .filter_map(|f| join(dir, f));
+    beside
+        .into_iter()
+        .chain(inside)
+        .find_map(|p| files.at(&p))
+        .filter(|id| files.path(*id) != path)
 }
 
 #[cfg(test)]
@@ -317,6 +414,9 @@ mod tests {
             Import::whole("h", "i"),
         ];
         assert_eq!(found, expected);
-        assert_eq!(paths("let x = demo::a::f(1);"), [Import::named("demo::a", "f", "f")]);
+        assert_eq!(
+            paths("let x = demo::a::f(1);"),
+            [Import::named("demo::a", "f", "f")]
+        );
     }
 }

@@ -28,12 +28,16 @@ pub struct SyntaxQuery {
 
 impl SyntaxQuery {
     pub(super) const fn new(text: &'static str) -> Self {
-        Self { text, compiled: OnceLock::new() }
+        Self {
+            text,
+            compiled: OnceLock::new(),
+        }
     }
 
     fn compiled(&self, grammar: fn() -> tree_sitter::Language) -> &Query {
-        self.compiled
-            .get_or_init(|| Query::new(&grammar(), self.text).expect("a query that a test of `languages` compiles"))
+        self.compiled.get_or_init(|| {
+            Query::new(&grammar(), self.text).expect("a query that a test of `languages` compiles")
+        })
     }
 }
 
@@ -85,7 +89,10 @@ impl<'s> QueryMatch<'s> {
     }
 
     pub fn setting(&self, key: &str) -> Option<&'static str> {
-        self.settings.iter().find(|(k, _)| *k == key).map(|(_, value)| *value)
+        self.settings
+            .iter()
+            .find(|(k, _)| *k == key)
+            .map(|(_, value)| *value)
     }
 }
 
@@ -102,7 +109,11 @@ impl<'s> SyntaxTree<'s> {
         let bytes = source.as_bytes();
         let mut read = |at: usize, _: tree_sitter::Point| bytes.get(at..).unwrap_or_default();
         let tree = parser.parse_with_options(&mut read, None, Some(options))?;
-        Some(Self { source, dialect, tree })
+        Some(Self {
+            source,
+            dialect,
+            tree,
+        })
     }
 
     pub fn source(&self) -> &'s str {
@@ -115,7 +126,10 @@ impl<'s> SyntaxTree<'s> {
     }
 
     /// Where a query fits, in the order of the text. Bounded; captures whose name begins with `_` are left out.
-    pub fn matches(&self, query: impl Fn(&'static QuerySet) -> &'static SyntaxQuery) -> Vec<QueryMatch<'s>> {
+    pub fn matches(
+        &self,
+        query: impl Fn(&'static QuerySet) -> &'static SyntaxQuery,
+    ) -> Vec<QueryMatch<'s>> {
         let asked = query(&self.dialect.queries).compiled(self.dialect.grammar);
         let mut found = Vec::new();
         self.walk_matches(asked, |pattern, captures| {
@@ -127,8 +141,14 @@ impl<'s> SyntaxTree<'s> {
                 text: self.text(*node),
             });
             let settings = asked.property_settings(pattern).iter();
-            let settings = settings.filter_map(|p| Some((&*p.key, p.value.as_deref()?))).collect();
-            found.push(QueryMatch { pattern, captures: captures.collect(), settings });
+            let settings = settings
+                .filter_map(|p| Some((&*p.key, p.value.as_deref()?)))
+                .collect();
+            found.push(QueryMatch {
+                pattern,
+                captures: captures.collect(),
+                settings,
+            });
         });
         found
     }
@@ -142,21 +162,36 @@ impl<'s> SyntaxTree<'s> {
         let asked = query(&self.dialect.queries).compiled(self.dialect.grammar);
         self.walk_matches(asked, |pattern, captures| {
             let settings = asked.property_settings(pattern);
-            visit(captures, &|key| settings.iter().find(|p| &*p.key == key)?.value.as_deref());
+            visit(captures, &|key| {
+                settings.iter().find(|p| &*p.key == key)?.value.as_deref()
+            });
         });
     }
 
-    fn walk_matches<'t>(&'t self, query: &'static Query, mut visit: impl FnMut(usize, &[(&'static str, Node<'t>)])) {
+    fn walk_matches<'t>(
+        &'t self,
+        query: &'static Query,
+        mut visit: impl FnMut(usize, &[(&'static str, Node<'t>)]),
+    ) {
         let names = query.capture_names();
         let mut cursor = QueryCursor::new();
         cursor.set_match_limit(MOST_OPEN);
         let began = Instant::now();
         let mut progress = |_: &tree_sitter::QueryCursorState| within(began);
         let options = QueryCursorOptions::new().progress_callback(&mut progress);
-        let mut matches = cursor.matches_with_options(query, self.tree.root_node(), self.source.as_bytes(), options);
+        let mut matches = cursor.matches_with_options(
+            query,
+            self.tree.root_node(),
+            self.source.as_bytes(),
+            options,
+        );
         let mut left = MOST_MATCHES;
         while let Some(fit) = matches.next() {
-            let captures: Vec<_> = fit.captures.iter().map(|c| (names[c.index as usize], c.node)).collect();
+            let captures: Vec<_> = fit
+                .captures
+                .iter()
+                .map(|c| (names[c.index as usize], c.node))
+                .collect();
             visit(fit.pattern_index, &captures);
             left -= 1;
             if left == 0 {
@@ -178,8 +213,13 @@ impl<'s> SyntaxTree<'s> {
             let kind = node.kind();
             let is_text = self.dialect.opaque.contains(&kind) && !kind.contains("comment");
             if is_text {
-                let text = self.text(node).trim_start_matches(|c: char| c.is_ascii_alphabetic() || c == '#');
-                found.push((node.start_position().row + 1, text.trim_end_matches('#').trim_matches(['"', '\'', '`'])));
+                let text = self
+                    .text(node)
+                    .trim_start_matches(|c: char| c.is_ascii_alphabetic() || c == '#');
+                found.push((
+                    node.start_position().row + 1,
+                    text.trim_end_matches('#').trim_matches(['"', '\'', '`']),
+                ));
             }
             if !is_text && cursor.goto_first_child() {
                 continue;
@@ -224,8 +264,9 @@ impl<'s> SyntaxTree<'s> {
             while !cursor.goto_next_sibling() {
                 around.pop();
                 if !cursor.goto_parent() {
-                    return String::from_utf8(out)
-                        .unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).replace('\u{fffd}', " "));
+                    return String::from_utf8(out).unwrap_or_else(|e| {
+                        String::from_utf8_lossy(e.as_bytes()).replace('\u{fffd}', " ")
+                    });
                 }
             }
         }
@@ -233,7 +274,10 @@ impl<'s> SyntaxTree<'s> {
 }
 
 fn is_code_in_text(kind: &str) -> bool {
-    matches!(kind, "interpolation" | "template_substitution" | "string_interpolation")
+    matches!(
+        kind,
+        "interpolation" | "template_substitution" | "string_interpolation"
+    )
 }
 
 fn blank(out: &mut [u8], range: Range<usize>) {
@@ -251,7 +295,11 @@ impl fmt::Debug for SyntaxTree<'_> {
 }
 
 fn within(began: Instant) -> ControlFlow<()> {
-    if began.elapsed() > LONGEST { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    if began.elapsed() > LONGEST {
+        ControlFlow::Break(())
+    } else {
+        ControlFlow::Continue(())
+    }
 }
 
 #[cfg(test)]
@@ -262,20 +310,55 @@ mod tests {
 
     fn defined(file: &str, source: &str) -> Vec<String> {
         let path = Path::new(file);
-        let tree = Language::of_path(path).expect("a language").parse(path, source).expect("reads");
-        let name = |m: &super::QueryMatch<'_>| m.get("name").map(|n| n.text).or(m.setting("name")).map(str::to_owned);
-        tree.matches(|q| &q.definitions).iter().filter_map(name).collect()
+        let tree = Language::of_path(path)
+            .expect("a language")
+            .parse(path, source)
+            .expect("reads");
+        let name = |m: &super::QueryMatch<'_>| {
+            m.get("name")
+                .map(|n| n.text)
+                .or(m.setting("name"))
+                .map(str::to_owned)
+        };
+        tree.matches(|q| &q.definitions)
+            .iter()
+            .filter_map(name)
+            .collect()
     }
 
     #[test]
     fn definitions_are_found_also_in_a_broken_file_and_never_in_strings_and_comments() {
         for (file, source, expected) in [
-            ("a.rs", "fn a() { \"fn b() {}\" } // fn c() {}\nimpl X<u8> { fn d(&self) {} ", vec!["a", "X", "d"]),
-            ("a.py", "@x\ndef a():\n    b = 1\nC = 'def d(): pass'\nclass E(", vec!["a", "a", "C"]),
-            ("a.js", "exports.a = () => 1;\nfunction b() { const c = 1 }\nconst d = require('d')", vec!["a", "b"]),
-            ("a.ts", "export default class A {}\nexport interface B { c(): void }", vec!["A", "A", "B", "B", "c"]),
-            ("a.go", "package p\nfunc (r *T[int]) A() {}\nvar b = `func C() {}`", vec!["A", "b", "b"]),
-            ("a.rb", "class A::B\n  def c?; end\n  D = 1\nend", vec!["B", "c?", "D"]),
+            (
+                "a.rs",
+                "fn a() { \"fn b() {}\" } // fn c() {}\nimpl X<u8> { fn d(&self) {} ",
+                vec!["a", "X", "d"],
+            ),
+            (
+                "a.py",
+                "@x\ndef a():\n    b = 1\nC = 'def d(): pass'\nclass E(",
+                vec!["a", "a", "C"],
+            ),
+            (
+                "a.js",
+                "exports.a = () => 1;\nfunction b() { const c = 1 }\nconst d = require('d')",
+                vec!["a", "b"],
+            ),
+            (
+                "a.ts",
+                "export default class A {}\nexport interface B { c(): void }",
+                vec!["A", "A", "B", "B", "c"],
+            ),
+            (
+                "a.go",
+                "package p\nfunc (r *T[int]) A() {}\nvar b = `func C() {}`",
+                vec!["A", "b", "b"],
+            ),
+            (
+                "a.rb",
+                "class A::B\n  def c?; end\n  D = 1\nend",
+                vec!["B", "c?", "D"],
+            ),
             (
                 "a.ex",
                 "defmodule A.B do\n  defstruct [:x]\n  def c(x) when x > 1, do: x\nend",
@@ -289,19 +372,47 @@ mod tests {
     #[test]
     fn strings_and_comments_are_blanked_and_code_is_not() {
         for (file, text, kept) in [
-            ("a.rs", "let a = \"{\"; // }\nfn b<'a>(c: char) { '{' }", "let a =;fn b<'a>(c: char) { }"),
-            ("a.rs", "let r = r#\"a \" { \"#; /* /* { */ } */ x", "let r =; x"),
-            ("a.py", "a = '''\ndef no(): '''  # def\nb = 'it\\'s {'", "a =b ="),
+            (
+                "a.rs",
+                "let a = \"{\"; // }\nfn b<'a>(c: char) { '{' }",
+                "let a =;fn b<'a>(c: char) { }",
+            ),
+            (
+                "a.rs",
+                "let r = r#\"a \" { \"#; /* /* { */ } */ x",
+                "let r =; x",
+            ),
+            (
+                "a.py",
+                "a = '''\ndef no(): '''  # def\nb = 'it\\'s {'",
+                "a =b =",
+            ),
             ("a.py", "a = f'no {yes} no'", "a = {yes}"),
-            ("a.js", "const a = `{${b}`; if (/[{\"]/.test(c)) {}", "const a =${b}; if (.test(c)) {}"),
+            (
+                "a.js",
+                "const a = `{${b}`; if (/[{\"]/.test(c)) {}",
+                "const a =${b}; if (.test(c)) {}",
+            ),
             ("a.go", "a := `{\n` + \"}\" // {", "a := +"),
-            ("a.cpp", "auto a = R\"(})\"; // {\nchar b = '{';", "auto a =; char b =;"),
-            ("A.java", "/* no */ String a = \"{\"; // }\nchar b = '{';", "String a =; char b =;"),
+            (
+                "a.cpp",
+                "auto a = R\"(})\"; // {\nchar b = '{';",
+                "auto a =; char b =;",
+            ),
+            (
+                "A.java",
+                "/* no */ String a = \"{\"; // }\nchar b = '{';",
+                "String a =; char b =;",
+            ),
             ("a.rb", "=begin\ndef no\n=end\ndef yes # no", "def yes"),
             ("a.ex", "@doc \"\"\"\ndef no\n\"\"\"\ny", "@docy"),
         ] {
             let path = Path::new(file);
-            let masked = Language::of_path(path).expect("a language").parse(path, text).expect("reads").masked();
+            let masked = Language::of_path(path)
+                .expect("a language")
+                .parse(path, text)
+                .expect("reads")
+                .masked();
             assert_eq!(masked.len(), text.len());
             assert_eq!(masked.lines().count(), text.lines().count());
             let squeeze = |s: &str| s.split_whitespace().collect::<String>();
@@ -315,14 +426,22 @@ mod tests {
             for ending in language.dialects.iter().flat_map(|d| d.endings) {
                 let file = format!("a.{ending}");
                 let path = Path::new(&file);
-                for text in ["(".repeat(4_000), "\u{feff}\0\u{1b}[31m\"".repeat(500), "if a { ".repeat(2_000)] {
+                for text in [
+                    "(".repeat(4_000),
+                    "\u{feff}\0\u{1b}[31m\"".repeat(500),
+                    "if a { ".repeat(2_000),
+                ] {
                     if let Some(tree) = language.parse(path, &text) {
                         tree.matches(|q| &q.imports);
                         tree.definitions();
                         assert_eq!(tree.masked().len(), text.len());
                     }
                 }
-                assert!(language.parse(path, &" ".repeat(super::MOST_BYTES + 1)).is_none());
+                assert!(
+                    language
+                        .parse(path, &" ".repeat(super::MOST_BYTES + 1))
+                        .is_none()
+                );
             }
         }
     }

@@ -17,16 +17,32 @@ pub struct ProjectIdentity {
 
 impl ProjectIdentity {
     /// From what git says; the canonical path counts only where git says nothing.
-    pub fn new(root_commit: Option<&str>, is_shallow: bool, remote: Option<&str>, canonical: &Path) -> Self {
-        let commit = root_commit.map(str::trim).filter(|commit| !commit.is_empty() && !is_shallow);
+    pub fn new(
+        root_commit: Option<&str>,
+        is_shallow: bool,
+        remote: Option<&str>,
+        canonical: &Path,
+    ) -> Self {
+        let commit = root_commit
+            .map(str::trim)
+            .filter(|commit| !commit.is_empty() && !is_shallow);
         let remote = remote.and_then(normalise_remote);
         let path = (commit.is_none() && remote.is_none()).then(|| canonical.display().to_string());
-        Self { root_commit: commit.map(str::to_owned), remote, path }
+        Self {
+            root_commit: commit.map(str::to_owned),
+            remote,
+            path,
+        }
     }
 
     /// One project, as far as both say: what one leaves open does not tell them apart.
     pub fn is_same(&self, other: &Self) -> bool {
-        match (&self.root_commit, &other.root_commit, &self.remote, &other.remote) {
+        match (
+            &self.root_commit,
+            &other.root_commit,
+            &self.remote,
+            &other.remote,
+        ) {
             (Some(a), Some(b), Some(x), Some(y)) => a == b && x == y,
             (Some(a), Some(b), _, _) => a == b,
             (_, _, Some(x), Some(y)) => x == y,
@@ -37,17 +53,34 @@ impl ProjectIdentity {
     /// As it stands in the front matter: `commit:… remote:…` or `path:…`.
     pub fn parse(text: &str) -> Self {
         if let Some(path) = text.trim().strip_prefix("path:") {
-            return Self { path: Some(path.to_owned()), ..Self::default() };
+            return Self {
+                path: Some(path.to_owned()),
+                ..Self::default()
+            };
         }
-        let field = |name: &str| text.split_whitespace().find_map(|part| part.strip_prefix(name)).map(str::to_owned);
-        Self { root_commit: field("commit:"), remote: field("remote:"), path: None }
+        let field = |name: &str| {
+            text.split_whitespace()
+                .find_map(|part| part.strip_prefix(name))
+                .map(str::to_owned)
+        };
+        Self {
+            root_commit: field("commit:"),
+            remote: field("remote:"),
+            path: None,
+        }
     }
 }
 
 impl fmt::Display for ProjectIdentity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let commit = self.root_commit.as_ref().map(|commit| format!("commit:{commit}"));
-        let remote = self.remote.as_ref().map(|remote| format!("remote:{remote}"));
+        let commit = self
+            .root_commit
+            .as_ref()
+            .map(|commit| format!("commit:{commit}"));
+        let remote = self
+            .remote
+            .as_ref()
+            .map(|remote| format!("remote:{remote}"));
         let path = self.path.as_ref().map(|path| format!("path:{path}"));
         let parts: Vec<String> = [commit, remote, path].into_iter().flatten().collect();
         f.write_str(&parts.join(" "))
@@ -64,11 +97,15 @@ fn normalise_remote(remote: &str) -> Option<String> {
         None if remote.starts_with(['/', '.', '~']) || !remote.contains(':') => return None,
         None => remote.replacen(':', "/", 1),
     };
-    let rest = rest.split_once('@').filter(|(user, _)| !user.contains('/')).map_or(rest.as_str(), |(_, host)| host);
+    let rest = rest
+        .split_once('@')
+        .filter(|(user, _)| !user.contains('/'))
+        .map_or(rest.as_str(), |(_, host)| host);
     let (host, path) = rest.split_once('/')?;
     let host = host.split(':').next().unwrap_or(host);
     let path = path.trim_matches('/').trim_end_matches(".git");
-    (!host.is_empty() && !path.is_empty()).then(|| format!("{host}/{path}").to_lowercase().replace(' ', "%20"))
+    (!host.is_empty() && !path.is_empty())
+        .then(|| format!("{host}/{path}").to_lowercase().replace(' ', "%20"))
 }
 
 #[cfg(test)]
@@ -83,7 +120,11 @@ mod tests {
             "https://token@github.com/Owner/Repo.git/",
             "ssh://git@github.com:22/owner/repo.git",
         ] {
-            assert_eq!(normalise_remote(spelling).as_deref(), Some("github.com/owner/repo"), "{spelling}");
+            assert_eq!(
+                normalise_remote(spelling).as_deref(),
+                Some("github.com/owner/repo"),
+                "{spelling}"
+            );
         }
         for place in ["/srv/repo", "../repo", "file:///srv/repo", "repo"] {
             assert_eq!(normalise_remote(place), None, "{place}");
@@ -99,9 +140,17 @@ mod tests {
         let clone = at(Some("c1"), false, Some("/p/original"));
         let published = at(Some("c1"), false, Some("https://h/o/shop"));
         let shallow = at(Some("c9"), true, Some("git@h:o/shop.git"));
-        assert!(original.is_same(&clone) && clone.is_same(&published) && published.is_same(&shallow));
-        assert!(!at(Some("c2"), false, None).is_same(&original), "another repository with the same folder name");
-        assert!(!at(Some("c1"), false, Some("https://h/other/shop")).is_same(&published), "a fork");
+        assert!(
+            original.is_same(&clone) && clone.is_same(&published) && published.is_same(&shallow)
+        );
+        assert!(
+            !at(Some("c2"), false, None).is_same(&original),
+            "another repository with the same folder name"
+        );
+        assert!(
+            !at(Some("c1"), false, Some("https://h/other/shop")).is_same(&published),
+            "a fork"
+        );
         let plain = at(None, false, None);
         assert!(plain.is_same(&plain) && !plain.is_same(&original));
         for identity in [original, published, shallow, plain] {

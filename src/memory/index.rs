@@ -57,8 +57,13 @@ pub struct NoteHit {
 
 #[derive(Debug, thiserror::Error)]
 pub enum IndexError {
-    #[error("the index of notes `{path}` cannot be used: {source}; remove the file, it is made anew")]
-    Sqlite { path: PathBuf, source: rusqlite::Error },
+    #[error(
+        "the index of notes `{path}` cannot be used: {source}; remove the file, it is made anew"
+    )]
+    Sqlite {
+        path: PathBuf,
+        source: rusqlite::Error,
+    },
     #[error(transparent)]
     Notes(#[from] NoteError),
     #[error("`query` has no word to look for")]
@@ -71,7 +76,10 @@ impl IndexError {
         use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
         match self {
             Self::Sqlite { source, .. } => {
-                matches!(source.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase))
+                matches!(
+                    source.sqlite_error_code(),
+                    Some(DatabaseCorrupt | NotADatabase)
+                )
             }
             Self::Notes(_) | Self::NoWords => false,
         }
@@ -92,7 +100,10 @@ impl NoteIndex {
             Ok(index) => Ok(index),
             Err(_) => {
                 Self::remove(path);
-                Self::try_open(path).map_err(|source| IndexError::Sqlite { path: path.to_owned(), source })
+                Self::try_open(path).map_err(|source| IndexError::Sqlite {
+                    path: path.to_owned(),
+                    source,
+                })
             }
         }
     }
@@ -111,7 +122,9 @@ impl NoteIndex {
         connection.pragma_update(None, "synchronous", "off")?;
         let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
         if version != VERSION {
-            connection.execute_batch("BEGIN IMMEDIATE; DROP TABLE IF EXISTS notes; DROP TABLE IF EXISTS texts;")?;
+            connection.execute_batch(
+                "BEGIN IMMEDIATE; DROP TABLE IF EXISTS notes; DROP TABLE IF EXISTS texts;",
+            )?;
             connection.execute_batch(TABLES)?;
             connection.pragma_update(None, "user_version", VERSION)?;
             connection.execute_batch("COMMIT;")?;
@@ -119,21 +132,37 @@ impl NoteIndex {
         // A damaged file often opens well, and fails when it is read. What this look misses, the query finds: one row of
         // each table, because to count them takes as long as a query may.
         for table in ["notes", "texts"] {
-            connection.query_row(&format!("SELECT rowid FROM {table} LIMIT 1"), [], |_| Ok(())).optional()?;
+            connection
+                .query_row(
+                    &format!("SELECT rowid FROM {table} LIMIT 1"),
+                    [],
+                    |_| Ok(()),
+                )
+                .optional()?;
         }
         Ok(Self { connection })
     }
 
     /// Takes in what was written, edited and deleted since. `tell` hears how far it has come.
-    pub fn refresh(&mut self, notes: &NoteFolder, tell: &mut dyn FnMut(usize, usize)) -> Result<usize, IndexError> {
+    pub fn refresh(
+        &mut self,
+        notes: &NoteFolder,
+        tell: &mut dyn FnMut(usize, usize),
+    ) -> Result<usize, IndexError> {
         let path = notes.path().to_owned();
-        let fail = |source| IndexError::Sqlite { path: path.clone(), source };
+        let fail = |source| IndexError::Sqlite {
+            path: path.clone(),
+            source,
+        };
         let FolderDifferences { changed, gone } = self.differences(notes.list()?).map_err(fail)?;
         if changed.is_empty() && gone.is_empty() {
             return Ok(0);
         }
         let total = changed.len();
-        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(fail)?;
+        let transaction = self
+            .connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(fail)?;
         for name in &gone {
             forget(&transaction, name).map_err(fail)?;
         }
@@ -143,7 +172,9 @@ impl NoteIndex {
             }
             let mtime = settled_mtime(entry.mtime, jiff::Timestamp::now());
             // Gone or unreadable meanwhile: the next query sees it.
-            let Ok(Some(text)) = notes.read(&name) else { continue };
+            let Ok(Some(text)) = notes.read(&name) else {
+                continue;
+            };
             // Touched, but not changed: another checkout, a restored backup.
             if is_known_text(&transaction, &name, entry.size, mtime, &text).map_err(fail)? {
                 continue;
@@ -157,8 +188,13 @@ impl NoteIndex {
     }
 
     /// `files` come by name.
-    fn differences(&self, files: Vec<(String, FolderEntry)>) -> rusqlite::Result<FolderDifferences> {
-        let mut statement = self.connection.prepare_cached("SELECT name, size, mtime FROM notes")?;
+    fn differences(
+        &self,
+        files: Vec<(String, FolderEntry)>,
+    ) -> rusqlite::Result<FolderDifferences> {
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT name, size, mtime FROM notes")?;
         let mut rows = statement.query([])?;
         let (mut is_known, mut gone) = (vec![false; files.len()], Vec::new());
         let mut next = 0;
@@ -175,12 +211,15 @@ impl NoteIndex {
             };
             next = at + 1;
             let entry = &files[at].1;
-            is_known[at] =
-                row.get::<_, i64>(1)? == entry.size.cast_signed() && row.get::<_, Option<i64>>(2)? == Some(entry.mtime);
+            is_known[at] = row.get::<_, i64>(1)? == entry.size.cast_signed()
+                && row.get::<_, Option<i64>>(2)? == Some(entry.mtime);
         }
         let mut is_known = is_known.into_iter();
         Ok(FolderDifferences {
-            changed: files.into_iter().filter(|_| !is_known.next().unwrap_or(false)).collect(),
+            changed: files
+                .into_iter()
+                .filter(|_| !is_known.next().unwrap_or(false))
+                .collect(),
             gone,
         })
     }
@@ -193,28 +232,61 @@ impl NoteIndex {
         now: jiff::Timestamp,
     ) -> Result<Vec<NoteHit>, IndexError> {
         let expression = ranking::match_expression(&query.words).ok_or(IndexError::NoWords)?;
-        let fail = |source| IndexError::Sqlite { path: notes.path().to_owned(), source };
+        let fail = |source| IndexError::Sqlite {
+            path: notes.path().to_owned(),
+            source,
+        };
         let found = ranking::best(&self.connection, &expression, query, now).map_err(fail)?;
         let words = ranking::telling_words(&query.words);
         let mut hits = Vec::new();
         for (name, ranking) in found {
-            let Some(text) = notes.read(&name)? else { continue };
+            let Some(text) = notes.read(&name)? else {
+                continue;
+            };
             let note = Note::parse(&name, &text);
             let (line, excerpt) = excerpt_of(&text, &words);
-            hits.push(NoteHit { title: note.title.clone(), name, ranking, excerpt, line, note });
+            hits.push(NoteHit {
+                title: note.title.clone(),
+                name,
+                ranking,
+                excerpt,
+                line,
+                note,
+            });
         }
         Ok(hits)
     }
 
     /// The note that says nearly the same, if there is one.
-    pub fn find_similar(&self, notes: &NoteFolder, note: &Note, except: &str) -> Result<Option<String>, IndexError> {
+    pub fn find_similar(
+        &self,
+        notes: &NoteFolder,
+        note: &Note,
+        except: &str,
+    ) -> Result<Option<String>, IndexError> {
         let words = format!("{} {}", note.title, note.body);
-        let Some(expression) = ranking::match_expression(&words) else { return Ok(None) };
-        let fail = |source| IndexError::Sqlite { path: notes.path().to_owned(), source };
-        let query = NoteQuery { limit: 10, ..NoteQuery::default() };
-        let found = ranking::best(&self.connection, &expression, &query, jiff::Timestamp::now()).map_err(fail)?;
+        let Some(expression) = ranking::match_expression(&words) else {
+            return Ok(None);
+        };
+        let fail = |source| IndexError::Sqlite {
+            path: notes.path().to_owned(),
+            source,
+        };
+        let query = NoteQuery {
+            limit: 10,
+            ..NoteQuery::default()
+        };
+        let found = ranking::best(
+            &self.connection,
+            &expression,
+            &query,
+            jiff::Timestamp::now(),
+        )
+        .map_err(fail)?;
         for (name, _) in found.into_iter().filter(|(name, _)| name != except) {
-            let Some(text) = notes.read(&name)? else { continue };
+            let Some(text) = notes.read(&name)? else {
+                continue;
+            };
             if similarity(&Note::parse(&name, &text).body, &note.body) >= 0.8 {
                 return Ok(Some(name));
             }
@@ -246,8 +318,11 @@ fn is_known_text(
 }
 
 fn forget(transaction: &rusqlite::Transaction<'_>, name: &str) -> rusqlite::Result<()> {
-    let id: Option<i64> =
-        transaction.query_row("SELECT id FROM notes WHERE name = ?1", [name], |row| row.get(0)).optional()?;
+    let id: Option<i64> = transaction
+        .query_row("SELECT id FROM notes WHERE name = ?1", [name], |row| {
+            row.get(0)
+        })
+        .optional()?;
     if let Some(id) = id {
         transaction.execute("DELETE FROM texts WHERE rowid = ?1", [id])?;
         transaction.execute("DELETE FROM notes WHERE id = ?1", [id])?;
@@ -264,7 +339,11 @@ fn learn(
     note: &Note,
 ) -> rusqlite::Result<()> {
     let hash = blake3::hash(text.as_bytes()).to_hex().to_string();
-    let project = std::iter::once(&note.project).chain(&note.aliases).cloned().collect::<Vec<_>>().join("\n");
+    let project = std::iter::once(&note.project)
+        .chain(&note.aliases)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join("\n");
     transaction.execute(
         "INSERT INTO notes (name, size, mtime, hash, project, kind, tags, updated) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         params![name, size.cast_signed(), mtime, hash, project, note.kind.word(), note.tags.join("\n"), note.updated],
@@ -280,13 +359,22 @@ fn learn(
 /// The line that has most of the words, and its number.
 fn excerpt_of(text: &str, words: &[String]) -> (usize, String) {
     let body = crate::words::front_matter::split(text).map_or(1, |front| front.body_line);
-    let lines = text.lines().enumerate().skip(body - 1).filter(|(_, line)| !line.trim().is_empty());
+    let lines = text
+        .lines()
+        .enumerate()
+        .skip(body - 1)
+        .filter(|(_, line)| !line.trim().is_empty());
     let score = |line: &str| {
         let line = line.to_lowercase();
-        words.iter().filter(|word| line.contains(word.as_str())).count()
+        words
+            .iter()
+            .filter(|word| line.contains(word.as_str()))
+            .count()
     };
     let best = lines.max_by_key(|(n, line)| (score(line), std::cmp::Reverse(*n)));
-    best.map_or((1, String::new()), |(n, line)| (n + 1, words::cut_end(line.trim(), 160).into_owned()))
+    best.map_or((1, String::new()), |(n, line)| {
+        (n + 1, words::cut_end(line.trim(), 160).into_owned())
+    })
 }
 
 /// How much two texts share: their runs of three words.
@@ -308,7 +396,10 @@ fn similarity(one: &str, other: &str) -> f64 {
 }
 
 fn telling_words_all(text: &str) -> Vec<String> {
-    text.split(|c: char| !c.is_alphanumeric()).filter(|w| !w.is_empty()).map(str::to_lowercase).collect()
+    text.split(|c: char| !c.is_alphanumeric())
+        .filter(|w| !w.is_empty())
+        .map(str::to_lowercase)
+        .collect()
 }
 
 #[cfg(test)]
@@ -318,15 +409,35 @@ mod tests {
 
     fn noted(notes: &NoteFolder, title: &str, body: &str) {
         let now = jiff::Timestamp::now().to_string();
-        let note =
-            Note { title: title.into(), body: body.into(), created: now.clone(), updated: now, ..Note::default() };
-        notes.write(NoteDraft { note, filename: None, overwrite: true }).expect("written");
+        let note = Note {
+            title: title.into(),
+            body: body.into(),
+            created: now.clone(),
+            updated: now,
+            ..Note::default()
+        };
+        notes
+            .write(NoteDraft {
+                note,
+                filename: None,
+                overwrite: true,
+            })
+            .expect("written");
     }
 
     fn names(index: &mut NoteIndex, notes: &NoteFolder, words: &str) -> Vec<String> {
         index.refresh(notes, &mut |_, _| {}).expect("fresh");
-        let query = NoteQuery { words: words.into(), limit: 10, ..NoteQuery::default() };
-        index.query(notes, &query, jiff::Timestamp::now()).expect("asked").into_iter().map(|hit| hit.name).collect()
+        let query = NoteQuery {
+            words: words.into(),
+            limit: 10,
+            ..NoteQuery::default()
+        };
+        index
+            .query(notes, &query, jiff::Timestamp::now())
+            .expect("asked")
+            .into_iter()
+            .map(|hit| hit.name)
+            .collect()
     }
 
     #[test]
@@ -338,14 +449,22 @@ mod tests {
         noted(&notes, "Slow build", "The linker takes most of the time.");
         noted(&notes, "Flaky test", "It fails when the clock jumps.");
         assert_eq!(names(&mut index, &notes, "linker"), ["slow-build.md"]);
-        std::fs::write(notes.path().join("slow-build.md"), "# Slow build\n\nNow it is the compiler.\n")
-            .expect("edited");
+        std::fs::write(
+            notes.path().join("slow-build.md"),
+            "# Slow build\n\nNow it is the compiler.\n",
+        )
+        .expect("edited");
         assert_eq!(names(&mut index, &notes, "compiler"), ["slow-build.md"]);
         assert!(names(&mut index, &notes, "linker").is_empty());
         notes.delete("slow-build.md").expect("deleted");
         assert!(names(&mut index, &notes, "compiler").is_empty());
         drop(index);
-        for damage in ["", "not a database at all, but long enough to be taken for one".repeat(100).as_str()] {
+        for damage in [
+            "",
+            "not a database at all, but long enough to be taken for one"
+                .repeat(100)
+                .as_str(),
+        ] {
             std::fs::write(&path, damage).expect("damaged");
             let mut index = NoteIndex::open(&path).expect("made anew");
             assert_eq!(names(&mut index, &notes, "clock"), ["flaky-test.md"]);
@@ -362,18 +481,34 @@ mod tests {
         let tick = std::time::SystemTime::now() + Duration::from_secs(1);
         let write = |text: &str| {
             std::fs::write(&path, text).expect("written");
-            std::fs::File::options().append(true).open(&path).and_then(|file| file.set_modified(tick)).expect("set");
+            std::fs::File::options()
+                .append(true)
+                .open(&path)
+                .and_then(|file| file.set_modified(tick))
+                .expect("set");
         };
         write("about linkers");
         assert_eq!(names(&mut index, &notes, "linkers"), ["n.md"]);
         write("about kernels");
         assert_eq!(names(&mut index, &notes, "kernels"), ["n.md"]);
         assert!(names(&mut index, &notes, "linkers").is_empty());
-        let ns =
-            |text: &str| i64::try_from(text.parse::<jiff::Timestamp>().expect("a time").as_nanosecond()).expect("near");
+        let ns = |text: &str| {
+            i64::try_from(
+                text.parse::<jiff::Timestamp>()
+                    .expect("a time")
+                    .as_nanosecond(),
+            )
+            .expect("near")
+        };
         let read_at: jiff::Timestamp = "2026-06-01T12:00:00Z".parse().expect("a time");
         let (before, long_before) = (ns("2026-06-01T11:59:59Z"), ns("2026-06-01T11:59:57Z"));
-        assert_eq!((settled_mtime(before, read_at), settled_mtime(long_before, read_at)), (None, Some(long_before)));
+        assert_eq!(
+            (
+                settled_mtime(before, read_at),
+                settled_mtime(long_before, read_at)
+            ),
+            (None, Some(long_before))
+        );
     }
 
     #[test]
@@ -393,15 +528,30 @@ mod tests {
                 .and_then(|file| file.set_modified(long_ago))
                 .expect("set");
             // One at a time, so that the index has them in another order than the folder.
-            assert_eq!(index.refresh(&notes, &mut |_, _| {}).expect("fresh"), 1, "{name}");
+            assert_eq!(
+                index.refresh(&notes, &mut |_, _| {}).expect("fresh"),
+                1,
+                "{name}"
+            );
         }
-        assert_eq!(index.refresh(&notes, &mut |_, _| {}).expect("fresh"), 0, "all are known");
+        assert_eq!(
+            index.refresh(&notes, &mut |_, _| {}).expect("fresh"),
+            0,
+            "all are known"
+        );
         std::fs::remove_file(notes.path().join("a.md")).expect("removed");
         std::fs::rename(notes.path().join("0.md"), notes.path().join("m.md")).expect("renamed");
         assert_eq!(names(&mut index, &notes, "own2"), [""; 0]);
         assert_eq!(names(&mut index, &notes, "own3"), ["m.md"]);
-        assert_eq!(names(&mut index, &notes, "shared"), ["a-b.md", "a/b.md", "m.md", "z.md"]);
-        assert_eq!(index.refresh(&notes, &mut |_, _| {}).expect("fresh"), 0, "all are known");
+        assert_eq!(
+            names(&mut index, &notes, "shared"),
+            ["a-b.md", "a/b.md", "m.md", "z.md"]
+        );
+        assert_eq!(
+            index.refresh(&notes, &mut |_, _| {}).expect("fresh"),
+            0,
+            "all are known"
+        );
     }
 
     #[test]
@@ -410,9 +560,22 @@ mod tests {
         let notes = NoteFolder::open(&dir.path().join("notes")).expect("opened");
         let mut index = NoteIndex::open(&dir.path().join("index.sqlite")).expect("opened");
         noted(&notes, "One", "near and or not");
-        for words in ["NEAR(a b)", "a\" OR \"b", "title: x", "*", "^one", "a AND", "(", "one -two"] {
+        for words in [
+            "NEAR(a b)",
+            "a\" OR \"b",
+            "title: x",
+            "*",
+            "^one",
+            "a AND",
+            "(",
+            "one -two",
+        ] {
             index.refresh(&notes, &mut |_, _| {}).expect("fresh");
-            let query = NoteQuery { words: words.into(), limit: 5, ..NoteQuery::default() };
+            let query = NoteQuery {
+                words: words.into(),
+                limit: 5,
+                ..NoteQuery::default()
+            };
             match index.query(&notes, &query, jiff::Timestamp::now()) {
                 Ok(_) | Err(IndexError::NoWords) => {}
                 Err(other) => panic!("{words}: {other}"),
@@ -425,14 +588,30 @@ mod tests {
         let dir = tempfile::tempdir().expect("temp dir");
         let notes = NoteFolder::open(&dir.path().join("notes")).expect("opened");
         let mut index = NoteIndex::open(&dir.path().join("index.sqlite")).expect("opened");
-        noted(&notes, "Other", "something about caching that goes on for a while and mentions caching once more");
-        noted(&notes, "Caching", "a short text about something else that is as long as the other one is here");
+        noted(
+            &notes,
+            "Other",
+            "something about caching that goes on for a while and mentions caching once more",
+        );
+        noted(
+            &notes,
+            "Caching",
+            "a short text about something else that is as long as the other one is here",
+        );
         assert_eq!(names(&mut index, &notes, "caching")[0], "caching.md");
         let copy = Note {
             title: "New".into(),
-            body: "Something about caching that goes on for a while and mentions caching once more.".into(),
+            body:
+                "Something about caching that goes on for a while and mentions caching once more."
+                    .into(),
             ..Note::default()
         };
-        assert_eq!(index.find_similar(&notes, &copy, "new.md").expect("asked").as_deref(), Some("other.md"));
+        assert_eq!(
+            index
+                .find_similar(&notes, &copy, "new.md")
+                .expect("asked")
+                .as_deref(),
+            Some("other.md")
+        );
     }
 }

@@ -8,7 +8,9 @@ use serde_json::{Map, Value, json};
 use crate::words::front_matter::{self, FrontMatterError};
 
 /// What a note is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum NoteKind {
@@ -81,26 +83,52 @@ impl Note {
             Ok(front) => (front, None),
             Err(error) => (front_matter::FrontMatter::default(), Some(problem(&error))),
         };
-        let body = text.get(front.body..).unwrap_or_default().trim_start_matches('\n').to_owned();
+        let body = text
+            .get(front.body..)
+            .unwrap_or_default()
+            .trim_start_matches('\n')
+            .to_owned();
         let mut fields = front.fields;
         let mut take = |key: &str| fields.remove(key).unwrap_or_default();
         let text_of = |value: Value| value.as_str().map(str::to_owned).unwrap_or_default();
         let list_of = |value: Value| -> Vec<String> {
             match value {
-                Value::Array(items) => items.iter().filter_map(|i| i.as_str().map(str::to_owned)).collect(),
-                Value::String(one) => one.split(',').map(|t| t.trim().to_owned()).filter(|t| !t.is_empty()).collect(),
+                Value::Array(items) => items
+                    .iter()
+                    .filter_map(|i| i.as_str().map(str::to_owned))
+                    .collect(),
+                Value::String(one) => one
+                    .split(',')
+                    .map(|t| t.trim().to_owned())
+                    .filter(|t| !t.is_empty())
+                    .collect(),
                 _ => Vec::new(),
             }
         };
         let title = text_of(take("title"));
         let kind = NoteKind::of_word(&text_of(take("kind"))).unwrap_or_default();
-        let (tags, project, aliases) = (list_of(take("tags")), text_of(take("project")), list_of(take("aliases")));
-        let (session_id, created, updated) =
-            (text_of(take("session_id")), text_of(take("created")), text_of(take("updated")));
+        let (tags, project, aliases) = (
+            list_of(take("tags")),
+            text_of(take("project")),
+            list_of(take("aliases")),
+        );
+        let (session_id, created, updated) = (
+            text_of(take("session_id")),
+            text_of(take("created")),
+            text_of(take("updated")),
+        );
         let evidence = take("evidence");
-        let files = evidence.get("files").and_then(Value::as_object).cloned().unwrap_or_default();
+        let files = evidence
+            .get("files")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default();
         Self {
-            title: if title.is_empty() { title_of(name, &body) } else { title },
+            title: if title.is_empty() {
+                title_of(name, &body)
+            } else {
+                title
+            },
             kind,
             tags,
             project,
@@ -109,8 +137,14 @@ impl Note {
             created,
             updated,
             entries: list_of(evidence.get("entries").cloned().unwrap_or_default()),
-            commit: evidence.get("commit").and_then(Value::as_str).map(str::to_owned),
-            files: files.into_iter().filter_map(|(path, hash)| Some((path, hash.as_str()?.to_owned()))).collect(),
+            commit: evidence
+                .get("commit")
+                .and_then(Value::as_str)
+                .map(str::to_owned),
+            files: files
+                .into_iter()
+                .filter_map(|(path, hash)| Some((path, hash.as_str()?.to_owned())))
+                .collect(),
             unknown: fields,
             body,
             warning,
@@ -153,7 +187,11 @@ impl Note {
                 line("commit", &json!(commit));
             }
             if !self.files.is_empty() {
-                let files: Map<String, Value> = self.files.iter().map(|(p, h)| (p.clone(), json!(h))).collect();
+                let files: Map<String, Value> = self
+                    .files
+                    .iter()
+                    .map(|(p, h)| (p.clone(), json!(h)))
+                    .collect();
                 line("files", &Value::Object(files));
             }
         }
@@ -172,8 +210,14 @@ fn problem(error: &FrontMatterError) -> String {
 
 /// The first heading or line, else the name of the file.
 fn title_of(name: &str, body: &str) -> String {
-    let first = body.lines().map(|line| line.trim_start_matches('#').trim()).find(|line| !line.is_empty());
-    first.map_or_else(|| name.trim_end_matches(".md").replace('-', " "), |line| line.chars().take(100).collect())
+    let first = body
+        .lines()
+        .map(|line| line.trim_start_matches('#').trim())
+        .find(|line| !line.is_empty());
+    first.map_or_else(
+        || name.trim_end_matches(".md").replace('-', " "),
+        |line| line.chars().take(100).collect(),
+    )
 }
 
 #[cfg(test)]
@@ -205,6 +249,9 @@ mod tests {
         let plain = Note::parse("a-note.md", "# Heading\n\ntext");
         assert_eq!((plain.title.as_str(), plain.warning), ("Heading", None));
         let broken = Note::parse("a.md", "---\ntitle: [x\n---\nbody words\n");
-        assert!(broken.warning.is_some() && broken.body.contains("body words"), "{broken:?}");
+        assert!(
+            broken.warning.is_some() && broken.body.contains("body words"),
+            "{broken:?}"
+        );
     }
 }

@@ -43,16 +43,27 @@ pub enum NoteError {
         "{0:?} names no note: use letters, digits, `-`, `_`, `.` and at most five `/`, without `..`, at most {LONGEST_NAME} characters"
     )]
     Name(String),
-    #[error("`{0}` is there already; pass `overwrite: true` to replace it, or choose another `filename`")]
+    #[error(
+        "`{0}` is there already; pass `overwrite: true` to replace it, or choose another `filename`"
+    )]
     Exists(String),
-    #[error("`{name}` has front matter that cannot be read ({why}); it is not rewritten: correct it by hand first")]
+    #[error(
+        "`{name}` has front matter that cannot be read ({why}); it is not rewritten: correct it by hand first"
+    )]
     Unreadable { name: String, why: String },
     #[error("there is no note `{0}`; `brain_query` shows the paths of notes")]
     Missing(String),
-    #[error("a note of {size} bytes is too long, {LARGEST} is the most; keep it as a file and cite it")]
+    #[error(
+        "a note of {size} bytes is too long, {LARGEST} is the most; keep it as a file and cite it"
+    )]
     TooLarge { size: usize },
-    #[error("the folder of notes `{path}` cannot be made: {source}; set `brain.dir` to one that can be written")]
-    NoFolder { path: PathBuf, source: std::io::Error },
+    #[error(
+        "the folder of notes `{path}` cannot be made: {source}; set `brain.dir` to one that can be written"
+    )]
+    NoFolder {
+        path: PathBuf,
+        source: std::io::Error,
+    },
     #[error(transparent)]
     Folder(#[from] FolderError),
 }
@@ -61,9 +72,17 @@ impl NoteFolder {
     /// Opens the directory, which is made where it is missing.
     pub fn open(path: &Path) -> Result<Self, NoteError> {
         use std::os::unix::fs::DirBuilderExt as _;
-        let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path);
-        made.map_err(|source| NoteError::NoFolder { path: path.to_owned(), source })?;
-        Ok(Self { folder: ConfinedFolder::open(path)? })
+        let made = std::fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(path);
+        made.map_err(|source| NoteError::NoFolder {
+            path: path.to_owned(),
+            source,
+        })?;
+        Ok(Self {
+            folder: ConfinedFolder::open(path)?,
+        })
     }
 
     pub fn path(&self) -> &Path {
@@ -79,13 +98,22 @@ impl NoteFolder {
         Ok(notes)
     }
 
-    fn walk(&self, dir: &str, depth: usize, notes: &mut Vec<(String, FolderEntry)>) -> Result<(), NoteError> {
+    fn walk(
+        &self,
+        dir: &str,
+        depth: usize,
+        notes: &mut Vec<(String, FolderEntry)>,
+    ) -> Result<(), NoteError> {
         // A link is not among them; files from elsewhere are not notes.
         for (name, entry) in self.folder.entries(dir)? {
             if name.starts_with('.') {
                 continue;
             }
-            let path = if dir.is_empty() { name } else { format!("{dir}/{name}") };
+            let path = if dir.is_empty() {
+                name
+            } else {
+                format!("{dir}/{name}")
+            };
             if entry.is_dir && depth < DEEPEST {
                 self.walk(&path, depth + 1, notes)?;
             } else if !entry.is_dir && path.ends_with(".md") {
@@ -102,7 +130,11 @@ impl NoteFolder {
     }
 
     /// A file of our own beside the notes, which is none of them.
-    pub(super) fn read_hidden(&self, name: &str, largest: u64) -> Result<Option<String>, NoteError> {
+    pub(super) fn read_hidden(
+        &self,
+        name: &str,
+        largest: u64,
+    ) -> Result<Option<String>, NoteError> {
         let bytes = self.folder.read(name, largest)?;
         Ok(bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
     }
@@ -113,7 +145,11 @@ impl NoteFolder {
 
     /// Writes a note under a lock; nothing that is there is replaced unless that is wanted.
     pub fn write(&self, draft: NoteDraft) -> Result<WrittenNote, NoteError> {
-        let NoteDraft { mut note, filename, overwrite } = draft;
+        let NoteDraft {
+            mut note,
+            filename,
+            overwrite,
+        } = draft;
         let name = match &filename {
             Some(given) => checked_name(given)?,
             None => format!("{}.md", slug(&note.title)),
@@ -122,7 +158,14 @@ impl NoteFolder {
         let existing = self.read(&name)?.map(|text| Note::parse(&name, &text));
         match &existing {
             Some(_) if !overwrite => return Err(NoteError::Exists(name)),
-            Some(Note { warning: Some(why), .. }) => return Err(NoteError::Unreadable { name, why: why.clone() }),
+            Some(Note {
+                warning: Some(why), ..
+            }) => {
+                return Err(NoteError::Unreadable {
+                    name,
+                    why: why.clone(),
+                });
+            }
             Some(old) => {
                 note.created.clone_from(&old.created);
                 note.unknown.clone_from(&old.unknown);
@@ -134,7 +177,12 @@ impl NoteFolder {
             return Err(NoteError::TooLarge { size: text.len() });
         }
         self.folder.write(&name, text.as_bytes())?;
-        Ok(WrittenNote { path: self.folder.locate(&name), bytes: text.len(), created: existing.is_none(), name })
+        Ok(WrittenNote {
+            path: self.folder.locate(&name),
+            bytes: text.len(),
+            created: existing.is_none(),
+            name,
+        })
     }
 
     /// Moves a note to the trash, where it keeps its name.
@@ -160,11 +208,17 @@ fn checked_name(given: &str) -> Result<String, NoteError> {
     }
     let parts: Vec<&str> = given.split('/').collect();
     if parts.len() > DEEPEST
-        || parts.iter().any(|part| part.is_empty() || part.starts_with('.') || part.trim() != *part)
+        || parts
+            .iter()
+            .any(|part| part.is_empty() || part.starts_with('.') || part.trim() != *part)
     {
         return Err(wrong());
     }
-    Ok(if given.ends_with(".md") { given.to_owned() } else { format!("{given}.md") })
+    Ok(if given.ends_with(".md") {
+        given.to_owned()
+    } else {
+        format!("{given}.md")
+    })
 }
 
 /// `Why the build is slow!` is `why-the-build-is-slow`.
@@ -181,7 +235,11 @@ fn slug(title: &str) -> String {
         }
     }
     let slug = slug.trim_matches('-');
-    if slug.is_empty() { String::from("note") } else { slug.to_owned() }
+    if slug.is_empty() {
+        String::from("note")
+    } else {
+        slug.to_owned()
+    }
 }
 
 #[cfg(test)]
@@ -190,7 +248,18 @@ mod tests {
 
     #[test]
     fn names_stay_in_the_folder_and_end_with_md() {
-        for bad in ["", "../x", "/etc/x", "a/../b", ".hidden", "a\0b", "a/.b", &"x".repeat(300), "a//b", "x/"] {
+        for bad in [
+            "",
+            "../x",
+            "/etc/x",
+            "a/../b",
+            ".hidden",
+            "a\0b",
+            "a/.b",
+            &"x".repeat(300),
+            "a//b",
+            "x/",
+        ] {
             assert!(checked_name(bad).is_err(), "{bad:?}");
         }
         assert_eq!(checked_name("a/b").expect("a name"), "a/b.md");
@@ -204,18 +273,36 @@ mod tests {
         let dir = tempfile::tempdir().expect("temp dir");
         let notes = NoteFolder::open(dir.path()).expect("opened");
         let draft = |body: &str, overwrite| NoteDraft {
-            note: Note { title: "T".into(), body: body.into(), created: "1".into(), ..Note::default() },
+            note: Note {
+                title: "T".into(),
+                body: body.into(),
+                created: "1".into(),
+                ..Note::default()
+            },
             filename: None,
             overwrite,
         };
         notes.write(draft("one", false)).expect("written");
-        assert!(matches!(notes.write(draft("two", false)), Err(NoteError::Exists(_))));
+        assert!(matches!(
+            notes.write(draft("two", false)),
+            Err(NoteError::Exists(_))
+        ));
         assert!(!notes.write(draft("two", true)).expect("replaced").created);
         std::fs::write(dir.path().join("broken.md"), "---\na: [\n---\nx").expect("write");
-        let broken = NoteDraft { filename: Some("broken".into()), ..draft("x", true) };
-        assert!(matches!(notes.write(broken), Err(NoteError::Unreadable { .. })));
+        let broken = NoteDraft {
+            filename: Some("broken".into()),
+            ..draft("x", true)
+        };
+        assert!(matches!(
+            notes.write(broken),
+            Err(NoteError::Unreadable { .. })
+        ));
         let trash = notes.delete("t.md").expect("deleted");
-        assert!(std::fs::read_to_string(trash).expect("kept").contains("two"));
+        assert!(
+            std::fs::read_to_string(trash)
+                .expect("kept")
+                .contains("two")
+        );
         assert_eq!(notes.list().expect("listed").len(), 1);
     }
 }

@@ -34,8 +34,17 @@ impl Ranking {
             seconds / 86_400.0
         });
         let newness = 1.0 + NEWNESS * (-age_days / HALF_LIFE_DAYS * std::f64::consts::LN_2).exp();
-        let shown_age = if age_days == f64::MAX { -1.0 } else { round(age_days) };
-        Self { score: round(bm25 * newness), bm25: round(bm25), newness: round(newness), age_days: shown_age }
+        let shown_age = if age_days == f64::MAX {
+            -1.0
+        } else {
+            round(age_days)
+        };
+        Self {
+            score: round(bm25 * newness),
+            bm25: round(bm25),
+            newness: round(newness),
+            age_days: shown_age,
+        }
     }
 }
 
@@ -58,7 +67,9 @@ impl WordMatch {
 
 impl Ord for WordMatch {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.bm25.total_cmp(&other.bm25).then_with(|| self.id.cmp(&other.id))
+        self.bm25
+            .total_cmp(&other.bm25)
+            .then_with(|| self.id.cmp(&other.id))
     }
 }
 
@@ -84,21 +95,39 @@ pub(super) fn best(
     now: jiff::Timestamp,
 ) -> rusqlite::Result<Vec<(String, Ranking)>> {
     let mut matches = matches(connection, expression)?;
-    let mut about = connection.prepare_cached("SELECT name, project, kind, tags, updated FROM notes WHERE id = ?1")?;
+    let mut about = connection
+        .prepare_cached("SELECT name, project, kind, tags, updated FROM notes WHERE id = ?1")?;
     let mut wanted = NoteFilter::new(query);
     let mut best: Vec<(String, Ranking)> = Vec::new();
     // By BM25: once the newest of all notes could not climb above the last place, nothing that follows can.
     while let Some(found) = matches.pop() {
-        if best.len() >= query.limit && best.last().is_none_or(|(_, last)| found.highest_score() < last.score) {
+        if best.len() >= query.limit
+            && best
+                .last()
+                .is_none_or(|(_, last)| found.highest_score() < last.score)
+        {
             break;
         }
         let note = about.query_row([found.id], |row| {
-            let is_wanted = wanted.has(row.get_ref(1)?.as_str()?, row.get_ref(2)?.as_str()?, row.get_ref(3)?.as_str()?);
-            let ranked = || Ok((row.get(0)?, Ranking::of(found.bm25, row.get_ref(4)?.as_str()?, now)));
+            let is_wanted = wanted.has(
+                row.get_ref(1)?.as_str()?,
+                row.get_ref(2)?.as_str()?,
+                row.get_ref(3)?.as_str()?,
+            );
+            let ranked = || {
+                Ok((
+                    row.get(0)?,
+                    Ranking::of(found.bm25, row.get_ref(4)?.as_str()?, now),
+                ))
+            };
             is_wanted.then(ranked).transpose()
         });
-        let Some(note) = note.optional()?.flatten() else { continue };
-        let at = best.binary_search_by(|other| order(other, &note)).unwrap_or_else(|at| at);
+        let Some(note) = note.optional()?.flatten() else {
+            continue;
+        };
+        let at = best
+            .binary_search_by(|other| order(other, &note))
+            .unwrap_or_else(|at| at);
         best.insert(at, note);
         best.truncate(query.limit);
     }
@@ -106,16 +135,26 @@ pub(super) fn best(
 }
 
 fn order(one: &(String, Ranking), other: &(String, Ranking)) -> Ordering {
-    other.1.score.total_cmp(&one.1.score).then_with(|| one.0.cmp(&other.0))
+    other
+        .1
+        .score
+        .total_cmp(&one.1.score)
+        .then_with(|| one.0.cmp(&other.0))
 }
 
 fn matches(connection: &Connection, expression: &str) -> rusqlite::Result<BinaryHeap<WordMatch>> {
-    let mut statement =
-        connection.prepare_cached("SELECT rowid, bm25(texts, 6.0, 4.0, 1.0) FROM texts WHERE texts MATCH ?1")?;
-    let rows =
-        statement.query_map([expression], |row| Ok(WordMatch { id: row.get(0)?, bm25: -row.get::<_, f64>(1)? }))?;
+    let mut statement = connection.prepare_cached(
+        "SELECT rowid, bm25(texts, 6.0, 4.0, 1.0) FROM texts WHERE texts MATCH ?1",
+    )?;
+    let rows = statement.query_map([expression], |row| {
+        Ok(WordMatch {
+            id: row.get(0)?,
+            bm25: -row.get::<_, f64>(1)?,
+        })
+    })?;
     // A heap is made in one pass, and only its first few are taken.
-    rows.collect::<rusqlite::Result<Vec<_>>>().map(BinaryHeap::from)
+    rows.collect::<rusqlite::Result<Vec<_>>>()
+        .map(BinaryHeap::from)
 }
 
 /// What a note must be to be shown.
@@ -127,12 +166,19 @@ struct NoteFilter<'q> {
 
 impl<'q> NoteFilter<'q> {
     fn new(query: &'q NoteQuery) -> Self {
-        Self { query, projects: HashMap::new() }
+        Self {
+            query,
+            projects: HashMap::new(),
+        }
     }
 
     fn has(&mut self, project: &str, kind: &str, tags: &str) -> bool {
         self.query.kind.is_none_or(|wanted| wanted.word() == kind)
-            && self.query.tags.iter().all(|tag| tags.split('\n').any(|t| t.eq_ignore_ascii_case(tag)))
+            && self
+                .query
+                .tags
+                .iter()
+                .all(|tag| tags.split('\n').any(|t| t.eq_ignore_ascii_case(tag)))
             && (self.query.projects.is_empty() || self.is_ours(project))
     }
 
@@ -141,7 +187,12 @@ impl<'q> NoteFilter<'q> {
             return *known;
         }
         let mut names = project.split('\n').map(ProjectIdentity::parse);
-        let is_ours = names.any(|name| self.query.projects.iter().any(|wanted| name.is_same(wanted)));
+        let is_ours = names.any(|name| {
+            self.query
+                .projects
+                .iter()
+                .any(|wanted| name.is_same(wanted))
+        });
         self.projects.insert(project.to_owned(), is_ours);
         is_ours
     }
@@ -149,14 +200,20 @@ impl<'q> NoteFilter<'q> {
 
 /// The words of a question, as they are looked for.
 pub(super) fn telling_words(text: &str) -> Vec<String> {
-    let words = text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty()).take(MOST_WORDS);
+    let words = text
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .filter(|w| !w.is_empty())
+        .take(MOST_WORDS);
     words.map(str::to_lowercase).collect()
 }
 
 /// Each word in quotes, so that nothing in it is an operator; the beginning of a word is enough.
 pub(super) fn match_expression(text: &str) -> Option<String> {
     let words = telling_words(text);
-    let quoted: Vec<String> = words.iter().map(|word| format!("\"{}\"*", word.replace('"', ""))).collect();
+    let quoted: Vec<String> = words
+        .iter()
+        .map(|word| format!("\"{}\"*", word.replace('"', "")))
+        .collect();
     (!quoted.is_empty()).then(|| quoted.join(" OR "))
 }
 
@@ -173,16 +230,20 @@ mod tests {
         let connection = Connection::open_in_memory().expect("opened");
         connection.execute_batch(TABLES).expect("made");
         for n in 0..dice.u32(1..60) {
-            let body: Vec<&str> =
-                (0..dice.usize(1..12)).map(|_| WORDS[dice.usize(..WORDS.len()).min(dice.usize(..9))]).collect();
+            let body: Vec<&str> = (0..dice.usize(1..12))
+                .map(|_| WORDS[dice.usize(..WORDS.len()).min(dice.usize(..9))])
+                .collect();
             let updated = match dice.u8(..4) {
                 0 => String::from("some day"),
                 1 => now.to_string(),
-                _ => {
-                    jiff::Timestamp::from_second(now.as_second() - dice.i64(0..20_000_000)).expect("a time").to_string()
-                }
+                _ => jiff::Timestamp::from_second(now.as_second() - dice.i64(0..20_000_000))
+                    .expect("a time")
+                    .to_string(),
             };
-            let (kind, tags) = (["fact", "failure"][dice.usize(..2)], ["", "ci", "ci\nslow"][dice.usize(..3)]);
+            let (kind, tags) = (
+                ["fact", "failure"][dice.usize(..2)],
+                ["", "ci", "ci\nslow"][dice.usize(..3)],
+            );
             // The names are not in the order in which they were taken in.
             let name = format!("{}-{n}.md", dice.alphabetic());
             connection
@@ -194,7 +255,12 @@ mod tests {
             connection
                 .execute(
                     "INSERT INTO texts (rowid, title, tags, body) VALUES (?1, ?2, ?3, ?4)",
-                    rusqlite::params![n, WORDS[dice.usize(..WORDS.len())], tags, format!("note {}", body.join(" "))],
+                    rusqlite::params![
+                        n,
+                        WORDS[dice.usize(..WORDS.len())],
+                        tags,
+                        format!("note {}", body.join(" "))
+                    ],
                 )
                 .expect("kept");
         }
@@ -220,10 +286,19 @@ mod tests {
         while let Some(row) = rows.next().expect("read") {
             let text = |n: usize| row.get::<_, String>(n).expect("text");
             if filter.has(&text(2), &text(3), &text(4)) {
-                found.push((text(0), Ranking::of(-row.get::<_, f64>(1).expect("a number"), &text(5), now)));
+                found.push((
+                    text(0),
+                    Ranking::of(-row.get::<_, f64>(1).expect("a number"), &text(5), now),
+                ));
             }
         }
-        found.sort_by(|one, other| other.1.score.total_cmp(&one.1.score).then_with(|| one.0.cmp(&other.0)));
+        found.sort_by(|one, other| {
+            other
+                .1
+                .score
+                .total_cmp(&one.1.score)
+                .then_with(|| one.0.cmp(&other.0))
+        });
         found.truncate(query.limit);
         found
     }
@@ -235,11 +310,22 @@ mod tests {
         for seed in 0..300 {
             let mut dice = fastrand::Rng::with_seed(seed);
             let connection = connection_with_notes(&mut dice, now);
-            for words in ["note", "linker", "linker note", "slow build cache", "ca te li", "nothing"] {
+            for words in [
+                "note",
+                "linker",
+                "linker note",
+                "slow build cache",
+                "ca te li",
+                "nothing",
+            ] {
                 let query = NoteQuery {
                     words: words.into(),
                     kind: dice.bool().then_some(NoteKind::Failure),
-                    tags: if dice.u8(..4) == 0 { vec!["CI".into()] } else { Vec::new() },
+                    tags: if dice.u8(..4) == 0 {
+                        vec!["CI".into()]
+                    } else {
+                        Vec::new()
+                    },
                     projects: Vec::new(),
                     limit: dice.usize(..12),
                 };
@@ -250,9 +336,15 @@ mod tests {
                     expected,
                     "seed {seed}: {words}"
                 );
-                ties += expected.windows(2).filter(|two| two[0].1.score == two[1].1.score).count();
+                ties += expected
+                    .windows(2)
+                    .filter(|two| two[0].1.score == two[1].1.score)
+                    .count();
             }
         }
-        assert!(ties > 100, "only {ties} ties: the order by name was hardly asked for");
+        assert!(
+            ties > 100,
+            "only {ties} ties: the order by name was hardly asked for"
+        );
     }
 }

@@ -13,21 +13,30 @@ pub(crate) fn staleness_of(note: &Note, project_root: &Path) -> Option<String> {
         return None;
     }
     let folder = ConfinedFolder::open(project_root).ok()?;
-    note.files.iter().find_map(|(path, hash)| match hash_of(&folder, path) {
-        None => Some(format!("`{path}` is gone")),
-        Some(now) if now != *hash => Some(format!("`{path}` has changed")),
-        Some(_) => None,
-    })
+    note.files
+        .iter()
+        .find_map(|(path, hash)| match hash_of(&folder, path) {
+            None => Some(format!("`{path}` is gone")),
+            Some(now) if now != *hash => Some(format!("`{path}` has changed")),
+            Some(_) => None,
+        })
 }
 
 /// The contents of the cited files, as they are now; the error names the one that cannot be read.
-pub(crate) fn hash_files(project_root: &Path, files: &[String]) -> Result<Vec<(String, String)>, String> {
+pub(crate) fn hash_files(
+    project_root: &Path,
+    files: &[String],
+) -> Result<Vec<(String, String)>, String> {
     let folder = ConfinedFolder::open(project_root).map_err(|e| e.to_string())?;
     let one = |path: &String| {
-        let relative = Path::new(path).strip_prefix(project_root).map_or(path.clone(), |p| p.display().to_string());
+        let relative = Path::new(path)
+            .strip_prefix(project_root)
+            .map_or(path.clone(), |p| p.display().to_string());
         hash_of(&folder, &relative)
             .map(|hash| (relative.clone(), hash))
-            .ok_or_else(|| format!("`evidence.files` names `{path}`, which is not a file of the project"))
+            .ok_or_else(|| {
+                format!("`evidence.files` names `{path}`, which is not a file of the project")
+            })
     };
     files.iter().map(one).collect()
 }

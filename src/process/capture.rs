@@ -22,7 +22,10 @@ pub struct CaptureLimits {
 
 impl Default for CaptureLimits {
     fn default() -> Self {
-        Self { head: 64 * 1024, tail: 192 * 1024 }
+        Self {
+            head: 64 * 1024,
+            tail: 192 * 1024,
+        }
     }
 }
 
@@ -37,7 +40,10 @@ pub struct CapturedOutput {
 
 impl CapturedOutput {
     pub fn within(limits: CaptureLimits) -> Self {
-        Self { limits, ..Self::default() }
+        Self {
+            limits,
+            ..Self::default()
+        }
     }
 
     pub fn push(&mut self, bytes: &[u8]) {
@@ -126,18 +132,28 @@ mod tests {
         for limits in [
             CaptureLimits { head: 0, tail: 10 },
             CaptureLimits { head: 10, tail: 0 },
-            CaptureLimits { head: 300, tail: 300 },
+            CaptureLimits {
+                head: 300,
+                tail: 300,
+            },
         ] {
             let mut whole = CapturedOutput::within(limits);
             whole.push(&all);
             for size in [1, 7, 299, 300, 301, 999] {
                 let mut pieces = CapturedOutput::within(limits);
                 all.chunks(size).for_each(|piece| pieces.push(piece));
-                assert_eq!(pieces.bytes(), whole.bytes(), "{limits:?} in pieces of {size}");
+                assert_eq!(
+                    pieces.bytes(),
+                    whole.bytes(),
+                    "{limits:?} in pieces of {size}"
+                );
             }
             assert!(whole.is_cut());
         }
-        let mut fits = CapturedOutput::within(CaptureLimits { head: 500, tail: 500 });
+        let mut fits = CapturedOutput::within(CaptureLimits {
+            head: 500,
+            tail: 500,
+        });
         fits.push(&all);
         assert!(!fits.is_cut());
         assert_eq!(fits.bytes(), all);

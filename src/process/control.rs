@@ -39,12 +39,29 @@ impl Control {
         let socket = UnixDatagram::from_std(ours.into())?;
         // No `pre_exec`: a fork of a large server takes 20 ms where posix_spawn takes less than one.
         let mut command = Command::new(shim);
-        command.arg0("supervisor").arg(shim::COMMAND).env_clear().envs(environment::shim(std::env::vars_os()));
-        command.stdin(Stdio::from(theirs)).stdout(output()).stderr(output());
+        command
+            .arg0("supervisor")
+            .arg(shim::COMMAND)
+            .env_clear()
+            .envs(environment::shim(std::env::vars_os()));
+        command
+            .stdin(Stdio::from(theirs))
+            .stdout(output())
+            .stderr(output());
         let mut child = command.spawn()?;
-        let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).ok_or(rustix::io::Errno::SRCH);
+        let pid = child
+            .id()
+            .and_then(|pid| Pid::from_raw(pid.cast_signed()))
+            .ok_or(rustix::io::Errno::SRCH);
         match pid.and_then(|pid| Ok((pid, pidfd_open(pid, PidfdFlags::empty())?))) {
-            Ok((shim, process)) => Ok((Self { socket, process, shim }, child)),
+            Ok((shim, process)) => Ok((
+                Self {
+                    socket,
+                    process,
+                    shim,
+                },
+                child,
+            )),
             Err(e) => {
                 let _ = child.start_kill();
                 Err(e.into())
@@ -52,9 +69,14 @@ impl Control {
         }
     }
 
-    pub(super) async fn order(&self, order: &Order, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    pub(super) async fn order(
+        &self,
+        order: &Order,
+        descriptors: &[BorrowedFd<'_>],
+    ) -> io::Result<()> {
         for (i, packet) in order.packets().iter().enumerate() {
-            self.send(packet, if i == 0 { descriptors } else { &[] }).await?;
+            self.send(packet, if i == 0 { descriptors } else { &[] })
+                .await?;
         }
         Ok(())
     }
@@ -65,7 +87,10 @@ impl Control {
 
     /// What the shim says next; `None` when it is gone.
     pub(super) async fn report(&self) -> Option<ShimReport> {
-        let received = self.socket.async_io(Interest::READABLE, || protocol::receive(&self.socket)).await;
+        let received = self
+            .socket
+            .async_io(Interest::READABLE, || protocol::receive(&self.socket))
+            .await;
         ShimReport::parse(&received.ok()?.0)
     }
 
@@ -94,7 +119,11 @@ impl Control {
     }
 
     async fn send(&self, packet: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
-        self.socket.async_io(Interest::WRITABLE, || protocol::send(&self.socket, packet, descriptors)).await
+        self.socket
+            .async_io(Interest::WRITABLE, || {
+                protocol::send(&self.socket, packet, descriptors)
+            })
+            .await
     }
 }
 
@@ -146,7 +175,10 @@ impl Pledge {
         }
         Ok(Self {
             descriptors: vec![
-                (Descriptor::ProjectLock, Holding::Shared(guard.project_lock.clone())),
+                (
+                    Descriptor::ProjectLock,
+                    Holding::Shared(guard.project_lock.clone()),
+                ),
                 (Descriptor::TreeLock, Holding::Own(own)),
             ],
         })
@@ -168,5 +200,9 @@ impl Pledge {
 fn reopen(fd: &OwnedFd) -> io::Result<OwnedFd> {
     use std::os::fd::AsRawFd;
     let path = OsString::from(format!("/proc/self/fd/{}", fd.as_raw_fd()));
-    Ok(rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?)
+    Ok(rustix::fs::open(
+        path,
+        OFlags::RDONLY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )?)
 }

@@ -8,8 +8,13 @@ use crate::redact::Redactor;
 pub(crate) type Environment = BTreeMap<OsString, OsString>;
 
 /// For agent CLIs: only what is named here, and what the backend asks for by name.
-pub(crate) fn agent(inherited: impl IntoIterator<Item = (OsString, OsString)>, extra_allow: &[String]) -> Environment {
-    keep(inherited, |name| is_allowed(name) || names(extra_allow, name))
+pub(crate) fn agent(
+    inherited: impl IntoIterator<Item = (OsString, OsString)>,
+    extra_allow: &[String],
+) -> Environment {
+    keep(inherited, |name| {
+        is_allowed(name) || names(extra_allow, name)
+    })
 }
 
 /// For test commands: what the user has, without keys. `key_vars` are the variables our own keys come from;
@@ -21,23 +26,30 @@ pub(crate) fn tests(
 ) -> Environment {
     let shapes = Redactor::by_shape();
     let is_kept = |name: &str, value: &str| {
-        names(env_pass, name) || !(names(key_vars, name) || is_secret(name, value) || holds_secret(&shapes, value))
+        names(env_pass, name)
+            || !(names(key_vars, name) || is_secret(name, value) || holds_secret(&shapes, value))
     };
     let text = OsStr::to_string_lossy;
-    inherited.into_iter().filter(|(name, value)| is_kept(&text(name), &text(value))).collect()
+    inherited
+        .into_iter()
+        .filter(|(name, value)| is_kept(&text(name), &text(value)))
+        .collect()
 }
 
 /// Does a variable of this name hold something that should not be read?
 pub(crate) fn names_a_key(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    KEY_ENDINGS
-        .iter()
-        .any(|ending| name.strip_suffix(ending).is_some_and(|rest| rest.is_empty() || rest.ends_with('_')))
+    KEY_ENDINGS.iter().any(|ending| {
+        name.strip_suffix(ending)
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('_'))
+    })
 }
 
 /// Our own shims: enough to finish a restore, and no keys.
 pub(super) fn shim(inherited: impl IntoIterator<Item = (OsString, OsString)>) -> Environment {
-    keep(inherited, |name| is_allowed(name) || name == "SUPERVISOR_STATE_DIR")
+    keep(inherited, |name| {
+        is_allowed(name) || name == "SUPERVISOR_STATE_DIR"
+    })
 }
 
 const ALLOWED: &[&str] = &[
@@ -63,10 +75,26 @@ const SESSION: &[&str] = &["XDG_RUNTIME_DIR"];
 const PROXIES: &[&str] = &["http_proxy", "https_proxy", "no_proxy", "all_proxy"];
 
 const SECRET_PREFIXES: &[&str] = &["ANTHROPIC_", "CLAUDE", "SUPERVISOR_"];
-const KEY_ENDINGS: &[&str] = &["KEY", "APIKEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIALS"];
+const KEY_ENDINGS: &[&str] = &[
+    "KEY",
+    "APIKEY",
+    "TOKEN",
+    "SECRET",
+    "PASSWORD",
+    "CREDENTIALS",
+];
 /// A word of a name that ends like this announces a secret, wherever it stands.
-const ANNOUNCING: &[&str] =
-    &["TOKEN", "SECRET", "SECRETS", "PASSWORD", "PASSWD", "PASSPHRASE", "APIKEY", "CREDENTIAL", "CREDENTIALS"];
+const ANNOUNCING: &[&str] = &[
+    "TOKEN",
+    "SECRET",
+    "SECRETS",
+    "PASSWORD",
+    "PASSWD",
+    "PASSPHRASE",
+    "APIKEY",
+    "CREDENTIAL",
+    "CREDENTIALS",
+];
 
 fn is_allowed(name: &str) -> bool {
     ALLOWED.contains(&name)
@@ -78,10 +106,17 @@ fn is_allowed(name: &str) -> bool {
 /// an earlier one may speak about something else (`TOKEN_LIMIT`, `PASSWORD_STORE_DIR`), so there the value decides, too.
 fn is_secret(name: &str, value: &str) -> bool {
     let name = name.to_ascii_uppercase();
-    let words: Vec<&str> = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).collect();
-    let Some((last, before)) = words.split_last() else { return false };
+    let words: Vec<&str> = name
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .collect();
+    let Some((last, before)) = words.split_last() else {
+        return false;
+    };
     let announces = |word: &str| ANNOUNCING.iter().any(|ending| word.ends_with(ending));
-    SECRET_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    SECRET_PREFIXES
+        .iter()
+        .any(|prefix| name.starts_with(prefix))
         || announces(last)
         || (*last == "KEY" && (before.last() == Some(&"API") || looks_random(value)))
         || (["PASS", "PWD"].contains(last) && !before.is_empty() && !is_place(value))
@@ -99,7 +134,9 @@ fn is_place(value: &str) -> bool {
 
 /// Neither a place nor a number nor a plain word of a setting, such as `bearer` or `on`.
 fn looks_chosen(value: &str) -> bool {
-    let is_word = value.chars().all(|c| c.is_ascii_lowercase() || c == '-' || c == '_');
+    let is_word = value
+        .chars()
+        .all(|c| c.is_ascii_lowercase() || c == '-' || c == '_');
     let is_number = value.chars().all(|c| c.is_ascii_digit() || c == '.');
     value.len() >= 6 && !is_place(value) && !is_word && !is_number
 }
@@ -119,8 +156,14 @@ fn names(list: &[String], name: &str) -> bool {
 }
 
 /// A name that is not text cannot be on any list, so it is judged by what can be read of it.
-fn keep(inherited: impl IntoIterator<Item = (OsString, OsString)>, wanted: impl Fn(&str) -> bool) -> Environment {
-    inherited.into_iter().filter(|(name, _)| wanted(&OsStr::to_string_lossy(name))).collect()
+fn keep(
+    inherited: impl IntoIterator<Item = (OsString, OsString)>,
+    wanted: impl Fn(&str) -> bool,
+) -> Environment {
+    inherited
+        .into_iter()
+        .filter(|(name, _)| wanted(&OsStr::to_string_lossy(name)))
+        .collect()
 }
 
 #[cfg(test)]
@@ -128,7 +171,10 @@ mod tests {
     use super::*;
 
     fn inherited(names: &[&str]) -> Vec<(OsString, OsString)> {
-        names.iter().map(|n| (OsString::from(n), OsString::from("v"))).collect()
+        names
+            .iter()
+            .map(|n| (OsString::from(n), OsString::from("v")))
+            .collect()
     }
 
     fn kept(environment: &Environment) -> Vec<&str> {
@@ -156,17 +202,39 @@ mod tests {
         ]);
         assert_eq!(
             kept(&agent(all.clone(), &[])),
-            ["CLAUDE_CONFIG_DIR", "HOME", "HTTPS_PROXY", "LC_ALL", "PATH", "no_proxy"]
+            [
+                "CLAUDE_CONFIG_DIR",
+                "HOME",
+                "HTTPS_PROXY",
+                "LC_ALL",
+                "PATH",
+                "no_proxy"
+            ]
         );
-        assert!(agent(all, &["ANTHROPIC_API_KEY".into()]).contains_key(OsStr::new("ANTHROPIC_API_KEY")));
+        assert!(
+            agent(all, &["ANTHROPIC_API_KEY".into()]).contains_key(OsStr::new("ANTHROPIC_API_KEY"))
+        );
     }
 
     #[test]
     fn a_key_is_known_by_the_last_word_of_its_name() {
-        for name in ["ANTHROPIC_API_KEY", "CLAUDE_CODE_OAUTH_TOKEN", "github_token", "SECRET", "OPENAI_APIKEY"] {
+        for name in [
+            "ANTHROPIC_API_KEY",
+            "CLAUDE_CODE_OAUTH_TOKEN",
+            "github_token",
+            "SECRET",
+            "OPENAI_APIKEY",
+        ] {
             assert!(names_a_key(name), "{name}");
         }
-        for name in ["HOME", "MONKEY", "BROKEN", "TOKENIZER", "CLAUDE_CONFIG_DIR", "SUPERVISOR_STATE_DIR"] {
+        for name in [
+            "HOME",
+            "MONKEY",
+            "BROKEN",
+            "TOKENIZER",
+            "CLAUDE_CONFIG_DIR",
+            "SUPERVISOR_STATE_DIR",
+        ] {
             assert!(!names_a_key(name), "{name}");
         }
     }
@@ -190,10 +258,24 @@ mod tests {
             "SUPERVISOR_TREE",
             "SUPERVISOR_MODELS_FILE",
         ]);
-        assert_eq!(kept(&tests(all.clone(), &["MY_LLM".into()], &[])), ["BROKEN", "DATABASE_URL", "HOME", "TOKENIZER"]);
         assert_eq!(
-            kept(&tests(all, &["MY_LLM".into()], &["GITHUB_TOKEN".into(), "MY_LLM".into()])),
-            ["BROKEN", "DATABASE_URL", "GITHUB_TOKEN", "HOME", "MY_LLM", "TOKENIZER"]
+            kept(&tests(all.clone(), &["MY_LLM".into()], &[])),
+            ["BROKEN", "DATABASE_URL", "HOME", "TOKENIZER"]
+        );
+        assert_eq!(
+            kept(&tests(
+                all,
+                &["MY_LLM".into()],
+                &["GITHUB_TOKEN".into(), "MY_LLM".into()]
+            )),
+            [
+                "BROKEN",
+                "DATABASE_URL",
+                "GITHUB_TOKEN",
+                "HOME",
+                "MY_LLM",
+                "TOKENIZER"
+            ]
         );
     }
 
@@ -201,12 +283,18 @@ mod tests {
     fn a_secret_does_not_reach_the_tests_whatever_its_variable_is_called() {
         let one = |name: &str, value: &str| vec![(OsString::from(name), OsString::from(value))];
         for (name, value) in [
-            ("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
+            (
+                "AWS_SECRET_ACCESS_KEY",
+                "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+            ),
             ("AWS_ACCESS_KEY_ID", "AKIAIOSFODNN7EXAMPLE"),
             ("MY_PASSWORD", "hunter2"),
             ("PGPASSWORD", "hunter2"),
             ("MYSQL_PWD", "hunter2"),
-            ("DATABASE_URL", "postgres://app:hunter2@db.internal:5432/app"),
+            (
+                "DATABASE_URL",
+                "postgres://app:hunter2@db.internal:5432/app",
+            ),
             ("CELERY_BROKER", "amqp://app:hunter2@mq//"),
             ("DEPLOY_CERT", "-----BEGIN PRIVATE KEY-----\nMIIE"),
             ("ENCRYPTION_KEY", "0f3a9c77d2e84b1f0f3a9c77d2e84b1f"),
@@ -214,7 +302,11 @@ mod tests {
             ("npm_config_password", "hunter2"),
         ] {
             assert!(tests(one(name, value), &[], &[]).is_empty(), "{name}");
-            assert_eq!(tests(one(name, value), &[], &[name.to_owned()]).len(), 1, "{name}: `env_pass` names it");
+            assert_eq!(
+                tests(one(name, value), &[], &[name.to_owned()]).len(),
+                1,
+                "{name}: `env_pass` names it"
+            );
         }
         for (name, value) in [
             ("DATABASE_URL", "postgres://localhost/app_test"),

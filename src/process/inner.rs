@@ -49,11 +49,20 @@ pub(super) struct Obstacle {
 impl Obstacle {
     pub(super) fn at(step: impl Into<String>) -> impl FnOnce(rustix::io::Errno) -> Self {
         let step = step.into();
-        move |errno| Self { step, source: errno.into() }
+        move |errno| Self {
+            step,
+            source: errno.into(),
+        }
     }
 
-    pub(super) fn new(step: impl Into<String>, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        Self { step: step.into(), source: io::Error::other(source) }
+    pub(super) fn new(
+        step: impl Into<String>,
+        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+    ) -> Self {
+        Self {
+            step: step.into(),
+            source: io::Error::other(source),
+        }
     }
 }
 
@@ -64,8 +73,12 @@ pub(crate) fn run() -> Result<(), ShimError> {
         return Err(ShimError::NotForPeople);
     }
     let control = rustix::io::fcntl_dupfd_cloexec(stdin, 3).map_err(io::Error::from)?;
-    let Some((order, descriptors)) = Order::receive(&control)? else { return Ok(()) };
-    let Some(command) = order.command else { return Ok(()) };
+    let Some((order, descriptors)) = Order::receive(&control)? else {
+        return Ok(());
+    };
+    let Some(command) = order.command else {
+        return Ok(());
+    };
     match descriptors.into_iter().next() {
         Some(input) => rustix::stdio::dup2_stdin(input),
         None => rustix::stdio::dup2_stdin(std::fs::File::open("/dev/null")?),
@@ -74,7 +87,12 @@ pub(crate) fn run() -> Result<(), ShimError> {
     if let Some(walls) = &command.walls
         && let Err(obstacle) = confine(walls)
     {
-        tell(&control, &InnerReport::Obstacle { why: obstacle.to_string() });
+        tell(
+            &control,
+            &InnerReport::Obstacle {
+                why: obstacle.to_string(),
+            },
+        );
         return Ok(());
     }
     let mut argv = command.argv.into_iter();
@@ -91,7 +109,12 @@ pub(crate) fn run() -> Result<(), ShimError> {
         Ok(()) => program.args(argv).env_clear().envs(command.env).exec(),
         Err(error) => error,
     };
-    tell(&control, &InnerReport::Refused { errno: error.raw_os_error().unwrap_or(0) });
+    tell(
+        &control,
+        &InnerReport::Refused {
+            errno: error.raw_os_error().unwrap_or(0),
+        },
+    );
     Ok(())
 }
 
@@ -105,7 +128,13 @@ fn end_with_shim(control: &OwnedFd) -> bool {
 
 fn is_deserted(control: &OwnedFd) -> bool {
     let mut watched = [PollFd::new(control, PollFlags::HUP)];
-    let polled = rustix::event::poll(&mut watched, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
+    let polled = rustix::event::poll(
+        &mut watched,
+        Some(&Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        }),
+    );
     polled.is_ok() && watched[0].revents().contains(PollFlags::HUP)
 }
 
@@ -122,11 +151,18 @@ fn confine(walls: &Walls) -> Result<(), Obstacle> {
             landlock::restrict(walls, &layered, landlock::Hiding::ByMasks)?;
         }
         SandboxLevel::Landlock => {
-            if walls.network == NetworkReach::Private && walls.demand == super::SandboxMode::Require {
-                return Err(Obstacle::new("a private network", "needs a network namespace"));
+            if walls.network == NetworkReach::Private && walls.demand == super::SandboxMode::Require
+            {
+                return Err(Obstacle::new(
+                    "a private network",
+                    "needs a network namespace",
+                ));
             }
             if walls.layered.is_some() {
-                return Err(Obstacle::new("a layer over a directory", "needs a mount namespace"));
+                return Err(Obstacle::new(
+                    "a layer over a directory",
+                    "needs a mount namespace",
+                ));
             }
             if !walls.replaced.is_empty() {
                 return Err(Obstacle::new("a replaced file", "needs a mount namespace"));
@@ -144,7 +180,10 @@ fn enter_namespaces(walls: &Walls) -> Result<(), Obstacle> {
     }
     let refused = |step: &str| {
         let step = step.to_owned();
-        move |errno: nix::errno::Errno| Obstacle { step, source: errno.into() }
+        move |errno: nix::errno::Errno| Obstacle {
+            step,
+            source: errno.into(),
+        }
     };
     if let Some(view) = walls.view {
         super::view::enter(view)?;
@@ -159,11 +198,19 @@ fn enter_namespaces(walls: &Walls) -> Result<(), Obstacle> {
 
 /// A user namespace in which this user is the same as outside, and all others map to `nobody`.
 pub(super) fn enter_user_namespace(besides: CloneFlags) -> Result<(), Obstacle> {
-    let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
-    nix::sched::unshare(besides | CloneFlags::CLONE_NEWUSER)
-        .map_err(|errno| Obstacle { step: String::from("a user namespace"), source: errno.into() })?;
+    let (user, group) = (
+        rustix::process::geteuid().as_raw(),
+        rustix::process::getegid().as_raw(),
+    );
+    nix::sched::unshare(besides | CloneFlags::CLONE_NEWUSER).map_err(|errno| Obstacle {
+        step: String::from("a user namespace"),
+        source: errno.into(),
+    })?;
     let write = |file: &str, text: String| {
-        std::fs::write(file, text).map_err(|source| Obstacle { step: format!("writing {file}"), source })
+        std::fs::write(file, text).map_err(|source| Obstacle {
+            step: format!("writing {file}"),
+            source,
+        })
     };
     write("/proc/self/setgroups", String::from("deny"))?;
     write("/proc/self/uid_map", format!("{user} {user} 1"))?;
@@ -183,8 +230,15 @@ mod tests {
 
     #[test]
     fn a_shim_that_died_at_any_time_is_noticed_by_its_end_of_the_channel() {
-        let pair =
-            || socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).expect("a pair");
+        let pair = || {
+            socketpair(
+                AddressFamily::UNIX,
+                SocketType::SEQPACKET,
+                SocketFlags::CLOEXEC,
+                None,
+            )
+            .expect("a pair")
+        };
         let (ours, theirs) = pair();
         assert!(!is_deserted(&ours));
         protocol::send(&theirs, b"an order", &[]).expect("it is sent");

@@ -18,7 +18,13 @@ const PER_LINE: usize = 64;
 pub fn lines() -> (LineSink, Lines) {
     let (send, receive) = unbounded_channel();
     let count = Arc::new(Count::default());
-    (LineSink { send, count: Arc::clone(&count) }, Lines { receive, count })
+    (
+        LineSink {
+            send,
+            count: Arc::clone(&count),
+        },
+        Lines { receive, count },
+    )
 }
 
 /// Where a run puts the lines of its stdout.
@@ -45,7 +51,9 @@ impl Lines {
     /// The next line; `None` when the stream has ended and every line was taken.
     pub async fn next(&mut self) -> Option<Vec<u8>> {
         let line = self.receive.recv().await?;
-        self.count.waiting.fetch_sub(line.len() + PER_LINE, Ordering::Relaxed);
+        self.count
+            .waiting
+            .fetch_sub(line.len() + PER_LINE, Ordering::Relaxed);
         Some(line)
     }
 
@@ -83,7 +91,11 @@ pub(super) struct Splitter {
 
 impl Splitter {
     pub(super) fn new(sink: LineSink) -> Self {
-        Self { sink, begun: Vec::new(), skipping: false }
+        Self {
+            sink,
+            begun: Vec::new(),
+            skipping: false,
+        }
     }
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
@@ -144,7 +156,13 @@ mod tests {
     #[tokio::test]
     async fn lines_are_whole_wherever_the_pieces_were_cut() {
         let (seen, missed) = split(&[b"on", b"e\ntwo\n", b"", b"\nfo", b"ur"]).await;
-        assert_eq!((seen, missed), (vec!["one".into(), "two".into(), String::new(), "four".into()], 0));
+        assert_eq!(
+            (seen, missed),
+            (
+                vec!["one".into(), "two".into(), String::new(), "four".into()],
+                0
+            )
+        );
         assert_eq!(split(&[b"one\n"]).await, (vec!["one".into()], 0));
     }
 

@@ -25,7 +25,10 @@ impl ViewError {
 
     /// The kernel cannot copy such a file for us.
     pub fn other_owner(path: &std::path::Path) -> Self {
-        Self(format!("`{}` belongs to another user or group", path.display()))
+        Self(format!(
+            "`{}` belongs to another user or group",
+            path.display()
+        ))
     }
 }
 
@@ -35,7 +38,9 @@ pub struct View(std::convert::Infallible);
 
 impl View {
     pub fn mount(_: &Launcher, _: &ViewLayers) -> Result<Self, ViewError> {
-        Err(ViewError(String::from("this system has no mount namespaces")))
+        Err(ViewError(String::from(
+            "this system has no mount namespaces",
+        )))
     }
 
     pub fn path(&self) -> PathBuf {

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use super::sandbox::{SandboxReport, Walls};
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, SocketFlags, SocketType,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -75,7 +75,12 @@ pub(super) enum ShimReport {
     /// The operating system refused the program.
     Refused { errno: i32 },
     /// The leader has ended and nothing of its tree is left, but for `left`.
-    Done { status: ChildStatus, because: Because, leaked: u32, left: u32 },
+    Done {
+        status: ChildStatus,
+        because: Because,
+        leaked: u32,
+        left: u32,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,18 +98,32 @@ pub(super) enum Because {
 
 /// Both ends, closed on exec: an inherited server end would hide the server's death from the shim.
 pub(super) fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
-    Ok(rustix::net::socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
+    Ok(rustix::net::socketpair(
+        AddressFamily::UNIX,
+        SocketType::SEQPACKET,
+        SocketFlags::CLOEXEC,
+        None,
+    )?)
 }
 
 /// One packet, with descriptors.
-pub(super) fn send(socket: impl AsFd, packet: &[u8], descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+pub(super) fn send(
+    socket: impl AsFd,
+    packet: &[u8],
+    descriptors: &[BorrowedFd<'_>],
+) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
     let mut rights = SendAncillaryBuffer::new(&mut space);
     if !descriptors.is_empty() && !rights.push(SendAncillaryMessage::ScmRights(descriptors)) {
         return Err(io::Error::other("too many descriptors for one packet"));
     }
     loop {
-        match rustix::net::sendmsg(&socket, &[IoSlice::new(packet)], &mut rights, SendFlags::NOSIGNAL) {
+        match rustix::net::sendmsg(
+            &socket,
+            &[IoSlice::new(packet)],
+            &mut rights,
+            SendFlags::NOSIGNAL,
+        ) {
             Err(rustix::io::Errno::INTR) => {}
             other => return other.map(drop).map_err(Into::into),
         }
@@ -140,7 +159,11 @@ impl Order {
     pub(super) fn packets(&self) -> Vec<Vec<u8>> {
         let bytes = encode(self);
         let last = bytes.chunks(CHUNK).count().saturating_sub(1);
-        bytes.chunks(CHUNK).enumerate().map(|(i, chunk)| [&[b'O', u8::from(i < last)], chunk].concat()).collect()
+        bytes
+            .chunks(CHUNK)
+            .enumerate()
+            .map(|(i, chunk)| [&[b'O', u8::from(i < last)], chunk].concat())
+            .collect()
     }
 
     /// Waits for the whole order. `None`: the server went away first, so there is nothing to do.
@@ -188,7 +211,10 @@ impl ShimReport {
 }
 
 fn garbled() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "the control channel carried something else than an order")
+    io::Error::new(
+        io::ErrorKind::InvalidData,
+        "the control channel carried something else than an order",
+    )
 }
 
 fn encode(message: &impl Serialize) -> Vec<u8> {
@@ -223,12 +249,20 @@ mod optional_path {
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    #[expect(clippy::ref_option, reason = "the signature that serde's `with` asks for")]
-    pub(super) fn serialize<S: Serializer>(path: &Option<PathBuf>, to: S) -> Result<S::Ok, S::Error> {
+    #[expect(
+        clippy::ref_option,
+        reason = "the signature that serde's `with` asks for"
+    )]
+    pub(super) fn serialize<S: Serializer>(
+        path: &Option<PathBuf>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
         path.as_ref().map(|path| path.as_os_str()).serialize(to)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Option<PathBuf>, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<PathBuf>, D::Error> {
         Ok(Option::<OsString>::deserialize(from)?.map(PathBuf::from))
     }
 }
@@ -245,7 +279,9 @@ mod tests {
                 program: "/bin/true".into(),
                 argv: vec!["true".into(), OsString::from_vec(vec![0xff, b'\n'])],
                 cwd: "/".into(),
-                env: (0..env).map(|i| (format!("V{i}").into(), "x".repeat(1000).into())).collect(),
+                env: (0..env)
+                    .map(|i| (format!("V{i}").into(), "x".repeat(1000).into()))
+                    .collect(),
                 grace: Duration::from_millis(1234),
                 walls: None,
             }),
@@ -289,8 +325,18 @@ mod tests {
     fn reports_survive_the_way() {
         for report in [
             ShimReport::Refused { errno: 7 },
-            ShimReport::Done { status: ChildStatus::Exited(-3), because: Because::ItWasDone, leaked: 3, left: 0 },
-            ShimReport::Done { status: ChildStatus::Signalled(9), because: Because::WeAsked, leaked: 0, left: 2 },
+            ShimReport::Done {
+                status: ChildStatus::Exited(-3),
+                because: Because::ItWasDone,
+                leaked: 3,
+                left: 0,
+            },
+            ShimReport::Done {
+                status: ChildStatus::Signalled(9),
+                because: Because::WeAsked,
+                leaked: 0,
+                left: 2,
+            },
         ] {
             assert_eq!(ShimReport::parse(&report.clone().packet()), Some(report));
         }

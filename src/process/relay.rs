@@ -27,8 +27,16 @@ pub fn relay(argv: &[OsString], output: RelayOutput) -> i32 {
     match run(argv, output) {
         Ok(code) => code,
         Err(error) => {
-            let _ = writeln!(io::stderr(), "{}: {error}", argv.first().cloned().unwrap_or_default().to_string_lossy());
-            if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 }
+            let _ = writeln!(
+                io::stderr(),
+                "{}: {error}",
+                argv.first().cloned().unwrap_or_default().to_string_lossy()
+            );
+            if error.kind() == io::ErrorKind::NotFound {
+                127
+            } else {
+                126
+            }
         }
     }
 }
@@ -65,5 +73,7 @@ fn run(argv: &[OsString], output: RelayOutput) -> io::Result<i32> {
 }
 
 fn code(status: std::process::ExitStatus) -> i32 {
-    status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
+    status
+        .code()
+        .unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }

@@ -17,10 +17,16 @@ pub fn which(
 ) -> Result<PathBuf, StartError> {
     let name = name.as_ref();
     let shown = || name.to_string_lossy().into_owned();
-    let forbidden = forbid_under.map(|root| root.canonicalize().unwrap_or_else(|_| root.to_owned()));
+    let forbidden =
+        forbid_under.map(|root| root.canonicalize().unwrap_or_else(|_| root.to_owned()));
     let allowed = |found: &Path| match &forbidden {
         None => true,
-        Some(root) => !found.starts_with(root) && found.canonicalize().is_ok_and(|real| !real.starts_with(root)),
+        Some(root) => {
+            !found.starts_with(root)
+                && found
+                    .canonicalize()
+                    .is_ok_and(|real| !real.starts_with(root))
+        }
     };
     let mut refused = None;
     for candidate in candidates(name, path_var) {
@@ -35,7 +41,11 @@ pub fn which(
 }
 
 /// The program of a command: a path is taken relative to the directory it runs in, a name is looked up.
-pub(super) fn command(argv0: &OsStr, cwd: &Path, path_var: Option<&OsStr>) -> Result<PathBuf, StartError> {
+pub(super) fn command(
+    argv0: &OsStr,
+    cwd: &Path,
+    path_var: Option<&OsStr>,
+) -> Result<PathBuf, StartError> {
     if !cwd.is_dir() || access(cwd, Access::EXEC_OK).is_err() {
         return Err(StartError::NoDirectory(cwd.display().to_string()));
     }
@@ -51,16 +61,28 @@ fn candidates(name: &OsStr, path_var: Option<&OsStr>) -> Vec<PathBuf> {
         return Vec::new();
     }
     if name.as_bytes().contains(&b'/') {
-        return if Path::new(name).is_absolute() { vec![name.into()] } else { Vec::new() };
+        return if Path::new(name).is_absolute() {
+            vec![name.into()]
+        } else {
+            Vec::new()
+        };
     }
-    let entries = path_var.map(|path| std::env::split_paths(path).collect::<Vec<_>>()).unwrap_or_default();
-    entries.into_iter().filter(|entry| entry.is_absolute()).map(|entry| entry.join(name)).collect()
+    let entries = path_var
+        .map(|path| std::env::split_paths(path).collect::<Vec<_>>())
+        .unwrap_or_default();
+    entries
+        .into_iter()
+        .filter(|entry| entry.is_absolute())
+        .map(|entry| entry.join(name))
+        .collect()
 }
 
 fn executable(program: &Path) -> Result<(), StartError> {
     let shown = program.display().to_string();
     match std::fs::metadata(program) {
-        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => Err(StartError::NotExecutable(shown)),
+        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
+            Err(StartError::NotExecutable(shown))
+        }
         Err(_) => Err(StartError::NotFound(shown)),
         Ok(meta) if !meta.is_file() => Err(StartError::NotExecutable(shown)),
         Ok(_) if access(program, Access::EXEC_OK).is_err() => Err(StartError::NotExecutable(shown)),
@@ -89,15 +111,26 @@ mod tests {
         let path = std::env::join_paths([a.path(), b.path()]).unwrap();
         assert_eq!(which("tool", Some(&path), None), Ok(right.clone()));
         let only_a = std::env::join_paths([a.path()]).unwrap();
-        assert!(matches!(which("tool", Some(&only_a), None), Err(StartError::NotExecutable(p)) if p.ends_with("tool")));
-        assert_eq!(which("other", Some(&path), None), Err(StartError::NotFound("other".into())));
-        assert_eq!(which("tool", None, None), Err(StartError::NotFound("tool".into())));
+        assert!(
+            matches!(which("tool", Some(&only_a), None), Err(StartError::NotExecutable(p)) if p.ends_with("tool"))
+        );
+        assert_eq!(
+            which("other", Some(&path), None),
+            Err(StartError::NotFound("other".into()))
+        );
+        assert_eq!(
+            which("tool", None, None),
+            Err(StartError::NotFound("tool".into()))
+        );
         assert_eq!(which(&right, None, None), Ok(right));
     }
 
     #[test]
     fn relative_entries_of_the_path_are_passed_over() {
-        assert!(matches!(which("Cargo.toml", Some(OsStr::new(":.:src")), None), Err(StartError::NotFound(_))));
+        assert!(matches!(
+            which("Cargo.toml", Some(OsStr::new(":.:src")), None),
+            Err(StartError::NotFound(_))
+        ));
     }
 
     #[test]
@@ -109,19 +142,34 @@ mod tests {
         std::os::unix::fs::symlink(&planted, outside.path().join("git")).unwrap();
         let path = std::env::join_paths([bin.as_path(), outside.path()]).unwrap();
         assert_eq!(which("git", Some(&path), None), Ok(planted));
-        assert_eq!(which("git", Some(&path), Some(project.path())), Err(StartError::NotFound("git".into())));
+        assert_eq!(
+            which("git", Some(&path), Some(project.path())),
+            Err(StartError::NotFound("git".into()))
+        );
     }
 
     #[test]
     fn a_path_is_relative_to_the_directory_it_runs_in() {
         let dir = tempfile::tempdir().unwrap();
         let program = put(dir.path(), "run", 0o755);
-        assert_eq!(command(OsStr::new("./run"), dir.path(), None).unwrap().canonicalize().unwrap(), program);
-        assert!(matches!(command(OsStr::new("./gone"), dir.path(), None), Err(StartError::NotFound(_))));
+        assert_eq!(
+            command(OsStr::new("./run"), dir.path(), None)
+                .unwrap()
+                .canonicalize()
+                .unwrap(),
+            program
+        );
+        assert!(matches!(
+            command(OsStr::new("./gone"), dir.path(), None),
+            Err(StartError::NotFound(_))
+        ));
         assert!(matches!(
             command(OsStr::new("./run"), &dir.path().join("gone"), None),
             Err(StartError::NoDirectory(_))
         ));
-        assert!(matches!(command(OsStr::new("/bin/sh"), &program, None), Err(StartError::NoDirectory(_))));
+        assert!(matches!(
+            command(OsStr::new("/bin/sh"), &program, None),
+            Err(StartError::NoDirectory(_))
+        ));
     }
 }

@@ -112,7 +112,17 @@ impl Confinement {
     pub fn new(kind: ChildKind) -> Self {
         let (write, reveal, replaced) = Default::default();
         let (hides_git, off) = (false, false);
-        Self { kind, write, reveal, hides_git, replaced, layered: None, network: None, at_least: SandboxMode::Off, off }
+        Self {
+            kind,
+            write,
+            reveal,
+            hides_git,
+            replaced,
+            layered: None,
+            network: None,
+            at_least: SandboxMode::Off,
+            off,
+        }
     }
 }
 
@@ -134,14 +144,19 @@ impl SandboxRecord {
     /// Of several children of one kind the weakest walls count.
     pub(super) fn note(&self, kind: ChildKind, report: &SandboxReport) {
         let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let weakest = seen.remove(&kind).map_or_else(|| report.clone(), |known| known.weaker(report.clone()));
+        let weakest = seen
+            .remove(&kind)
+            .map_or_else(|| report.clone(), |known| known.weaker(report.clone()));
         seen.insert(kind, weakest);
     }
 
     /// `tests: namespaces, private network; agent: namespaces, host network`, or nothing if no child was started.
     pub fn sentence(&self) -> String {
         let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let told: Vec<String> = seen.iter().map(|(kind, report)| format!("{}: {report}", kind.word())).collect();
+        let told: Vec<String> = seen
+            .iter()
+            .map(|(kind, report)| format!("{}: {report}", kind.word()))
+            .collect();
         told.join("; ")
     }
 }
@@ -194,7 +209,11 @@ pub struct SandboxReport {
 impl SandboxReport {
     /// For a child that needs no walls.
     pub fn off() -> Self {
-        Self { level: SandboxLevel::None, network: NetworkReach::Host, why: String::from("switched off") }
+        Self {
+            level: SandboxLevel::None,
+            network: NetworkReach::Host,
+            why: String::from("switched off"),
+        }
     }
 
     /// The lesser of two, for several children of one run.
@@ -204,7 +223,11 @@ impl SandboxReport {
             SandboxLevel::Landlock => 1,
             SandboxLevel::None => 0,
         };
-        if rank(&other) < rank(&self) { other } else { self }
+        if rank(&other) < rank(&self) {
+            other
+        } else {
+            self
+        }
     }
 }
 
@@ -217,7 +240,11 @@ impl fmt::Display for SandboxReport {
                 NetworkReach::Host => ", host network",
             })?;
         }
-        if self.why.is_empty() { Ok(()) } else { write!(f, " ({})", self.why) }
+        if self.why.is_empty() {
+            Ok(())
+        } else {
+            write!(f, " ({})", self.why)
+        }
     }
 }
 
@@ -251,7 +278,11 @@ impl Walls {
         let layered = self.layered.as_ref()?;
         let mut writable = self.writable.clone();
         writable.push(layered.dir.clone());
-        Some(Self { layered: None, writable, ..self.clone() })
+        Some(Self {
+            layered: None,
+            writable,
+            ..self.clone()
+        })
     }
 }
 
@@ -263,13 +294,17 @@ pub(super) fn build_walls(
     tmp: &Path,
     layer: Option<&Path>,
 ) -> Result<Option<Walls>, StartError> {
-    let Some(confine) = spec.confine.clone() else { return Ok(None) };
+    let Some(confine) = spec.confine.clone() else {
+        return Ok(None);
+    };
     let demand = rules.mode.max(confine.at_least);
     if demand == SandboxMode::Off || (confine.off && demand != SandboxMode::Require) {
         return Ok(None);
     }
     let project = spec.guard.as_ref().and_then(|guard| guard.project.clone());
-    let root = project.as_ref().map_or(spec.cwd.as_path(), |project| &project.root);
+    let root = project
+        .as_ref()
+        .map_or(spec.cwd.as_path(), |project| &project.root);
     let mut writable = vec![tmp.to_owned()];
     // The whole file system is not a project: programs without one are started there.
     if confine.kind != ChildKind::Reader && root.parent().is_some() {
@@ -277,30 +312,52 @@ pub(super) fn build_walls(
     }
     writable.extend(rules.write.iter().chain(&confine.write).cloned());
     let network = match (confine.kind, confine.network, rules.network) {
-        (ChildKind::Agent | ChildKind::Reader, ..) | (_, _, NetworkRule::Host) => NetworkReach::Host,
+        (ChildKind::Agent | ChildKind::Reader, ..) | (_, _, NetworkRule::Host) => {
+            NetworkReach::Host
+        }
         (ChildKind::Tests, _, NetworkRule::Private) => NetworkReach::Private,
         (ChildKind::Tests, chosen, NetworkRule::Auto) => chosen.unwrap_or(NetworkReach::Private),
     };
     for (name, value) in [("TMPDIR", tmp), ("TMP", tmp), ("TEMP", tmp)] {
         spec.env.insert(name.into(), value.into());
     }
-    for name in ["XDG_RUNTIME_DIR", "SSH_AUTH_SOCK", "DBUS_SESSION_BUS_ADDRESS", "DBUS_SYSTEM_BUS_ADDRESS"] {
+    for name in [
+        "XDG_RUNTIME_DIR",
+        "SSH_AUTH_SOCK",
+        "DBUS_SESSION_BUS_ADDRESS",
+        "DBUS_SYSTEM_BUS_ADDRESS",
+    ] {
         spec.env.remove(std::ffi::OsStr::new(name));
     }
     if confine.kind == ChildKind::Tests {
         writable.extend(rules.caches.iter().cloned());
-        writable.extend(caches::private(rules, &mut spec.env, project.as_ref().is_some_and(|p| p.view.is_some())));
+        writable.extend(caches::private(
+            rules,
+            &mut spec.env,
+            project.as_ref().is_some_and(|p| p.view.is_some()),
+        ));
         if network == NetworkReach::Private {
             caches::tell_offline(&mut spec.env);
         }
     }
     let sockets = session_sockets();
-    let git: Vec<PathBuf> = project.iter().flat_map(|project| project.git.clone()).collect();
-    let (masked, read_only) = if confine.hides_git { (git, Vec::new()) } else { (Vec::new(), git) };
+    let git: Vec<PathBuf> = project
+        .iter()
+        .flat_map(|project| project.git.clone())
+        .collect();
+    let (masked, read_only) = if confine.hides_git {
+        (git, Vec::new())
+    } else {
+        (Vec::new(), git)
+    };
     let hidden = rules.hide.iter().chain(&sockets).chain(&masked);
     let hidden = hidden.filter(|hidden| !confine.reveal.iter().any(|r| r.starts_with(hidden)));
-    let bytes =
-        |paths: Vec<PathBuf>| -> Vec<OsString> { real(paths).into_iter().map(PathBuf::into_os_string).collect() };
+    let bytes = |paths: Vec<PathBuf>| -> Vec<OsString> {
+        real(paths)
+            .into_iter()
+            .map(PathBuf::into_os_string)
+            .collect()
+    };
     Ok(Some(Walls {
         demand,
         level: SandboxLevel::Namespaces,
@@ -308,8 +365,15 @@ pub(super) fn build_walls(
         hidden: bytes(hidden.cloned().collect()),
         writable: bytes(writable),
         read_only: bytes(read_only),
-        replaced: confine.replaced.into_iter().map(|(new, old)| (new.into(), old.into())).collect(),
-        layered: confine.layered.zip(layer).and_then(|(layered, place)| place_layer(layered, place)),
+        replaced: confine
+            .replaced
+            .into_iter()
+            .map(|(new, old)| (new.into(), old.into()))
+            .collect(),
+        layered: confine
+            .layered
+            .zip(layer)
+            .and_then(|(layered, place)| place_layer(layered, place)),
         view: project.and_then(|project| project.view),
     }))
 }
@@ -319,15 +383,30 @@ fn place_layer(layered: LayeredDir, place: &Path) -> Option<WalledLayer> {
     let dir = layered.dir.canonicalize().ok().filter(|dir| dir.is_dir())?;
     let make = |name: &str| {
         let path = place.join(name);
-        super::scratch::make_private(&path).ok().map(|()| path.into_os_string())
+        super::scratch::make_private(&path)
+            .ok()
+            .map(|()| path.into_os_string())
     };
-    Some(WalledLayer { dir: dir.into(), upper: make("upper")?, work: make("work")?, saved: layered.saved })
+    Some(WalledLayer {
+        dir: dir.into(),
+        upper: make("upper")?,
+        work: make("work")?,
+        saved: layered.saved,
+    })
 }
 
 /// Where agents of the user's session listen: who reaches these acts as the user.
 fn session_sockets() -> Vec<PathBuf> {
-    let mut found = vec![PathBuf::from(format!("/run/user/{}", rustix::process::getuid().as_raw()))];
-    let beside = |path: &str| Path::new(path).parent().map(Path::to_owned).filter(|dir| dir.components().count() > 2);
+    let mut found = vec![PathBuf::from(format!(
+        "/run/user/{}",
+        rustix::process::getuid().as_raw()
+    ))];
+    let beside = |path: &str| {
+        Path::new(path)
+            .parent()
+            .map(Path::to_owned)
+            .filter(|dir| dir.components().count() > 2)
+    };
     let agent = std::env::var("SSH_AUTH_SOCK").ok();
     found.extend(agent.as_deref().and_then(beside));
     found
@@ -335,7 +414,10 @@ fn session_sockets() -> Vec<PathBuf> {
 
 /// What exists, without links: a rule about a link says nothing about what it leads to.
 fn real(paths: Vec<PathBuf>) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = paths.into_iter().filter_map(|path| path.canonicalize().ok()).collect();
+    let mut found: Vec<PathBuf> = paths
+        .into_iter()
+        .filter_map(|path| path.canonicalize().ok())
+        .collect();
     found.sort();
     found.dedup();
     found
@@ -358,7 +440,11 @@ mod tests {
     use super::*;
 
     fn rules() -> SandboxRules {
-        SandboxRules { mode: SandboxMode::Auto, hide: vec!["/etc".into()], ..SandboxRules::default() }
+        SandboxRules {
+            mode: SandboxMode::Auto,
+            hide: vec!["/etc".into()],
+            ..SandboxRules::default()
+        }
     }
 
     fn walls(rules: &SandboxRules, confine: Confinement) -> Option<Walls> {
@@ -371,7 +457,11 @@ mod tests {
     fn a_reader_writes_nothing_but_its_temporary_directory() {
         let reader = walls(&rules(), Confinement::new(ChildKind::Reader)).expect("walls");
         assert_eq!(reader.writable, ["/tmp"]);
-        assert_eq!(reader.network, NetworkReach::Host, "its API is on the network");
+        assert_eq!(
+            reader.network,
+            NetworkReach::Host,
+            "its API is on the network"
+        );
         let tests = walls(&rules(), Confinement::new(ChildKind::Tests)).expect("walls");
         assert_eq!(tests.writable, ["/tmp", "/usr"]);
         assert_eq!(tests.network, NetworkReach::Private);
@@ -380,13 +470,28 @@ mod tests {
 
     #[test]
     fn a_call_may_be_stricter_than_the_settings_and_a_backend_may_not_undo_a_requirement() {
-        let off = SandboxRules { mode: SandboxMode::Off, ..rules() };
+        let off = SandboxRules {
+            mode: SandboxMode::Off,
+            ..rules()
+        };
         assert_eq!(walls(&off, Confinement::new(ChildKind::Agent)), None);
-        let strict = Confinement { at_least: SandboxMode::Require, ..Confinement::new(ChildKind::Agent) };
-        assert_eq!(walls(&off, strict).expect("walls").demand, SandboxMode::Require);
-        let free = Confinement { off: true, ..Confinement::new(ChildKind::Agent) };
+        let strict = Confinement {
+            at_least: SandboxMode::Require,
+            ..Confinement::new(ChildKind::Agent)
+        };
+        assert_eq!(
+            walls(&off, strict).expect("walls").demand,
+            SandboxMode::Require
+        );
+        let free = Confinement {
+            off: true,
+            ..Confinement::new(ChildKind::Agent)
+        };
         assert_eq!(walls(&rules(), free.clone()), None);
-        let required = SandboxRules { mode: SandboxMode::Require, ..rules() };
+        let required = SandboxRules {
+            mode: SandboxMode::Require,
+            ..rules()
+        };
         assert!(walls(&required, free).is_some());
     }
 
@@ -395,6 +500,9 @@ mod tests {
         let home = Some(Path::new("/home/u"));
         assert_eq!(expand_home("~/.ssh", home), Some("/home/u/.ssh".into()));
         assert_eq!(expand_home("/x", None), Some("/x".into()));
-        assert_eq!((expand_home("x", home), expand_home("~/x", None)), (Some("/home/u/x".into()), None));
+        assert_eq!(
+            (expand_home("x", home), expand_home("~/x", None)),
+            (Some("/home/u/x".into()), None)
+        );
     }
 }

@@ -24,7 +24,9 @@ impl SavedFiles {
             let before = read(&real).ok();
             (Path::new(&layer.upper).join(name), real, before)
         };
-        Self { files: layer.saved.iter().map(remember).collect() }
+        Self {
+            files: layer.saved.iter().map(remember).collect(),
+        }
     }
 
     /// Writes what is new. A file that another process has changed meanwhile is newer than ours, and stays; so does one
@@ -32,7 +34,8 @@ impl SavedFiles {
     pub(super) fn save(&self) {
         for (layer, real, before) in &self.files {
             let Ok(new) = read(layer) else { continue };
-            let is_object = serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&new).is_ok();
+            let is_object =
+                serde_json::from_slice::<serde_json::Map<String, serde_json::Value>>(&new).is_ok();
             if is_object && Some(&new) != before.as_ref() && read(real).ok() == *before {
                 let _ = replace(real, &new);
             }
@@ -43,7 +46,10 @@ impl SavedFiles {
 /// A regular file, not through a link.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let flags = (rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits();
-    let file = OpenOptions::new().read(true).custom_flags(flags.cast_signed()).open(path)?;
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.cast_signed())
+        .open(path)?;
     let meta = file.metadata()?;
     if !meta.is_file() || meta.len() > MOST_BYTES {
         return Err(io::ErrorKind::InvalidData.into());
@@ -56,8 +62,15 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// In one step: half a login is never visible.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.with_extension(format!("supervisor-{}", std::process::id()));
-    let mut file: File = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-    let written = file.write_all(bytes).and_then(|()| file.sync_all()).and_then(|()| std::fs::rename(&beside, path));
+    let mut file: File = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&beside)?;
+    let written = file
+        .write_all(bytes)
+        .and_then(|()| file.sync_all())
+        .and_then(|()| std::fs::rename(&beside, path));
     if written.is_err() {
         let _ = std::fs::remove_file(beside);
     }

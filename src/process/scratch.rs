@@ -70,18 +70,27 @@ impl Scratch {
 /// Makes a directory for this user alone, with those above it.
 pub(super) fn make_private(dir: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;
-    fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
 }
 
 /// What cannot be looked at is left: nothing depends on it.
 fn sweep(place: &Path) {
     let own = rustix::process::geteuid().as_raw();
     for entry in fs::read_dir(place).into_iter().flatten().flatten() {
-        if !entry.file_name().as_encoded_bytes().starts_with(PREFIX.as_bytes()) {
+        if !entry
+            .file_name()
+            .as_encoded_bytes()
+            .starts_with(PREFIX.as_bytes())
+        {
             continue;
         }
         // Of the link, if it is one: in a directory that is open to all a name can lead anywhere.
-        let is_ours = entry.metadata().is_ok_and(|m| m.is_dir() && m.uid() == own && m.mode() & 0o077 == 0);
+        let is_ours = entry
+            .metadata()
+            .is_ok_and(|m| m.is_dir() && m.uid() == own && m.mode() & 0o077 == 0);
         if is_ours && is_abandoned(&entry.path()) {
             let _ = fs::remove_dir_all(entry.path());
         }
@@ -116,7 +125,8 @@ mod tests {
         ] {
             dir(name, alive, mode);
         }
-        std::os::unix::fs::symlink("other-dead", place.path().join("supervisor-link")).expect("made");
+        std::os::unix::fs::symlink("other-dead", place.path().join("supervisor-link"))
+            .expect("made");
         // A program that another test is just starting has a copy of the lock until it runs.
         for _ in 0..2_000 {
             sweep(place.path());
@@ -127,10 +137,22 @@ mod tests {
         }
         let mut left: Vec<_> = fs::read_dir(place.path())
             .expect("there")
-            .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
+            .map(|entry| {
+                entry
+                    .expect("an entry")
+                    .file_name()
+                    .into_string()
+                    .expect("text")
+            })
             .collect();
         left.sort();
-        let kept = ["other-dead", "supervisor-begun", "supervisor-link", "supervisor-living", "supervisor-log"];
+        let kept = [
+            "other-dead",
+            "supervisor-begun",
+            "supervisor-link",
+            "supervisor-living",
+            "supervisor-log",
+        ];
         assert_eq!(left, [&kept[..], &["supervisor-open-to-all"]].concat());
     }
 

@@ -20,7 +20,9 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitStatus, kill_process_group, p
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 
 use super::inner::{self, InnerReport};
-use super::protocol::{self, Because, ChildStatus, Command, Descriptor, Order, Request, ShimReport};
+use super::protocol::{
+    self, Because, ChildStatus, Command, Descriptor, Order, Request, ShimReport,
+};
 use super::sandbox::{NetworkReach, SandboxLevel, SandboxMode, SandboxReport, Walls};
 use super::saved::SavedFiles;
 use super::sweep::{self, SweepReport};
@@ -37,7 +39,9 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug, thiserror::Error)]
 pub enum ShimError {
-    #[error("`{COMMAND}` is started by the server alone; run `supervisor --help` for the commands meant for people")]
+    #[error(
+        "`{COMMAND}` is started by the server alone; run `supervisor --help` for the commands meant for people"
+    )]
     NotForPeople,
     #[error("the shim could not take charge: {0}")]
     System(#[from] io::Error),
@@ -46,9 +50,14 @@ pub enum ShimError {
 /// Runs one order to its end. `on_alive` is called with the order's ticket every now and then as long as the tree lives;
 /// `on_orphaned` when the server went away without a word, after the tree has ended and while the project's lock is still
 /// held.
-pub fn run(mut on_alive: impl FnMut(&Path), on_orphaned: impl FnOnce(&Path)) -> Result<(), ShimError> {
+pub fn run(
+    mut on_alive: impl FnMut(&Path),
+    on_orphaned: impl FnOnce(&Path),
+) -> Result<(), ShimError> {
     let control = take_charge()?;
-    let Some((order, descriptors)) = Order::receive(&control)? else { return Ok(()) };
+    let Some((order, descriptors)) = Order::receive(&control)? else {
+        return Ok(());
+    };
     let mut held = HeldDescriptors::default();
     for (which, fd) in order.descriptors.iter().zip(descriptors) {
         match which {
@@ -111,7 +120,8 @@ fn take_charge() -> Result<OwnedFd, ShimError> {
     // Should the server die while we are stopped: there is work to do. Without this the project would stay locked.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::CONT));
     let _ = rustix::process::setsid();
-    rustix::process::set_child_subreaper(Some(rustix::process::getpid())).map_err(io::Error::from)?;
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+        .map_err(io::Error::from)?;
     // No directory is kept busy by us.
     let _ = rustix::process::chdir("/");
     let control = rustix::io::fcntl_dupfd_cloexec(stdin, 3).map_err(io::Error::from)?;
@@ -120,7 +130,10 @@ fn take_charge() -> Result<OwnedFd, ShimError> {
 }
 
 fn null() -> io::Result<std::fs::File> {
-    std::fs::File::options().read(true).write(true).open("/dev/null")
+    std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open("/dev/null")
 }
 
 /// The output pipes belong to the command: their end is the end of the tree, not ours.
@@ -132,9 +145,17 @@ fn forget_output() -> io::Result<()> {
 }
 
 /// Runs the command, ends its tree in any case, reports, and waits to be sent away.
-fn tend(control: &OwnedFd, command: Command, stdin: Option<OwnedFd>, tell_alive: &mut dyn FnMut()) -> Parting {
+fn tend(
+    control: &OwnedFd,
+    command: Command,
+    stdin: Option<OwnedFd>,
+    tell_alive: &mut dyn FnMut(),
+) -> Parting {
     let grace = command.grace;
-    let layer = command.walls.as_ref().and_then(|walls| walls.layered.as_ref());
+    let layer = command
+        .walls
+        .as_ref()
+        .and_then(|walls| walls.layered.as_ref());
     let saved = layer.map(SavedFiles::remember);
     let leader = spawn(command, stdin);
     // Failing here is harmless: the server then waits for its drain to time out.
@@ -145,7 +166,12 @@ fn tend(control: &OwnedFd, command: Command, stdin: Option<OwnedFd>, tell_alive:
             leader
         }
         Err(NotStarted::Refused(e)) => {
-            report(control, ShimReport::Refused { errno: e.raw_os_error().unwrap_or(0) });
+            report(
+                control,
+                ShimReport::Refused {
+                    errno: e.raw_os_error().unwrap_or(0),
+                },
+            );
             return wait_for_parting(control);
         }
         Err(NotStarted::NoWalls(why)) => {
@@ -157,15 +183,28 @@ fn tend(control: &OwnedFd, command: Command, stdin: Option<OwnedFd>, tell_alive:
         Ok(watched) => watched,
         Err(e) => {
             sweep::end_all(leader, PATIENCE);
-            report(control, ShimReport::Refused { errno: e.raw_os_error() });
+            report(
+                control,
+                ShimReport::Refused {
+                    errno: e.raw_os_error(),
+                },
+            );
             return wait_for_parting(control);
         }
     };
     let (because, deserted) = match wait_for_leader(Some(control), &watched, None, tell_alive) {
         WaitOutcome::LeaderEnded => (Because::ItWasDone, false),
-        WaitOutcome::Heard(request) => {
-            (Because::WeAsked, interrupt(control, leader, &watched, grace, request.is_none(), tell_alive))
-        }
+        WaitOutcome::Heard(request) => (
+            Because::WeAsked,
+            interrupt(
+                control,
+                leader,
+                &watched,
+                grace,
+                request.is_none(),
+                tell_alive,
+            ),
+        ),
         WaitOutcome::TimeUp => unreachable!("no time was set"),
     };
     tell_alive();
@@ -174,7 +213,11 @@ fn tend(control: &OwnedFd, command: Command, stdin: Option<OwnedFd>, tell_alive:
         saved.save();
     }
     report(control, done(swept, because));
-    if deserted { Parting::Deserted } else { wait_for_parting(control) }
+    if deserted {
+        Parting::Deserted
+    } else {
+        wait_for_parting(control)
+    }
 }
 
 enum NotStarted {
@@ -197,7 +240,11 @@ fn spawn(command: Command, stdin: Option<OwnedFd>) -> Result<(Pid, SandboxReport
     let needs_namespaces = walls.view.is_some() || !walls.replaced.is_empty();
     let lesser = walls.without_layer();
     let mut rungs = vec![(SandboxLevel::Namespaces, &walls)];
-    rungs.extend(lesser.as_ref().map(|lesser| (SandboxLevel::Namespaces, lesser)));
+    rungs.extend(
+        lesser
+            .as_ref()
+            .map(|lesser| (SandboxLevel::Namespaces, lesser)),
+    );
     if !needs_namespaces {
         rungs.push((SandboxLevel::Landlock, lesser.as_ref().unwrap_or(&walls)));
     }
@@ -206,10 +253,29 @@ fn spawn(command: Command, stdin: Option<OwnedFd>) -> Result<(Pid, SandboxReport
     }
     let mut obstacles: Vec<String> = Vec::new();
     for (level, walls) in rungs {
-        let command = Command { walls: Some(Walls { level, ..walls.clone() }), ..command.clone() };
-        let network = if level == SandboxLevel::Namespaces { walls.network } else { NetworkReach::Host };
+        let command = Command {
+            walls: Some(Walls {
+                level,
+                ..walls.clone()
+            }),
+            ..command.clone()
+        };
+        let network = if level == SandboxLevel::Namespaces {
+            walls.network
+        } else {
+            NetworkReach::Host
+        };
         match spawn_inner(command, stdin.as_ref())? {
-            Ok(leader) => return Ok((leader, SandboxReport { level, network, why: obstacles.join("; ") })),
+            Ok(leader) => {
+                return Ok((
+                    leader,
+                    SandboxReport {
+                        level,
+                        network,
+                        why: obstacles.join("; "),
+                    },
+                ));
+            }
             // The same step may stand in the way of each.
             Err(obstacle) if obstacles.contains(&obstacle) => {}
             Err(obstacle) => obstacles.push(obstacle),
@@ -219,7 +285,14 @@ fn spawn(command: Command, stdin: Option<OwnedFd>) -> Result<(Pid, SandboxReport
         return Err(NotStarted::NoWalls(obstacles.join("; ")));
     }
     let (level, network, why) = (SandboxLevel::None, NetworkReach::Host, obstacles.join("; "));
-    Ok((spawn_free(command, stdin)?, SandboxReport { level, network, why }))
+    Ok((
+        spawn_free(command, stdin)?,
+        SandboxReport {
+            level,
+            network,
+            why,
+        },
+    ))
 }
 
 fn spawn_free(command: Command, stdin: Option<OwnedFd>) -> io::Result<Pid> {
@@ -228,8 +301,15 @@ fn spawn_free(command: Command, stdin: Option<OwnedFd>) -> io::Result<Pid> {
     if let Some(name) = argv.next() {
         child.arg0(name);
     }
-    child.args(argv).env_clear().envs(command.env).current_dir(&command.cwd);
-    child.stdin(stdin.map_or_else(Stdio::null, Stdio::from)).stdout(Stdio::inherit()).stderr(Stdio::inherit());
+    child
+        .args(argv)
+        .env_clear()
+        .envs(command.env)
+        .current_dir(&command.cwd);
+    child
+        .stdin(stdin.map_or_else(Stdio::null, Stdio::from))
+        .stdout(Stdio::inherit())
+        .stderr(Stdio::inherit());
     // Its own group, so that an interrupt reaches what belongs to it and not us. No `pre_exec`: this stays posix_spawn.
     let child = child.process_group(0).spawn()?;
     Ok(Pid::from_child(&child))
@@ -242,26 +322,43 @@ const BECOMING: Duration = Duration::from_secs(30);
 fn spawn_inner(command: Command, stdin: Option<&OwnedFd>) -> io::Result<Result<Pid, String>> {
     let (ours, theirs) = protocol::pair()?;
     let mut child = std::process::Command::new("/proc/self/exe");
-    child.arg0("supervisor").arg(inner::COMMAND).env_clear().stdin(theirs);
-    child.stdout(Stdio::inherit()).stderr(Stdio::inherit()).process_group(0);
+    child
+        .arg0("supervisor")
+        .arg(inner::COMMAND)
+        .env_clear()
+        .stdin(theirs);
+    child
+        .stdout(Stdio::inherit())
+        .stderr(Stdio::inherit())
+        .process_group(0);
     let mut started = child.spawn()?;
     // It keeps our copy of the other end, and we would never see that one close.
     drop(child);
     let descriptors = stdin.map(|_| Descriptor::Stdin).into_iter().collect();
-    let order = Order { command: Some(command), ticket: None, descriptors };
+    let order = Order {
+        command: Some(command),
+        ticket: None,
+        descriptors,
+    };
     let handed: Vec<BorrowedFd<'_>> = stdin.iter().map(|fd| fd.as_fd()).collect();
     for (i, packet) in order.packets().iter().enumerate() {
         protocol::send(&ours, packet, if i == 0 { &handed } else { &[] })?;
     }
     let [answered] = ready([ours.as_fd()], Some(BECOMING));
-    let said = if answered { protocol::receive(&ours)?.0 } else { Vec::new() };
+    let said = if answered {
+        protocol::receive(&ours)?.0
+    } else {
+        Vec::new()
+    };
     let ended = |started: &mut std::process::Child| {
         let _ = started.kill();
         let _ = started.wait();
     };
     if !answered {
         ended(&mut started);
-        return Ok(Err(String::from("the process that puts up the walls does not answer")));
+        return Ok(Err(String::from(
+            "the process that puts up the walls does not answer",
+        )));
     }
     match postcard::from_bytes(&said) {
         _ if said.is_empty() => Ok(Ok(Pid::from_child(&started))),
@@ -275,7 +372,9 @@ fn spawn_inner(command: Command, stdin: Option<&OwnedFd>) -> io::Result<Result<P
         }
         Err(_) => {
             ended(&mut started);
-            Ok(Err(String::from("the process that puts up the walls said something unclear")))
+            Ok(Err(String::from(
+                "the process that puts up the walls said something unclear",
+            )))
         }
     }
 }
@@ -333,7 +432,11 @@ fn interrupt(
         let _ = kill_process_group(leader, signal);
         let _ = kill_process_group(leader, Signal::CONT);
         loop {
-            let grace = if deserted { grace.min(ORPHANED_GRACE) } else { grace } / share;
+            let grace = if deserted {
+                grace.min(ORPHANED_GRACE)
+            } else {
+                grace
+            } / share;
             // Once deserted, nothing more will be said, and a closed channel is always ready.
             let heard_from = (!deserted).then_some(control);
             match wait_for_leader(heard_from, watched, began.checked_add(grace), tell_alive) {
@@ -374,8 +477,17 @@ fn done(swept: SweepReport, because: Because) -> ShimReport {
         None => ChildStatus::Signalled(Signal::KILL.as_raw()),
     };
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    let leaked = if because == Because::ItWasDone { count(swept.ended) } else { 0 };
-    ShimReport::Done { status, because, leaked, left: count(swept.left) }
+    let leaked = if because == Because::ItWasDone {
+        count(swept.ended)
+    } else {
+        0
+    };
+    ShimReport::Done {
+        status,
+        because,
+        leaked,
+        left: count(swept.left),
+    }
 }
 
 fn told(status: WaitStatus) -> ChildStatus {

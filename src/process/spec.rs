@@ -38,7 +38,10 @@ pub struct Spec {
 
 impl Spec {
     /// A program with an empty environment, nothing to read, ten minutes and two seconds of grace.
-    pub fn new<A: Into<OsString>>(argv: impl IntoIterator<Item = A>, cwd: impl Into<PathBuf>) -> Self {
+    pub fn new<A: Into<OsString>>(
+        argv: impl IntoIterator<Item = A>,
+        cwd: impl Into<PathBuf>,
+    ) -> Self {
         Self {
             argv: argv.into_iter().map(Into::into).collect(),
             cwd: cwd.into(),
@@ -55,6 +58,9 @@ impl Spec {
 
     /// The name for messages.
     pub(super) fn program(&self) -> String {
-        self.argv.first().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default()
+        self.argv
+            .first()
+            .map(|p| p.to_string_lossy().into_owned())
+            .unwrap_or_default()
     }
 }

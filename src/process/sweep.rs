@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, kill_process_group, pidfd_open, pidfd_send_signal, wait,
+    Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, getpid, kill_process_group, pidfd_open,
+    pidfd_send_signal, wait,
 };
 
 /// What the end of a tree looked like.
@@ -52,9 +53,18 @@ pub(super) fn end_all(leader: Pid, patience: Duration) -> SweepReport {
     }
 }
 
-fn swept(leader: Option<WaitStatus>, mut ended: HashSet<Pid>, leader_pid: Pid, left: usize) -> SweepReport {
+fn swept(
+    leader: Option<WaitStatus>,
+    mut ended: HashSet<Pid>,
+    leader_pid: Pid,
+    left: usize,
+) -> SweepReport {
     ended.remove(&leader_pid);
-    SweepReport { leader, ended: ended.len().saturating_sub(left), left }
+    SweepReport {
+        leader,
+        ended: ended.len().saturating_sub(left),
+        left,
+    }
 }
 
 /// `__WALL`: children made by `clone` without a signal are children too.
@@ -83,12 +93,16 @@ pub(super) fn below(root: Pid) -> Vec<Pid> {
 
 /// The children of all its threads. Kernels without that file are asked the long way.
 fn children(parent: Pid) -> Vec<Pid> {
-    let Ok(threads) = fs::read_dir(format!("/proc/{parent}/task")) else { return Vec::new() };
+    let Ok(threads) = fs::read_dir(format!("/proc/{parent}/task")) else {
+        return Vec::new();
+    };
     let mut found = Vec::new();
     for thread in threads.flatten() {
         match fs::read_to_string(thread.path().join("children")) {
             Ok(pids) => found.extend(pids.split_ascii_whitespace().filter_map(parse)),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound && thread.path().exists() => return by_parent(parent),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound && thread.path().exists() => {
+                return by_parent(parent);
+            }
             Err(_) => {}
         }
     }
@@ -96,9 +110,14 @@ fn children(parent: Pid) -> Vec<Pid> {
 }
 
 fn by_parent(parent: Pid) -> Vec<Pid> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    let pids = entries.flatten().filter_map(|e| parse(e.file_name().to_str()?));
-    pids.filter(|pid| stat(*pid).is_some_and(|seen| seen.parent == Some(parent))).collect()
+    let Ok(entries) = fs::read_dir("/proc") else {
+        return Vec::new();
+    };
+    let pids = entries
+        .flatten()
+        .filter_map(|e| parse(e.file_name().to_str()?));
+    pids.filter(|pid| stat(*pid).is_some_and(|seen| seen.parent == Some(parent)))
+        .collect()
 }
 
 fn is_alive(pid: Pid) -> bool {
@@ -126,9 +145,16 @@ impl ProcessStat {
 fn stat(pid: Pid) -> Option<ProcessStat> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let after = stat.iter().rposition(|b| *b == b')')?;
-    let mut words = std::str::from_utf8(stat.get(after + 1..)?).ok()?.split_ascii_whitespace();
-    let (state, parent, _group, session) = (words.next()?, words.next()?, words.next()?, words.next()?);
-    Some(ProcessStat { state: state.chars().next()?, parent: parse(parent), session: parse(session) })
+    let mut words = std::str::from_utf8(stat.get(after + 1..)?)
+        .ok()?
+        .split_ascii_whitespace();
+    let (state, parent, _group, session) =
+        (words.next()?, words.next()?, words.next()?, words.next()?);
+    Some(ProcessStat {
+        state: state.chars().next()?,
+        parent: parse(parent),
+        session: parse(session),
+    })
 }
 
 pub(super) fn parse(pid: &str) -> Option<Pid> {
@@ -162,9 +188,18 @@ fn is_below_us(pid: Pid) -> bool {
 
 /// Until one of them has ended, or a moment has passed: who knows what was forked meanwhile.
 pub(super) fn wait_for_one(killed: &[OwnedFd]) {
-    let mut fds: Vec<_> = killed.iter().map(|fd| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)).collect();
+    let mut fds: Vec<_> = killed
+        .iter()
+        .map(|fd| PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN))
+        .collect();
     let moment = if fds.is_empty() { 1 } else { 10 };
-    let _ = poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: moment * 1_000_000 }));
+    let _ = poll(
+        &mut fds,
+        Some(&Timespec {
+            tv_sec: 0,
+            tv_nsec: moment * 1_000_000,
+        }),
+    );
 }
 
 #[cfg(test)]
@@ -173,10 +208,16 @@ mod tests {
 
     #[test]
     fn a_process_is_found_below_its_parent_and_a_zombie_is_not() {
-        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
         let pid = Pid::from_child(&child);
         assert!(descendants().contains(&pid));
-        assert!(by_parent(getpid()).contains(&pid), "the long way finds it too");
+        assert!(
+            by_parent(getpid()).contains(&pid),
+            "the long way finds it too"
+        );
         let process = kill(pid).unwrap();
         wait_for_one(&[process]);
         let deadline = Instant::now() + Duration::from_secs(20);

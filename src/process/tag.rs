@@ -17,7 +17,10 @@ impl Tag {
         let mut bytes = [0_u8; 16];
         let mut filled = 0;
         while filled < bytes.len() {
-            match rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty()) {
+            match rustix::rand::getrandom(
+                &mut bytes[filled..],
+                rustix::rand::GetRandomFlags::empty(),
+            ) {
                 Ok(n) => filled += n,
                 Err(rustix::io::Errno::INTR) => {}
                 Err(e) => panic!("the kernel's random numbers cannot be had: {e}"),
@@ -104,17 +107,24 @@ fn sweep_marked(tag: &Tag, session: Option<rustix::process::Pid>) -> usize {
 /// The descriptor is opened before the process is looked at: if the number changes hands in between, the kill hits no
 /// process.
 #[cfg(target_os = "linux")]
-fn marked(mark: &[u8], session: Option<rustix::process::Pid>) -> Vec<(rustix::process::Pid, std::os::fd::OwnedFd)> {
+fn marked(
+    mark: &[u8],
+    session: Option<rustix::process::Pid>,
+) -> Vec<(rustix::process::Pid, std::os::fd::OwnedFd)> {
     use super::sweep;
     use rustix::process::{PidfdFlags, getpid, pidfd_open};
 
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(sweep::parse) else { continue };
+        let Some(pid) = entry.file_name().to_str().and_then(sweep::parse) else {
+            continue;
+        };
         if pid == getpid() {
             continue;
         }
-        let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
+        let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else {
+            continue;
+        };
         let is_of_session = || session.is_some_and(|session| sweep::is_alive_in(pid, session));
         let environ = std::fs::read(entry.path().join("environ")).unwrap_or_default();
         if !environ.split(|b| *b == 0).any(|variable| variable == mark) && !is_of_session() {
@@ -143,7 +153,12 @@ mod tests {
         let tag = Tag::random();
         assert_ne!(tag, Tag::random());
         assert_eq!(Tag::parse(tag.as_str()).as_ref(), Some(&tag));
-        for wrong in ["", "ab", "../../../../../../../../../../etc", &tag.as_str()[..31]] {
+        for wrong in [
+            "",
+            "ab",
+            "../../../../../../../../../../etc",
+            &tag.as_str()[..31],
+        ] {
             assert_eq!(Tag::parse(wrong), None);
         }
     }
@@ -154,7 +169,11 @@ mod tests {
         let (tag, other) = (Tag::random(), Tag::random());
         let start = |tag: &Tag| {
             let mut command = std::process::Command::new("sleep");
-            command.arg("60").env(TAG_VARIABLE, tag.as_os_str()).spawn().unwrap()
+            command
+                .arg("60")
+                .env(TAG_VARIABLE, tag.as_os_str())
+                .spawn()
+                .unwrap()
         };
         let (mut marked, mut bystander) = (start(&tag), start(&other));
         assert_eq!(sweep_tagged(&tag), 1);

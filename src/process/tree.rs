@@ -20,7 +20,9 @@ use super::lines::Splitter;
 use super::protocol::{self, Because, ChildStatus, Order, Request, ShimReport};
 use super::sandbox::{SandboxReport, Walls};
 use super::tag::{TAG_VARIABLE, Tag, sweep_deserted};
-use super::{CapturedOutput, Containment, End, FinishedProcess, Spec, StartError, Stdin, capture, resolve};
+use super::{
+    CapturedOutput, Containment, End, FinishedProcess, Spec, StartError, Stdin, capture, resolve,
+};
 
 /// After the tree has ended, for what is still in the pipes. They close by themselves, unless a process outside the
 /// tree was given one.
@@ -71,8 +73,17 @@ struct SeenProcess {
 
 impl SeenProcess {
     fn new(spec: &Spec) -> Self {
-        let (stdout, stderr) = (CapturedOutput::within(spec.capture), CapturedOutput::within(spec.capture));
-        Self { stdout, stderr, leaked: 0, left: 0, sandbox: SandboxReport::off() }
+        let (stdout, stderr) = (
+            CapturedOutput::within(spec.capture),
+            CapturedOutput::within(spec.capture),
+        );
+        Self {
+            stdout,
+            stderr,
+            leaked: 0,
+            left: 0,
+            sandbox: SandboxReport::off(),
+        }
     }
 }
 
@@ -89,10 +100,19 @@ impl StartedProcess {
         walls: Option<Walls>,
         stop: &CancellationToken,
     ) -> Result<(Self, Child), End> {
-        let other = |why: std::io::Error| StartError::Other { program: spec.program(), why: why.to_string() };
-        let tag = spec.guard.as_ref().map_or_else(Tag::random, |guard| guard.tag.clone());
+        let other = |why: std::io::Error| StartError::Other {
+            program: spec.program(),
+            why: why.to_string(),
+        };
+        let tag = spec
+            .guard
+            .as_ref()
+            .map_or_else(Tag::random, |guard| guard.tag.clone());
         let mut order = Order {
-            command: Some(protocol::Command { walls, ..command(spec, &tag)? }),
+            command: Some(protocol::Command {
+                walls,
+                ..command(spec, &tag)?
+            }),
             ticket: spec.guard.as_ref().and_then(|guard| guard.ticket.clone()),
             descriptors: Vec::new(),
         };
@@ -103,8 +123,8 @@ impl StartedProcess {
         let stdin = match spec.stdin {
             Stdin::Null => None,
             Stdin::Bytes(_) => {
-                let (read, write) =
-                    rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|e| other(e.into()))?;
+                let (read, write) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC)
+                    .map_err(|e| other(e.into()))?;
                 pledge.add_stdin(read);
                 Some(write)
             }
@@ -129,7 +149,14 @@ impl StartedProcess {
             let _ = child.wait().await;
             return Err(end);
         }
-        Ok((Self { control, stdin, tag }, child))
+        Ok((
+            Self {
+                control,
+                stdin,
+                tag,
+            },
+            child,
+        ))
     }
 
     async fn finish(
@@ -144,7 +171,10 @@ impl StartedProcess {
         let lines = spec.on_line.map(Splitter::new);
         let (out, err) = (child.stdout.take(), child.stderr.take());
         let drains = async {
-            tokio::join!(capture::drain(out, &mut seen.stdout, lines), capture::drain(err, &mut seen.stderr, None));
+            tokio::join!(
+                capture::drain(out, &mut seen.stdout, lines),
+                capture::drain(err, &mut seen.stderr, None)
+            );
         };
         let input = match spec.stdin {
             Stdin::Null => Vec::new(),
@@ -153,7 +183,13 @@ impl StartedProcess {
         let mut drains = pin!(drains);
         let mut feed = pin!(feed(self.stdin, input));
         let limit = spec.limit.saturating_sub(began.elapsed());
-        let mut watch = pin!(watch(&self.control, limit, spec.grace, &stop, &mut seen.sandbox));
+        let mut watch = pin!(watch(
+            &self.control,
+            limit,
+            spec.grace,
+            &stop,
+            &mut seen.sandbox
+        ));
         let (mut drained, mut fed) = (false, false);
         let (report, asked) = loop {
             tokio::select! {
@@ -176,8 +212,15 @@ impl StartedProcess {
         }
         let end = match report {
             Some(ShimReport::Refused { errno }) => End::CouldNotStart(refused(program, errno)),
-            Some(ShimReport::NoWalls { why }) => End::CouldNotStart(StartError::NoWalls { program, why }),
-            Some(ShimReport::Done { status, because, leaked, left }) => {
+            Some(ShimReport::NoWalls { why }) => {
+                End::CouldNotStart(StartError::NoWalls { program, why })
+            }
+            Some(ShimReport::Done {
+                status,
+                because,
+                leaked,
+                left,
+            }) => {
                 (seen.leaked, seen.left) = (leaked as usize, left as usize);
                 match (because, asked, status) {
                     (Because::WeAsked, Some(end), _) => end,
@@ -232,19 +275,40 @@ async fn feed(to: Option<OwnedFd>, bytes: Vec<u8>) {
 }
 
 fn command(spec: &Spec, tag: &Tag) -> Result<protocol::Command, StartError> {
-    let other = |why: &str| StartError::Other { program: spec.program(), why: why.to_owned() };
-    let Some(argv0) = spec.argv.first() else { return Err(other("no program was named")) };
-    let strings = spec.argv.iter().chain(spec.env.keys()).chain(spec.env.values());
+    let other = |why: &str| StartError::Other {
+        program: spec.program(),
+        why: why.to_owned(),
+    };
+    let Some(argv0) = spec.argv.first() else {
+        return Err(other("no program was named"));
+    };
+    let strings = spec
+        .argv
+        .iter()
+        .chain(spec.env.keys())
+        .chain(spec.env.values());
     if strings.map(|s| s.as_bytes()).any(|s| s.contains(&0)) {
         return Err(other("an argument or variable contains a NUL byte"));
     }
-    let cwd = std::path::absolute(&spec.cwd).map_err(|_| StartError::NoDirectory(spec.cwd.display().to_string()))?;
+    let cwd = std::path::absolute(&spec.cwd)
+        .map_err(|_| StartError::NoDirectory(spec.cwd.display().to_string()))?;
     let path = spec.env.get(std::ffi::OsStr::new("PATH"));
     let program = resolve::command(argv0, &cwd, path.map(OsString::as_os_str))?;
-    let mut env: Vec<_> = spec.env.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+    let mut env: Vec<_> = spec
+        .env
+        .iter()
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
     env.retain(|(name, _)| name != TAG_VARIABLE);
     env.push((TAG_VARIABLE.into(), tag.as_os_str().into()));
-    Ok(protocol::Command { program, argv: spec.argv.clone(), cwd, env, grace: spec.grace, walls: None })
+    Ok(protocol::Command {
+        program,
+        argv: spec.argv.clone(),
+        cwd,
+        env,
+        grace: spec.grace,
+        walls: None,
+    })
 }
 
 /// The program was found and yet could not be executed.
@@ -252,9 +316,13 @@ fn refused(program: String, errno: i32) -> StartError {
     let why = std::io::Error::from_raw_os_error(errno);
     match why.kind() {
         std::io::ErrorKind::PermissionDenied => StartError::NotExecutable(program),
-        std::io::ErrorKind::NotFound => {
-            StartError::Other { program, why: "its interpreter, named in its first line, was not found".into() }
-        }
-        _ => StartError::Other { program, why: why.to_string() },
+        std::io::ErrorKind::NotFound => StartError::Other {
+            program,
+            why: "its interpreter, named in its first line, was not found".into(),
+        },
+        _ => StartError::Other {
+            program,
+            why: why.to_string(),
+        },
     }
 }

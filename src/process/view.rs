@@ -52,7 +52,10 @@ impl ViewError {
 
     /// The kernel cannot copy such a file for us.
     pub fn other_owner(path: &std::path::Path) -> Self {
-        Self(format!("`{}` belongs to another user or group", path.display()))
+        Self(format!(
+            "`{}` belongs to another user or group",
+            path.display()
+        ))
     }
 }
 
@@ -80,16 +83,29 @@ impl View {
     pub fn mount(launcher: &Launcher, layers: &ViewLayers) -> Result<Self, ViewError> {
         let failed = |error: io::Error| ViewError(error.to_string());
         if let Some(inside) = mounts_inside(&layers.lower) {
-            return Err(ViewError(format!("something is mounted inside it, at `{}`", inside.display())));
+            return Err(ViewError(format!(
+                "something is mounted inside it, at `{}`",
+                inside.display()
+            )));
         }
         let (ours, theirs) = protocol::pair().map_err(failed)?;
         let mut command = Command::new(launcher.shim_program());
-        command.arg0("supervisor").arg(COMMAND).env_clear().envs(environment::shim(std::env::vars_os()));
-        command.stdin(Stdio::from(theirs)).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
+        command
+            .arg0("supervisor")
+            .arg(COMMAND)
+            .env_clear()
+            .envs(environment::shim(std::env::vars_os()));
+        command
+            .stdin(Stdio::from(theirs))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0);
         let holder = command.spawn().map_err(failed)?;
         // The command keeps its end of the pair otherwise, and the holder's death would not be seen.
         drop(command);
-        let mut view = Starting { holder: Some(holder) };
+        let mut view = Starting {
+            holder: Some(holder),
+        };
         let order = ViewOrder {
             lower: layers.lower.clone().into(),
             upper: layers.upper.clone().into(),
@@ -98,18 +114,31 @@ impl View {
         let packet = postcard::to_stdvec(&order).map_err(|error| ViewError(error.to_string()))?;
         protocol::send(&ours, &packet, &[]).map_err(failed)?;
         let mut ready = [PollFd::from_borrowed_fd(ours.as_fd(), PollFlags::IN)];
-        let limit = Timespec { tv_sec: PATIENCE, tv_nsec: 0 };
+        let limit = Timespec {
+            tv_sec: PATIENCE,
+            tv_nsec: 0,
+        };
         while poll(&mut ready, Some(&limit)) == Err(rustix::io::Errno::INTR) {}
         if ready[0].revents().is_empty() {
-            return Err(ViewError(String::from("the process that mounts it does not answer")));
+            return Err(ViewError(String::from(
+                "the process that mounts it does not answer",
+            )));
         }
         let (said, mut descriptors) = protocol::receive(&ours).map_err(failed)?;
         match (descriptors.pop(), view.holder.take()) {
-            (Some(root), Some(holder)) => Ok(Self { root, holder, control: Some(ours) }),
+            (Some(root), Some(holder)) => Ok(Self {
+                root,
+                holder,
+                control: Some(ours),
+            }),
             (_, holder) => {
                 view.holder = holder;
                 let why = String::from_utf8_lossy(&said).into_owned();
-                Err(ViewError(if why.is_empty() { "the process that mounts it ended".into() } else { why }))
+                Err(ViewError(if why.is_empty() {
+                    "the process that mounts it ended".into()
+                } else {
+                    why
+                }))
             }
         }
     }
@@ -159,10 +188,18 @@ pub fn run() -> Result<(), ShimError> {
     let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::CONT));
     let control = rustix::io::fcntl_dupfd_cloexec(stdin, 3).map_err(io::Error::from)?;
     let (packet, _) = protocol::receive(&control)?;
-    let Ok(order) = postcard::from_bytes::<ViewOrder>(&packet) else { return Ok(()) };
+    let Ok(order) = postcard::from_bytes::<ViewOrder>(&packet) else {
+        return Ok(());
+    };
     match hold(&order) {
         Ok(root) => protocol::send(&control, b"mounted", &[root.as_fd()])?,
-        Err(obstacle) => return Ok(protocol::send(&control, obstacle.to_string().as_bytes(), &[])?),
+        Err(obstacle) => {
+            return Ok(protocol::send(
+                &control,
+                obstacle.to_string().as_bytes(),
+                &[],
+            )?);
+        }
     }
     // Nothing is ever said: the channel's end is the sign.
     let _ = protocol::receive(&control);
@@ -170,7 +207,11 @@ pub fn run() -> Result<(), ShimError> {
 }
 
 fn hold(order: &ViewOrder) -> Result<OwnedFd, Obstacle> {
-    let (lower, upper, work) = (Path::new(&order.lower), Path::new(&order.upper), Path::new(&order.work));
+    let (lower, upper, work) = (
+        Path::new(&order.lower),
+        Path::new(&order.upper),
+        Path::new(&order.work),
+    );
     let is_root = rustix::process::geteuid().is_root();
     if !is_root || nix::sched::unshare(CloneFlags::CLONE_NEWNS).is_err() {
         enter_user_namespace(CloneFlags::CLONE_NEWNS)?;
@@ -179,36 +220,54 @@ fn hold(order: &ViewOrder) -> Result<OwnedFd, Obstacle> {
     mount_change("/", private).map_err(Obstacle::at("private mounts"))?;
     // Through descriptors, because options are separated by characters that paths may hold.
     let open = |path: &Path| {
-        rustix::fs::open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-            .map_err(Obstacle::at(format!("opening `{}`", path.display())))
+        rustix::fs::open(
+            path,
+            OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
+            Mode::empty(),
+        )
+        .map_err(Obstacle::at(format!("opening `{}`", path.display())))
     };
     let layers = [open(lower)?, open(upper)?, open(work)?];
-    let [low, up, wk] = layers.each_ref().map(|fd| format!("/proc/self/fd/{}", fd.as_raw_fd()));
+    let [low, up, wk] = layers
+        .each_ref()
+        .map(|fd| format!("/proc/self/fd/{}", fd.as_raw_fd()));
     // `volatile`: nothing in the layer is worth waiting for a disk.
     let mut mounted = Err(rustix::io::Errno::INVAL);
     for more in [",volatile", ""] {
         let options = format!("lowerdir={low},upperdir={up},workdir={wk},userxattr{more}");
         let options = std::ffi::CString::new(options).expect("numbers and letters");
-        mounted = mount("overlay", lower, "overlay", MountFlags::empty(), options.as_c_str());
+        mounted = mount(
+            "overlay",
+            lower,
+            "overlay",
+            MountFlags::empty(),
+            options.as_c_str(),
+        );
         if mounted.is_ok() {
             break;
         }
     }
     mounted.map_err(Obstacle::at("an overlay"))?;
-    rustix::fs::open(lower, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())
-        .map_err(Obstacle::at("opening the overlay"))
+    rustix::fs::open(
+        lower,
+        OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC,
+        Mode::empty(),
+    )
+    .map_err(Obstacle::at("opening the overlay"))
 }
 
 /// Joins the namespaces of a holder.
 pub(super) fn enter(holder: u32) -> Result<(), Obstacle> {
     let open = |kind: &str| {
         let path = format!("/proc/{holder}/ns/{kind}");
-        File::open(&path).map_err(|source| Obstacle::new(format!("joining the view through `{path}`"), source))
+        File::open(&path)
+            .map_err(|source| Obstacle::new(format!("joining the view through `{path}`"), source))
     };
     let (user, mounts) = (open("user")?, open("mnt")?);
     let identity = |file: &File| file.metadata().map(|meta| (meta.dev(), meta.ino())).ok();
     let own = File::open("/proc/self/ns/user").ok();
-    let joined = |errno: nix::errno::Errno| Obstacle::new("joining the view", io::Error::from(errno));
+    let joined =
+        |errno: nix::errno::Errno| Obstacle::new("joining the view", io::Error::from(errno));
     if own.as_ref().and_then(identity) != identity(&user) {
         nix::sched::setns(user, CloneFlags::CLONE_NEWUSER).map_err(joined)?;
     }
@@ -217,5 +276,7 @@ pub(super) fn enter(holder: u32) -> Result<(), Obstacle> {
 
 /// The first place inside the directory where something else is mounted: an overlay would not show it.
 fn mounts_inside(root: &Path) -> Option<PathBuf> {
-    super::mount_points().into_iter().find(|point| point != root && point.starts_with(root))
+    super::mount_points()
+        .into_iter()
+        .find(|point| point != root && point.starts_with(root))
 }

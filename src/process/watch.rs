@@ -21,10 +21,21 @@ pub struct Watch {
 }
 
 impl Watch {
-    pub(super) async fn start(shim: &Path, guard: &Guard, tracker: &TaskTracker) -> Result<Self, StartError> {
-        let failed = |e: std::io::Error| StartError::Other { program: shim.display().to_string(), why: e.to_string() };
+    pub(super) async fn start(
+        shim: &Path,
+        guard: &Guard,
+        tracker: &TaskTracker,
+    ) -> Result<Self, StartError> {
+        let failed = |e: std::io::Error| StartError::Other {
+            program: shim.display().to_string(),
+            why: e.to_string(),
+        };
         let pledge = Pledge::of(guard, Share::None).map_err(failed)?;
-        let order = Order { command: None, ticket: guard.ticket.clone(), descriptors: pledge.names() };
+        let order = Order {
+            command: None,
+            ticket: guard.ticket.clone(),
+            descriptors: pledge.names(),
+        };
         let (control, mut child) = Control::start(shim, Stdio::null).map_err(failed)?;
         control.order(&order, &pledge.fds()).await.map_err(failed)?;
         tracker.spawn(async move { child.wait().await });

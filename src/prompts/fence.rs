@@ -11,7 +11,11 @@ pub struct Nonce(String);
 
 impl Nonce {
     pub fn fresh() -> Result<Self, getrandom::Error> {
-        Ok(Self(format!("{:016x}{:016x}", getrandom::u64()?, getrandom::u64()?)))
+        Ok(Self(format!(
+            "{:016x}{:016x}",
+            getrandom::u64()?,
+            getrandom::u64()?
+        )))
     }
 
     pub fn as_str(&self) -> &str {
@@ -29,10 +33,15 @@ impl fmt::Display for Nonce {
 pub fn fence(nonce: &Nonce, label: &str, text: &str) -> String {
     // A text that knows the nonce after all still cannot write it.
     let clean = |text: &str| text.replace(nonce.as_str(), "[mark removed]");
-    let label = words::plain(label).replace(['\n', '\t', '"', '<', '>', '\u{2028}', '\u{2029}'], " ");
+    let label =
+        words::plain(label).replace(['\n', '\t', '"', '<', '>', '\u{2028}', '\u{2029}'], " ");
     let label = clean(&words::cut_end(label.trim(), 200));
     let text = clean(text);
-    let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+    let end = if text.is_empty() || text.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
     format!("<untrusted {nonce} \"{label}\">\n{text}{end}</untrusted {nonce}>")
 }
 
@@ -47,7 +56,9 @@ mod tests {
         let nonce = Nonce::fresh().expect("random bytes");
         assert_eq!(
             fence(&nonce, "test output", "1 failed {{task}}"),
-            format!("<untrusted {nonce} \"test output\">\n1 failed {{{{task}}}}\n</untrusted {nonce}>")
+            format!(
+                "<untrusted {nonce} \"test output\">\n1 failed {{{{task}}}}\n</untrusted {nonce}>"
+            )
         );
         assert_ne!(nonce, Nonce::fresh().expect("random bytes"));
     }

@@ -10,7 +10,8 @@ impl Redactor {
         if matches!(self.redact(text), Cow::Borrowed(_)) {
             return (Cow::Borrowed(text), Vec::new());
         }
-        let (mut out, mut found, mut in_block) = (String::with_capacity(text.len()), Vec::new(), false);
+        let (mut out, mut found, mut in_block) =
+            (String::with_capacity(text.len()), Vec::new(), false);
         for (n, line) in text.split_inclusive('\n').enumerate() {
             let end = &line[line.trim_end_matches(['\n', '\r']).len()..];
             let line = &line[..line.len() - end.len()];
@@ -19,7 +20,9 @@ impl Redactor {
                 out.push_str(REDACTED);
             } else {
                 let clean = self.redact(line);
-                in_block = line.contains("-----BEGIN") && line.contains("PRIVATE KEY") && !line.contains("-----END");
+                in_block = line.contains("-----BEGIN")
+                    && line.contains("PRIVATE KEY")
+                    && !line.contains("-----END");
                 if matches!(clean, Cow::Owned(_)) {
                     found.push(n + 1);
                 }
@@ -33,7 +36,10 @@ impl Redactor {
 
 /// What stands between the first and the last line of a key: base64, and headers in old ones.
 fn may_be_key_text(line: &str) -> bool {
-    line.contains("-----END") || line.bytes().all(|b| b.is_ascii_alphanumeric() || b" \t+/=\\\"',:-.".contains(&b))
+    line.contains("-----END")
+        || line
+            .bytes()
+            .all(|b| b.is_ascii_alphanumeric() || b" \t+/=\\\"',:-.".contains(&b))
 }
 
 #[cfg(test)]
@@ -51,8 +57,14 @@ mod tests {
         );
         assert_eq!(found, [2, 8]);
         // Cut off before its end, as in a diff.
-        let (clean, found) = redactor.redact_lines("-----BEGIN PRIVATE KEY-----\nMIIEx\nlet b = 1;");
-        assert_eq!((clean.as_ref(), found), ("[redacted]\n[redacted]\nlet b = 1;", vec![1]));
-        assert!(matches!(redactor.redact_lines("nothing\nhere"), (Cow::Borrowed(_), none) if none.is_empty()));
+        let (clean, found) =
+            redactor.redact_lines("-----BEGIN PRIVATE KEY-----\nMIIEx\nlet b = 1;");
+        assert_eq!(
+            (clean.as_ref(), found),
+            ("[redacted]\n[redacted]\nlet b = 1;", vec![1])
+        );
+        assert!(
+            matches!(redactor.redact_lines("nothing\nhere"), (Cow::Borrowed(_), none) if none.is_empty())
+        );
     }
 }

@@ -33,15 +33,26 @@ static SHAPES: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 static BLOCK_END: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new("-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----").expect("the shape is constant and tested")
+    Regex::new("-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----")
+        .expect("the shape is constant and tested")
 });
 
-const KEEP: [&str; 6] = ["keep_header", "keep_key_header", "keep_scheme", "keep_env", "keep_name", "keep_address"];
+const KEEP: [&str; 6] = [
+    "keep_header",
+    "keep_key_header",
+    "keep_scheme",
+    "keep_env",
+    "keep_name",
+    "keep_address",
+];
 const MAYBE: [&str; 3] = ["maybe_sk", "maybe_token", "maybe_scheme"];
 
 /// What begins like this is named so; the rest is known by the word before it.
 const NAMES: &[(&str, &str)] = &[
-    ("-----BEGIN", "a private key (`-----BEGIN … PRIVATE KEY-----`)"),
+    (
+        "-----BEGIN",
+        "a private key (`-----BEGIN … PRIVATE KEY-----`)",
+    ),
     ("sk-ant-", "an Anthropic key (`sk-ant-…`)"),
     ("sk-", "an API key (`sk-…`)"),
     ("gh", "a GitHub token (`ghp_…`)"),
@@ -63,8 +74,13 @@ pub(super) fn name(text: &str) -> Option<&'static str> {
     while let Some(found) = SHAPES.captures_at(text, at) {
         let whole = found.get(0).expect("group 0 is the match");
         if first(&found, &MAYBE).is_none_or(looks_random) {
-            let name = NAMES.iter().find(|(start, _)| whole.as_str().starts_with(start));
-            return Some(name.map_or("a key, token or password behind its name (`API_KEY=…`)", |(_, name)| name));
+            let name = NAMES
+                .iter()
+                .find(|(start, _)| whole.as_str().starts_with(start));
+            return Some(name.map_or(
+                "a key, token or password behind its name (`API_KEY=…`)",
+                |(_, name)| name,
+            ));
         }
         at = whole.start() + 1;
     }
@@ -73,12 +89,20 @@ pub(super) fn name(text: &str) -> Option<&'static str> {
 
 pub(super) fn redact(text: &str) -> Cow<'_, str> {
     // Looking is much cheaper than capturing, and nearly all text is clean.
-    if SHAPES.is_match(text) { redact_found(text) } else { Cow::Borrowed(text) }
+    if SHAPES.is_match(text) {
+        redact_found(text)
+    } else {
+        Cow::Borrowed(text)
+    }
 }
 
 /// Does a field of this name hold a secret?
 pub(super) fn names_a_secret(name: &str) -> bool {
-    let name: String = name.chars().filter(|c| c.is_ascii_alphanumeric()).map(|c| c.to_ascii_lowercase()).collect();
+    let name: String = name
+        .chars()
+        .filter(|c| c.is_ascii_alphanumeric())
+        .map(|c| c.to_ascii_lowercase())
+        .collect();
     [
         "apikey",
         "authorization",
@@ -111,9 +135,9 @@ fn redact_found(text: &str) -> Cow<'_, str> {
         out.push_str(REDACTED);
         out.push_str(found.name("after").map_or("", |m| m.as_str()));
         done = match found.name("block") {
-            Some(_) if whole.end() < last_block_end => {
-                BLOCK_END.find_at(text, whole.end()).map_or(whole.end(), |end| end.end())
-            }
+            Some(_) if whole.end() < last_block_end => BLOCK_END
+                .find_at(text, whole.end())
+                .map_or(whole.end(), |end| end.end()),
             // A block that was cut off before its end is one too.
             Some(_) => whole.end() + block_body(&text[whole.end()..]),
             None => whole.end(),
@@ -128,7 +152,8 @@ fn redact_found(text: &str) -> Cow<'_, str> {
 }
 
 fn block_body(text: &str) -> usize {
-    let inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=' | '\\' | '\n' | '\r');
+    let inside =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=' | '\\' | '\n' | '\r');
     text.find(|c| !inside(c)).unwrap_or(text.len())
 }
 
@@ -138,5 +163,8 @@ fn looks_random(text: &str) -> bool {
 }
 
 fn first<'t>(found: &Captures<'t>, groups: &[&str]) -> Option<&'t str> {
-    groups.iter().find_map(|group| found.name(group)).map(|m| m.as_str())
+    groups
+        .iter()
+        .find_map(|group| found.name(group))
+        .map(|m| m.as_str())
 }

@@ -11,7 +11,13 @@ fn forms(secret: &str) -> Vec<String> {
     let url_safe = base64::engine::general_purpose::URL_SAFE;
     let form: String = secret
         .bytes()
-        .map(|b| if b.is_ascii_alphanumeric() { (b as char).to_string() } else { format!("%{b:02X}") })
+        .map(|b| {
+            if b.is_ascii_alphanumeric() {
+                (b as char).to_string()
+            } else {
+                format!("%{b:02X}")
+            }
+        })
         .collect();
     vec![
         secret.to_owned(),
@@ -30,25 +36,62 @@ fn every_shape_of_key_is_taken_out_and_what_announced_it_stays() {
     for (text, clean) in [
         ("key sk-ant-api03-AbC_dEf-123456 end", "key [redacted] end"),
         ("sk-proj-aB3dE5gH7jK9mN1pQ3", "[redacted]"),
-        ("clone with ghp_16C7e42F292c6912E7710c838347Ae178B4a!", "clone with [redacted]!"),
+        (
+            "clone with ghp_16C7e42F292c6912E7710c838347Ae178B4a!",
+            "clone with [redacted]!",
+        ),
         ("github_pat_11ABCDEFG0abcdefghijkl_mnop", "[redacted]"),
         ("aws AKIAIOSFODNN7EXAMPLE.", "aws [redacted]."),
-        ("Authorization: Bearer abc123def456", "Authorization: Bearer [redacted]"),
-        ("authorization: basic dXNlcjpwYXNzd29yZA==", "authorization: basic [redacted]"),
-        ("{\\\"Authorization\\\": \\\"Bearer abcdefghij\\\"}", "{\\\"Authorization\\\": \\\"Bearer [redacted]\\\"}"),
+        (
+            "Authorization: Bearer abc123def456",
+            "Authorization: Bearer [redacted]",
+        ),
+        (
+            "authorization: basic dXNlcjpwYXNzd29yZA==",
+            "authorization: basic [redacted]",
+        ),
+        (
+            "{\\\"Authorization\\\": \\\"Bearer abcdefghij\\\"}",
+            "{\\\"Authorization\\\": \\\"Bearer [redacted]\\\"}",
+        ),
         ("-H 'x-api-key: abcdefghij'", "-H 'x-api-key: [redacted]'"),
-        ("LITELLM_API_KEY=hunter2hunter2 make", "LITELLM_API_KEY=[redacted] make"),
-        (r#"{"OPENAI_API_KEY": "abcdefgh-ijkl"}"#, r#"{"OPENAI_API_KEY": "[redacted]"}"#),
-        (r#"{\"api_key\":\"abcdefgh-ijkl\"}"#, r#"{\"api_key\":\"[redacted]\"}"#),
+        (
+            "LITELLM_API_KEY=hunter2hunter2 make",
+            "LITELLM_API_KEY=[redacted] make",
+        ),
+        (
+            r#"{"OPENAI_API_KEY": "abcdefgh-ijkl"}"#,
+            r#"{"OPENAI_API_KEY": "[redacted]"}"#,
+        ),
+        (
+            r#"{\"api_key\":\"abcdefgh-ijkl\"}"#,
+            r#"{\"api_key\":\"[redacted]\"}"#,
+        ),
         ("NPM_TOKEN=abcdefghij&x=1", "NPM_TOKEN=[redacted]&x=1"),
-        ("postgres://me:s3cret-pw@db/x", "postgres://me:[redacted]@db/x"),
-        ("a\n-----BEGIN RSA PRIVATE KEY-----\nMIIE\nxyz=\n-----END RSA PRIVATE KEY-----\nb", "a\n[redacted]\nb"),
-        ("-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNza\nAAAA", "[redacted]"),
+        (
+            "postgres://me:s3cret-pw@db/x",
+            "postgres://me:[redacted]@db/x",
+        ),
+        (
+            "a\n-----BEGIN RSA PRIVATE KEY-----\nMIIE\nxyz=\n-----END RSA PRIVATE KEY-----\nb",
+            "a\n[redacted]\nb",
+        ),
+        (
+            "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNza\nAAAA",
+            "[redacted]",
+        ),
         ("bearer API_KEY=abcdefgh", "bearer API_KEY=[redacted]"),
-        ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl", "[redacted]"),
+        (
+            "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl",
+            "[redacted]",
+        ),
     ] {
         assert_eq!(redactor.redact(text), clean, "{text}");
-        assert_eq!(redactor.redact(clean), clean, "a second pass changes nothing");
+        assert_eq!(
+            redactor.redact(clean),
+            clean,
+            "a second pass changes nothing"
+        );
     }
 }
 
@@ -68,7 +111,11 @@ fn prose_and_code_without_secrets_stay_as_they_are() {
         "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----",
         "tokens_in=123456789 risk-assessment-2024-final-version",
     ] {
-        assert!(matches!(redactor.redact(text), Cow::Borrowed(_)), "{text} became {}", redactor.redact(text));
+        assert!(
+            matches!(redactor.redact(text), Cow::Borrowed(_)),
+            "{text} became {}",
+            redactor.redact(text)
+        );
     }
 }
 
@@ -81,8 +128,7 @@ fn a_value_too_short_to_be_one_is_left_alone_and_counted() {
 
 #[test]
 fn a_name_that_announces_a_secret_condemns_the_string_beside_it() {
-    let mut value =
-        json!({"api_key": "abcdefghij", "X-Api-Key": "abcdefghij", "tokens_in": 7, "api_key_env": "SOME_VARIABLE"});
+    let mut value = json!({"api_key": "abcdefghij", "X-Api-Key": "abcdefghij", "tokens_in": 7, "api_key_env": "SOME_VARIABLE"});
     Redactor::by_shape().redact_json(&mut value);
     assert_eq!(
         value,
@@ -94,7 +140,10 @@ fn a_name_that_announces_a_secret_condemns_the_string_beside_it() {
 fn no_field_is_lost_when_two_names_become_one() {
     let mut value = json!({"k canary-canary": 1, "k canary-canary-": 2, "n": 1234567890});
     Redactor::knowing(["canary-canary", "canary-canary-", "1234567890"]).redact_json(&mut value);
-    assert_eq!(value, json!({"k [redacted]": 1, "k [redacted]'": 2, "n": REDACTED}));
+    assert_eq!(
+        value,
+        json!({"k [redacted]": 1, "k [redacted]'": 2, "n": REDACTED})
+    );
 }
 
 #[test]
@@ -136,7 +185,8 @@ fn strings_of(value: &Value, into: &mut Vec<String>) {
 }
 
 fn with_canary() -> impl Strategy<Value = String> + Clone {
-    (".{0,12}", prop::sample::select(forms(CANARY)), ".{0,12}").prop_map(|(a, form, b)| format!("{a}{form}{b}"))
+    (".{0,12}", prop::sample::select(forms(CANARY)), ".{0,12}")
+        .prop_map(|(a, form, b)| format!("{a}{form}{b}"))
 }
 
 proptest! {
@@ -183,9 +233,20 @@ proptest! {
 fn a_long_text_full_of_beginnings_takes_no_longer_than_its_length() {
     // Quadratic behaviour would take most of a minute here; the limit is a safety net and no stopwatch.
     let begun = std::time::Instant::now();
-    for piece in ["-----BEGIN PRIVATE KEY-----", "bearer aaaaaaaaaaa ", "://a:", "API_KEY='", "eyJ", "sk-"] {
+    for piece in [
+        "-----BEGIN PRIVATE KEY-----",
+        "bearer aaaaaaaaaaa ",
+        "://a:",
+        "API_KEY='",
+        "eyJ",
+        "sk-",
+    ] {
         let text = piece.repeat((1 << 18) / piece.len());
         let _ = Redactor::knowing([CANARY]).redact(&text);
     }
-    assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < std::time::Duration::from_secs(20),
+        "{:?}",
+        begun.elapsed()
+    );
 }

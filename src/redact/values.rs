@@ -14,7 +14,11 @@ use super::REDACTED;
 pub(super) const SHORTEST: usize = 8;
 
 /// What `encodeURIComponent` and most clients escape.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'.')
+    .remove(b'_')
+    .remove(b'~');
 
 pub(super) struct Values {
     /// None if there is nothing to look for.
@@ -43,7 +47,9 @@ impl Values {
     }
 
     pub(super) fn finds(&self, text: &str) -> bool {
-        self.forms.as_ref().is_some_and(|forms| forms.is_match(text))
+        self.forms
+            .as_ref()
+            .is_some_and(|forms| forms.is_match(text))
     }
 
     pub(super) fn redact<'a>(&self, text: &'a str) -> Cow<'a, str> {
@@ -82,11 +88,14 @@ fn inside_base64(secret: &[u8], lead: usize) -> Vec<String> {
     bytes.extend_from_slice(secret);
     // Six bits a character: those which also hold bits of a neighbour are left out at both ends.
     let (first, last) = ((lead * 8).div_ceil(6), bytes.len() * 8 / 6);
-    [STANDARD_NO_PAD.encode(&bytes), URL_SAFE_NO_PAD.encode(&bytes)]
-        .into_iter()
-        .map(|text| text[first..last].to_owned())
-        .filter(|text| text.len() >= SHORTEST)
-        .collect()
+    [
+        STANDARD_NO_PAD.encode(&bytes),
+        URL_SAFE_NO_PAD.encode(&bytes),
+    ]
+    .into_iter()
+    .map(|text| text[first..last].to_owned())
+    .filter(|text| text.len() >= SHORTEST)
+    .collect()
 }
 
 /// `%2F` as `%2f`, the rest untouched.

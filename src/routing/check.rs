@@ -26,25 +26,43 @@ pub(crate) fn misfits(layer: &Dict) -> Vec<Misfit> {
 
 /// Whether `value` is what a key of this kind takes.
 pub(crate) fn fits(kind: Kind, value: &Value) -> Result<(), Fault> {
-    let wrong = || Fault::WrongType { expected: expected(kind), found: found(value) };
+    let wrong = || Fault::WrongType {
+        expected: expected(kind),
+        found: found(value),
+    };
     let text = || value.as_str().ok_or_else(wrong);
     let must = |holds: bool, fault: Fault| if holds { Ok(()) } else { Err(fault) };
     match kind {
         Kind::Text => must(!text()?.trim().is_empty(), Fault::Empty),
-        Kind::OneOf(words) => {
-            must(words.contains(&text()?), Fault::NotOneOf { expected: expected(kind), found: text()?.to_owned() })
-        }
+        Kind::OneOf(words) => must(
+            words.contains(&text()?),
+            Fault::NotOneOf {
+                expected: expected(kind),
+                found: text()?.to_owned(),
+            },
+        ),
         Kind::Url => must(is_address(text()?), Fault::NotAnAddress),
-        Kind::Path => must(text()?.is_empty() || Path::new(text()?).is_absolute(), Fault::NotAbsolute),
+        Kind::Path => must(
+            text()?.is_empty() || Path::new(text()?).is_absolute(),
+            Fault::NotAbsolute,
+        ),
         Kind::Program => must(is_program(text()?), Fault::NotAProgram),
-        Kind::Variable => must(text()?.is_empty() || is_key_variable(text()?), Fault::NotAVariable),
+        Kind::Variable => must(
+            text()?.is_empty() || is_key_variable(text()?),
+            Fault::NotAVariable,
+        ),
         Kind::Variables => each(value, wrong, |v| must(is_variable(v), Fault::NotAVariable)),
-        Kind::Models => each(value, wrong, |v| must(!v.is_empty() && !v.contains('*'), Fault::NotAName)),
+        Kind::Models => each(value, wrong, |v| {
+            must(!v.is_empty() && !v.contains('*'), Fault::NotAName)
+        }),
         Kind::Patterns => each(value, wrong, |v| must(is_pattern(v), Fault::NotAPattern)),
         Kind::Texts => each(value, wrong, |v| must(!v.is_empty(), Fault::Empty)),
         Kind::Count(low, high) => {
             let n = whole(value).ok_or_else(wrong)?;
-            must((i128::from(low)..=i128::from(high)).contains(&n), out_of_bounds(kind, &n))
+            must(
+                (i128::from(low)..=i128::from(high)).contains(&n),
+                out_of_bounds(kind, &n),
+            )
         }
         Kind::Seconds(low) => {
             let n = number(value).ok_or_else(wrong)?;
@@ -60,11 +78,20 @@ pub(crate) fn fits(kind: Kind, value: &Value) -> Result<(), Fault> {
         }
         Kind::Switch => match value {
             Value::Bool(..) => Ok(()),
-            _ => Err(Fault::NotOneOf { expected: expected(kind), found: text()?.to_owned() }),
+            _ => Err(Fault::NotOneOf {
+                expected: expected(kind),
+                found: text()?.to_owned(),
+            }),
         },
         Kind::Recall => match value {
             Value::Bool(..) => Ok(()),
-            _ => must(text()? == "session", Fault::NotOneOf { expected: expected(kind), found: text()?.to_owned() }),
+            _ => must(
+                text()? == "session",
+                Fault::NotOneOf {
+                    expected: expected(kind),
+                    found: text()?.to_owned(),
+                },
+            ),
         },
     }
 }
@@ -82,7 +109,9 @@ pub(crate) fn expected(kind: Kind) -> String {
         Kind::Models => "a list of model names".into(),
         Kind::Patterns => "a list of model names or patterns".into(),
         Kind::Texts => "a list of texts".into(),
-        Kind::Count(low, high) if high >= i64::MAX as u64 => format!("a whole number from {low} on"),
+        Kind::Count(low, high) if high >= i64::MAX as u64 => {
+            format!("a whole number from {low} on")
+        }
         Kind::Count(low, high) => format!("a whole number from {low} to {high}"),
         Kind::Seconds(low) => format!("seconds, {low} or more and at most a year"),
         Kind::Money => "an amount of USD, 0 or more".into(),
@@ -99,7 +128,11 @@ fn walk(path: &mut Vec<String>, table: &Dict, found: &mut Vec<Misfit>) {
     for (key, value) in table {
         path.push(key.clone());
         if let Some((fault, hint)) = misfit(path, value) {
-            found.push(Misfit { path: path.clone(), fault, hint });
+            found.push(Misfit {
+                path: path.clone(),
+                fault,
+                hint,
+            });
         } else if let Value::Dict(_, inner) = value {
             walk(path, inner, found);
         }
@@ -117,7 +150,13 @@ fn misfit(path: &[String], value: &Value) -> Option<(Fault, Option<String>)> {
         Place::Nothing => Some(unknown(&path, value)),
         Place::Table if value.as_dict().is_none() => {
             let expected = format!("a table: [{}]", keys::shown(&path));
-            Some((Fault::WrongType { expected, found: found(value) }, None))
+            Some((
+                Fault::WrongType {
+                    expected,
+                    found: found(value),
+                },
+                None,
+            ))
         }
         Place::Table => match path[..] {
             ["skills", skill] if keys::SKILLS.iter().all(|(known, _)| *known != skill) => {
@@ -138,12 +177,16 @@ fn unknown(path: &[&str], value: &Value) -> (Fault, Option<String>) {
     let (last, table) = path.split_last().expect("a path has at least one part");
     // A number is no secret but a count, such as a misspelt `call_tokens`.
     if names_secret(last) && !matches!(value, Value::Num(..)) {
-        let hint = "put the key into a variable and name that variable in `api_key_env` of the backend";
+        let hint =
+            "put the key into a variable and name that variable in `api_key_env` of the backend";
         return (Fault::Secret, Some(hint.into()));
     }
     let siblings = keys::children(table);
     let full = |name: &str| keys::shown(&[table, &[name]].concat());
-    let elsewhere = keys::KEYS.iter().find(|k| k.path.last() == Some(last)).map(|k| k.path.join("."));
+    let elsewhere = keys::KEYS
+        .iter()
+        .find(|k| k.path.last() == Some(last))
+        .map(|k| k.path.join("."));
     let hint = match words::did_you_mean(last, siblings.iter().copied()) {
         Some(meant) => format!("did you mean `{}`?", full(meant)),
         None => match elsewhere {
@@ -157,34 +200,48 @@ fn unknown(path: &[&str], value: &Value) -> (Fault, Option<String>) {
 pub(crate) fn hint_for(kind: Kind, fault: &Fault) -> Option<String> {
     match (kind, fault) {
         (Kind::OneOf(list), Fault::NotOneOf { found, .. }) => {
-            words::did_you_mean(found, list.iter().copied()).map(|meant| format!("did you mean {}?", name(meant)))
+            words::did_you_mean(found, list.iter().copied())
+                .map(|meant| format!("did you mean {}?", name(meant)))
         }
-        (Kind::Variable, Fault::NotAVariable) => {
-            Some("write the key into a variable, `LITELLM_API_KEY` for one, and that name here".into())
-        }
-        (Kind::Models | Kind::Patterns | Kind::Texts | Kind::Variables, Fault::WrongType { .. }) => {
-            Some(r#"write it as ["a", "b"]"#.into())
-        }
+        (Kind::Variable, Fault::NotAVariable) => Some(
+            "write the key into a variable, `LITELLM_API_KEY` for one, and that name here".into(),
+        ),
+        (
+            Kind::Models | Kind::Patterns | Kind::Texts | Kind::Variables,
+            Fault::WrongType { .. },
+        ) => Some(r#"write it as ["a", "b"]"#.into()),
         (
             Kind::Count(..) | Kind::Seconds(_) | Kind::Money | Kind::Temperature,
-            Fault::WrongType { found: "a text", .. },
+            Fault::WrongType {
+                found: "a text", ..
+            },
         ) => Some("write the number without quotes".into()),
         _ => None,
     }
 }
 
 fn out_of_bounds(kind: Kind, found: &dyn ToString) -> Fault {
-    Fault::OutOfBounds { expected: expected(kind), found: Some(found.to_string()) }
+    Fault::OutOfBounds {
+        expected: expected(kind),
+        found: Some(found.to_string()),
+    }
 }
 
-fn each<W: Fn() -> Fault>(value: &Value, wrong: W, check: impl Fn(&str) -> Result<(), Fault>) -> Result<(), Fault> {
+fn each<W: Fn() -> Fault>(
+    value: &Value,
+    wrong: W,
+    check: impl Fn(&str) -> Result<(), Fault>,
+) -> Result<(), Fault> {
     let list = value.as_array().ok_or_else(&wrong)?;
-    list.iter().try_for_each(|item| check(item.as_str().ok_or_else(&wrong)?))
+    list.iter()
+        .try_for_each(|item| check(item.as_str().ok_or_else(&wrong)?))
 }
 
 fn whole(value: &Value) -> Option<i128> {
     match value {
-        Value::Num(_, n) => n.to_i128().or_else(|| n.to_u128().and_then(|n| i128::try_from(n).ok())),
+        Value::Num(_, n) => n
+            .to_i128()
+            .or_else(|| n.to_u128().and_then(|n| i128::try_from(n).ok())),
         _ => None,
     }
 }
@@ -205,7 +262,9 @@ fn found(value: &Value) -> &'static str {
         Value::Num(..) => "a number",
         Value::Empty(..) => "nothing",
         Value::Dict(..) => "a table",
-        Value::Array(_, list) if list.iter().any(|item| item.as_str().is_none()) => "a list with something else in it",
+        Value::Array(_, list) if list.iter().any(|item| item.as_str().is_none()) => {
+            "a list with something else in it"
+        }
         Value::Array(..) => "a list",
     }
 }

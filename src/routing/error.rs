@@ -68,7 +68,10 @@ pub enum RoutingError {
     )]
     UnknownModel { model: String, served: Vec<String> },
     #[error("`{argument}` of this call {fault}")]
-    Argument { argument: &'static str, fault: Fault },
+    Argument {
+        argument: &'static str,
+        fault: Fault,
+    },
 }
 
 /// One thing that is wrong, and where.
@@ -87,7 +90,9 @@ impl fmt::Display for Problem {
             Some(key) => write!(f, "{}: `{key}` {}", self.origin, self.fault)?,
             None => write!(f, "{} {}", self.origin, self.fault)?,
         }
-        self.hint.iter().try_for_each(|hint| write!(f, "\n  hint: {hint}"))
+        self.hint
+            .iter()
+            .try_for_each(|hint| write!(f, "\n  hint: {hint}"))
     }
 }
 
@@ -101,14 +106,24 @@ pub enum Fault {
     #[error("must not hold a secret; the value was not read")]
     Secret,
     #[error("takes {expected}, not {found}")]
-    WrongType { expected: String, found: &'static str },
+    WrongType {
+        expected: String,
+        found: &'static str,
+    },
     #[error("takes {expected}, not {}", name(.found))]
     NotOneOf { expected: String, found: String },
     #[error("takes {expected}{}", .found.as_ref().map(|found| format!(", not {found}")).unwrap_or_default())]
-    OutOfBounds { expected: String, found: Option<String> },
-    #[error("takes the name of a variable, in capitals; what is there is not one (and is not shown)")]
+    OutOfBounds {
+        expected: String,
+        found: Option<String>,
+    },
+    #[error(
+        "takes the name of a variable, in capitals; what is there is not one (and is not shown)"
+    )]
     NotAVariable,
-    #[error("takes an address such as `http://localhost:4000`, without user, password, query or fragment")]
+    #[error(
+        "takes an address such as `http://localhost:4000`, without user, password, query or fragment"
+    )]
     NotAnAddress,
     #[error("takes an absolute path")]
     NotAbsolute,
@@ -150,22 +165,43 @@ pub enum Fault {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Warning {
     /// A variable with our prefix that sets nothing.
-    Stray { variable: String, meant: Option<String> },
+    Stray {
+        variable: String,
+        meant: Option<String>,
+    },
     /// A variable that would set something, but not with these settings.
     Unused { variable: String, why: &'static str },
     /// Chains with more tiers than a call may ask.
-    NeverReached { skills: Vec<String>, tiers: usize, reached: usize },
+    NeverReached {
+        skills: Vec<String>,
+        tiers: usize,
+        reached: usize,
+    },
 }
 
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Stray { variable, meant: Some(meant) } => {
-                write!(f, "${} sets nothing; did you mean `{meant}`?", words::plain(variable))
+            Self::Stray {
+                variable,
+                meant: Some(meant),
+            } => {
+                write!(
+                    f,
+                    "${} sets nothing; did you mean `{meant}`?",
+                    words::plain(variable)
+                )
             }
-            Self::Stray { variable, meant: None } => write!(f, "${} sets nothing", words::plain(variable)),
+            Self::Stray {
+                variable,
+                meant: None,
+            } => write!(f, "${} sets nothing", words::plain(variable)),
             Self::Unused { variable, why } => write!(f, "${variable} sets nothing: {why}"),
-            Self::NeverReached { skills, tiers, reached } => write!(
+            Self::NeverReached {
+                skills,
+                tiers,
+                reached,
+            } => write!(
                 f,
                 "`max_attempts` ends a call of `{}` after {reached} of its {tiers} tiers; raise it, or shorten the chain",
                 skills.join("`, `")
@@ -184,8 +220,21 @@ pub(crate) fn name(value: &str) -> String {
 
 /// Whether a text looks like a key or token of one of the usual makes.
 pub(crate) fn looks_secret(value: &str) -> bool {
-    const MAKES: &[&str] =
-        &["sk-", "sk_", "pk_", "ghp_", "gho_", "github_pat_", "glpat-", "xox", "AKIA", "AIza", "hf_", "eyJ", "Bearer "];
+    const MAKES: &[&str] = &[
+        "sk-",
+        "sk_",
+        "pk_",
+        "ghp_",
+        "gho_",
+        "github_pat_",
+        "glpat-",
+        "xox",
+        "AKIA",
+        "AIza",
+        "hf_",
+        "eyJ",
+        "Bearer ",
+    ];
     let random = value.len() >= 32
         && value.chars().all(|c| c.is_ascii_alphanumeric())
         && value.chars().filter(char::is_ascii_digit).count() >= 6;
@@ -194,18 +243,40 @@ pub(crate) fn looks_secret(value: &str) -> bool {
 
 /// Whether a key's own name says that its value is a secret.
 pub(crate) fn names_secret(key: &str) -> bool {
-    let key: String = key.to_lowercase().chars().filter(char::is_ascii_alphanumeric).collect();
-    ["apikey", "key", "token", "secret", "password", "passwd", "authorization", "bearer", "credential", "credentials"]
-        .iter()
-        .any(|word| key.ends_with(word))
+    let key: String = key
+        .to_lowercase()
+        .chars()
+        .filter(char::is_ascii_alphanumeric)
+        .collect();
+    [
+        "apikey",
+        "key",
+        "token",
+        "secret",
+        "password",
+        "passwd",
+        "authorization",
+        "bearer",
+        "credential",
+        "credentials",
+    ]
+    .iter()
+    .any(|word| key.ends_with(word))
 }
 
 fn sentences(problems: &[Problem]) -> String {
     match problems {
         [one] => one.to_string(),
         many => {
-            let list: Vec<String> = many.iter().map(|p| format!("- {}", p.to_string().replace('\n', "\n  "))).collect();
-            format!("{} in the settings:\n{}", words::count(many.len(), "problem"), list.join("\n"))
+            let list: Vec<String> = many
+                .iter()
+                .map(|p| format!("- {}", p.to_string().replace('\n', "\n  ")))
+                .collect();
+            format!(
+                "{} in the settings:\n{}",
+                words::count(many.len(), "problem"),
+                list.join("\n")
+            )
         }
     }
 }
@@ -213,7 +284,10 @@ fn sentences(problems: &[Problem]) -> String {
 fn known_or_meant(written: &str, known: &[String]) -> String {
     match words::did_you_mean(written, known.iter().map(String::as_str)) {
         Some(meant) => format!("did you mean `{meant}`?"),
-        None => format!("there is {}", words::one_of(known.iter().map(String::as_str))),
+        None => format!(
+            "there is {}",
+            words::one_of(known.iter().map(String::as_str))
+        ),
     }
 }
 
@@ -223,17 +297,32 @@ mod tests {
 
     #[test]
     fn what_looks_like_a_key_is_not_repeated() {
-        for key in ["sk-ant-REDACTED", "ghp_REDACTED", "0123456789abcdef0123456789abcdef"] {
+        for key in [
+            "sk-ant-REDACTED",
+            "ghp_REDACTED",
+            "0123456789abcdef0123456789abcdef",
+        ] {
             assert!(!name(key).contains(key), "{key}");
         }
-        for plain in ["ollama/qwen3-coder-30b-tuned", "claude-sonnet-4-6-20260101", "bedrock/anthropic.claude-v2:1"] {
+        for plain in [
+            "ollama/qwen3-coder-30b-tuned",
+            "claude-sonnet-4-6-20260101",
+            "bedrock/anthropic.claude-v2:1",
+        ] {
             assert!(name(plain).contains(plain), "{plain}");
         }
     }
 
     #[test]
     fn a_key_that_asks_for_a_secret_is_known_by_its_name() {
-        for name in ["api_key", "apiKey", "API-KEY", "token", "client_secret", "password"] {
+        for name in [
+            "api_key",
+            "apiKey",
+            "API-KEY",
+            "token",
+            "client_secret",
+            "password",
+        ] {
             assert!(names_secret(name), "{name}");
         }
         assert!(!names_secret("api_key_env") && !names_secret("call_tokens"));

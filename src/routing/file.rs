@@ -30,13 +30,22 @@ pub(crate) struct FileFault {
 }
 
 pub(crate) fn read(path: &Path) -> Result<Document, FileFault> {
-    let whole = |fault| FileFault { fault, line: None, missing: false };
+    let whole = |fault| FileFault {
+        fault,
+        line: None,
+        missing: false,
+    };
     let unreadable = |e: std::io::Error| FileFault {
-        missing: matches!(e.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory),
+        missing: matches!(
+            e.kind(),
+            std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory
+        ),
         ..whole(Fault::Unreadable(cause(&e)))
     };
     let mut bytes = Vec::new();
-    File::open(path).and_then(|f| f.take(MAX_BYTES + 1).read_to_end(&mut bytes)).map_err(unreadable)?;
+    File::open(path)
+        .and_then(|f| f.take(MAX_BYTES + 1).read_to_end(&mut bytes))
+        .map_err(unreadable)?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(whole(Fault::TooLarge));
     }
@@ -77,10 +86,18 @@ fn cause(error: &std::io::Error) -> String {
     }
 }
 
-fn note_lines(text: &str, path: &mut Vec<String>, table: &dyn TableLike, lines: &mut BTreeMap<String, usize>) {
+fn note_lines(
+    text: &str,
+    path: &mut Vec<String>,
+    table: &dyn TableLike,
+    lines: &mut BTreeMap<String, usize>,
+) {
     for (name, item) in table.iter() {
         path.push(name.to_owned());
-        let span = table.key(name).and_then(toml_edit::Key::span).or_else(|| item.span());
+        let span = table
+            .key(name)
+            .and_then(toml_edit::Key::span)
+            .or_else(|| item.span());
         if let Some(span) = span {
             lines.insert(keys::shown(path), line_at(text, span.start));
         }
@@ -92,7 +109,12 @@ fn note_lines(text: &str, path: &mut Vec<String>, table: &dyn TableLike, lines: 
 }
 
 fn line_at(text: &str, offset: usize) -> usize {
-    text.as_bytes().iter().take(offset).filter(|b| **b == b'\n').count() + 1
+    text.as_bytes()
+        .iter()
+        .take(offset)
+        .filter(|b| **b == b'\n')
+        .count()
+        + 1
 }
 
 #[cfg(test)]
@@ -112,6 +134,10 @@ mod tests {
     fn broken_toml_is_told_by_line_and_never_quoted() {
         let fault = parse("a = 1\napi_key = sk-canary\n").expect_err("not TOML");
         assert_eq!(fault.line, Some(2));
-        assert!(!fault.fault.to_string().contains("canary"), "{}", fault.fault);
+        assert!(
+            !fault.fault.to_string().contains("canary"),
+            "{}",
+            fault.fault
+        );
     }
 }

@@ -17,12 +17,17 @@ pub(crate) struct FitProblems<'a> {
 
 impl<'a> FitProblems<'a> {
     pub(crate) fn new(origins: &'a BTreeMap<String, Origin>) -> Self {
-        Self { origins, problems: Vec::new() }
+        Self {
+            origins,
+            problems: Vec::new(),
+        }
     }
 
     pub(crate) fn add(&mut self, path: &[&str], fault: Fault, hint: Option<&str>) {
         // A missing key has no origin; its table has.
-        let origin = (1..=path.len()).rev().find_map(|n| self.origins.get(&keys::shown(&path[..n])));
+        let origin = (1..=path.len())
+            .rev()
+            .find_map(|n| self.origins.get(&keys::shown(&path[..n])));
         self.problems.push(Problem {
             origin: origin.cloned().unwrap_or(Origin::BuiltIn),
             key: Some(keys::shown(path)),
@@ -35,12 +40,24 @@ impl<'a> FitProblems<'a> {
     /// built-in backend whose kind the user changed.
     pub(crate) fn not_for(&mut self, kind: BackendKind, backend: &str) {
         let entry = kind.entry();
-        for key in KINDS.iter().flat_map(|other| other.keys).filter(|key| !entry.keys.contains(key)) {
+        for key in KINDS
+            .iter()
+            .flat_map(|other| other.keys)
+            .filter(|key| !entry.keys.contains(key))
+        {
             let path = ["backends", backend, key];
-            let is_users = self.origins.get(&keys::shown(&path)).is_some_and(|origin| *origin != Origin::BuiltIn);
-            let told = |problem: &Problem| problem.key.as_deref() == Some(keys::shown(&path).as_str());
+            let is_users = self
+                .origins
+                .get(&keys::shown(&path))
+                .is_some_and(|origin| *origin != Origin::BuiltIn);
+            let told =
+                |problem: &Problem| problem.key.as_deref() == Some(keys::shown(&path).as_str());
             if is_users && !self.problems.iter().any(told) {
-                let hint = format!("kind \"{}\" reads {}", entry.name, words::one_of(entry.keys.iter().copied()));
+                let hint = format!(
+                    "kind \"{}\" reads {}",
+                    entry.name,
+                    words::one_of(entry.keys.iter().copied())
+                );
                 self.add(&path, Fault::NotForKind(entry.name), Some(&hint));
             }
         }
@@ -48,10 +65,16 @@ impl<'a> FitProblems<'a> {
 
     /// A pattern of a backend that the user wrote is taken from the built-in ones: what a user sets wins.
     pub(crate) fn yield_to_the_user(&self, backends: &mut BTreeMap<String, BackendSettings>) {
-        let built_in =
-            |name: &str| self.origins.get(&keys::shown(&["backends", name, "models"])) == Some(&Origin::BuiltIn);
-        let users: Vec<String> =
-            backends.values().filter(|b| !built_in(&b.name)).flat_map(|b| b.models.clone()).collect();
+        let built_in = |name: &str| {
+            self.origins
+                .get(&keys::shown(&["backends", name, "models"]))
+                == Some(&Origin::BuiltIn)
+        };
+        let users: Vec<String> = backends
+            .values()
+            .filter(|b| !built_in(&b.name))
+            .flat_map(|b| b.models.clone())
+            .collect();
         for backend in backends.values_mut().filter(|b| built_in(&b.name)) {
             backend.models.retain(|pattern| !users.contains(pattern));
         }
@@ -62,12 +85,19 @@ impl<'a> FitProblems<'a> {
         let mut owner: BTreeMap<&str, &str> = BTreeMap::new();
         for backend in backends.values() {
             for pattern in &backend.models {
-                let Some(other) = owner.insert(pattern, &backend.name).filter(|other| *other != backend.name) else {
+                let Some(other) = owner
+                    .insert(pattern, &backend.name)
+                    .filter(|other| *other != backend.name)
+                else {
                     continue;
                 };
                 let blamed = backend.name.as_str();
-                let fault = Fault::ServedTwice { pattern: pattern.clone(), other: other.to_owned() };
-                let hint = format!("make one of them longer, or take it out of `backends.{other}.models`");
+                let fault = Fault::ServedTwice {
+                    pattern: pattern.clone(),
+                    other: other.to_owned(),
+                };
+                let hint =
+                    format!("make one of them longer, or take it out of `backends.{other}.models`");
                 self.add(&["backends", blamed, "models"], fault, Some(&hint));
             }
         }
@@ -77,7 +107,11 @@ impl<'a> FitProblems<'a> {
     pub(crate) fn check_names(&mut self, routing: &Routing) {
         let known = || routing.backends.keys().map(String::as_str);
         for backend in routing.backends.values() {
-            for other in backend.shares_quota_with.iter().filter(|other| !routing.backends.contains_key(*other)) {
+            for other in backend
+                .shares_quota_with
+                .iter()
+                .filter(|other| !routing.backends.contains_key(*other))
+            {
                 let hint = nearest(other, known());
                 self.add(
                     &["backends", &backend.name, "shares_quota_with"],
@@ -87,9 +121,17 @@ impl<'a> FitProblems<'a> {
             }
         }
         for (name, model) in &routing.models {
-            if let Some(backend) = model.backend.as_ref().filter(|b| !routing.backends.contains_key(*b)) {
+            if let Some(backend) = model
+                .backend
+                .as_ref()
+                .filter(|b| !routing.backends.contains_key(*b))
+            {
                 let hint = nearest(backend, known());
-                self.add(&["models", &name.0, "backend"], Fault::NoSuchBackend(backend.clone()), Some(&hint));
+                self.add(
+                    &["models", &name.0, "backend"],
+                    Fault::NoSuchBackend(backend.clone()),
+                    Some(&hint),
+                );
             }
         }
         if !self.problems.is_empty() {
@@ -109,8 +151,15 @@ impl<'a> FitProblems<'a> {
             };
             self.add(path, Fault::Empty, Some(hint));
         }
-        for model in chain.iter().filter(|model| routing.backend_for(&model.0).is_none()) {
-            let mut names = routing.models.keys().map(|m| m.0.as_str()).collect::<Vec<_>>();
+        for model in chain
+            .iter()
+            .filter(|model| routing.backend_for(&model.0).is_none())
+        {
+            let mut names = routing
+                .models
+                .keys()
+                .map(|m| m.0.as_str())
+                .collect::<Vec<_>>();
             names.retain(|name| routing.backend_for(name).is_some());
             names.extend(judges.then_some("none"));
             let hint = match words::did_you_mean(&model.0, names) {

@@ -48,12 +48,30 @@ pub(crate) const KEYS: &[Key] = &[
     key(&["default_chain"], Kind::Models),
     key(&["max_attempts"], Kind::Count(1, 100)),
     key(&["attempts_per_tier"], Kind::Count(1, 100)),
-    key(&["tiers", "local", "attempts_per_tier"], Kind::Count(1, 100)),
-    key(&["tiers", "local", "edit_format"], Kind::OneOf(EDIT_FORMATS)),
-    key(&["tiers", "subagent", "attempts_per_tier"], Kind::Count(1, 100)),
-    key(&["tiers", "subagent", "edit_format"], Kind::OneOf(EDIT_FORMATS)),
-    key(&["tiers", "managed", "attempts_per_tier"], Kind::Count(1, 100)),
-    key(&["tiers", "managed", "edit_format"], Kind::OneOf(EDIT_FORMATS)),
+    key(
+        &["tiers", "local", "attempts_per_tier"],
+        Kind::Count(1, 100),
+    ),
+    key(
+        &["tiers", "local", "edit_format"],
+        Kind::OneOf(EDIT_FORMATS),
+    ),
+    key(
+        &["tiers", "subagent", "attempts_per_tier"],
+        Kind::Count(1, 100),
+    ),
+    key(
+        &["tiers", "subagent", "edit_format"],
+        Kind::OneOf(EDIT_FORMATS),
+    ),
+    key(
+        &["tiers", "managed", "attempts_per_tier"],
+        Kind::Count(1, 100),
+    ),
+    key(
+        &["tiers", "managed", "edit_format"],
+        Kind::OneOf(EDIT_FORMATS),
+    ),
     key(&["max_workers"], Kind::Count(1, 256)),
     key(&["default_context"], Kind::Count(256, 100_000_000)),
     key(&["env_pass"], Kind::Variables),
@@ -72,7 +90,10 @@ pub(crate) const KEYS: &[Key] = &[
     key(&["budgets", "session_s"], Kind::Seconds(0.0)),
     key(&["policy", "mode"], Kind::OneOf(&["static", "learned"])),
     key(&["policy", "minute_usd"], Kind::Money),
-    key(&["log", "exchange"], Kind::OneOf(&["off", "answers", "full"])),
+    key(
+        &["log", "exchange"],
+        Kind::OneOf(&["off", "answers", "full"]),
+    ),
     key(&["log", "exchange_days"], Kind::Count(1, 3650)),
     key(&["log", "exchange_mb"], Kind::Count(1, 1_000_000)),
     key(&["state", "days"], Kind::Count(1, 3650)),
@@ -85,25 +106,46 @@ pub(crate) const KEYS: &[Key] = &[
     key(&["workspace", "max_files"], Kind::Count(1, MANY)),
     key(&["workspace", "max_file_bytes"], Kind::Count(1, MANY)),
     key(&["workspace", "max_total_bytes"], Kind::Count(1, MANY)),
-    key(&["workspace", "max_ignored_file_bytes"], Kind::Count(0, MANY)),
+    key(
+        &["workspace", "max_ignored_file_bytes"],
+        Kind::Count(0, MANY),
+    ),
     key(&["workspace", "exclude"], Kind::Texts),
-    key(&["workspace", "strategy"], Kind::OneOf(&["auto", "overlay", "in-place"])),
+    key(
+        &["workspace", "strategy"],
+        Kind::OneOf(&["auto", "overlay", "in-place"]),
+    ),
     key(&["verify", "repeat"], Kind::Count(1, 100)),
     key(&["verify", "other_build"], Kind::Switch),
     key(&["sandbox", "mode"], Kind::OneOf(SANDBOX_MODES)),
     key(&["sandbox", "write"], Kind::Texts),
     key(&["sandbox", "hide"], Kind::Texts),
-    key(&["sandbox", "network"], Kind::OneOf(&["auto", "private", "host"])),
+    key(
+        &["sandbox", "network"],
+        Kind::OneOf(&["auto", "private", "host"]),
+    ),
     key(&["sandbox", "caches"], Kind::Texts),
-    key(&["warm", "kind"], Kind::OneOf(&["llama-swap", "ollama", "none"])),
+    key(
+        &["warm", "kind"],
+        Kind::OneOf(&["llama-swap", "ollama", "none"]),
+    ),
     key(&["warm", "url"], Kind::Url),
-    key(&["backends", "*", "kind"], Kind::OneOf(&super::kinds::NAMES)),
-    key(&["backends", "*", "tier"], Kind::OneOf(&["local", "subagent", "managed"])),
+    key(
+        &["backends", "*", "kind"],
+        Kind::OneOf(&super::kinds::NAMES),
+    ),
+    key(
+        &["backends", "*", "tier"],
+        Kind::OneOf(&["local", "subagent", "managed"]),
+    ),
     key(&["backends", "*", "base_url"], Kind::Url),
     key(&["backends", "*", "api_key_env"], Kind::Variable),
     key(&["backends", "*", "program"], Kind::Program),
     key(&["backends", "*", "file"], Kind::Path),
-    key(&["backends", "*", "permission_mode"], Kind::OneOf(PERMISSION_MODES)),
+    key(
+        &["backends", "*", "permission_mode"],
+        Kind::OneOf(PERMISSION_MODES),
+    ),
     key(&["backends", "*", "max_turns"], Kind::Count(1, 10_000)),
     key(&["backends", "*", "env_pass"], Kind::Variables),
     key(&["backends", "*", "sandbox"], Kind::OneOf(SANDBOX_MODES)),
@@ -182,7 +224,14 @@ pub(crate) fn is_read_elsewhere(variable: &str) -> bool {
 }
 
 const SANDBOX_MODES: &[&str] = &["auto", "require", "off"];
-const PERMISSION_MODES: &[&str] = &["acceptEdits", "default", "plan", "dontAsk", "auto", "bypassPermissions"];
+const PERMISSION_MODES: &[&str] = &[
+    "acceptEdits",
+    "default",
+    "plan",
+    "dontAsk",
+    "auto",
+    "bypassPermissions",
+];
 
 const EDIT_FORMATS: &[&str] = &["auto", "whole", "search-replace", "json"];
 
@@ -219,7 +268,9 @@ pub(crate) fn place(path: &[&str]) -> Place {
 pub(crate) fn children(table: &[&str]) -> Vec<&'static str> {
     let mut names: Vec<&str> = KEYS
         .iter()
-        .filter(|k| k.path.len() > table.len() && table.iter().zip(k.path).all(|(a, b)| a == b || *b == "*"))
+        .filter(|k| {
+            k.path.len() > table.len() && table.iter().zip(k.path).all(|(a, b)| a == b || *b == "*")
+        })
         .map(|k| k.path[table.len()])
         .collect();
     names.dedup();
@@ -228,14 +279,35 @@ pub(crate) fn children(table: &[&str]) -> Vec<&'static str> {
 
 /// A path as it is written in TOML: `models."ollama/x".context`.
 pub(crate) fn shown<S: AsRef<str>>(path: &[S]) -> String {
-    let bare = |s: &str| !s.is_empty() && s.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
-    let quoted = |s: &str| if bare(s) { s.to_owned() } else { format!("\"{}\"", crate::words::plain(s)) };
-    path.iter().map(|s| quoted(s.as_ref())).collect::<Vec<_>>().join(".")
+    let bare = |s: &str| {
+        !s.is_empty()
+            && s.chars()
+                .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+    };
+    let quoted = |s: &str| {
+        if bare(s) {
+            s.to_owned()
+        } else {
+            format!("\"{}\"", crate::words::plain(s))
+        }
+    };
+    path.iter()
+        .map(|s| quoted(s.as_ref()))
+        .collect::<Vec<_>>()
+        .join(".")
 }
 
 /// A name as it stands inside a variable: capitals, every other character as `_`.
 pub(crate) fn slug(name: &str) -> String {
-    name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
+    name.chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_uppercase()
+            } else {
+                '_'
+            }
+        })
+        .collect()
 }
 
 /// The variable that sets a key: `limits.local_s` is `SUPERVISOR_LIMITS__LOCAL_S`.
@@ -252,14 +324,20 @@ mod tests {
     fn a_key_is_written_as_toml_and_as_a_variable() {
         let path = ["models", "ollama/Qwen3.5:30B", "context"];
         assert_eq!(shown(&path), r#"models."ollama/Qwen3.5:30B".context"#);
-        assert_eq!(variable(&path), "SUPERVISOR_MODELS__OLLAMA_QWEN3_5_30B__CONTEXT");
+        assert_eq!(
+            variable(&path),
+            "SUPERVISOR_MODELS__OLLAMA_QWEN3_5_30B__CONTEXT"
+        );
         assert_eq!(variable(&["default_chain"]), "SUPERVISOR_DEFAULT_CHAIN");
     }
 
     #[test]
     fn a_path_is_a_key_a_table_or_nothing() {
         assert!(matches!(place(&["limits", "local_s"]), Place::Leaf(_)));
-        assert!(matches!(place(&["backends", "mine", "kind"]), Place::Leaf(_)));
+        assert!(matches!(
+            place(&["backends", "mine", "kind"]),
+            Place::Leaf(_)
+        ));
         assert!(matches!(place(&["backends", "mine"]), Place::Table));
         assert!(matches!(place(&["limits", "locl_s"]), Place::Nothing));
         assert!(matches!(place(&["verifier", "deeper"]), Place::Nothing));
@@ -312,8 +390,11 @@ mod tests {
             let mut text = format!("{} = {value}\n", shown(&path));
             if path.contains(&"lab") {
                 text += "backends.lab.kind = \"replay\"\nbackends.lab.tier = \"local\"\n";
-                text +=
-                    if last == "file" { "backends.lab.models = [\"y/*\"]\n" } else { "backends.lab.file = \"/y\"\n" };
+                text += if last == "file" {
+                    "backends.lab.models = [\"y/*\"]\n"
+                } else {
+                    "backends.lab.file = \"/y\"\n"
+                };
             }
             if key.path == ["backends", "*", "kind"] {
                 text += "backends.claude.base_url = \"http://x\"\n";
@@ -321,10 +402,16 @@ mod tests {
             let dir = tempfile::tempdir().expect("temp dir");
             let file = dir.path().join("models.toml");
             std::fs::write(&file, &text).expect("written");
-            let sources = crate::routing::Sources { user_file: Some(file), ..Default::default() };
+            let sources = crate::routing::Sources {
+                user_file: Some(file),
+                ..Default::default()
+            };
             let loaded = crate::routing::load(&sources).unwrap_or_else(|e| panic!("{text}{e}"));
             let origin = loaded.origin(&shown(&path));
-            assert!(matches!(origin, Some(crate::routing::Origin::File(_, Some(1)))), "{text}{origin:?}");
+            assert!(
+                matches!(origin, Some(crate::routing::Origin::File(_, Some(1)))),
+                "{text}{origin:?}"
+            );
         }
     }
 
@@ -333,14 +420,23 @@ mod tests {
         let lines: Vec<&str> = crate::routing::load::BUILT_IN.lines().collect();
         for key in KEYS {
             let last = *key.path.last().expect("not empty");
-            let is_key = |line: &str| line.split_once('=').is_some_and(|(name, _)| name.trim() == last);
+            let is_key = |line: &str| {
+                line.split_once('=')
+                    .is_some_and(|(name, _)| name.trim() == last)
+            };
             // Either set, with a comment above, or shown in a comment with a sentence beside it.
-            let told = lines.windows(2).any(|pair| is_key(pair[1]) && pair[0].starts_with("# "))
+            let told = lines
+                .windows(2)
+                .any(|pair| is_key(pair[1]) && pair[0].starts_with("# "))
                 || lines.iter().any(|line| {
                     let comment = line.strip_prefix('#').filter(|rest| is_key(rest));
                     comment.is_some_and(|rest| rest.contains("   "))
                 });
-            assert!(told, "`{}` has no sentence in models.toml", key.path.join("."));
+            assert!(
+                told,
+                "`{}` has no sentence in models.toml",
+                key.path.join(".")
+            );
         }
     }
 
@@ -350,14 +446,22 @@ mod tests {
         let (mut open, mut seen) = (vec![src.clone()], 0);
         while let Some(path) = open.pop() {
             if path.is_dir() {
-                open.extend(std::fs::read_dir(path).expect("listed").map(|entry| entry.expect("an entry").path()));
+                open.extend(
+                    std::fs::read_dir(path)
+                        .expect("listed")
+                        .map(|entry| entry.expect("an entry").path()),
+                );
             } else if !path.starts_with(src.join("routing")) {
                 let text = std::fs::read_to_string(&path).expect("read");
                 for name in text
                     .split(['"', '\''])
                     .filter(|s| s.len() > PREFIX.len() && s.starts_with(PREFIX) && **s == slug(s))
                 {
-                    assert!(is_read_elsewhere(name), "{}: ${name} has no line in ELSEWHERE", path.display());
+                    assert!(
+                        is_read_elsewhere(name),
+                        "{}: ${name} has no line in ELSEWHERE",
+                        path.display()
+                    );
                     seen += 1;
                 }
             }
@@ -371,7 +475,11 @@ mod tests {
         let rows: Vec<Vec<&str>> = page
             .lines()
             .filter(|line| line.starts_with("| `"))
-            .map(|line| line.split('|').map(|cell| cell.trim().trim_matches('`')).collect())
+            .map(|line| {
+                line.split('|')
+                    .map(|cell| cell.trim().trim_matches('`'))
+                    .collect()
+            })
             .collect();
         let row = |name: &str| rows.iter().find(|row| row[1] == name);
         for key in KEYS {
@@ -381,14 +489,33 @@ mod tests {
                 _ => "<skill>",
             };
             let path = key.path.join(".").replace('*', stand_in);
-            let levels = key.path.iter().map(|part| if *part == "*" { stand_in.to_uppercase() } else { slug(part) });
+            let levels = key.path.iter().map(|part| {
+                if *part == "*" {
+                    stand_in.to_uppercase()
+                } else {
+                    slug(part)
+                }
+            });
             let variable = format!("{PREFIX}{}", levels.collect::<Vec<_>>().join("__"));
-            let row = row(&path).unwrap_or_else(|| panic!("`{path}` is missing in docs/configuration.md"));
+            let row = row(&path)
+                .unwrap_or_else(|| panic!("`{path}` is missing in docs/configuration.md"));
             assert_eq!(row[2], variable, "{path}");
         }
-        for name in ALIASES.iter().map(|(name, _)| *name).chain(ELSEWHERE.iter().copied()).chain(["LITELLM_API_KEY"]) {
-            assert!(row(name).is_some(), "${name} is missing in docs/configuration.md");
+        for name in ALIASES
+            .iter()
+            .map(|(name, _)| *name)
+            .chain(ELSEWHERE.iter().copied())
+            .chain(["LITELLM_API_KEY"])
+        {
+            assert!(
+                row(name).is_some(),
+                "${name} is missing in docs/configuration.md"
+            );
         }
-        assert_eq!(rows.len(), KEYS.len() + ALIASES.len() + ELSEWHERE.len() + 1, "a row about nothing");
+        assert_eq!(
+            rows.len(),
+            KEYS.len() + ALIASES.len() + ELSEWHERE.len() + 1,
+            "a row about nothing"
+        );
     }
 }

@@ -19,12 +19,23 @@ pub(crate) const KINDS: &[KindEntry] = &[
         kind: BackendKind::Openai,
         name: "openai",
         keys: &["base_url", "api_key_env"],
-        needs: ("base_url", r#"say where it listens: base_url = "http://localhost:4000""#),
+        needs: (
+            "base_url",
+            r#"say where it listens: base_url = "http://localhost:4000""#,
+        ),
     },
     KindEntry {
         kind: BackendKind::ClaudeCli,
         name: "claude-cli",
-        keys: &["program", "permission_mode", "max_turns", "env_pass", "sandbox", "base_url", "api_key_env"],
+        keys: &[
+            "program",
+            "permission_mode",
+            "max_turns",
+            "env_pass",
+            "sandbox",
+            "base_url",
+            "api_key_env",
+        ],
         needs: ("program", r#"say what to run: program = "claude""#),
     },
     KindEntry {
@@ -53,7 +64,10 @@ impl BackendKind {
     }
 
     pub(crate) fn entry(self) -> &'static KindEntry {
-        KINDS.iter().find(|entry| entry.kind == self).expect("a test finds each kind in the table")
+        KINDS
+            .iter()
+            .find(|entry| entry.kind == self)
+            .expect("a test finds each kind in the table")
     }
 }
 
@@ -64,9 +78,13 @@ mod tests {
     #[test]
     fn every_kind_has_its_entry_under_the_name_that_settings_use() {
         for name in NAMES {
-            let kind: BackendKind = serde_json::from_value(serde_json::json!(name)).expect("a kind of this name");
+            let kind: BackendKind =
+                serde_json::from_value(serde_json::json!(name)).expect("a kind of this name");
             assert_eq!(kind.name(), name);
-            assert!(kind.entry().keys.contains(&kind.entry().needs.0), "{name} needs a key that it does not read");
+            assert!(
+                kind.entry().keys.contains(&kind.entry().needs.0),
+                "{name} needs a key that it does not read"
+            );
         }
     }
 }

@@ -28,7 +28,10 @@ type Values = BTreeMap<String, serde_json::Value>;
 
 impl Layers {
     pub(super) fn new(figment: Figment, lines: BTreeMap<String, usize>) -> Self {
-        Self { figment: Arc::new(figment), lines: Arc::new(lines) }
+        Self {
+            figment: Arc::new(figment),
+            lines: Arc::new(lines),
+        }
     }
 
     /// The settings as written, where each came from, and their values.
@@ -46,13 +49,28 @@ impl Layers {
     ) -> Result<(BTreeMap<String, SkillSettings>, Origins), RoutingError> {
         let mut figment = Figment::clone(&self.figment);
         for (argument, key, value) in settings_of(call) {
-            let table = Dict::from([(skill.to_owned(), Value::from(Dict::from([(key.to_owned(), value)])))]);
+            let table = Dict::from([(
+                skill.to_owned(),
+                Value::from(Dict::from([(key.to_owned(), value)])),
+            )]);
             let values = Dict::from([("skills".to_owned(), Value::from(table))]);
-            figment = figment.merge(RoutingLayer::new(CALL, Some(Source::Custom(argument.to_owned())), values));
+            figment = figment.merge(RoutingLayer::new(
+                CALL,
+                Some(Source::Custom(argument.to_owned())),
+                values,
+            ));
         }
         let (origins, _) = provenance(&figment, &self.lines);
-        let skills: BTreeMap<String, RawSkill> = figment.extract_inner("skills").map_err(|e| unfit(&e, &origins))?;
-        Ok((skills.into_iter().map(|(name, raw)| (name, raw.into())).collect(), origins))
+        let skills: BTreeMap<String, RawSkill> = figment
+            .extract_inner("skills")
+            .map_err(|e| unfit(&e, &origins))?;
+        Ok((
+            skills
+                .into_iter()
+                .map(|(name, raw)| (name, raw.into()))
+                .collect(),
+            origins,
+        ))
     }
 }
 
@@ -64,10 +82,22 @@ fn settings_of(call: &CallOverrides) -> Vec<(&'static str, &'static str, Value)>
         settings.push(("model", "chain", Value::from(vec![model.clone()])));
         settings.push(("model", "verifier", Value::from("none")));
     }
-    settings.extend(call.timeout.map(|limit| ("timeout_s", "limit_s", Value::from(limit.as_secs_f64()))));
-    settings.extend(call.max_attempts.map(|n| ("max_attempts", "max_attempts", Value::from(n))));
-    settings.extend(call.budget_usd.map(|usd| ("budget_usd", "budget_usd", Value::from(usd))));
-    settings.extend(call.twins.map(|count| ("twins", "twins", Value::from(count))));
+    settings.extend(
+        call.timeout
+            .map(|limit| ("timeout_s", "limit_s", Value::from(limit.as_secs_f64()))),
+    );
+    settings.extend(
+        call.max_attempts
+            .map(|n| ("max_attempts", "max_attempts", Value::from(n))),
+    );
+    settings.extend(
+        call.budget_usd
+            .map(|usd| ("budget_usd", "budget_usd", Value::from(usd))),
+    );
+    settings.extend(
+        call.twins
+            .map(|count| ("twins", "twins", Value::from(count))),
+    );
     settings
 }
 
@@ -96,7 +126,10 @@ pub(super) struct RoutingLayer {
 impl RoutingLayer {
     pub(super) fn new(name: &'static str, source: Option<Source>, values: Dict) -> Self {
         let metadata = Metadata::named(name);
-        Self { metadata: source.into_iter().fold(metadata, Metadata::source), values }
+        Self {
+            metadata: source.into_iter().fold(metadata, Metadata::source),
+            values,
+        }
     }
 }
 
@@ -113,8 +146,15 @@ impl Provider for RoutingLayer {
 /// Where each key and table came from, and what each key holds.
 fn provenance(figment: &Figment, lines: &BTreeMap<String, usize>) -> (Origins, Values) {
     let (mut origins, mut values) = (BTreeMap::new(), BTreeMap::new());
-    let all = figment.find_value("").ok().and_then(Value::into_dict).unwrap_or_default();
-    let mut open: Vec<(Vec<String>, Value)> = all.into_iter().map(|(name, value)| (vec![name], value)).collect();
+    let all = figment
+        .find_value("")
+        .ok()
+        .and_then(Value::into_dict)
+        .unwrap_or_default();
+    let mut open: Vec<(Vec<String>, Value)> = all
+        .into_iter()
+        .map(|(name, value)| (vec![name], value))
+        .collect();
     while let Some((path, value)) = open.pop() {
         let key = keys::shown(&path);
         let metadata = figment.get_metadata(value.tag());
@@ -127,7 +167,11 @@ fn provenance(figment: &Figment, lines: &BTreeMap<String, usize>) -> (Origins, V
         origins.insert(key.clone(), origin);
         match value {
             Value::Dict(_, inner) => {
-                open.extend(inner.into_iter().map(|(name, value)| ([&path[..], &[name]].concat(), value)));
+                open.extend(
+                    inner
+                        .into_iter()
+                        .map(|(name, value)| ([&path[..], &[name]].concat(), value)),
+                );
             }
             leaf => {
                 values.extend(serde_json::to_value(&leaf).ok().map(|value| (key, value)));
@@ -141,5 +185,10 @@ fn provenance(figment: &Figment, lines: &BTreeMap<String, usize>) -> (Origins, V
 fn unfit(error: &figment::Error, origins: &Origins) -> RoutingError {
     let key = keys::shown(&error.path);
     let origin = origins.get(&key).cloned().unwrap_or(Origin::BuiltIn);
-    RoutingError::Invalid(vec![Problem { origin, key: Some(key), fault: Fault::Unfit, hint: None }])
+    RoutingError::Invalid(vec![Problem {
+        origin,
+        key: Some(key),
+        fault: Fault::Unfit,
+        hint: None,
+    }])
 }

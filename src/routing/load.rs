@@ -31,10 +31,16 @@ pub struct Sources {
 impl Sources {
     /// This process: its variables and the user's config directory.
     pub fn of_process(user_file: Option<PathBuf>) -> Self {
-        let config_dir = etcetera::choose_base_strategy().ok().map(|base| base.config_dir());
+        let config_dir = etcetera::choose_base_strategy()
+            .ok()
+            .map(|base| base.config_dir());
         // With a relative HOME it would be below the current directory, which is the project.
         let config_dir = config_dir.filter(|dir| dir.is_absolute());
-        Self { user_file, env: std::env::vars_os().collect(), config_dir }
+        Self {
+            user_file,
+            env: std::env::vars_os().collect(),
+            config_dir,
+        }
     }
 
     /// The user's file, whether it is there or not.
@@ -46,8 +52,16 @@ impl Sources {
     fn file(&self) -> Option<(PathBuf, Origin, Presence)> {
         let variable = self.env.get(OsStr::new(FILE_VAR)).filter(|v| !v.is_empty());
         match (&self.user_file, variable, &self.config_dir) {
-            (Some(path), ..) => Some((path.clone(), Origin::File(path.clone(), None), Presence::Required)),
-            (None, Some(path), _) => Some((path.into(), Origin::Variable(FILE_VAR.to_owned()), Presence::Required)),
+            (Some(path), ..) => Some((
+                path.clone(),
+                Origin::File(path.clone(), None),
+                Presence::Required,
+            )),
+            (None, Some(path), _) => Some((
+                path.into(),
+                Origin::Variable(FILE_VAR.to_owned()),
+                Presence::Required,
+            )),
             (None, None, Some(dir)) => {
                 let path = dir.join("supervisor").join("models.toml");
                 Some((path.clone(), Origin::File(path, None), Presence::Optional))
@@ -79,14 +93,19 @@ impl LoadedRouting {
 /// Reads all layers and checks them as one. Reports every problem it finds, not only the first.
 pub fn load(sources: &Sources) -> Result<LoadedRouting, RoutingError> {
     // Neither its lines nor its faults are needed: a test sees to it that there are none.
-    let built_in = file::values(BUILT_IN).expect("the built-in models.toml is TOML; a test reads it");
+    let built_in =
+        file::values(BUILT_IN).expect("the built-in models.toml is TOML; a test reads it");
     let (user, file) = read_user_file(sources)?;
 
     let (mut problems, mut warnings) = (Vec::new(), Vec::new());
     let mut figment = Figment::new().merge(RoutingLayer::new("built-in", None, built_in));
     if let Some(path) = &file {
         problems.extend(misfits(&user, |line| Origin::File(path.clone(), line)));
-        figment = figment.merge(RoutingLayer::new("file", Some(Source::File(path.clone())), user.values));
+        figment = figment.merge(RoutingLayer::new(
+            "file",
+            Some(Source::File(path.clone())),
+            user.values,
+        ));
     }
     for read in [variables::general, variables::models] {
         let read = read(&sources.env, &|| named(&figment));
@@ -101,10 +120,20 @@ pub fn load(sources: &Sources) -> Result<LoadedRouting, RoutingError> {
     let layers = Layers::new(figment, user.lines);
     let (raw, origins, values) = layers.read()?;
     let mut routing = raw.check(origins, layers).map_err(RoutingError::Invalid)?;
-    let own_prompts = sources.config_dir.as_ref().map(|dir| dir.join("supervisor").join("prompts"));
-    routing.prompts_dir = routing.prompts_dir.or_else(|| own_prompts.filter(|dir| dir.is_dir()));
+    let own_prompts = sources
+        .config_dir
+        .as_ref()
+        .map(|dir| dir.join("supervisor").join("prompts"));
+    routing.prompts_dir = routing
+        .prompts_dir
+        .or_else(|| own_prompts.filter(|dir| dir.is_dir()));
     warnings.extend(routing.never_reached());
-    Ok(LoadedRouting { routing, values, warnings, file })
+    Ok(LoadedRouting {
+        routing,
+        values,
+        warnings,
+        file,
+    })
 }
 
 /// Every default, and the text a user may copy.
@@ -116,25 +145,43 @@ enum Presence {
 }
 
 fn read_user_file(sources: &Sources) -> Result<(Document, Option<PathBuf>), RoutingError> {
-    let Some((path, named_by, presence)) = sources.file() else { return Ok((Document::default(), None)) };
+    let Some((path, named_by, presence)) = sources.file() else {
+        return Ok((Document::default(), None));
+    };
     let problem = |origin, key, fault, hint: Option<&str>| {
-        RoutingError::Invalid(vec![Problem { origin, key, fault, hint: hint.map(str::to_owned) }])
+        RoutingError::Invalid(vec![Problem {
+            origin,
+            key,
+            fault,
+            hint: hint.map(str::to_owned),
+        }])
     };
     if matches!(named_by, Origin::Variable(_)) && !path.is_absolute() {
         // The current directory is the project, and nothing in the project may configure us.
         let hint = "write the whole path, from `/` on";
-        return Err(problem(named_by, Some(path.display().to_string()), Fault::RelativeFile, Some(hint)));
+        return Err(problem(
+            named_by,
+            Some(path.display().to_string()),
+            Fault::RelativeFile,
+            Some(hint),
+        ));
     }
     match (file::read(&path), presence) {
         (Ok(document), _) => Ok((document, Some(path))),
         (Err(fault), Presence::Optional) if fault.missing => Ok((Document::default(), None)),
         (Err(fault), _) => {
             let hint = match (&named_by, fault.missing) {
-                (Origin::Variable(_), true) => Some("create it, or unset the variable to use the built-in settings"),
-                (_, true) => Some("create it, or leave `--config` out to use the built-in settings"),
+                (Origin::Variable(_), true) => {
+                    Some("create it, or unset the variable to use the built-in settings")
+                }
+                (_, true) => {
+                    Some("create it, or leave `--config` out to use the built-in settings")
+                }
                 _ => match &fault.fault {
                     Fault::Unreadable(_) => Some("name a file that you may read"),
-                    Fault::NotToml(why) if why.starts_with("invalid string") => Some("write texts in quotes"),
+                    Fault::NotToml(why) if why.starts_with("invalid string") => {
+                        Some("write texts in quotes")
+                    }
                     _ => None,
                 },
             };
@@ -143,7 +190,12 @@ fn read_user_file(sources: &Sources) -> Result<(Document, Option<PathBuf>), Rout
                     let place = Origin::File(path, fault.line).to_string();
                     Err(problem(named_by, Some(place), fault.fault, hint))
                 }
-                _ => Err(problem(Origin::File(path, fault.line), None, fault.fault, hint)),
+                _ => Err(problem(
+                    Origin::File(path, fault.line),
+                    None,
+                    fault.fault,
+                    hint,
+                )),
             }
         }
     }
@@ -153,23 +205,50 @@ fn misfits(document: &Document, origin: impl Fn(Option<usize>) -> Origin) -> Vec
     let place = |misfit: check::Misfit| {
         let key = keys::shown(&misfit.path);
         let line = document.lines.get(&key).copied();
-        (line, Problem { origin: origin(line), key: Some(key), fault: misfit.fault, hint: misfit.hint })
+        (
+            line,
+            Problem {
+                origin: origin(line),
+                key: Some(key),
+                fault: misfit.fault,
+                hint: misfit.hint,
+            },
+        )
     };
-    let mut placed: Vec<_> = check::misfits(&document.values).into_iter().map(place).collect();
+    let mut placed: Vec<_> = check::misfits(&document.values)
+        .into_iter()
+        .map(place)
+        .collect();
     placed.sort_by_key(|(line, _)| *line);
     placed.into_iter().map(|(_, problem)| problem).collect()
 }
 
-fn merge_settings(mut figment: Figment, settings: Vec<Setting>, warnings: &mut Vec<Warning>) -> Figment {
-    let kind = |figment: &Figment| figment.find_value("warm.kind").ok().and_then(Value::into_string);
+fn merge_settings(
+    mut figment: Figment,
+    settings: Vec<Setting>,
+    warnings: &mut Vec<Warning>,
+) -> Figment {
+    let kind = |figment: &Figment| {
+        figment
+            .find_value("warm.kind")
+            .ok()
+            .and_then(Value::into_string)
+    };
     for setting in settings {
         if setting.variable == "LLAMA_SWAP_URL" && kind(&figment).as_deref() != Some("llama-swap") {
             let why = "`warm.kind` is not \"llama-swap\"";
-            warnings.push(Warning::Unused { variable: setting.variable, why });
+            warnings.push(Warning::Unused {
+                variable: setting.variable,
+                why,
+            });
             continue;
         }
         let layer = setting.layer();
-        figment = figment.merge(RoutingLayer::new("variable", Some(Source::Custom(setting.variable)), layer));
+        figment = figment.merge(RoutingLayer::new(
+            "variable",
+            Some(Source::Custom(setting.variable)),
+            layer,
+        ));
     }
     figment
 }
@@ -177,25 +256,50 @@ fn merge_settings(mut figment: Figment, settings: Vec<Setting>, warnings: &mut V
 /// Backends and models that have been named so far, in tables, chains and patterns.
 fn named(figment: &Figment) -> KnownNames {
     // Once: figment copies everything for each look inside.
-    let all = figment.find_value("").ok().and_then(Value::into_dict).unwrap_or_default();
-    let table = |name: &str| all.get(name).and_then(Value::as_dict).cloned().unwrap_or_default();
+    let all = figment
+        .find_value("")
+        .ok()
+        .and_then(Value::into_dict)
+        .unwrap_or_default();
+    let table = |name: &str| {
+        all.get(name)
+            .and_then(Value::as_dict)
+            .cloned()
+            .unwrap_or_default()
+    };
     let texts = |value: &Value| -> Vec<String> {
         let list = value.as_array().unwrap_or_default();
-        value.as_str().into_iter().chain(list.iter().filter_map(Value::as_str)).map(str::to_owned).collect()
+        value
+            .as_str()
+            .into_iter()
+            .chain(list.iter().filter_map(Value::as_str))
+            .map(str::to_owned)
+            .collect()
     };
     let inside = |table: &Dict, key: &str| -> Vec<String> {
-        table.values().filter_map(|v| v.as_dict()?.get(key)).flat_map(texts).collect()
+        table
+            .values()
+            .filter_map(|v| v.as_dict()?.get(key))
+            .flat_map(texts)
+            .collect()
     };
     let (backends, skills) = (table("backends"), table("skills"));
     let mut models: BTreeSet<String> = table("models").into_keys().collect();
-    models.extend(inside(&backends, "models").into_iter().filter(|pattern| !pattern.ends_with('*')));
+    models.extend(
+        inside(&backends, "models")
+            .into_iter()
+            .filter(|pattern| !pattern.ends_with('*')),
+    );
     models.extend(inside(&skills, "chain"));
     models.extend(inside(&skills, "verifier"));
     for key in ["verifier", "default_chain"] {
         models.extend(all.get(key).into_iter().flat_map(texts));
     }
     models.remove("none");
-    KnownNames { backends: backends.into_keys().collect(), models }
+    KnownNames {
+        backends: backends.into_keys().collect(),
+        models,
+    }
 }
 
 #[cfg(test)]
@@ -205,7 +309,10 @@ mod tests {
     #[test]
     fn what_is_built_in_has_no_faults() {
         let document = file::parse(BUILT_IN).expect("TOML");
-        let problems: Vec<String> = misfits(&document, |_| Origin::BuiltIn).iter().map(ToString::to_string).collect();
+        let problems: Vec<String> = misfits(&document, |_| Origin::BuiltIn)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
         assert!(problems.is_empty(), "{problems:#?}");
     }
 }

@@ -162,7 +162,11 @@ enum RecallWord {
 
 impl Raw {
     /// The settings in types that cannot be wrong, or everything that does not fit together.
-    pub(crate) fn check(self, origins: BTreeMap<String, Origin>, layers: Layers) -> Result<Routing, Vec<Problem>> {
+    pub(crate) fn check(
+        self,
+        origins: BTreeMap<String, Origin>,
+        layers: Layers,
+    ) -> Result<Routing, Vec<Problem>> {
         let mut found = FitProblems::new(&origins);
         let mut backends = BTreeMap::new();
         for (name, raw) in self.backends {
@@ -193,16 +197,27 @@ impl Raw {
             workspace: self.workspace,
             verify: self.verify,
             sandbox: self.sandbox,
-            skills: self.skills.into_iter().map(|(name, raw)| (name, raw.into())).collect(),
+            skills: self
+                .skills
+                .into_iter()
+                .map(|(name, raw)| (name, raw.into()))
+                .collect(),
             budgets: self.budgets.into(),
             policy: self.policy,
             breaker: self.breaker.into(),
             default_context,
             log: self.log,
             state: self.state,
-            ingest_url: self.brain.ingest_url.map(|url| url.trim_end_matches('/').to_owned()),
-            brain_dir: Some(self.brain.dir).filter(|p| !p.is_empty()).map(PathBuf::from),
-            prompts_dir: Some(self.prompts_dir).filter(|p| !p.is_empty()).map(PathBuf::from),
+            ingest_url: self
+                .brain
+                .ingest_url
+                .map(|url| url.trim_end_matches('/').to_owned()),
+            brain_dir: Some(self.brain.dir)
+                .filter(|p| !p.is_empty())
+                .map(PathBuf::from),
+            prompts_dir: Some(self.prompts_dir)
+                .filter(|p| !p.is_empty())
+                .map(PathBuf::from),
             origins,
             layers,
         };
@@ -213,19 +228,31 @@ impl Raw {
         let mut found = FitProblems::new(&routing.origins);
         found.check_names(&routing);
         let problems = found.problems;
-        if problems.is_empty() { Ok(routing) } else { Err(problems) }
+        if problems.is_empty() {
+            Ok(routing)
+        } else {
+            Err(problems)
+        }
     }
 }
 
 impl RawBackend {
     fn check(self, name: &str, found: &mut FitProblems<'_>) -> Option<BackendSettings> {
         let table = ["backends", name];
-        let mut missing = |key: &str, hint: &str| found.add(&[&table[..], &[key]].concat(), Fault::Missing, Some(hint));
+        let mut missing = |key: &str, hint: &str| {
+            found.add(&[&table[..], &[key]].concat(), Fault::Missing, Some(hint))
+        };
         if self.models.is_empty() {
-            missing("models", r#"say which model names it serves: models = ["mine/*"]"#);
+            missing(
+                "models",
+                r#"say which model names it serves: models = ["mine/*"]"#,
+            );
         }
         if self.tier.is_none() {
-            missing("tier", "say where it ranks: `local`, `subagent` or `managed`");
+            missing(
+                "tier",
+                "say where it ranks: `local`, `subagent` or `managed`",
+            );
         }
         let Some(kind) = self.kind else {
             let hint = format!("say how it is spoken to: {}", words::one_of(kinds::NAMES));
@@ -283,7 +310,10 @@ impl RawModel {
 /// `http://x/v1/` and `http://x` are the same place: people copy both.
 fn without_version(url: &str) -> String {
     let url = url.trim_end_matches('/');
-    url.strip_suffix("/v1").unwrap_or(url).trim_end_matches('/').to_owned()
+    url.strip_suffix("/v1")
+        .unwrap_or(url)
+        .trim_end_matches('/')
+        .to_owned()
 }
 
 fn named_model(text: String) -> Option<ModelName> {
@@ -329,7 +359,11 @@ impl From<RawBudgets> for Budgets {
 impl From<RawBreaker> for BreakerSettings {
     fn from(raw: RawBreaker) -> Self {
         let cooldown = seconds(raw.cooldown_s);
-        Self { failures: raw.failures, cooldown, max_cooldown: seconds(raw.max_cooldown_s).max(cooldown) }
+        Self {
+            failures: raw.failures,
+            cooldown,
+            max_cooldown: seconds(raw.max_cooldown_s).max(cooldown),
+        }
     }
 }
 
@@ -340,7 +374,10 @@ impl From<RawWarm> for Option<Warm> {
             RawWarmKind::Ollama => WarmKind::Ollama,
             RawWarmKind::None => return None,
         };
-        Some(Warm { kind, url: raw.url.trim_end_matches('/').to_owned() })
+        Some(Warm {
+            kind,
+            url: raw.url.trim_end_matches('/').to_owned(),
+        })
     }
 }
 
@@ -348,7 +385,9 @@ impl From<RawSkill> for SkillSettings {
     fn from(raw: RawSkill) -> Self {
         Self {
             chain: raw.chain,
-            verifier: raw.verifier.map(|v| named_model(v).map_or(Judge::GatesAlone, Judge::Model)),
+            verifier: raw
+                .verifier
+                .map(|v| named_model(v).map_or(Judge::GatesAlone, Judge::Model)),
             max_attempts: raw.max_attempts,
             attempts_per_tier: raw.attempts_per_tier,
             edit_format: raw.edit_format,

@@ -62,8 +62,15 @@ impl Routing {
     pub fn choices(&self, skill: &str, call: &CallOverrides) -> Result<Choices, RoutingError> {
         let tables = tables_of(skill)?;
         check_call(call)?;
-        if let Some(model) = call.model.as_ref().filter(|model| self.backend_for(model).is_none()) {
-            return Err(RoutingError::UnknownModel { model: model.clone(), served: self.served() });
+        if let Some(model) = call
+            .model
+            .as_ref()
+            .filter(|model| self.backend_for(model).is_none())
+        {
+            return Err(RoutingError::UnknownModel {
+                model: model.clone(),
+                served: self.served(),
+            });
         }
         let pinned = call.model.is_some();
         if *call == CallOverrides::default() {
@@ -71,7 +78,12 @@ impl Routing {
         }
         let (skills, origins) = self.layers.with_call(skill, call)?;
         // A call sets keys of its skill and nothing else.
-        Self { skills, origins, ..self.clone() }.resolve(skill, &tables, pinned)
+        Self {
+            skills,
+            origins,
+            ..self.clone()
+        }
+        .resolve(skill, &tables, pinned)
     }
 
     fn resolve(&self, skill: &str, tables: &[&str], pinned: bool) -> Result<Choices, RoutingError> {
@@ -83,37 +95,66 @@ impl Routing {
             decisions.push(decision);
         }
         let mut tiers = tiers.into_iter();
-        let first = tiers.next().ok_or(RoutingError::Argument { argument: "chain", fault: Fault::Empty })?;
+        let first = tiers.next().ok_or(RoutingError::Argument {
+            argument: "chain",
+            fault: Fault::Empty,
+        })?;
 
         let judge = self.judge_of(tables);
-        let limit = self.decide(None, self.set(&["limits", "verifier_s"], self.limits.verifier));
+        let limit = self.decide(
+            None,
+            self.set(&["limits", "verifier_s"], self.limits.verifier),
+        );
         let verifier = match &judge.value {
             Judge::GatesAlone => None,
-            Judge::Model(name) => {
-                Some(Tier { limit: limit.value, limit_by: limit.by.name(), ..self.tier(name, &[])?.0 })
-            }
+            Judge::Model(name) => Some(Tier {
+                limit: limit.value,
+                limit_by: limit.by.name(),
+                ..self.tier(name, &[])?.0
+            }),
         };
         let max_attempts = self.decide(
             self.by_skill(tables, "max_attempts", |s| s.max_attempts),
             self.set(&["max_attempts"], self.max_attempts),
         );
-        let tests = self
-            .decide(self.by_skill(tables, "tests_s", |s| s.tests), self.set(&["limits", "tests_s"], self.limits.tests));
+        let tests = self.decide(
+            self.by_skill(tables, "tests_s", |s| s.tests),
+            self.set(&["limits", "tests_s"], self.limits.tests),
+        );
         let budget_usd = self.decide(
-            self.by_skill(tables, "budget_usd", |s| s.budget_usd.map(|usd| (usd > 0.0).then_some(usd))),
+            self.by_skill(tables, "budget_usd", |s| {
+                s.budget_usd.map(|usd| (usd > 0.0).then_some(usd))
+            }),
             self.set(&["budgets", "call_usd"], self.budgets.call.usd),
         );
         let route = Route {
             skill: skill.to_owned(),
-            chain: Chain { first, rest: tiers.collect() },
+            chain: Chain {
+                first,
+                rest: tiers.collect(),
+            },
             pinned,
             verifier,
             max_attempts: max_attempts.value,
-            limits: TimeLimits { tests: tests.value, ..self.limits.clone() },
+            limits: TimeLimits {
+                tests: tests.value,
+                ..self.limits.clone()
+            },
             budget_usd: budget_usd.value,
-            budget: BudgetSettings { usd: budget_usd.value, ..self.budgets.call },
-            recall: self.by_skill(tables, "recall", |s| s.recall).into_iter().next().map_or(Recall::Off, |r| r.value),
-            twins: self.by_skill(tables, "twins", |s| s.twins).into_iter().next().map_or(0, |twins| twins.value),
+            budget: BudgetSettings {
+                usd: budget_usd.value,
+                ..self.budgets.call
+            },
+            recall: self
+                .by_skill(tables, "recall", |s| s.recall)
+                .into_iter()
+                .next()
+                .map_or(Recall::Off, |r| r.value),
+            twins: self
+                .by_skill(tables, "twins", |s| s.twins)
+                .into_iter()
+                .next()
+                .map_or(0, |twins| twins.value),
         };
         Ok(Choices {
             route,
@@ -129,7 +170,11 @@ impl Routing {
 
     /// The backend that serves a model: the one its settings name, else the one with the longest matching pattern.
     pub fn backend_for(&self, model: &str) -> Option<&BackendSettings> {
-        if let Some(named) = self.models.get(&ModelName(model.to_owned())).and_then(|m| m.backend.as_ref()) {
+        if let Some(named) = self
+            .models
+            .get(&ModelName(model.to_owned()))
+            .and_then(|m| m.backend.as_ref())
+        {
             return self.backends.get(named);
         }
         let fit = |pattern: &String| match pattern.strip_suffix('*') {
@@ -137,12 +182,19 @@ impl Routing {
             None => (pattern == model).then_some((pattern.len(), 1)),
         };
         let best = |backend: &BackendSettings| backend.models.iter().filter_map(fit).max();
-        self.backends.values().filter_map(|b| best(b).map(|fit| (fit, b))).max_by_key(|(fit, _)| *fit).map(|(_, b)| b)
+        self.backends
+            .values()
+            .filter_map(|b| best(b).map(|fit| (fit, b)))
+            .max_by_key(|(fit, _)| *fit)
+            .map(|(_, b)| b)
     }
 
     /// Every pattern that some backend serves.
     pub fn served(&self) -> Vec<String> {
-        self.backends.values().flat_map(|b| b.models.iter().cloned()).collect()
+        self.backends
+            .values()
+            .flat_map(|b| b.models.iter().cloned())
+            .collect()
     }
 
     /// The skills that settings and calls may name, families included.
@@ -159,15 +211,27 @@ impl Routing {
     pub(crate) fn never_reached(&self) -> Vec<Warning> {
         let mut found: BTreeMap<(usize, usize), Vec<String>> = BTreeMap::new();
         for skill in Self::known_skills() {
-            let Ok(route) = self.route(skill, &CallOverrides::default()) else { continue };
+            let Ok(route) = self.route(skill, &CallOverrides::default()) else {
+                continue;
+            };
             let tiers = route.chain.tiers().count();
             // A second ask of one tier is given only while each later tier keeps one.
             let reached = route.max_attempts as usize;
             if reached < tiers {
-                found.entry((tiers, reached)).or_default().push(skill.to_owned());
+                found
+                    .entry((tiers, reached))
+                    .or_default()
+                    .push(skill.to_owned());
             }
         }
-        found.into_iter().map(|((tiers, reached), skills)| Warning::NeverReached { skills, tiers, reached }).collect()
+        found
+            .into_iter()
+            .map(|((tiers, reached), skills)| Warning::NeverReached {
+                skills,
+                tiers,
+                reached,
+            })
+            .collect()
     }
 
     /// Every chain and verifier that some call walks, with the key that sets it. What a later layer has replaced is
@@ -175,7 +239,9 @@ impl Routing {
     pub(crate) fn names_in_use(&self) -> BTreeMap<String, Vec<ModelName>> {
         let mut used = BTreeMap::new();
         for (skill, _) in keys::SKILLS {
-            let Ok(tables) = tables_of(skill) else { continue };
+            let Ok(tables) = tables_of(skill) else {
+                continue;
+            };
             let chain = self.chain_of(&tables);
             used.insert(chain.by.key, chain.value);
             let judge = self.judge_of(&tables);
@@ -190,21 +256,37 @@ impl Routing {
 
     fn chain_of(&self, tables: &[&str]) -> DecidedValue<Vec<ModelName>> {
         let own = self.by_skill(tables, "chain", |s| s.chain.clone());
-        self.decide(own, self.set(&["default_chain"], self.default_chain.clone()))
+        self.decide(
+            own,
+            self.set(&["default_chain"], self.default_chain.clone()),
+        )
     }
 
     fn judge_of(&self, tables: &[&str]) -> DecidedValue<Judge> {
         let own = self.by_skill(tables, "verifier", |s| s.verifier.clone());
-        let general = self.verifier.clone().map_or(Judge::GatesAlone, Judge::Model);
+        let general = self
+            .verifier
+            .clone()
+            .map_or(Judge::GatesAlone, Judge::Model);
         self.decide(own, self.set(&["verifier"], general))
     }
 
-    fn tier(&self, name: &ModelName, tables: &[&str]) -> Result<(Tier, TierDecisions), RoutingError> {
+    fn tier(
+        &self,
+        name: &ModelName,
+        tables: &[&str],
+    ) -> Result<(Tier, TierDecisions), RoutingError> {
         let backend = self
             .backend_for(&name.0)
-            .ok_or_else(|| RoutingError::UnknownModel { model: name.0.clone(), served: self.served() })?;
-        let model =
-            self.models.get(name).cloned().unwrap_or_else(|| Model::named(name.0.clone(), self.default_context));
+            .ok_or_else(|| RoutingError::UnknownModel {
+                model: name.0.clone(),
+                served: self.served(),
+            })?;
+        let model = self
+            .models
+            .get(name)
+            .cloned()
+            .unwrap_or_else(|| Model::named(name.0.clone(), self.default_context));
         let own = |key: &str| ["models".to_owned(), name.0.clone(), key.to_owned()];
         let (kind, of_kind) = (backend.tier.word(), self.tiers.of(backend.tier));
 
@@ -213,19 +295,42 @@ impl Routing {
             TierKind::Subagent | TierKind::Managed => ("agent_s", self.limits.agent),
         };
         let by_model = model.limit.map(|limit| self.set(&own("limit_s"), limit));
-        let specific = self.by_skill(tables, "limit_s", |s| s.limit).into_iter().chain(by_model);
-        let limit: DecidedValue<Duration> = self.decide(specific, self.set(&["limits", key], general));
+        let specific = self
+            .by_skill(tables, "limit_s", |s| s.limit)
+            .into_iter()
+            .chain(by_model);
+        let limit: DecidedValue<Duration> =
+            self.decide(specific, self.set(&["limits", key], general));
 
-        let by_model = model.attempts.map(|n| self.set(&own("attempts_per_tier"), n));
-        let specific = self.by_skill(tables, "attempts_per_tier", |s| s.attempts_per_tier).into_iter().chain(by_model);
-        let of_kind_attempts = self.set(&["tiers", kind, "attempts_per_tier"], of_kind.attempts_per_tier);
+        let by_model = model
+            .attempts
+            .map(|n| self.set(&own("attempts_per_tier"), n));
+        let specific = self
+            .by_skill(tables, "attempts_per_tier", |s| s.attempts_per_tier)
+            .into_iter()
+            .chain(by_model);
+        let of_kind_attempts = self.set(
+            &["tiers", kind, "attempts_per_tier"],
+            of_kind.attempts_per_tier,
+        );
         let attempts = match self.attempts_per_tier {
             None => self.decide(specific, of_kind_attempts),
-            Some(n) => self.decide(specific.chain([of_kind_attempts]), self.set(&["attempts_per_tier"], n)),
+            Some(n) => self.decide(
+                specific.chain([of_kind_attempts]),
+                self.set(&["attempts_per_tier"], n),
+            ),
         };
-        let by_model = model.edit_format.map(|format| self.set(&own("edit_format"), format));
-        let specific = self.by_skill(tables, "edit_format", |s| s.edit_format).into_iter().chain(by_model);
-        let edit_format = self.decide(specific, self.set(&["tiers", kind, "edit_format"], of_kind.edit_format));
+        let by_model = model
+            .edit_format
+            .map(|format| self.set(&own("edit_format"), format));
+        let specific = self
+            .by_skill(tables, "edit_format", |s| s.edit_format)
+            .into_iter()
+            .chain(by_model);
+        let edit_format = self.decide(
+            specific,
+            self.set(&["tiers", kind, "edit_format"], of_kind.edit_format),
+        );
 
         let tier = Tier {
             name: name.clone(),
@@ -236,7 +341,14 @@ impl Routing {
             attempts: attempts.value,
             edit_format: edit_format.value,
         };
-        Ok((tier, TierDecisions { limit: limit.by, attempts: attempts.by, edit_format: edit_format.by }))
+        Ok((
+            tier,
+            TierDecisions {
+                limit: limit.by,
+                attempts: attempts.by,
+                edit_format: edit_format.by,
+            },
+        ))
     }
 
     /// What the tables of a skill say, its own first.
@@ -246,7 +358,9 @@ impl Routing {
         key: &str,
         value: impl Fn(&SkillSettings) -> Option<T>,
     ) -> Vec<DecidedValue<T>> {
-        let one = |table: &&str| Some(self.set(&["skills", table, key], value(self.skills.get(*table)?)?));
+        let one = |table: &&str| {
+            Some(self.set(&["skills", table, key], value(self.skills.get(*table)?)?))
+        };
         tables.iter().filter_map(one).collect()
     }
 
@@ -254,7 +368,10 @@ impl Routing {
     fn set<T, S: AsRef<str>>(&self, key: &[S], value: T) -> DecidedValue<T> {
         let key = keys::shown(key);
         let origin = self.origins.get(&key).cloned().unwrap_or(Origin::BuiltIn);
-        DecidedValue { value, by: SettingDecision { key, origin } }
+        DecidedValue {
+            value,
+            by: SettingDecision { key, origin },
+        }
     }
 
     /// The one of the latest layer; of two in one layer, the more specific, which comes first.
@@ -265,7 +382,13 @@ impl Routing {
     ) -> DecidedValue<T> {
         let mut all = specific.into_iter().chain([general]);
         let first = all.next().expect("there is always a general value");
-        all.fold(first, |best, next| if next.by.origin.layer() > best.by.origin.layer() { next } else { best })
+        all.fold(first, |best, next| {
+            if next.by.origin.layer() > best.by.origin.layer() {
+                next
+            } else {
+                best
+            }
+        })
     }
 }
 
@@ -291,8 +414,10 @@ struct DecidedValue<T> {
 
 /// The tables that hold for a skill, its own first.
 fn tables_of(skill: &str) -> Result<Vec<&'static str>, RoutingError> {
-    let (own, family) =
-        keys::SKILLS.iter().find(|(name, _)| *name == skill).ok_or_else(|| RoutingError::UnknownSkill {
+    let (own, family) = keys::SKILLS
+        .iter()
+        .find(|(name, _)| *name == skill)
+        .ok_or_else(|| RoutingError::UnknownSkill {
             skill: skill.to_owned(),
             known: Routing::known_skills().map(str::to_owned).collect(),
         })?;
@@ -301,11 +426,21 @@ fn tables_of(skill: &str) -> Result<Vec<&'static str>, RoutingError> {
 
 fn check_call(call: &CallOverrides) -> Result<(), RoutingError> {
     let wrong = |argument, takes: &str| {
-        let fault = Fault::OutOfBounds { expected: takes.into(), found: None };
+        let fault = Fault::OutOfBounds {
+            expected: takes.into(),
+            found: None,
+        };
         Err(RoutingError::Argument { argument, fault })
     };
-    if call.model.as_ref().is_some_and(|model| model.trim().is_empty()) {
-        return wrong("model", "the name of a model; leave it out to use the chain");
+    if call
+        .model
+        .as_ref()
+        .is_some_and(|model| model.trim().is_empty())
+    {
+        return wrong(
+            "model",
+            "the name of a model; leave it out to use the chain",
+        );
     }
     if call.timeout.is_some_and(|t| t.is_zero()) {
         return wrong("timeout_s", "a number of seconds above 0");
@@ -316,7 +451,10 @@ fn check_call(call: &CallOverrides) -> Result<(), RoutingError> {
     if call.twins.is_some_and(|count| count > 20) {
         return wrong("twins", "a whole number from 0 to 20");
     }
-    if call.budget_usd.is_some_and(|usd| !(usd > 0.0 && usd.is_finite())) {
+    if call
+        .budget_usd
+        .is_some_and(|usd| !(usd > 0.0 && usd.is_finite()))
+    {
         return wrong("budget_usd", "an amount of USD above 0");
     }
     Ok(())

@@ -255,7 +255,12 @@ pub struct SandboxSettings {
 impl SandboxSettings {
     /// With whole paths. Our own state is not for others to see, and holds the caches that test commands get.
     pub fn rules(&self, home: Option<&Path>, state: Option<&Path>) -> SandboxRules {
-        let whole = |written: &[String]| written.iter().filter_map(|path| expand_home(path, home)).collect();
+        let whole = |written: &[String]| {
+            written
+                .iter()
+                .filter_map(|path| expand_home(path, home))
+                .collect()
+        };
         let mut hide: Vec<PathBuf> = whole(&self.hide);
         hide.extend(state.map(Path::to_owned));
         SandboxRules {

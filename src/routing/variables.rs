@@ -42,14 +42,24 @@ pub(crate) fn general(env: &Environment, named: &dyn Fn() -> KnownNames) -> Envi
             read.take(alias, path, value);
         }
     }
-    read.all(ours(env).filter(|(name, _)| !name.starts_with(MODELS)).collect(), named);
+    read.all(
+        ours(env)
+            .filter(|(name, _)| !name.starts_with(MODELS))
+            .collect(),
+        named,
+    );
     read
 }
 
 /// Reads `SUPERVISOR_MODELS__…` against all model names known by now.
 pub(crate) fn models(env: &Environment, named: &dyn Fn() -> KnownNames) -> EnvironmentReading {
     let mut read = EnvironmentReading::default();
-    read.all(ours(env).filter(|(name, _)| name.starts_with(MODELS)).collect(), named);
+    read.all(
+        ours(env)
+            .filter(|(name, _)| name.starts_with(MODELS))
+            .collect(),
+        named,
+    );
     read
 }
 
@@ -60,7 +70,9 @@ impl Setting {
     pub(crate) fn layer(&self) -> Dict {
         let (last, tables) = self.path.split_last().expect("a key has a name");
         let leaf = Dict::from([(last.clone(), self.value.clone())]);
-        tables.iter().rev().fold(leaf, |inner, table| Dict::from([(table.clone(), Value::from(inner))]))
+        tables.iter().rev().fold(leaf, |inner, table| {
+            Dict::from([(table.clone(), Value::from(inner))])
+        })
     }
 }
 
@@ -81,10 +93,19 @@ impl EnvironmentReading {
 
     fn take(&mut self, variable: &str, path: Vec<String>, value: &OsString) {
         let parts: Vec<&str> = path.iter().map(String::as_str).collect();
-        let keys::Place::Leaf(key) = keys::place(&parts) else { unreachable!("targets are keys") };
-        let parsed = value.to_str().ok_or(Fault::NotUtf8).and_then(|text| parse(key.kind, text));
+        let keys::Place::Leaf(key) = keys::place(&parts) else {
+            unreachable!("targets are keys")
+        };
+        let parsed = value
+            .to_str()
+            .ok_or(Fault::NotUtf8)
+            .and_then(|text| parse(key.kind, text));
         match parsed {
-            Ok(value) => self.settings.push(Setting { variable: variable.to_owned(), path, value }),
+            Ok(value) => self.settings.push(Setting {
+                variable: variable.to_owned(),
+                path,
+                value,
+            }),
             Err(fault) => {
                 let hint = check::hint_for(key.kind, &fault);
                 self.problem(variable, Some(keys::shown(&path)), fault, hint);
@@ -94,7 +115,9 @@ impl EnvironmentReading {
 
     fn stray(&mut self, variable: &str, value: &OsString, named: &KnownNames) {
         // A number is no secret but a count, such as a misspelt `CALL_TOKENS`.
-        let number = value.to_str().is_some_and(|text| text.trim().parse::<f64>().is_ok());
+        let number = value
+            .to_str()
+            .is_some_and(|text| text.trim().parse::<f64>().is_ok());
         if names_secret(variable) && variable.contains("__") && !number {
             let hint = "put the key into a variable that `api_key_env` of the backend names, such as LITELLM_API_KEY";
             return self.problem(variable, None, Fault::Secret, Some(hint.into()));
@@ -102,17 +125,31 @@ impl EnvironmentReading {
         // Without the prefix, which they all share and which would make everything look near.
         let known = known(named);
         let names = known.iter().map(|name| &name[PREFIX.len()..]);
-        let meant = words::did_you_mean(&variable[PREFIX.len()..], names).map(|name| format!("{PREFIX}{name}"));
-        self.warnings.push(Warning::Stray { variable: variable.to_owned(), meant });
+        let meant = words::did_you_mean(&variable[PREFIX.len()..], names)
+            .map(|name| format!("{PREFIX}{name}"));
+        self.warnings.push(Warning::Stray {
+            variable: variable.to_owned(),
+            meant,
+        });
     }
 
     fn ambiguous(&mut self, variable: &str, candidates: Vec<String>) {
         let hint = "set it in a file, where the name is exact";
-        self.problem(variable, None, Fault::Ambiguous(candidates), Some(hint.into()));
+        self.problem(
+            variable,
+            None,
+            Fault::Ambiguous(candidates),
+            Some(hint.into()),
+        );
     }
 
     fn problem(&mut self, variable: &str, key: Option<String>, fault: Fault, hint: Option<String>) {
-        self.problems.push(Problem { origin: Origin::Variable(variable.to_owned()), key, fault, hint });
+        self.problems.push(Problem {
+            origin: Origin::Variable(variable.to_owned()),
+            key,
+            fault,
+            hint,
+        });
     }
 }
 
@@ -137,7 +174,10 @@ fn target(variable: &str, named: &KnownNames) -> Target {
     let names: Vec<String> = match rest.split_once("__") {
         Some(("MODELS", _)) => named.models.iter().cloned().collect(),
         Some(("BACKENDS", _)) => named.backends.iter().cloned().collect(),
-        Some(("SKILLS", _)) => keys::SKILLS.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        Some(("SKILLS", _)) => keys::SKILLS
+            .iter()
+            .map(|(name, _)| (*name).to_owned())
+            .collect(),
         _ => Vec::new(),
     };
     let mut found: Vec<Vec<String>> = KEYS.iter().flat_map(|key| spelled(key, &names)).collect();
@@ -151,22 +191,52 @@ fn target(variable: &str, named: &KnownNames) -> Target {
 
 /// The key's path for each name that can stand for its `*`.
 fn spelled(key: &'static keys::Key, names: &[String]) -> Vec<Vec<String>> {
-    let with = |name: &str| key.path.iter().map(|&s| if s == "*" { name.to_owned() } else { s.to_owned() }).collect();
-    if key.path.contains(&"*") { names.iter().map(|name| with(name)).collect() } else { vec![with("")] }
+    let with = |name: &str| {
+        key.path
+            .iter()
+            .map(|&s| {
+                if s == "*" {
+                    name.to_owned()
+                } else {
+                    s.to_owned()
+                }
+            })
+            .collect()
+    };
+    if key.path.contains(&"*") {
+        names.iter().map(|name| with(name)).collect()
+    } else {
+        vec![with("")]
+    }
 }
 
 /// Every variable that would set something now.
 fn known(named: &KnownNames) -> Vec<String> {
     let lists = [
-        ("backends", named.backends.iter().cloned().collect::<Vec<_>>()),
+        (
+            "backends",
+            named.backends.iter().cloned().collect::<Vec<_>>(),
+        ),
         ("models", named.models.iter().cloned().collect()),
-        ("skills", keys::SKILLS.iter().map(|(name, _)| (*name).to_owned()).collect()),
+        (
+            "skills",
+            keys::SKILLS
+                .iter()
+                .map(|(name, _)| (*name).to_owned())
+                .collect(),
+        ),
     ];
     let names = |key: &keys::Key| {
-        lists.iter().find(|(table, _)| key.path[0] == *table).map_or(&[][..], |(_, names)| names.as_slice())
+        lists
+            .iter()
+            .find(|(table, _)| key.path[0] == *table)
+            .map_or(&[][..], |(_, names)| names.as_slice())
     };
-    let mut all: Vec<String> =
-        KEYS.iter().flat_map(|key| spelled(key, names(key))).map(|path| keys::variable(&path)).collect();
+    let mut all: Vec<String> = KEYS
+        .iter()
+        .flat_map(|key| spelled(key, names(key)))
+        .map(|path| keys::variable(&path))
+        .collect();
     all.extend(ELSEWHERE.iter().map(|&s| s.to_owned()));
     all
 }
@@ -174,13 +244,19 @@ fn known(named: &KnownNames) -> Vec<String> {
 fn parse(kind: Kind, text: &str) -> Result<Value, Fault> {
     let text = text.trim();
     // What is no number is not repeated: it could be anything.
-    let wrong = || Fault::OutOfBounds { expected: check::expected(kind), found: None };
+    let wrong = || Fault::OutOfBounds {
+        expected: check::expected(kind),
+        found: None,
+    };
     let value = match kind {
         Kind::Variables | Kind::Models | Kind::Patterns | Kind::Texts => Value::from(list(text)),
         Kind::Count(..) => Value::from(text.parse::<i64>().map_err(|_| wrong())?),
-        Kind::Seconds(_) | Kind::Money | Kind::Temperature => {
-            Value::from(text.parse::<f64>().ok().filter(|n| n.is_finite()).ok_or_else(wrong)?)
-        }
+        Kind::Seconds(_) | Kind::Money | Kind::Temperature => Value::from(
+            text.parse::<f64>()
+                .ok()
+                .filter(|n| n.is_finite())
+                .ok_or_else(wrong)?,
+        ),
         Kind::Switch | Kind::Recall => match unquoted(text) {
             "true" => Value::from(true),
             "false" => Value::from(false),
@@ -195,12 +271,22 @@ fn parse(kind: Kind, text: &str) -> Result<Value, Fault> {
 
 /// `a,b`, `[a, b]` and `["a", "b"]` are the same list.
 fn list(text: &str) -> Vec<String> {
-    let inner = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text);
-    inner.split(',').map(|item| unquoted(item.trim()).to_owned()).filter(|item| !item.is_empty()).collect()
+    let inner = text
+        .strip_prefix('[')
+        .and_then(|t| t.strip_suffix(']'))
+        .unwrap_or(text);
+    inner
+        .split(',')
+        .map(|item| unquoted(item.trim()).to_owned())
+        .filter(|item| !item.is_empty())
+        .collect()
 }
 
 fn unquoted(text: &str) -> &str {
-    ['"', '\''].iter().find_map(|&q| text.strip_prefix(q)?.strip_suffix(q)).unwrap_or(text)
+    ['"', '\'']
+        .iter()
+        .find_map(|&q| text.strip_prefix(q)?.strip_suffix(q))
+        .unwrap_or(text)
 }
 
 #[cfg(test)]
@@ -209,11 +295,21 @@ mod tests {
 
     #[test]
     fn the_kind_decides_how_a_value_is_read() {
-        for (text, kept) in [("007", "007"), ("true", "true"), ("\"123\"", "123"), (" x ", "x")] {
-            assert_eq!(parse(Kind::Text, text).expect("a text").as_str(), Some(kept));
+        for (text, kept) in [
+            ("007", "007"),
+            ("true", "true"),
+            ("\"123\"", "123"),
+            (" x ", "x"),
+        ] {
+            assert_eq!(
+                parse(Kind::Text, text).expect("a text").as_str(),
+                Some(kept)
+            );
         }
         assert!(parse(Kind::Count(1, 9), "x").is_err() && parse(Kind::Count(1, 9), "-1").is_err());
-        assert!(parse(Kind::Seconds(0.1), "NaN").is_err() && parse(Kind::Seconds(0.1), "inf").is_err());
+        assert!(
+            parse(Kind::Seconds(0.1), "NaN").is_err() && parse(Kind::Seconds(0.1), "inf").is_err()
+        );
     }
 
     #[test]

@@ -71,7 +71,10 @@ impl Default for App {
 impl App {
     /// This process: its variables, and the file named by the user or the one in the config directory.
     pub fn of_process(config: Option<PathBuf>) -> Self {
-        Self::new(Sources::of_process(config), Look::new(Env::of_this_program(), Launcher::this_program()))
+        Self::new(
+            Sources::of_process(config),
+            Look::new(Env::of_this_program(), Launcher::this_program()),
+        )
     }
 
     pub fn new(sources: Sources, look: Look) -> Self {
@@ -91,13 +94,19 @@ impl App {
     /// come back is still obeyed.
     #[must_use]
     pub fn without_pauses(self) -> Self {
-        Self { never_pauses: true, ..self }
+        Self {
+            never_pauses: true,
+            ..self
+        }
     }
 
     /// Keeps snapshots, journals and logs here, and not where the environment says.
     #[must_use]
     pub fn keeping_state_in(self, state: StateDir) -> Self {
-        Self { state: Some(state), ..self }
+        Self {
+            state: Some(state),
+            ..self
+        }
     }
 
     /// What earlier calls of this server have seen of a project's tests.
@@ -114,7 +123,11 @@ impl App {
     pub fn walled_launcher(&self, routing: &Routing) -> Launcher {
         let home = self.look.env.get("HOME").map(PathBuf::from);
         let state = self.state().ok();
-        self.look.launcher.under(routing.sandbox.rules(home.as_deref(), state.as_ref().map(StateDir::path)))
+        self.look.launcher.under(
+            routing
+                .sandbox
+                .rules(home.as_deref(), state.as_ref().map(StateDir::path)),
+        )
     }
 
     pub fn env(&self) -> &Env {
@@ -137,8 +150,14 @@ impl App {
         }
         let routing = &settings.routing;
         let redactor = Arc::new(self.redactor(routing));
-        let log = SessionLog::open(&self.state()?)?.redacting(Arc::clone(&redactor)).keeping(routing.log);
-        let shared = SharedResources::new(self.walled_launcher(routing), self.look.env.clone(), routing.max_workers);
+        let log = SessionLog::open(&self.state()?)?
+            .redacting(Arc::clone(&redactor))
+            .keeping(routing.log);
+        let shared = SharedResources::new(
+            self.walled_launcher(routing),
+            self.look.env.clone(),
+            routing.max_workers,
+        );
         let mut pauses = routing.breaker;
         if self.never_pauses {
             (pauses.cooldown, pauses.max_cooldown) = (Duration::ZERO, Duration::ZERO);
@@ -169,7 +188,10 @@ impl App {
             let log = SessionLog::to_read(&state);
             tokio::task::spawn_blocking(move || match recover_open_calls(&log) {
                 0 => {}
-                n => tracing::warn!("{} of a server that died: written to the session log", words::count(n, "call")),
+                n => tracing::warn!(
+                    "{} of a server that died: written to the session log",
+                    words::count(n, "call")
+                ),
             });
             tokio::task::spawn_blocking(move || match workspace::recover(&state) {
                 Ok(found) => found.iter().for_each(|one| match one.outcome {
@@ -181,12 +203,19 @@ impl App {
                 }),
                 Err(error) => tracing::warn!("killed calls could not be looked for: {error}"),
             });
-            let (Ok(state), sources) = (self.state(), self.sources.clone()) else { return };
+            let (Ok(state), sources) = (self.state(), self.sources.clone()) else {
+                return;
+            };
             tokio::task::spawn_blocking(move || {
-                let Ok(settings) = routing::load(&sources) else { return };
+                let Ok(settings) = routing::load(&sources) else {
+                    return;
+                };
                 let gone = workspace::collect_daily(&state, bounds_of(settings.routing.state));
                 if !gone.is_empty() {
-                    tracing::debug!("{} removed from the state directory", words::count(gone.len(), "item"));
+                    tracing::debug!(
+                        "{} removed from the state directory",
+                        words::count(gone.len(), "item")
+                    );
                 }
             });
         });
@@ -199,12 +228,22 @@ impl App {
 
     /// Takes the keys that the settings name out of whatever is shown.
     pub fn redactor(&self, routing: &Routing) -> Redactor {
-        self.look.env.redactor(routing.backends.values().filter_map(|backend| backend.api_key_env.as_deref()))
+        self.look.env.redactor(
+            routing
+                .backends
+                .values()
+                .filter_map(|backend| backend.api_key_env.as_deref()),
+        )
     }
 
     /// The world as seen in the last ten seconds, or now. Calls that come together share one look.
     /// Second: how old it is.
-    pub async fn world(&self, routing: &Routing, refresh: bool, stop: &CancellationToken) -> (Arc<World>, Duration) {
+    pub async fn world(
+        &self,
+        routing: &Routing,
+        refresh: bool,
+        stop: &CancellationToken,
+    ) -> (Arc<World>, Duration) {
         let asked = Instant::now();
         let mut seen = self.seen.lock().await;
         if let Some(seen) = seen.as_ref().filter(|seen| seen.routing == *routing) {
@@ -216,7 +255,11 @@ impl App {
         let at = Instant::now();
         let world = Arc::new(World::look(routing, &self.look, stop).await);
         if !stop.is_cancelled() {
-            *seen = Some(SeenWorld { at, routing: routing.clone(), world: Arc::clone(&world) });
+            *seen = Some(SeenWorld {
+                at,
+                routing: routing.clone(),
+                world: Arc::clone(&world),
+            });
         }
         (world, Duration::ZERO)
     }
@@ -224,7 +267,9 @@ impl App {
 
 impl CallHost for App {
     fn surroundings(&self) -> Result<Surroundings, String> {
-        let settings = self.settings().map_err(|e| format!("the settings cannot be used: {e}"))?;
+        let settings = self
+            .settings()
+            .map_err(|e| format!("the settings cannot be used: {e}"))?;
         let means = self.means(&settings).map_err(|e| e.to_string())?;
         Ok(Surroundings {
             launcher: self.walled_launcher(&settings.routing),

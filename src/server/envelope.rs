@@ -2,9 +2,10 @@
 //! A request is always answered under its own id; a notification never is. Knows JSON-RPC, not what tools do.
 
 use rmcp::model::{
-    CallToolRequestParams, CancelTaskParams, ClientJsonRpcMessage, ClientNotification, ClientRequest,
-    CompleteRequestParams, GetPromptRequestParams, GetTaskParams, InitializeRequestParams, ListToolsRequest,
-    PaginatedRequestParams, ReadResourceRequestParams, UpdateTaskParams,
+    CallToolRequestParams, CancelTaskParams, ClientJsonRpcMessage, ClientNotification,
+    ClientRequest, CompleteRequestParams, GetPromptRequestParams, GetTaskParams,
+    InitializeRequestParams, ListToolsRequest, PaginatedRequestParams, ReadResourceRequestParams,
+    UpdateTaskParams,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
@@ -36,7 +37,11 @@ pub(super) struct TransportRefusal {
 
 impl TransportRefusal {
     fn new(id: Option<Value>, code: i64, message: impl Into<String>) -> Self {
-        Self { id: id.unwrap_or(Value::Null), code, message: message.into() }
+        Self {
+            id: id.unwrap_or(Value::Null),
+            code,
+            message: message.into(),
+        }
     }
 
     pub(super) fn to_json(&self) -> Value {
@@ -63,7 +68,10 @@ pub(super) fn read(line: InputLine) -> Incoming {
             .into();
         }
     };
-    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes).trim_ascii();
+    let text = bytes
+        .strip_prefix(b"\xef\xbb\xbf")
+        .unwrap_or(&bytes)
+        .trim_ascii();
     if text.is_empty() {
         return Incoming::Nothing;
     }
@@ -76,7 +84,11 @@ pub(super) fn read(line: InputLine) -> Incoming {
         }
         Err(error) => {
             // The one syntax error of a line that may be sound JSON: its sender waits for an answer.
-            let id = error.to_string().contains("recursion limit").then(|| lines::find_id(text)).flatten();
+            let id = error
+                .to_string()
+                .contains("recursion limit")
+                .then(|| lines::find_id(text))
+                .flatten();
             TransportRefusal::new(id, PARSE_ERROR, format!("the line is not JSON: {error}")).into()
         }
     }
@@ -89,19 +101,32 @@ fn read_object(mut object: Map<String, Value>) -> Incoming {
         if object.contains_key("result") || object.contains_key("error") {
             return Incoming::Nothing;
         }
-        return TransportRefusal::new(usable(id), INVALID_REQUEST, "the message has no `method`").into();
+        return TransportRefusal::new(usable(id), INVALID_REQUEST, "the message has no `method`")
+            .into();
     };
     let Some(method) = method.as_str().map(str::to_owned) else {
-        return TransportRefusal::new(usable(id), INVALID_REQUEST, "`method` must be a string").into();
+        return TransportRefusal::new(usable(id), INVALID_REQUEST, "`method` must be a string")
+            .into();
     };
-    let Some(id) = id else { return read_notification(object) };
+    let Some(id) = id else {
+        return read_notification(object);
+    };
 
-    let refuse = |code, message: String| Incoming::from(TransportRefusal::new(usable(Some(id.clone())), code, message));
+    let refuse = |code, message: String| {
+        Incoming::from(TransportRefusal::new(
+            usable(Some(id.clone())),
+            code,
+            message,
+        ))
+    };
     if object.get("jsonrpc") != Some(&Value::from("2.0")) {
         return refuse(INVALID_REQUEST, String::from("`jsonrpc` must be \"2.0\""));
     }
     if object.contains_key("result") || object.contains_key("error") {
-        return refuse(INVALID_REQUEST, String::from("a request has neither `result` nor `error`"));
+        return refuse(
+            INVALID_REQUEST,
+            String::from("a request has neither `result` nor `error`"),
+        );
     }
     match object.get("params") {
         Some(Value::Null) => {
@@ -109,17 +134,26 @@ fn read_object(mut object: Map<String, Value>) -> Incoming {
         }
         None | Some(Value::Object(_)) => {}
         Some(other) => {
-            return refuse(INVALID_PARAMS, format!("`params` must be an object, not {}", kind_of(other)));
+            return refuse(
+                INVALID_PARAMS,
+                format!("`params` must be an object, not {}", kind_of(other)),
+            );
         }
     }
     // Kept for the one method whose wrong params the SDK drops in silence.
-    let page = (method == "tools/list").then(|| object.get("params").cloned()).flatten();
+    let page = (method == "tools/list")
+        .then(|| object.get("params").cloned())
+        .flatten();
     match serde_json::from_value::<ClientJsonRpcMessage>(Value::Object(object)) {
         Ok(ClientJsonRpcMessage::Request(request)) => {
             let wrong = match &request.request {
                 // What the SDK could not read as the method it names becomes "some custom request" there.
-                ClientRequest::CustomRequest(custom) => wrong_params(&method, custom.params.clone()),
-                ClientRequest::ListToolsRequest(ListToolsRequest { params: None, .. }) => wrong_params(&method, page),
+                ClientRequest::CustomRequest(custom) => {
+                    wrong_params(&method, custom.params.clone())
+                }
+                ClientRequest::ListToolsRequest(ListToolsRequest { params: None, .. }) => {
+                    wrong_params(&method, page)
+                }
                 _ => None,
             };
             match wrong {
@@ -127,9 +161,18 @@ fn read_object(mut object: Map<String, Value>) -> Incoming {
                 None => Incoming::Request(Box::new(ClientJsonRpcMessage::Request(request))),
             }
         }
-        Ok(_) | Err(_) if !is_id(&id) => refuse(INVALID_REQUEST, String::from("`id` must be a string or an integer")),
-        Ok(_) => refuse(INVALID_REQUEST, String::from("the message is not a request")),
-        Err(error) => refuse(INVALID_REQUEST, format!("the message is not a request: {error}")),
+        Ok(_) | Err(_) if !is_id(&id) => refuse(
+            INVALID_REQUEST,
+            String::from("`id` must be a string or an integer"),
+        ),
+        Ok(_) => refuse(
+            INVALID_REQUEST,
+            String::from("the message is not a request"),
+        ),
+        Err(error) => refuse(
+            INVALID_REQUEST,
+            format!("the message is not a request: {error}"),
+        ),
     }
 }
 
@@ -137,8 +180,16 @@ fn read_notification(object: Map<String, Value>) -> Incoming {
     let method = object.get("method").cloned();
     match serde_json::from_value::<ClientJsonRpcMessage>(Value::Object(object)) {
         Ok(ClientJsonRpcMessage::Notification(notification)) => {
-            let custom = matches!(notification.notification, ClientNotification::CustomNotification(_));
-            if custom && method.as_ref().and_then(Value::as_str).is_some_and(|m| m.starts_with("notifications/")) {
+            let custom = matches!(
+                notification.notification,
+                ClientNotification::CustomNotification(_)
+            );
+            if custom
+                && method
+                    .as_ref()
+                    .and_then(Value::as_str)
+                    .is_some_and(|m| m.starts_with("notifications/"))
+            {
                 return Incoming::Nothing; // unknown, or known and malformed
             }
             Incoming::Notification(Box::new(ClientJsonRpcMessage::Notification(notification)))
@@ -150,7 +201,8 @@ fn read_notification(object: Map<String, Value>) -> Incoming {
 /// Every request of a batch is refused under its own id, so that none of them is waited for.
 fn refuse_batch(batch: &[Value]) -> Incoming {
     const MESSAGE: &str = "batches are not supported; send one message per line";
-    let is_request = |entry: &&Value| entry.get("method").is_some() && entry.get("id").is_some_and(is_id);
+    let is_request =
+        |entry: &&Value| entry.get("method").is_some() && entry.get("id").is_some_and(is_id);
     let refusals: Vec<_> = batch
         .iter()
         .filter(is_request)
@@ -167,7 +219,11 @@ fn wrong_params(method: &str, params: Option<Value>) -> Option<String> {
     fn check<T: DeserializeOwned>(params: Value) -> Option<String> {
         let error = serde_path_to_error::deserialize::<_, T>(params).err()?;
         let path = error.path().to_string();
-        Some(if path == "." { error.inner().to_string() } else { format!("`{path}`: {}", error.inner()) })
+        Some(if path == "." {
+            error.inner().to_string()
+        } else {
+            format!("`{path}`: {}", error.inner())
+        })
     }
     let params = params.unwrap_or_else(|| json!({}));
     let fallback = || Some(String::from("the params do not fit the method"));
@@ -175,7 +231,9 @@ fn wrong_params(method: &str, params: Option<Value>) -> Option<String> {
         "initialize" => check::<InitializeRequestParams>(params).or_else(fallback),
         "tools/call" => check::<CallToolRequestParams>(params).or_else(fallback),
         "tools/list" => check::<PaginatedRequestParams>(params),
-        "resources/list" | "resources/templates/list" | "prompts/list" => check::<PaginatedRequestParams>(params),
+        "resources/list" | "resources/templates/list" | "prompts/list" => {
+            check::<PaginatedRequestParams>(params)
+        }
         "resources/read" => check::<ReadResourceRequestParams>(params).or_else(fallback),
         "prompts/get" => check::<GetPromptRequestParams>(params).or_else(fallback),
         "completion/complete" => check::<CompleteRequestParams>(params).or_else(fallback),
@@ -190,7 +248,12 @@ fn wrong_params(method: &str, params: Option<Value>) -> Option<String> {
 fn is_id(id: &Value) -> bool {
     match id {
         Value::String(_) => true,
-        Value::Number(number) => number.is_i64() || number.as_f64().is_some_and(|f| f.fract() == 0.0 && f.abs() < 9e15),
+        Value::Number(number) => {
+            number.is_i64()
+                || number
+                    .as_f64()
+                    .is_some_and(|f| f.fract() == 0.0 && f.abs() < 9e15)
+        }
         _ => false,
     }
 }
@@ -229,15 +292,60 @@ mod tests {
             ("5", Value::Null, INVALID_REQUEST, "not a number"),
             ("{}", Value::Null, INVALID_REQUEST, "no `method`"),
             (r#"{"id":4}"#, 4.into(), INVALID_REQUEST, "no `method`"),
-            (r#"{"jsonrpc":"2.0","id":4,"method":7}"#, 4.into(), INVALID_REQUEST, "`method` must"),
-            (r#"{"jsonrpc":"1.0","id":"a","method":"ping"}"#, "a".into(), INVALID_REQUEST, "`jsonrpc`"),
-            (r#"{"id":4,"method":"ping"}"#, 4.into(), INVALID_REQUEST, "`jsonrpc`"),
-            (r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, Value::Null, INVALID_REQUEST, "`id` must"),
-            (r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, 1.5.into(), INVALID_REQUEST, "`id` must"),
-            (r#"{"jsonrpc":"2.0","id":[1],"method":"ping"}"#, Value::Null, INVALID_REQUEST, "`id` must"),
-            (r#"{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}"#, 1.into(), INVALID_REQUEST, "neither"),
-            (r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":[1]}"#, 1.into(), INVALID_PARAMS, "an array"),
-            (r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}"#, 1.into(), INVALID_PARAMS, "`name`"),
+            (
+                r#"{"jsonrpc":"2.0","id":4,"method":7}"#,
+                4.into(),
+                INVALID_REQUEST,
+                "`method` must",
+            ),
+            (
+                r#"{"jsonrpc":"1.0","id":"a","method":"ping"}"#,
+                "a".into(),
+                INVALID_REQUEST,
+                "`jsonrpc`",
+            ),
+            (
+                r#"{"id":4,"method":"ping"}"#,
+                4.into(),
+                INVALID_REQUEST,
+                "`jsonrpc`",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
+                Value::Null,
+                INVALID_REQUEST,
+                "`id` must",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#,
+                1.5.into(),
+                INVALID_REQUEST,
+                "`id` must",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":[1],"method":"ping"}"#,
+                Value::Null,
+                INVALID_REQUEST,
+                "`id` must",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}"#,
+                1.into(),
+                INVALID_REQUEST,
+                "neither",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":[1]}"#,
+                1.into(),
+                INVALID_PARAMS,
+                "an array",
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{}}"#,
+                1.into(),
+                INVALID_PARAMS,
+                "`name`",
+            ),
             (
                 r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":5}}"#,
                 1.into(),
@@ -266,7 +374,9 @@ mod tests {
         ];
         for (line, id, code, words) in cases {
             let all = refused(line);
-            let [(got_id, got_code, message)] = all.as_slice() else { panic!("{line}: {all:?}") };
+            let [(got_id, got_code, message)] = all.as_slice() else {
+                panic!("{line}: {all:?}")
+            };
             assert_eq!((got_id, got_code), (id, code), "{line}: {message}");
             assert!(message.contains(words), "{line}: {message}");
         }
@@ -274,8 +384,13 @@ mod tests {
 
     #[test]
     fn each_request_of_a_batch_is_refused() {
-        let all = refused(r#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"method":"n"},{"id":"b","method":"ping"}]"#);
-        assert_eq!(all.iter().map(|(id, ..)| id.clone()).collect::<Vec<_>>(), [Value::from(1), Value::from("b")]);
+        let all = refused(
+            r#"[{"jsonrpc":"2.0","id":1,"method":"ping"},{"method":"n"},{"id":"b","method":"ping"}]"#,
+        );
+        assert_eq!(
+            all.iter().map(|(id, ..)| id.clone()).collect::<Vec<_>>(),
+            [Value::from(1), Value::from("b")]
+        );
     }
 
     #[test]

@@ -19,36 +19,68 @@ use ToolLoading::{Always, Found};
 const LARGE: &[&str] = &["review", "session_log"];
 
 const HINTS: &[(&str, ToolLoading)] = &[
-    ("brain_query", Found("recall notes memory decisions earlier sessions")),
-    ("brain_write", Found("remember save note memory decision lesson")),
+    (
+        "brain_query",
+        Found("recall notes memory decisions earlier sessions"),
+    ),
+    (
+        "brain_write",
+        Found("remember save note memory decision lesson"),
+    ),
     ("debug", Always),
-    ("retrospective", Found("look back sessions lessons what went wrong improve")),
+    (
+        "retrospective",
+        Found("look back sessions lessons what went wrong improve"),
+    ),
     ("review", Always),
-    ("session_log", Found("history of calls costs models statistics")),
-    ("spec", Found("specification requirements acceptance criteria document")),
-    ("supervise", Found("pipeline checkpoint agents verdict report")),
+    (
+        "session_log",
+        Found("history of calls costs models statistics"),
+    ),
+    (
+        "spec",
+        Found("specification requirements acceptance criteria document"),
+    ),
+    (
+        "supervise",
+        Found("pipeline checkpoint agents verdict report"),
+    ),
     ("tdd", Always),
     ("tdd_green", Always),
     ("tdd_red", Always),
     ("tdd_refactor", Always),
     ("team_msg", Found("message bus mailbox agents")),
-    ("tier", Found("which models reachable local ollama claude status")),
-    ("trainer", Found("training examples dataset fine-tune from log")),
+    (
+        "tier",
+        Found("which models reachable local ollama claude status"),
+    ),
+    (
+        "trainer",
+        Found("training examples dataset fine-tune from log"),
+    ),
 ];
 
 /// The tool with what is known of it. One without a line has no `_meta`.
 pub(super) fn with_hints(mut tool: Tool) -> Tool {
     // Beside the name, where clients look for it since 2025-06; it need not be said twice.
-    tool.title = tool.annotations.as_ref().and_then(|about| about.title.clone());
+    tool.title = tool
+        .annotations
+        .as_ref()
+        .and_then(|about| about.title.clone());
     tool.annotations = tool.annotations.and_then(only_unusual);
-    let Some((_, loading)) = HINTS.iter().find(|(name, _)| *name == tool.name) else { return tool };
+    let Some((_, loading)) = HINTS.iter().find(|(name, _)| *name == tool.name) else {
+        return tool;
+    };
     let mut meta = JsonObject::new();
     match loading {
         Always => meta.insert("anthropic/alwaysLoad".into(), json!(true)),
         Found(words) => meta.insert("anthropic/searchHint".into(), json!(words)),
     };
     if LARGE.contains(&tool.name.as_ref()) {
-        meta.insert("anthropic/maxResultSizeChars".into(), json!(super::MAX_RESULT * 2));
+        meta.insert(
+            "anthropic/maxResultSizeChars".into(),
+            json!(super::MAX_RESULT * 2),
+        );
     }
     tool.meta = Some(MetaObject(meta));
     tool
@@ -76,7 +108,11 @@ mod tests {
     #[test]
     fn every_tool_can_be_found_and_every_line_speaks_of_a_tool() {
         let mut named: Vec<String> = HINTS.iter().map(|(tool, _)| (*tool).to_owned()).collect();
-        let mut tools: Vec<String> = crate::skills::router().list_all().iter().map(|t| t.name.to_string()).collect();
+        let mut tools: Vec<String> = crate::skills::router()
+            .list_all()
+            .iter()
+            .map(|t| t.name.to_string())
+            .collect();
         named.sort();
         tools.sort();
         assert_eq!(named, tools);
@@ -87,8 +123,19 @@ mod tests {
         for tool in crate::skills::router().list_all() {
             let name = tool.name.clone();
             let about = tool.annotations.clone().unwrap_or_default();
-            let hints = [about.read_only_hint, about.destructive_hint, about.idempotent_hint, about.open_world_hint];
-            let [Some(reads), Some(destroys), Some(is_idempotent), Some(is_open)] = hints else {
+            let hints = [
+                about.read_only_hint,
+                about.destructive_hint,
+                about.idempotent_hint,
+                about.open_world_hint,
+            ];
+            let [
+                Some(reads),
+                Some(destroys),
+                Some(is_idempotent),
+                Some(is_open),
+            ] = hints
+            else {
                 panic!("`{name}` does not say all of its hints");
             };
             let listed = with_hints(tool).annotations.unwrap_or_default();
@@ -98,7 +145,11 @@ mod tests {
             assert_eq!(listed.open_world_hint.unwrap_or(true), is_open, "{name}");
             if !reads {
                 assert_eq!(listed.destructive_hint.unwrap_or(true), destroys, "{name}");
-                assert_eq!(listed.idempotent_hint.unwrap_or(false), is_idempotent, "{name}");
+                assert_eq!(
+                    listed.idempotent_hint.unwrap_or(false),
+                    is_idempotent,
+                    "{name}"
+                );
             }
         }
     }

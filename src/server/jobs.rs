@@ -33,7 +33,10 @@ struct ToldJob {
 impl WorkingJobs {
     fn tell(&self, id: &str, story: Arc<JobStory>) -> ToldJob {
         self.jobs().insert(id.to_owned(), story);
-        ToldJob { jobs: self.clone(), id: id.to_owned() }
+        ToldJob {
+            jobs: self.clone(),
+            id: id.to_owned(),
+        }
     }
 
     /// What the job told last, if this server works on it.
@@ -56,7 +59,8 @@ impl Drop for ToldJob {
 impl Server {
     /// Does the client of this request take a handle for an answer?
     pub(super) fn takes_handles(cx: &RequestContext<RoleServer>) -> bool {
-        cx.client_capabilities().is_some_and(|client| client.supports_tasks())
+        cx.client_capabilities()
+            .is_some_and(|client| client.supports_tasks())
     }
 
     /// Makes the call in a task of its own, so that it can go on after the answer.
@@ -71,8 +75,13 @@ impl Server {
         cx.extensions.insert(Arc::clone(&story));
         let (answer, answered) = oneshot::channel();
         let server = self.clone();
-        tokio::spawn(self.calls.track_future(async move { server.drive(request, cx, asked, story, answer).await }));
-        answered.await.map_err(|_| ErrorData::internal_error("the call ended without an answer", None))
+        tokio::spawn(
+            self.calls
+                .track_future(async move { server.drive(request, cx, asked, story, answer).await }),
+        );
+        answered
+            .await
+            .map_err(|_| ErrorData::internal_error("the call ended without an answer", None))
     }
 
     async fn drive(
@@ -85,7 +94,11 @@ impl Server {
     ) {
         let stop = cx.ct.clone();
         let tool = request.name.to_string();
-        let root = request.arguments.as_ref().and_then(|given| given.get("project_root")).and_then(Value::as_str);
+        let root = request
+            .arguments
+            .as_ref()
+            .and_then(|given| given.get("project_root"))
+            .and_then(Value::as_str);
         let root = root.unwrap_or_default().to_owned();
         let call = self.answer_call(request, cx);
         tokio::pin!(call);
@@ -104,7 +117,9 @@ impl Server {
             }
         };
         let _told = self.working.tell(&job.record().id, story);
-        let _ = answer.send(CallToolResponse::Task(CreateTaskResult::new(tasks::describe(job.record()))));
+        let _ = answer.send(CallToolResponse::Task(CreateTaskResult::new(
+            tasks::describe(job.record()),
+        )));
         let response = loop {
             tokio::select! {
                 response = &mut call => break response,
@@ -118,9 +133,16 @@ impl Server {
         self.end_job(job, response, &stop).await;
     }
 
-    fn begin_job(&self, tool: &str, project_root: &str, first: &CallKey) -> Result<HeldJob, String> {
+    fn begin_job(
+        &self,
+        tool: &str,
+        project_root: &str,
+        first: &CallKey,
+    ) -> Result<HeldJob, String> {
         let state = self.app.state().map_err(|error| error.to_string())?;
-        JobStore::new(&state).begin(tool, project_root, first).map_err(|error| error.to_string())
+        JobStore::new(&state)
+            .begin(tool, project_root, first)
+            .map_err(|error| error.to_string())
     }
 
     async fn end_job(&self, job: HeldJob, response: CallToolResponse, stop: &CancellationToken) {
@@ -129,8 +151,12 @@ impl Server {
             _ => Value::Null,
         };
         let (state, cause) = ending(&result, stop.is_cancelled(), self.jobs_stop.is_cancelled());
-        let message = result["structuredContent"]["message"].as_str().unwrap_or_default().to_owned();
-        let written = tokio::task::spawn_blocking(move || job.end(state, cause, &message, result)).await;
+        let message = result["structuredContent"]["message"]
+            .as_str()
+            .unwrap_or_default()
+            .to_owned();
+        let written =
+            tokio::task::spawn_blocking(move || job.end(state, cause, &message, result)).await;
         if let Ok(Err(error)) = written {
             tracing::warn!("the end of a job is lost: {error}");
         }
@@ -165,7 +191,11 @@ mod tests {
             (&error, true, true, JobState::Failed),
         ];
         for (result, was_stopped, by_the_server, state) in rows {
-            assert_eq!(ending(result, was_stopped, by_the_server).0, state, "{result} {was_stopped} {by_the_server}");
+            assert_eq!(
+                ending(result, was_stopped, by_the_server).0,
+                state,
+                "{result} {was_stopped} {by_the_server}"
+            );
         }
     }
 }

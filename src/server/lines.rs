@@ -31,7 +31,12 @@ pub(super) struct LineReader<R> {
 
 impl<R: AsyncRead + Unpin> LineReader<R> {
     pub(super) fn new(input: R) -> Self {
-        Self { input: BufReader::with_capacity(READ_AHEAD, input), kept: Vec::new(), over: None, ended: false }
+        Self {
+            input: BufReader::with_capacity(READ_AHEAD, input),
+            kept: Vec::new(),
+            over: None,
+            ended: false,
+        }
     }
 
     /// The next line; the last one needs no newline. `None` at the end of input, also when asked again.
@@ -47,7 +52,9 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
             };
             if chunk.is_empty() {
                 self.ended = true;
-                return Ok(self.take().filter(|line| !matches!(line, InputLine::Whole(bytes) if bytes.is_empty())));
+                return Ok(self
+                    .take()
+                    .filter(|line| !matches!(line, InputLine::Whole(bytes) if bytes.is_empty())));
             }
             let newline = chunk.iter().position(|byte| *byte == b'\n');
             let part = &chunk[..newline.unwrap_or(chunk.len())];
@@ -199,7 +206,10 @@ mod tests {
                 InputLine::TooLong { id } => format!("too long: {id:?}"),
             });
         }
-        assert!(matches!(lines.next().await, Ok(None)), "the end stays the end");
+        assert!(
+            matches!(lines.next().await, Ok(None)),
+            "the end stays the end"
+        );
         found
     }
 
@@ -212,8 +222,14 @@ mod tests {
 
     #[tokio::test]
     async fn a_long_line_gives_its_id_and_the_next_line_is_whole() {
-        let long = format!("{{\"params\":{{\"id\":1,\"x\":\"{}\"}},\"id\":\"q\\\"7\"}}\nnext", "y".repeat(MAX_LINE));
-        assert_eq!(lines(long.as_bytes()).await, ["too long: Some(String(\"q\\\"7\"))", "next"]);
+        let long = format!(
+            "{{\"params\":{{\"id\":1,\"x\":\"{}\"}},\"id\":\"q\\\"7\"}}\nnext",
+            "y".repeat(MAX_LINE)
+        );
+        assert_eq!(
+            lines(long.as_bytes()).await,
+            ["too long: Some(String(\"q\\\"7\"))", "next"]
+        );
     }
 
     #[test]
@@ -240,15 +256,23 @@ mod tests {
         for at_once in 1..8 {
             let (mut client, server) = tokio::io::duplex(at_once);
             let writer = tokio::spawn(async move {
-                tokio::io::AsyncWriteExt::write_all(&mut client, text.as_bytes()).await.expect("the other end reads");
+                tokio::io::AsyncWriteExt::write_all(&mut client, text.as_bytes())
+                    .await
+                    .expect("the other end reads");
             });
             let mut lines = LineReader::new(server);
             let mut found = Vec::new();
-            while let Some(InputLine::Whole(line)) = lines.next().await.expect("memory does not fail") {
+            while let Some(InputLine::Whole(line)) =
+                lines.next().await.expect("memory does not fail")
+            {
                 found.push(String::from_utf8(line).expect("text"));
             }
             writer.await.expect("written");
-            assert_eq!(found, ["{\"id\":1}\r", "", "\u{e9}", "{\"id\":\"x\"}"], "{at_once} bytes at once");
+            assert_eq!(
+                found,
+                ["{\"id\":1}\r", "", "\u{e9}", "{\"id\":\"x\"}"],
+                "{at_once} bytes at once"
+            );
         }
     }
 

@@ -88,7 +88,8 @@ impl Outbox {
 
     /// Resolves when there is room for more input to be read.
     pub(super) async fn room(&self) {
-        self.until(|state| state.unwritten() < PAUSE_READING_AT).await;
+        self.until(|state| state.unwritten() < PAUSE_READING_AT)
+            .await;
     }
 
     /// Resolves when every request that was read has been answered or cancelled.
@@ -213,7 +214,10 @@ mod tests {
         outbox.progress(&id(1), &"late");
         outbox.progress(&id(2), &"cancelled");
         outbox.reply(&id(2), &"cancelled");
-        assert_eq!(String::from_utf8_lossy(&outbox.lock().waiting), "\"p1\"\n\"r1\"\n");
+        assert_eq!(
+            String::from_utf8_lossy(&outbox.lock().waiting),
+            "\"p1\"\n\"r1\"\n"
+        );
     }
 
     #[test]

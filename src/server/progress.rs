@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::RoleServer;
-use rmcp::model::{ProgressNotification, ProgressNotificationParam, ProgressToken, ServerJsonRpcMessage};
+use rmcp::model::{
+    ProgressNotification, ProgressNotificationParam, ProgressToken, ServerJsonRpcMessage,
+};
 use rmcp::service::RequestContext;
 use tokio::sync::Notify;
 
@@ -36,11 +38,17 @@ pub(super) struct JobStory {
 
 impl JobStory {
     pub(super) fn first_call(&self) -> CallKey {
-        self.first.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.first
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     pub(super) fn last(&self) -> String {
-        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.last
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 }
 
@@ -54,17 +62,31 @@ struct Line {
 
 impl Progress {
     pub(super) fn of(cx: &RequestContext<RoleServer>) -> Self {
-        let line = cx.meta.get_progress_token().zip(cx.extensions.get::<Outlet>());
-        let line = line.map(|(token, outlet)| Line { outlet: outlet.clone(), token, steps: AtomicU64::new(0) });
-        Self { line: line.map(Arc::new), job: cx.extensions.get::<Arc<JobStory>>().cloned() }
+        let line = cx
+            .meta
+            .get_progress_token()
+            .zip(cx.extensions.get::<Outlet>());
+        let line = line.map(|(token, outlet)| Line {
+            outlet: outlet.clone(),
+            token,
+            steps: AtomicU64::new(0),
+        });
+        Self {
+            line: line.map(Arc::new),
+            job: cx.extensions.get::<Arc<JobStory>>().cloned(),
+        }
     }
 
     /// Sends one line, cut at [`MAX_PROGRESS`] characters.
     pub fn say(&self, message: &str) {
         let Some(line) = &self.line else { return };
         let step = line.steps.fetch_add(1, Ordering::Relaxed) + 1;
-        #[expect(clippy::cast_precision_loss, reason = "a call does not take 2^53 steps")]
-        let params = ProgressNotificationParam::new(line.token.clone(), step as f64).with_message(cut(message));
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "a call does not take 2^53 steps"
+        )]
+        let params = ProgressNotificationParam::new(line.token.clone(), step as f64)
+            .with_message(cut(message));
         let message = ServerJsonRpcMessage::notification(ProgressNotification::new(params).into());
         line.outlet.outbox.progress(&line.outlet.id, &message);
     }
@@ -103,7 +125,10 @@ mod tests {
 
     #[test]
     fn a_message_is_one_line_of_at_most_200_characters() {
-        assert_eq!(cut("tier 1/3\nrunning\u{1b}[2J"), "tier 1/3 running\\u{1b}[2J");
+        assert_eq!(
+            cut("tier 1/3\nrunning\u{1b}[2J"),
+            "tier 1/3 running\\u{1b}[2J"
+        );
         let long = cut(&"é".repeat(500));
         assert_eq!(long.chars().count(), MAX_PROGRESS);
         assert!(long.ends_with('…'));

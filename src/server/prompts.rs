@@ -2,7 +2,9 @@
 //! lie in `plugins/supervisor/skills/`, so that neither can say what the other does not.
 
 use include_dir::{Dir, include_dir};
-use rmcp::model::{ErrorData, GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role};
+use rmcp::model::{
+    ErrorData, GetPromptResult, JsonObject, Prompt, PromptArgument, PromptMessage, Role,
+};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -35,18 +37,30 @@ struct SkillFront {
 /// All of them, by name. Read when they are asked for.
 pub(super) fn listed() -> Vec<Prompt> {
     let described = |skill: SkillText| {
-        let argument = PromptArgument::new(ARGUMENT).with_description(skill.front.hint).with_required(false);
-        Prompt::new(skill.front.name, Some(skill.front.description), Some(vec![argument]))
+        let argument = PromptArgument::new(ARGUMENT)
+            .with_description(skill.front.hint)
+            .with_required(false);
+        Prompt::new(
+            skill.front.name,
+            Some(skill.front.description),
+            Some(vec![argument]),
+        )
     };
     skills().into_iter().map(described).collect()
 }
 
 /// One of them, with the user's words in their place.
-pub(super) fn filled(name: &str, arguments: Option<&JsonObject>) -> Result<GetPromptResult, ErrorData> {
+pub(super) fn filled(
+    name: &str,
+    arguments: Option<&JsonObject>,
+) -> Result<GetPromptResult, ErrorData> {
     let all = skills();
     let names = || all.iter().map(|skill| skill.front.name.as_str());
     let Some(skill) = all.iter().find(|skill| skill.front.name == name) else {
-        let mut message = format!("unknown prompt `{}`", words::cut_end(&words::plain(name), 100));
+        let mut message = format!(
+            "unknown prompt `{}`",
+            words::cut_end(&words::plain(name), 100)
+        );
         if let Some(near) = words::did_you_mean(name, names()) {
             message += &format!("; did you mean `{near}`?");
         }
@@ -69,18 +83,29 @@ fn request_of(arguments: Option<&JsonObject>) -> Result<String, ErrorData> {
             Value::Null => {}
             _ => {
                 let name = words::cut_end(&words::plain(name), 100).into_owned();
-                return Err(ErrorData::invalid_params(format!("argument `{name}` must be a text"), None));
+                return Err(ErrorData::invalid_params(
+                    format!("argument `{name}` must be a text"),
+                    None,
+                ));
             }
         }
     }
     let given = given.join(" ");
     // Without any, the conversation says what is meant.
-    let said = if given.trim().is_empty() { "what this conversation is about" } else { given.as_str() };
+    let said = if given.trim().is_empty() {
+        "what this conversation is about"
+    } else {
+        given.as_str()
+    };
     Ok(words::cut_middle(said, LONGEST).into_owned())
 }
 
 fn skills() -> Vec<SkillText> {
-    let files = SKILLS.dirs().filter_map(|skill| SKILLS.get_file(skill.path().join("SKILL.md"))?.contents_utf8());
+    let files = SKILLS.dirs().filter_map(|skill| {
+        SKILLS
+            .get_file(skill.path().join("SKILL.md"))?
+            .contents_utf8()
+    });
     let mut all: Vec<SkillText> = files.filter_map(taken_apart).collect();
     all.sort_by(|a, b| a.front.name.cmp(&b.front.name));
     all
@@ -88,7 +113,10 @@ fn skills() -> Vec<SkillText> {
 
 fn taken_apart(text: &'static str) -> Option<SkillText> {
     let (front, body) = text.strip_prefix("---\n")?.split_once("\n---\n")?;
-    Some(SkillText { front: serde_saphyr::from_str(front).ok()?, body })
+    Some(SkillText {
+        front: serde_saphyr::from_str(front).ok()?,
+        body,
+    })
 }
 
 #[cfg(test)]
@@ -100,16 +128,29 @@ mod tests {
     #[test]
     fn every_skill_of_the_plugin_is_a_prompt() {
         let names: Vec<String> = listed().into_iter().map(|prompt| prompt.name).collect();
-        assert_eq!(names, ["debug-failure", "review-changes", "spec", "tdd", "wrap-up"]);
-        assert_eq!(names.len(), SKILLS.dirs().count(), "none is lost because it cannot be read");
+        assert_eq!(
+            names,
+            ["debug-failure", "review-changes", "spec", "tdd", "wrap-up"]
+        );
+        assert_eq!(
+            names.len(),
+            SKILLS.dirs().count(),
+            "none is lost because it cannot be read"
+        );
     }
 
     #[test]
     fn the_words_of_the_user_are_put_in_once_and_never_expanded() {
         let given = json!({"request": "add $ARGUMENTS {{task}}"});
         let result = filled("tdd", given.as_object()).expect("there");
-        let text = json!(result.messages[0].content)["text"].as_str().expect("text").to_owned();
-        assert!(text.starts_with("Build this test first: add $ARGUMENTS {{task}}\n"), "{text}");
+        let text = json!(result.messages[0].content)["text"]
+            .as_str()
+            .expect("text")
+            .to_owned();
+        assert!(
+            text.starts_with("Build this test first: add $ARGUMENTS {{task}}\n"),
+            "{text}"
+        );
         assert!(!text.contains("allowed-tools"), "{text}");
     }
 }

@@ -52,7 +52,10 @@ fn outline(mut result: CallResult) -> CallResult {
         words::cut_middle(&result.runner_output, RUNNER_OUTPUT.1).into_owned()
     };
     // After a success the proof says it all; what did not hold is always told.
-    result.more.gates.retain(|gate| !holds || !gate.pass || gate.id == "proof");
+    result
+        .more
+        .gates
+        .retain(|gate| !holds || !gate.pass || gate.id == "proof");
     if result.more.diff.len() > INLINE_DIFF && !result.more.diff_path.is_empty() {
         result.more.diff.clear();
     }
@@ -85,9 +88,21 @@ fn outline_attempt(attempt: &mut Attempt) {
 
 /// Unknown, zero and false say nothing in an outline.
 fn prune_attempts(value: &mut Value) {
-    for attempt in value.get_mut("attempts").and_then(Value::as_array_mut).into_iter().flatten() {
+    for attempt in value
+        .get_mut("attempts")
+        .and_then(Value::as_array_mut)
+        .into_iter()
+        .flatten()
+    {
         if let Value::Object(fields) = attempt {
-            let measured = ["generate_ms", "verify_ms", "warm_start", "verified", "tokens_in", "tokens_out"];
+            let measured = [
+                "generate_ms",
+                "verify_ms",
+                "warm_start",
+                "verified",
+                "tokens_in",
+                "tokens_out",
+            ];
             fields.retain(|name, value| !measured.contains(&name.as_str()) && !value.is_null());
         }
     }
@@ -109,14 +124,22 @@ fn counting_lines(text: &str, most: usize) -> String {
     let counts = |line: &&str| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let is_count = |pair: &[&str]| {
-            pair[0].parse::<u64>().is_ok_and(|n| n > 0) && pair[1].starts_with(|c: char| c.is_ascii_alphabetic())
+            pair[0].parse::<u64>().is_ok_and(|n| n > 0)
+                && pair[1].starts_with(|c: char| c.is_ascii_alphabetic())
         };
         words.windows(2).any(is_count)
     };
-    let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
+    let lines: Vec<&str> = text
+        .lines()
+        .map(str::trim_end)
+        .filter(|line| !line.is_empty())
+        .collect();
     let counting: Vec<&str> = lines.iter().copied().filter(counts).collect();
     let (mut room, mut kept) = (most, Vec::new());
-    for line in if counting.is_empty() { lines } else { counting }.into_iter().rev() {
+    for line in if counting.is_empty() { lines } else { counting }
+        .into_iter()
+        .rev()
+    {
         if line.len() >= room && !kept.is_empty() {
             break;
         }
@@ -181,7 +204,9 @@ fn fit(mut result: CallResult, limit: usize) -> (Value, String) {
 fn shorten(text: &mut String, over: usize) {
     const LEAST: usize = 1000;
     // Escapes make JSON longer than the text, at most sixfold; a cut that was too small is followed by the next step.
-    let escaped = serde_json::to_string(text).map_or(text.len(), |json| json.len()).max(1);
+    let escaped = serde_json::to_string(text)
+        .map_or(text.len(), |json| json.len())
+        .max(1);
     let keep = text.len() * escaped.saturating_sub(over + 100) / escaped;
     *text = words::cut_middle(text, keep.max(LEAST)).into_owned();
 }
@@ -205,8 +230,14 @@ mod tests {
     fn text_and_structure_are_the_same_and_begin_with_status_and_message() {
         let reply = reply(failed("tier", String::from("no")));
         let text = text_of(&reply);
-        assert!(text.starts_with(r#"{"status":"error","message":"no""#), "{text}");
-        assert_eq!(serde_json::from_str::<Value>(text).expect("JSON"), reply.structured_content.expect("given"));
+        assert!(
+            text.starts_with(r#"{"status":"error","message":"no""#),
+            "{text}"
+        );
+        assert_eq!(
+            serde_json::from_str::<Value>(text).expect("JSON"),
+            reply.structured_content.expect("given")
+        );
         assert_eq!(reply.is_error, Some(true));
     }
 
@@ -217,7 +248,11 @@ mod tests {
         long.more.diff = "+line\n".repeat(5_000);
         long.more.details = json!({"big": "y".repeat(60_000)});
         let error = reply(long.clone());
-        assert!(text_of(&error).len() < MAX_ERROR, "{}", text_of(&error).len());
+        assert!(
+            text_of(&error).len() < MAX_ERROR,
+            "{}",
+            text_of(&error).len()
+        );
         let read: CallResult = serde_json::from_str(text_of(&error)).expect("still JSON");
         assert_eq!(read.message, "the sentence that matters");
         assert!(read.runner_output.contains("bytes cut"));
@@ -231,19 +266,39 @@ mod tests {
     #[test]
     fn even_a_message_without_end_is_cut() {
         let error = reply(failed("x", "é".repeat(100_000)));
-        assert!(text_of(&error).len() < MAX_ERROR, "{}", text_of(&error).len());
+        assert!(
+            text_of(&error).len() < MAX_ERROR,
+            "{}",
+            text_of(&error).len()
+        );
     }
 
     #[test]
     fn the_lines_that_count_are_what_a_success_shows() {
         let cargo = "running 2 tests\ntest a ... ok\ntest result: ok. 2 passed; 0 failed\n\n   Doc-tests demo\n\n\
                      running 0 tests\n\ntest result: ok. 0 passed; 0 failed\n    Finished `test` in 0.08s\n";
-        assert_eq!(counting_lines(cargo, 60), "running 2 tests\ntest result: ok. 2 passed; 0 failed");
-        assert_eq!(counting_lines(cargo, 40), "test result: ok. 2 passed; 0 failed");
-        assert_eq!(counting_lines("collected\n=== 3 passed in 0.02s ===\n", 100), "=== 3 passed in 0.02s ===");
-        assert_eq!(counting_lines("ok  \tdemo\t0.003s\n", 100), "ok  \tdemo\t0.003s", "nothing counts");
+        assert_eq!(
+            counting_lines(cargo, 60),
+            "running 2 tests\ntest result: ok. 2 passed; 0 failed"
+        );
+        assert_eq!(
+            counting_lines(cargo, 40),
+            "test result: ok. 2 passed; 0 failed"
+        );
+        assert_eq!(
+            counting_lines("collected\n=== 3 passed in 0.02s ===\n", 100),
+            "=== 3 passed in 0.02s ==="
+        );
+        assert_eq!(
+            counting_lines("ok  \tdemo\t0.003s\n", 100),
+            "ok  \tdemo\t0.003s",
+            "nothing counts"
+        );
         assert_eq!(counting_lines("one\ntwo\nthree", 6), "three");
-        assert_eq!(counting_lines("a line that is too long", 4), "a line that is too long");
+        assert_eq!(
+            counting_lines("a line that is too long", 4),
+            "a line that is too long"
+        );
     }
 
     #[test]
@@ -252,12 +307,18 @@ mod tests {
             "verdict": "escalate", "feedback": "adds still fails\nleft: 1", "runner_output": "long", "tokens_in": 3});
         let mut result = failed("tdd_green", String::from("green: `adds` passes"));
         result.status = Status::Pass;
-        result.runner_output = format!("{}\ntest result: ok. 3 passed", "test a ... ok\n".repeat(100));
+        result.runner_output = format!(
+            "{}\ntest result: ok. 3 passed",
+            "test a ... ok\n".repeat(100)
+        );
         result.more.diff = "+line\n".repeat(200);
         result.more.details = json!({"new_public_items": [], "lines_added": 2, "before": null});
         result.more.attempts = vec![serde_json::from_value(attempt).expect("an attempt")];
         let whole = reply(result.clone()).structured_content.expect("given");
-        assert_eq!(whole["attempts"][0]["runner_output"], "long", "kept nowhere else");
+        assert_eq!(
+            whole["attempts"][0]["runner_output"], "long",
+            "kept nowhere else"
+        );
 
         (result.more.full_result, result.more.diff_path) = ("/s/a.json".into(), "/s/a.diff".into());
         let small = reply(result).structured_content.expect("given");
@@ -266,9 +327,17 @@ mod tests {
             json!({"attempt": 1, "model": "small", "tier": "local", "duration_ms": 900, "cause": "rejected",
                 "feedback": "adds still fails"})
         );
-        assert_eq!((&small["details"], &small["diff"]), (&json!({"lines_added": 2}), &Value::Null));
+        assert_eq!(
+            (&small["details"], &small["diff"]),
+            (&json!({"lines_added": 2}), &Value::Null)
+        );
         assert_eq!(small["diff_path"], "/s/a.diff");
-        assert!(small["runner_output"].as_str().is_some_and(|o| o.ends_with("3 passed") && o.len() <= 120), "{small}");
+        assert!(
+            small["runner_output"]
+                .as_str()
+                .is_some_and(|o| o.ends_with("3 passed") && o.len() <= 120),
+            "{small}"
+        );
         serde_json::from_value::<CallResult>(small).expect("still a result");
     }
 }

@@ -35,7 +35,9 @@ pub struct PrintedPages {
 /// Why a resource cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum ResourceError {
-    #[error("`{0}` is no resource of this server; `resources/list` and `resources/templates/list` show them")]
+    #[error(
+        "`{0}` is no resource of this server; `resources/list` and `resources/templates/list` show them"
+    )]
     Unknown(String),
     #[error("`{name}` in the URI is no name: {why}")]
     Name { name: String, why: String },
@@ -47,7 +49,10 @@ pub(super) enum ResourceError {
 
 impl ResourceError {
     fn name(name: &str, why: impl Into<String>) -> Self {
-        Self::Name { name: shown(name), why: why.into() }
+        Self::Name {
+            name: shown(name),
+            why: why.into(),
+        }
     }
 
     fn into_protocol(self, uri: &str) -> ErrorData {
@@ -79,31 +84,61 @@ impl Server {
             Err(error) => Err(error),
         };
         let (mime, text) = read.map_err(|error| error.into_protocol(uri))?;
-        Ok(ReadResourceResult::new(vec![ResourceContents::text(text, uri).with_mime_type(mime)]))
+        Ok(ReadResourceResult::new(vec![
+            ResourceContents::text(text, uri).with_mime_type(mime),
+        ]))
     }
 
     /// What is there whatever happened before, and the newest sessions.
     pub(super) fn listed_resources(&self) -> Vec<Resource> {
-        let sessions = newest_sessions(&self.app).into_iter().take(SESSIONS_LISTED).map(|id| {
-            Resource::new(format!("supervisor://sessions/{id}"), format!("session {id}")).with_mime_type(JSON)
-        });
-        let fixed = FIXED.iter().filter(|fixed| !fixed.is_printed || self.pages.is_some());
-        fixed.map(FixedResource::described).chain(sessions).collect()
+        let sessions = newest_sessions(&self.app)
+            .into_iter()
+            .take(SESSIONS_LISTED)
+            .map(|id| {
+                Resource::new(
+                    format!("supervisor://sessions/{id}"),
+                    format!("session {id}"),
+                )
+                .with_mime_type(JSON)
+            });
+        let fixed = FIXED
+            .iter()
+            .filter(|fixed| !fixed.is_printed || self.pages.is_some());
+        fixed
+            .map(FixedResource::described)
+            .chain(sessions)
+            .collect()
     }
 
     pub(super) fn resource_templates(&self) -> Vec<ResourceTemplate> {
-        let all = TEMPLATES.iter().filter(|template| !template.is_printed || self.pages.is_some());
+        let all = TEMPLATES
+            .iter()
+            .filter(|template| !template.is_printed || self.pages.is_some());
         all.map(TemplateLine::described).collect()
     }
 }
 
 fn newest_sessions(app: &App) -> Vec<String> {
-    let Ok(state) = app.state() else { return Vec::new() };
+    let Ok(state) = app.state() else {
+        return Vec::new();
+    };
     let log = SessionLog::to_read(&state);
-    let written = |id: &_| std::fs::metadata(log.path(id)).and_then(|meta| meta.modified()).ok();
-    let mut sessions: Vec<_> = log.sessions().unwrap_or_default().into_iter().map(|id| (written(&id), id)).collect();
+    let written = |id: &_| {
+        std::fs::metadata(log.path(id))
+            .and_then(|meta| meta.modified())
+            .ok()
+    };
+    let mut sessions: Vec<_> = log
+        .sessions()
+        .unwrap_or_default()
+        .into_iter()
+        .map(|id| (written(&id), id))
+        .collect();
     sessions.sort_by(|a, b| b.cmp(a));
-    sessions.into_iter().map(|(_, id)| id.as_str().to_owned()).collect()
+    sessions
+        .into_iter()
+        .map(|(_, id)| id.as_str().to_owned())
+        .collect()
 }
 
 /// A resource that is always there.
@@ -148,7 +183,9 @@ const FIXED: &[FixedResource] = &[
 
 impl FixedResource {
     fn described(&self) -> Resource {
-        Resource::new(self.uri, self.name).with_description(self.description).with_mime_type(self.mime)
+        Resource::new(self.uri, self.name)
+            .with_description(self.description)
+            .with_mime_type(self.mime)
     }
 }
 
@@ -201,7 +238,9 @@ const TEMPLATES: &[TemplateLine] = &[
 
 impl TemplateLine {
     fn described(&self) -> ResourceTemplate {
-        ResourceTemplate::new(self.template, self.name).with_description(self.description).with_mime_type(self.mime)
+        ResourceTemplate::new(self.template, self.name)
+            .with_description(self.description)
+            .with_mime_type(self.mime)
     }
 }
 
@@ -224,8 +263,15 @@ mod tests {
             ("{?project_root}", "?project_root=%2Fp"),
         ];
         for line in TEMPLATES {
-            let uri = filled.iter().fold(line.template.to_owned(), |uri, (slot, value)| uri.replace(slot, value));
-            assert!(!uri.contains('{') && ResourceAddress::parse(&uri).is_ok(), "{uri}");
+            let uri = filled
+                .iter()
+                .fold(line.template.to_owned(), |uri, (slot, value)| {
+                    uri.replace(slot, value)
+                });
+            assert!(
+                !uri.contains('{') && ResourceAddress::parse(&uri).is_ok(),
+                "{uri}"
+            );
         }
     }
 }

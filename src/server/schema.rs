@@ -15,8 +15,12 @@ pub(super) fn listed(mut tool: Tool) -> Tool {
         properties.retain(|name, _| !FOR_PEOPLE.contains(&name.as_str()));
     }
     tool.input_schema = Arc::new(input);
-    tool.description = tool.description.map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ").into());
-    tool.output_schema = tool.output_schema.map(|schema| Arc::new(tidy_object(&schema, Optional::IsNull)));
+    tool.description = tool
+        .description
+        .map(|text| text.split_whitespace().collect::<Vec<_>>().join(" ").into());
+    tool.output_schema = tool
+        .output_schema
+        .map(|schema| Arc::new(tidy_object(&schema, Optional::IsNull)));
     tool
 }
 
@@ -52,8 +56,10 @@ fn tidy_object(schema: &JsonObject, optional: Optional) -> JsonObject {
 /// What it is, what it holds, what must be there; then the rest.
 fn in_reading_order(mut object: JsonObject) -> JsonObject {
     let first = ["type", "properties", "required", "additionalProperties"];
-    let mut ordered: JsonObject =
-        first.into_iter().filter_map(|key| Some((key.to_owned(), object.shift_remove(key)?))).collect();
+    let mut ordered: JsonObject = first
+        .into_iter()
+        .filter_map(|key| Some((key.to_owned(), object.shift_remove(key)?)))
+        .collect();
     ordered.append(&mut object);
     ordered
 }
@@ -67,7 +73,11 @@ fn tidy(schema: &mut Value, optional: Optional) {
                     object.shift_remove(noise);
                 }
             }
-            if object.get("format").and_then(Value::as_str).is_some_and(|f| f.starts_with(['u', 'i', 'd', 'f'])) {
+            if object
+                .get("format")
+                .and_then(Value::as_str)
+                .is_some_and(|f| f.starts_with(['u', 'i', 'd', 'f']))
+            {
                 object.shift_remove("format"); // uint32, int64, double, float: Rust's business
             }
             if optional == Optional::MayBeLeftOut {
@@ -85,11 +95,16 @@ fn without_null(object: &mut Map<String, Value>) {
         object.shift_remove("description");
     }
     // That nothing is the default need not be said.
-    let is_nothing = |value: &Value| value.is_null() || [json!(false), json!([]), json!({}), json!("")].contains(value);
+    let is_nothing = |value: &Value| {
+        value.is_null() || [json!(false), json!([]), json!({}), json!("")].contains(value)
+    };
     if object.get("default").is_some_and(is_nothing) {
         object.shift_remove("default");
     }
-    if object.get("minimum").is_some_and(|least| least.as_f64() == Some(0.0)) {
+    if object
+        .get("minimum")
+        .is_some_and(|least| least.as_f64() == Some(0.0))
+    {
         object.shift_remove("minimum");
     }
     // An object that may hold anything.
@@ -124,7 +139,13 @@ pub(crate) fn property<'a>(schema: &'a JsonObject, name: &str) -> Option<&'a Val
 }
 
 pub(super) fn property_names(schema: &JsonObject) -> Vec<&str> {
-    schema.get("properties").and_then(Value::as_object).into_iter().flatten().map(|(name, _)| name.as_str()).collect()
+    schema
+        .get("properties")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+        .map(|(name, _)| name.as_str())
+        .collect()
 }
 
 pub(crate) fn allows(schema: &Value, kind: &str) -> bool {
@@ -139,10 +160,18 @@ pub(crate) fn allows(schema: &Value, kind: &str) -> bool {
 pub(super) fn accepted(schema: &JsonObject, name: &str) -> Option<String> {
     let property = property(schema, name)?;
     let mut words = match choices(property) {
-        Some(values) => format!("accepted: {}", words::one_of(values.iter().map(String::as_str))),
+        Some(values) => format!(
+            "accepted: {}",
+            words::one_of(values.iter().map(String::as_str))
+        ),
         None => format!("accepted: {}", kind(property)),
     };
-    let bounds = [("minimum", "from"), ("maximum", "to"), ("minLength", "at least"), ("maxLength", "at most")];
+    let bounds = [
+        ("minimum", "from"),
+        ("maximum", "to"),
+        ("minLength", "at least"),
+        ("maxLength", "at most"),
+    ];
     for (key, word) in bounds {
         if let Some(bound) = property.get(key) {
             words += &format!(" {word} {bound}");
@@ -155,13 +184,26 @@ pub(super) fn accepted(schema: &JsonObject, name: &str) -> Option<String> {
 }
 
 fn choices(property: &Value) -> Option<Vec<String>> {
-    let named = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let named = |value: &Value| {
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned)
+    };
     if let Some(values) = property.get("enum").and_then(Value::as_array) {
-        return Some(values.iter().filter(|value| !value.is_null()).map(named).collect());
+        return Some(
+            values
+                .iter()
+                .filter(|value| !value.is_null())
+                .map(named)
+                .collect(),
+        );
     }
     // An enum whose variants are documented.
     let variants = property.get("oneOf")?.as_array()?;
-    variants.iter().map(|variant| variant.get("const").map(named)).collect()
+    variants
+        .iter()
+        .map(|variant| variant.get("const").map(named))
+        .collect()
 }
 
 fn kind(property: &Value) -> String {
@@ -186,7 +228,13 @@ pub(super) fn example(schema: &JsonObject) -> Value {
         return first.clone();
     }
     let mut arguments = Map::new();
-    for name in schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str) {
+    for name in schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+    {
         let value = property(schema, name).map_or(Value::Null, sample);
         arguments.insert(name.to_owned(), value);
     }
@@ -194,7 +242,10 @@ pub(super) fn example(schema: &JsonObject) -> Value {
 }
 
 fn sample(property: &Value) -> Value {
-    let given = property.get("examples").and_then(|all| all.get(0)).or_else(|| property.get("default"));
+    let given = property
+        .get("examples")
+        .and_then(|all| all.get(0))
+        .or_else(|| property.get("default"));
     if let Some(given) = given {
         return given.clone();
     }
@@ -208,7 +259,9 @@ fn sample(property: &Value) -> Value {
         return true.into();
     }
     if allows(property, "array") {
-        return property.get("items").map_or_else(|| json!([]), |items| json!([sample(items)]));
+        return property
+            .get("items")
+            .map_or_else(|| json!([]), |items| json!([sample(items)]));
     }
     if allows(property, "object") {
         return json!({});
@@ -218,11 +271,22 @@ fn sample(property: &Value) -> Value {
 
 fn resolve<'a>(root: &'a JsonObject, property: &'a Value) -> &'a Value {
     let reference = |value: &'a Value| value.get("$ref").and_then(Value::as_str);
-    let through_option = || property.get("anyOf")?.as_array()?.iter().find_map(reference);
-    let Some(name) = reference(property).or_else(through_option).and_then(|path| path.strip_prefix("#/$defs/")) else {
+    let through_option = || {
+        property
+            .get("anyOf")?
+            .as_array()?
+            .iter()
+            .find_map(reference)
+    };
+    let Some(name) = reference(property)
+        .or_else(through_option)
+        .and_then(|path| path.strip_prefix("#/$defs/"))
+    else {
         return property;
     };
-    root.get("$defs").and_then(|all| all.get(name)).unwrap_or(property)
+    root.get("$defs")
+        .and_then(|all| all.get(name))
+        .unwrap_or(property)
 }
 
 #[cfg(test)]
@@ -257,18 +321,33 @@ mod tests {
         let raw = schema_for_input::<Sample>().expect("an object");
         let tidy = Value::Object(tidy_object(&raw, Optional::MayBeLeftOut));
         let text = tidy.to_string();
-        assert!(!text.contains("$schema") && !text.contains("null") && !text.contains("uint32"), "{text}");
-        assert_eq!(tidy["properties"]["title"]["type"], "string", "a property called title stays");
+        assert!(
+            !text.contains("$schema") && !text.contains("null") && !text.contains("uint32"),
+            "{text}"
+        );
+        assert_eq!(
+            tidy["properties"]["title"]["type"], "string",
+            "a property called title stays"
+        );
         assert_eq!(tidy["properties"]["depth"]["$ref"], "#/$defs/Depth");
     }
 
     #[test]
     fn a_field_says_what_it_accepts_and_the_example_holds_what_is_required() {
         let raw = schema_for_input::<Sample>().expect("an object");
-        assert_eq!(accepted(&raw, "depth").as_deref(), Some("accepted: `quick` or `full`"));
-        assert_eq!(accepted(&raw, "tries").as_deref(), Some("accepted: an integer from 1 to 10"));
+        assert_eq!(
+            accepted(&raw, "depth").as_deref(),
+            Some("accepted: `quick` or `full`")
+        );
+        assert_eq!(
+            accepted(&raw, "tries").as_deref(),
+            Some("accepted: an integer from 1 to 10")
+        );
         let root = accepted(&raw, "project_root");
-        assert_eq!(root.as_deref(), Some("accepted: a string (Absolute path of the project)"));
+        assert_eq!(
+            root.as_deref(),
+            Some("accepted: a string (Absolute path of the project)")
+        );
         assert_eq!(example(&raw), json!({"project_root": "…", "tries": 1}));
     }
 }

@@ -40,7 +40,11 @@ where
     let writer = tokio::spawn(outbox::write_all(Arc::clone(&outbox), output));
     let (calls, jobs_stop) = (server.calls.clone(), server.jobs_stop.clone());
     let work = stop.child_token();
-    let talk = talk(server, LineTransport::new(input, Arc::clone(&outbox)), work.clone());
+    let talk = talk(
+        server,
+        LineTransport::new(input, Arc::clone(&outbox)),
+        work.clone(),
+    );
 
     let ended = tokio::select! {
         () = talk => SessionEnd::Input,
@@ -58,9 +62,16 @@ where
     work.cancel();
     jobs_stop.cancel();
     calls.close();
-    let patience = if ended == SessionEnd::Stopped { AFTER_A_STOP } else { AFTER_THE_END };
+    let patience = if ended == SessionEnd::Stopped {
+        AFTER_A_STOP
+    } else {
+        AFTER_THE_END
+    };
     if tokio::time::timeout(patience, calls.wait()).await.is_err() {
-        tracing::warn!("{} still clean up; not waiting any longer", crate::words::count(calls.len(), "call"));
+        tracing::warn!(
+            "{} still clean up; not waiting any longer",
+            crate::words::count(calls.len(), "call")
+        );
     }
     outbox.finish();
     if ended == SessionEnd::Input {

@@ -16,9 +16,16 @@ use super::outbox::OutboxSink;
 /// Our stdin and stdout. Needs a running tokio runtime.
 pub fn stdio() -> (ServerStdin, Stdout) {
     let input = Channel::open(std::io::stdin().as_fd(), OFlags::RDONLY, Interest::READABLE);
-    let output = Channel::open(std::io::stdout().as_fd(), OFlags::WRONLY, Interest::WRITABLE);
+    let output = Channel::open(
+        std::io::stdout().as_fd(),
+        OFlags::WRONLY,
+        Interest::WRITABLE,
+    );
     (
-        input.map_or_else(|| ServerStdin::Blocking(tokio::io::stdin()), ServerStdin::Channel),
+        input.map_or_else(
+            || ServerStdin::Blocking(tokio::io::stdin()),
+            ServerStdin::Channel,
+        ),
         output.map_or_else(|| Stdout::Blocking(tokio::io::stdout()), Stdout::Channel),
     )
 }
@@ -57,12 +64,18 @@ impl Channel {
                 use std::os::fd::AsRawFd as _;
                 let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
                 let flags = mode | OFlags::NONBLOCK | OFlags::CLOEXEC;
-                (rustix::fs::open(path, flags, Mode::empty()).ok()?, Kind::Pipe)
+                (
+                    rustix::fs::open(path, flags, Mode::empty()).ok()?,
+                    Kind::Pipe,
+                )
             }
             FileType::Socket => (rustix::io::fcntl_dupfd_cloexec(fd, 3).ok()?, Kind::Socket),
             _ => return None,
         };
-        #[expect(deprecated, reason = "its successor is `unsafe`; what worries there is a type that gives its fd away")]
+        #[expect(
+            deprecated,
+            reason = "its successor is `unsafe`; what worries there is a type that gives its fd away"
+        )]
         let fd = AsyncFd::with_interest(own, interest).ok()?;
         Some(Self { fd, kind })
     }
@@ -79,7 +92,9 @@ impl Channel {
         let fd = self.fd.get_ref().as_fd();
         Ok(match self.kind {
             Kind::Pipe => rustix::io::write(fd, bytes)?,
-            Kind::Socket => rustix::net::send(fd, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?,
+            Kind::Socket => {
+                rustix::net::send(fd, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?
+            }
         })
     }
 
@@ -125,7 +140,11 @@ impl Channel {
 }
 
 impl AsyncRead for ServerStdin {
-    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Self::Channel(channel) => channel.poll_read(cx, buffer),
             Self::Blocking(stdin) => Pin::new(stdin).poll_read(cx, buffer),
@@ -134,7 +153,11 @@ impl AsyncRead for ServerStdin {
 }
 
 impl AsyncWrite for Stdout {
-    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Self::Channel(channel) => channel.poll_write(cx, bytes),
             Self::Blocking(stdout) => Pin::new(stdout).poll_write(cx, bytes),

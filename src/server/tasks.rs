@@ -5,7 +5,9 @@
 use std::time::Duration;
 
 use rmcp::RoleServer;
-use rmcp::model::{DetailedTask, ErrorCode, ErrorData, GetTaskResult, JsonObject, Task, TaskPayload, TaskStatus};
+use rmcp::model::{
+    DetailedTask, ErrorCode, ErrorData, GetTaskResult, JsonObject, Task, TaskPayload, TaskStatus,
+};
 use rmcp::service::RequestContext;
 use serde_json::{Value, json};
 
@@ -23,7 +25,10 @@ const NO_RESULT: ErrorCode = ErrorCode(-32_000);
 
 impl Server {
     fn job_store(&self) -> Result<JobStore, ErrorData> {
-        let state = self.app.state().map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+        let state = self
+            .app
+            .state()
+            .map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
         Ok(JobStore::new(&state))
     }
 
@@ -37,14 +42,22 @@ impl Server {
     pub(super) fn answer_task(&self, id: &str) -> Result<GetTaskResult, ErrorData> {
         let job = self.find_job(id)?;
         let mut base = describe(&job);
-        if let Some(last) = self.working.last_word(id).filter(|_| job.state == JobState::Working) {
+        if let Some(last) = self
+            .working
+            .last_word(id)
+            .filter(|_| job.state == JobState::Working)
+        {
             base = base.with_status_message(last);
         }
         let payload = match job.state {
             JobState::Working => TaskPayload::Working,
             JobState::Cancelled => TaskPayload::Cancelled,
-            JobState::Completed => TaskPayload::Completed { result: object(job.result) },
-            JobState::Failed => TaskPayload::Failed { error: object(json!(no_result(&job))) },
+            JobState::Completed => TaskPayload::Completed {
+                result: object(job.result),
+            },
+            JobState::Failed => TaskPayload::Failed {
+                error: object(json!(no_result(&job))),
+            },
         };
         Ok(GetTaskResult::new(DetailedTask::new(base, payload)))
     }
@@ -53,7 +66,9 @@ impl Server {
     pub(super) fn cancel_job(&self, id: &str) -> Result<(), ErrorData> {
         self.find_job(id)?;
         let asked = self.job_store()?.ask_to_cancel(id);
-        asked.map(drop).map_err(|error| ErrorData::internal_error(error.to_string(), None))
+        asked
+            .map(drop)
+            .map_err(|error| ErrorData::internal_error(error.to_string(), None))
     }
 
     /// Methods of tasks that the SDK does not know; `None` for any other method.
@@ -72,7 +87,11 @@ impl Server {
 
     fn list_tasks(&self) -> Result<Value, ErrorData> {
         let jobs = self.job_store()?.list();
-        let tasks: Vec<Value> = jobs.iter().take(MOST_LISTED).map(|job| older_shape(&describe(job))).collect();
+        let tasks: Vec<Value> = jobs
+            .iter()
+            .take(MOST_LISTED)
+            .map(|job| older_shape(&describe(job)))
+            .collect();
         Ok(json!({"tasks": tasks}))
     }
 
@@ -83,7 +102,9 @@ impl Server {
         cx: &RequestContext<RoleServer>,
     ) -> Result<Value, ErrorData> {
         let id = params.and_then(|params| params["taskId"].as_str());
-        let id = id.ok_or_else(|| ErrorData::invalid_params("`tasks/result`: `taskId` is missing, a string", None))?;
+        let id = id.ok_or_else(|| {
+            ErrorData::invalid_params("`tasks/result`: `taskId` is missing, a string", None)
+        })?;
         loop {
             let job = self.find_job(id)?;
             match job.state {
@@ -93,7 +114,8 @@ impl Server {
                 },
                 JobState::Completed => {
                     let mut result = job.result;
-                    result["_meta"]["io.modelcontextprotocol/related-task"] = json!({"taskId": job.id});
+                    result["_meta"]["io.modelcontextprotocol/related-task"] =
+                        json!({"taskId": job.id});
                     return Ok(result);
                 }
                 JobState::Failed | JobState::Cancelled => return Err(no_result(&job)),
@@ -111,8 +133,14 @@ pub(super) fn describe(job: &JobRecord) -> Task {
         JobState::Cancelled => TaskStatus::Cancelled,
     };
     let kept = u64::try_from(KEPT_FOR.as_millis()).unwrap_or(u64::MAX);
-    let task = Task::new(&job.id, status, &job.began, &job.changed).with_ttl_ms(kept).with_poll_interval_ms(POLL_MS);
-    if job.message.is_empty() { task } else { task.with_status_message(&job.message) }
+    let task = Task::new(&job.id, status, &job.began, &job.changed)
+        .with_ttl_ms(kept)
+        .with_poll_interval_ms(POLL_MS);
+    if job.message.is_empty() {
+        task
+    } else {
+        task.with_status_message(&job.message)
+    }
 }
 
 /// With the names that two fields had before.
@@ -126,8 +154,16 @@ fn older_shape(task: &Task) -> Value {
 
 /// Why there is no result, with the cause as data.
 fn no_result(job: &JobRecord) -> ErrorData {
-    let cause = if job.cause.is_empty() { job.state.word() } else { &job.cause };
-    ErrorData::new(NO_RESULT, format!("{cause}: {}", job.message), Some(json!({"cause": cause})))
+    let cause = if job.cause.is_empty() {
+        job.state.word()
+    } else {
+        &job.cause
+    };
+    ErrorData::new(
+        NO_RESULT,
+        format!("{cause}: {}", job.message),
+        Some(json!({"cause": cause})),
+    )
 }
 
 fn object(value: Value) -> JsonObject {

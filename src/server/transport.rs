@@ -5,8 +5,8 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientNotification, ClientRequest, GetExtensions as _, GetMeta as _, JsonRpcMessage,
-    ProtocolVersion, RequestId, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, GetExtensions as _, GetMeta as _,
+    JsonRpcMessage, ProtocolVersion, RequestId, ServerJsonRpcMessage,
 };
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -33,7 +33,11 @@ pub(super) struct Outlet {
 
 impl<R: AsyncRead + Unpin> LineTransport<R> {
     pub(super) fn new(input: R, outbox: Arc<Outbox>) -> Self {
-        Self { lines: LineReader::new(input), outbox, begun: false }
+        Self {
+            lines: LineReader::new(input),
+            outbox,
+            begun: false,
+        }
     }
 
     fn accept(&mut self, incoming: Incoming) -> Option<ClientJsonRpcMessage> {
@@ -59,13 +63,17 @@ impl<R: AsyncRead + Unpin> LineTransport<R> {
                         }
                     }
                     self.outbox.open(id.clone());
-                    request.request.extensions_mut().insert(Outlet { outbox: Arc::clone(&self.outbox), id });
+                    request.request.extensions_mut().insert(Outlet {
+                        outbox: Arc::clone(&self.outbox),
+                        id,
+                    });
                 }
                 Some(*message)
             }
             Incoming::Notification(message) => {
                 if let JsonRpcMessage::Notification(notification) = &*message
-                    && let ClientNotification::CancelledNotification(cancelled) = &notification.notification
+                    && let ClientNotification::CancelledNotification(cancelled) =
+                        &notification.notification
                     && let Some(id) = &cancelled.params.request_id
                 {
                     self.outbox.cancel(id);
@@ -91,8 +99,16 @@ fn opening(request: &ClientRequest) -> Opening {
         request => {
             let meta = request.get_meta();
             match meta.protocol_version() {
-                Some(_) if !meta.missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty() => Opening::TooEarly,
-                Some(version) if ProtocolVersion::KNOWN_VERSIONS.contains(&version) => Opening::Begins,
+                Some(_)
+                    if !meta
+                        .missing_required_keys(&ProtocolVersion::V_2026_07_28)
+                        .is_empty() =>
+                {
+                    Opening::TooEarly
+                }
+                Some(version) if ProtocolVersion::KNOWN_VERSIONS.contains(&version) => {
+                    Opening::Begins
+                }
                 Some(_) => Opening::Probe, // refused by the SDK, with the versions we speak
                 None => Opening::TooEarly,
             }
@@ -119,7 +135,9 @@ impl<R: AsyncRead + Unpin + Send> Transport<RoleServer> for LineTransport<R> {
                 Some(id) => self.outbox.reply(id, &message),
                 None => self.outbox.send(&message),
             },
-            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => self.outbox.send(&message),
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => {
+                self.outbox.send(&message)
+            }
         }
         std::future::ready(Ok(()))
     }

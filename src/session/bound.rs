@@ -52,7 +52,12 @@ pub(super) fn line(mut entry: Value) -> (Vec<u8>, Vec<CutField>) {
             text = serialised(&entry);
         }
     }
-    (text, cuts.into_iter().map(|(field, (was, is))| CutField { field, was, is }).collect())
+    (
+        text,
+        cuts.into_iter()
+            .map(|(field, (was, is))| CutField { field, was, is })
+            .collect(),
+    )
 }
 
 /// By field: how long it was and is.
@@ -109,7 +114,9 @@ fn note(cuts: &mut Cuts, field: String, was: usize, is: usize) {
 
 /// Arguments that fill half a line are not what the log is for: the attempts are.
 fn cut_input(entry: &mut Value, cuts: &mut Cuts) {
-    let input = entry.get_mut("input").map(|input| (serialised(input).len(), input));
+    let input = entry
+        .get_mut("input")
+        .map(|input| (serialised(input).len(), input));
     if let Some((was, input)) = input.filter(|(was, _)| *was > LINE_MAX / 2) {
         *input = json!(format!("[{was} bytes cut]"));
         note(cuts, ".input".into(), was, 0);
@@ -118,7 +125,11 @@ fn cut_input(entry: &mut Value, cuts: &mut Cuts) {
 
 /// The last attempts decide a call, so the first ones go.
 fn cut_attempts(entry: &mut Value, cuts: &mut Cuts) {
-    if let Some(attempts) = entry.get_mut("attempts").and_then(Value::as_array_mut).filter(|a| a.len() > ATTEMPTS_MIN) {
+    if let Some(attempts) = entry
+        .get_mut("attempts")
+        .and_then(Value::as_array_mut)
+        .filter(|a| a.len() > ATTEMPTS_MIN)
+    {
         let was = attempts.len();
         attempts.drain(..was - ATTEMPTS_MIN);
         note(cuts, ".attempts".into(), was, ATTEMPTS_MIN);
@@ -152,14 +163,23 @@ mod tests {
         let output = format!("head {} tail", "x".repeat(300_000));
         let (text, cuts) = line(json!({"attempts": [{"runner_output": output}]}));
         let back: Value = serde_json::from_slice(&text).expect("JSON");
-        let kept = back["attempts"][0]["runner_output"].as_str().expect("a string");
+        let kept = back["attempts"][0]["runner_output"]
+            .as_str()
+            .expect("a string");
         assert!(
             kept.starts_with("head")
                 && kept.ends_with("tail")
                 && kept.contains("bytes cut")
                 && kept.len() <= STRING_MAX
         );
-        assert_eq!(cuts, [CutField { field: ".attempts[0].runner_output".into(), was: output.len(), is: kept.len() }]);
+        assert_eq!(
+            cuts,
+            [CutField {
+                field: ".attempts[0].runner_output".into(),
+                was: output.len(),
+                is: kept.len()
+            }]
+        );
     }
 
     #[test]
@@ -172,7 +192,12 @@ mod tests {
             json!({"other": vec![1_234_567_890_123_u64; 80_000], "message": "m"}),
         ] {
             let (text, cuts) = line(entry);
-            assert!(text.len() <= LINE_MAX && !cuts.is_empty(), "{} {}", text.len(), cuts.len());
+            assert!(
+                text.len() <= LINE_MAX && !cuts.is_empty(),
+                "{} {}",
+                text.len(),
+                cuts.len()
+            );
             assert_eq!(text.iter().filter(|b| **b == b'\n').count(), 1);
         }
     }

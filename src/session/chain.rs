@@ -14,7 +14,14 @@ pub(super) fn seal(previous: Option<&str>, line: &[u8]) -> Vec<u8> {
     match line.strip_suffix(b"}\n") {
         Some(body) if body.len() > 1 => {
             let digest = digest(previous, body);
-            [body, OPEN.as_bytes(), digest.as_bytes(), CLOSE.as_bytes(), b"\n"].concat()
+            [
+                body,
+                OPEN.as_bytes(),
+                digest.as_bytes(),
+                CLOSE.as_bytes(),
+                b"\n",
+            ]
+            .concat()
         }
         _ => line.to_vec(),
     }
@@ -56,12 +63,18 @@ fn split(line: &[u8]) -> Option<(&[u8], &str)> {
     let (rest, digest) = rest.split_at_checked(rest.len().checked_sub(DIGITS)?)?;
     let body = rest.strip_suffix(OPEN.as_bytes())?;
     let digest = std::str::from_utf8(digest).ok()?;
-    digest.bytes().all(|byte| byte.is_ascii_hexdigit()).then_some((body, digest))
+    digest
+        .bytes()
+        .all(|byte| byte.is_ascii_hexdigit())
+        .then_some((body, digest))
 }
 
 fn digest(previous: Option<&str>, body: &[u8]) -> String {
     let mut hasher = blake3::Hasher::new();
-    hasher.update(previous.unwrap_or_default().as_bytes()).update(b"\n").update(body);
+    hasher
+        .update(previous.unwrap_or_default().as_bytes())
+        .update(b"\n")
+        .update(body);
     hasher.finalize().to_hex()[..DIGITS].to_owned()
 }
 
@@ -75,14 +88,22 @@ mod tests {
         for entry in entries {
             let previous = lines.last().and_then(|line| digest_of(line.as_bytes()));
             let sealed = seal(previous, format!("{entry}\n").as_bytes());
-            lines.push(String::from_utf8(sealed).expect("UTF-8").trim_end().to_owned());
+            lines.push(
+                String::from_utf8(sealed)
+                    .expect("UTF-8")
+                    .trim_end()
+                    .to_owned(),
+            );
         }
         lines
     }
 
     fn faults(lines: &[String]) -> usize {
         let mut check = ChainCheck::default();
-        lines.iter().filter(|line| !check.follows(line.as_bytes())).count()
+        lines
+            .iter()
+            .filter(|line| !check.follows(line.as_bytes()))
+            .count()
     }
 
     #[test]
@@ -90,7 +111,10 @@ mod tests {
         let lines = log(&["{\"a\":1}", "{\"a\":2}", "{\"a\":3}", "{\"a\":4}"]);
         assert_eq!(faults(&lines), 0);
         for line in &lines {
-            assert!(serde_json::from_str::<serde_json::Value>(line).is_ok(), "{line}");
+            assert!(
+                serde_json::from_str::<serde_json::Value>(line).is_ok(),
+                "{line}"
+            );
         }
         let mut changed = lines.clone();
         changed[1] = changed[1].replace("\"a\":2", "\"a\":9");

@@ -62,8 +62,13 @@ impl CallChoice {
 impl SessionLog {
     /// The calls of a session that are meant, in their order.
     pub fn calls(&self, id: &SessionId, choice: &CallChoice) -> Result<Vec<LoggedCall>, LogError> {
-        let all = self.reader(id)?.enumerate().map(|(n, record)| LoggedCall { index: n + 1, record });
-        Ok(all.filter(|call| choice.fits(call.index, call.entry())).collect())
+        let all = self.reader(id)?.enumerate().map(|(n, record)| LoggedCall {
+            index: n + 1,
+            record,
+        });
+        Ok(all
+            .filter(|call| choice.fits(call.index, call.entry()))
+            .collect())
     }
 
     /// Each question of an attempt with its answer.

@@ -52,14 +52,23 @@ impl From<LogSettings> for ExchangeBounds {
 
 impl ExchangeBounds {
     /// To read alone.
-    pub(super) const NOTHING: Self = Self { mode: ExchangeMode::Off, age: Duration::MAX, bytes: u64::MAX };
+    pub(super) const NOTHING: Self = Self {
+        mode: ExchangeMode::Off,
+        age: Duration::MAX,
+        bytes: u64::MAX,
+    };
 }
 
 impl ExchangeStore {
     /// Makes nothing before there is something to keep.
     pub fn new(state: &StateDir, bounds: ExchangeBounds) -> Self {
         let folder = state.path().join(FOLDER);
-        Self { folder, state: state.clone(), bounds, unswept: AtomicU64::new(u64::MAX) }
+        Self {
+            folder,
+            state: state.clone(),
+            bounds,
+            unswept: AtomicU64::new(u64::MAX),
+        }
     }
 
     pub fn mode(&self) -> ExchangeMode {
@@ -68,15 +77,25 @@ impl ExchangeStore {
 
     /// The file of a text, whether it is there or not; `None` for a name that is none.
     pub fn path(&self, id: &TextId) -> Option<PathBuf> {
-        id.is_valid().then(|| self.folder.join(&id.as_str()[..2]).join(format!("{}.txt", id.as_str())))
+        id.is_valid().then(|| {
+            self.folder
+                .join(&id.as_str()[..2])
+                .join(format!("{}.txt", id.as_str()))
+        })
     }
 
     /// `None` if it was never kept, or has gone since.
     pub fn read(&self, id: &TextId) -> io::Result<Option<String>> {
-        let Some(path) = self.path(id) else { return Ok(None) };
+        let Some(path) = self.path(id) else {
+            return Ok(None);
+        };
         let mut bytes = Vec::new();
         let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-        match OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path) {
+        match OpenOptions::new()
+            .read(true)
+            .custom_flags(flags.bits().cast_signed())
+            .open(path)
+        {
             Ok(file) => file.take(2 * LARGEST as u64).read_to_end(&mut bytes)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
@@ -104,7 +123,9 @@ impl ExchangeStore {
         let folder = path.parent().expect("a text lies in a folder");
         fs::create_dir_all(folder)?;
         // Whole or not at all: a name is a promise about the contents.
-        let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
+        let mut file = tempfile::Builder::new()
+            .prefix(".new-")
+            .tempfile_in(folder)?;
         file.write_all(bytes)?;
         file.persist(path).map(drop).map_err(|error| error.error)
     }
@@ -125,9 +146,14 @@ impl ExchangeStore {
         let now = SystemTime::now();
         let mut kept = Vec::new();
         for file in files(&self.folder) {
-            let Ok(meta) = fs::symlink_metadata(&file) else { continue };
+            let Ok(meta) = fs::symlink_metadata(&file) else {
+                continue;
+            };
             let used = meta.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-            if now.duration_since(used).is_ok_and(|age| age > self.bounds.age) {
+            if now
+                .duration_since(used)
+                .is_ok_and(|age| age > self.bounds.age)
+            {
                 let _ = fs::remove_file(&file);
             } else {
                 kept.push((used, meta.len(), file));
@@ -150,11 +176,21 @@ impl ExchangeStore {
 }
 
 fn mark_as_used(path: &Path) -> bool {
-    File::options().append(true).open(path).and_then(|file| file.set_modified(SystemTime::now())).is_ok()
+    File::options()
+        .append(true)
+        .open(path)
+        .and_then(|file| file.set_modified(SystemTime::now()))
+        .is_ok()
 }
 
 fn files(folder: &Path) -> impl Iterator<Item = PathBuf> {
-    let inside = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    let inside = |dir: &Path| {
+        fs::read_dir(dir)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path())
+    };
     inside(folder).flat_map(move |dir| inside(&dir).collect::<Vec<_>>())
 }
 
@@ -166,7 +202,11 @@ mod tests {
 
     fn store(dir: &Path, bytes: u64) -> ExchangeStore {
         let state = StateDir::at(dir.join("state")).expect("absolute");
-        let bounds = ExchangeBounds { mode: ExchangeMode::Full, age: Duration::from_secs(3600), bytes };
+        let bounds = ExchangeBounds {
+            mode: ExchangeMode::Full,
+            age: Duration::from_secs(3600),
+            bytes,
+        };
         ExchangeStore::new(&state, bounds)
     }
 
@@ -175,12 +215,22 @@ mod tests {
         let dir = tempfile::tempdir().expect("temp dir");
         let store = store(dir.path(), 1_000_000);
         let redactor = Redactor::knowing(["canary-0123456789"]);
-        let one = store.keep("before canary-0123456789 after", &redactor).expect("kept");
-        let two = store.keep("before canary-0123456789 after", &redactor).expect("kept");
+        let one = store
+            .keep("before canary-0123456789 after", &redactor)
+            .expect("kept");
+        let two = store
+            .keep("before canary-0123456789 after", &redactor)
+            .expect("kept");
         assert_eq!((&one, files(&store.folder).count()), (&two, 1));
-        assert_eq!(store.read(&one).expect("read").as_deref(), Some("before [redacted] after"));
+        assert_eq!(
+            store.read(&one).expect("read").as_deref(),
+            Some("before [redacted] after")
+        );
         let path = store.path(&one).expect("a name");
-        assert_eq!(fs::metadata(&path).expect("there").permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(&path).expect("there").permissions().mode() & 0o777,
+            0o600
+        );
         fs::remove_file(path).expect("removed");
         assert_eq!(store.read(&one).expect("read"), None);
     }
@@ -189,9 +239,19 @@ mod tests {
     fn a_name_from_an_edited_log_leads_nowhere() {
         let dir = tempfile::tempdir().expect("temp dir");
         let store = store(dir.path(), 1_000_000);
-        for name in ["../../etc/passwd", "", "é", &"g".repeat(32), &"A".repeat(32)] {
+        for name in [
+            "../../etc/passwd",
+            "",
+            "é",
+            &"g".repeat(32),
+            &"A".repeat(32),
+        ] {
             let id: TextId = serde_json::from_value(serde_json::json!(name)).expect("any text");
-            assert_eq!((store.path(&id), store.read(&id).expect("read")), (None, None), "{name}");
+            assert_eq!(
+                (store.path(&id), store.read(&id).expect("read")),
+                (None, None),
+                "{name}"
+            );
         }
     }
 
@@ -201,14 +261,29 @@ mod tests {
         let store = store(dir.path(), 10_000);
         let redactor = Redactor::by_shape();
         let keep = |n: usize, minutes: u64| {
-            let id = store.keep(&format!("{n} ").repeat(1_500), &redactor).expect("kept");
-            let file = File::options().append(true).open(store.path(&id).expect("a name")).expect("there");
-            file.set_modified(SystemTime::now() - Duration::from_secs(minutes * 60)).expect("set");
+            let id = store
+                .keep(&format!("{n} ").repeat(1_500), &redactor)
+                .expect("kept");
+            let file = File::options()
+                .append(true)
+                .open(store.path(&id).expect("a name"))
+                .expect("there");
+            file.set_modified(SystemTime::now() - Duration::from_secs(minutes * 60))
+                .expect("set");
             id
         };
-        let ids: Vec<TextId> = [(1, 600), (2, 50), (3, 40), (4, 30), (5, 20)].map(|(n, m)| keep(n, m)).into();
+        let ids: Vec<TextId> = [(1, 600), (2, 50), (3, 40), (4, 30), (5, 20)]
+            .map(|(n, m)| keep(n, m))
+            .into();
         store.sweep();
-        let left: Vec<bool> = ids.iter().map(|id| store.read(id).expect("read").is_some()).collect();
-        assert_eq!(left, [false, false, true, true, true], "one was too old, and one too much");
+        let left: Vec<bool> = ids
+            .iter()
+            .map(|id| store.read(id).expect("read").is_some())
+            .collect();
+        assert_eq!(
+            left,
+            [false, false, true, true, true],
+            "one was too old, and one too much"
+        );
     }
 }

@@ -21,13 +21,17 @@ pub enum FileError {
     Link(PathBuf),
     #[error("the session log `{0}` is not a regular file; remove it")]
     NotAFile(PathBuf),
-    #[error("the session log `{0}` belongs to another user; remove it, or choose another session_id")]
+    #[error(
+        "the session log `{0}` belongs to another user; remove it, or choose another session_id"
+    )]
     NotOurs(PathBuf),
     #[error("the session log `{path}` has been locked by another process for {}s; is one stopped?", PATIENCE.as_secs())]
     Busy { path: PathBuf },
     #[error("no room to write the session log `{path}`: {source}; free some space on its disk")]
     NoRoom { path: PathBuf, source: io::Error },
-    #[error("the session log `{path}` cannot be used: {source}; make it writable, or set ${STATE_DIR_VAR}")]
+    #[error(
+        "the session log `{path}` cannot be used: {source}; make it writable, or set ${STATE_DIR_VAR}"
+    )]
     Io { path: PathBuf, source: io::Error },
 }
 
@@ -50,11 +54,23 @@ pub(super) fn open_to_read(path: &Path) -> Result<Option<File>, FileError> {
 
 /// The log, to append to; made if missing. Its directory must be there.
 pub(super) fn open_to_append(path: &Path) -> Result<File, FileError> {
-    let file = open(path, OpenOptions::new().read(true).append(true).create(true).mode(0o600));
+    let file = open(
+        path,
+        OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600),
+    );
     let file = checked(file.map_err(|error| refused(path, error))?, path)?;
-    let mode = file.metadata().map_err(|error| refused(path, error))?.permissions().mode();
+    let mode = file
+        .metadata()
+        .map_err(|error| refused(path, error))?
+        .permissions()
+        .mode();
     if mode & 0o077 != 0 {
-        file.set_permissions(Permissions::from_mode(0o600)).map_err(|error| refused(path, error))?;
+        file.set_permissions(Permissions::from_mode(0o600))
+            .map_err(|error| refused(path, error))?;
     }
     Ok(file)
 }
@@ -75,7 +91,10 @@ pub(super) fn append(path: &Path, line: &[u8]) -> Result<AppendReport, FileError
     let before = file.metadata().map_err(fail)?.len();
     let written = last_digest(&file, before).and_then(|previous| {
         let line = chain::seal(previous.as_deref(), line);
-        Ok(AppendReport { tail: write_line(&file, before, &line)?, bytes: line.len() })
+        Ok(AppendReport {
+            tail: write_line(&file, before, &line)?,
+            bytes: line.len(),
+        })
     });
     let unlocked = file.unlock();
     let appended = written.map_err(fail)?;
@@ -84,7 +103,9 @@ pub(super) fn append(path: &Path, line: &[u8]) -> Result<AppendReport, FileError
     if before == 0 {
         // The name of a new file is the directory's to keep.
         let directory = path.parent().expect("a log lies in a directory");
-        File::open(directory).and_then(|directory| directory.sync_all()).map_err(fail)?;
+        File::open(directory)
+            .and_then(|directory| directory.sync_all())
+            .map_err(fail)?;
     }
     Ok(appended)
 }
@@ -95,7 +116,10 @@ fn last_digest(file: &File, length: u64) -> io::Result<Option<String>> {
     let mut end = [0; chain::LENGTH + 1];
     let end = &mut end[..usize::try_from(length - from).unwrap_or(0)];
     file.read_exact_at(end, from)?;
-    Ok(end.strip_suffix(b"\n").and_then(chain::digest_of).map(str::to_owned))
+    Ok(end
+        .strip_suffix(b"\n")
+        .and_then(chain::digest_of)
+        .map(str::to_owned))
 }
 
 fn write_line(mut file: &File, before: u64, line: &[u8]) -> io::Result<Tail> {
@@ -104,7 +128,11 @@ fn write_line(mut file: &File, before: u64, line: &[u8]) -> io::Result<Tail> {
         _ => {
             let mut last = [0];
             file.read_exact_at(&mut last, before - 1)?;
-            if last == *b"\n" { Tail::Whole } else { Tail::Torn }
+            if last == *b"\n" {
+                Tail::Whole
+            } else {
+                Tail::Torn
+            }
         }
     };
     // One buffer and as a rule one write: on most file systems not even a reader sees half a line.
@@ -121,7 +149,14 @@ fn write_line(mut file: &File, before: u64, line: &[u8]) -> io::Result<Tail> {
     let mut written = 0;
     while !rest.is_empty() {
         match file.write(rest) {
-            Ok(0) => return Err(give_back(file, before, written, io::ErrorKind::WriteZero.into())),
+            Ok(0) => {
+                return Err(give_back(
+                    file,
+                    before,
+                    written,
+                    io::ErrorKind::WriteZero.into(),
+                ));
+            }
             Ok(n) => {
                 written += n as u64;
                 rest = &rest[n..];
@@ -136,7 +171,11 @@ fn write_line(mut file: &File, before: u64, line: &[u8]) -> io::Result<Tail> {
 /// A line that did not fit is taken back whole, unless a process without the lock has written behind it; then it
 /// stays, torn, and the next writer closes it.
 fn give_back(file: &File, before: u64, written: u64, error: io::Error) -> io::Error {
-    if written > 0 && file.metadata().is_ok_and(|now| now.len() == before + written) {
+    if written > 0
+        && file
+            .metadata()
+            .is_ok_and(|now| now.len() == before + written)
+    {
         let _ = file.set_len(before);
     }
     error
@@ -151,14 +190,21 @@ fn locked(path: &Path, patience: Duration) -> Result<File, FileError> {
             match file.try_lock() {
                 Ok(()) => break,
                 Err(TryLockError::WouldBlock) if Instant::now() > until => {
-                    return Err(FileError::Busy { path: path.to_owned() });
+                    return Err(FileError::Busy {
+                        path: path.to_owned(),
+                    });
                 }
                 Err(TryLockError::WouldBlock) => std::thread::sleep(pause),
                 Err(TryLockError::Error(error)) => return Err(refused(path, error)),
             }
             pause = (pause * 2).min(Duration::from_millis(2));
         }
-        if file.metadata().map_err(|error| refused(path, error))?.nlink() > 0 {
+        if file
+            .metadata()
+            .map_err(|error| refused(path, error))?
+            .nlink()
+            > 0
+        {
             return Ok(file);
         }
     }
@@ -187,10 +233,14 @@ fn refused(path: &Path, source: io::Error) -> FileError {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
             FileError::NoRoom { path, source }
         }
-        _ if rustix::io::Errno::from_io_error(&source) == Some(rustix::io::Errno::LOOP) => FileError::Link(path),
+        _ if rustix::io::Errno::from_io_error(&source) == Some(rustix::io::Errno::LOOP) => {
+            FileError::Link(path)
+        }
         io::ErrorKind::IsADirectory => FileError::NotAFile(path),
         io::ErrorKind::PermissionDenied => match std::fs::symlink_metadata(&path) {
-            Ok(meta) if meta.uid() != rustix::process::geteuid().as_raw() => FileError::NotOurs(path),
+            Ok(meta) if meta.uid() != rustix::process::geteuid().as_raw() => {
+                FileError::NotOurs(path)
+            }
             _ => FileError::Io { path, source },
         },
         _ => FileError::Io { path, source },
@@ -232,7 +282,12 @@ mod tests {
         assert!(matches!(append(&path, b"x\n"), Err(FileError::NotAFile(_))));
 
         std::fs::remove_dir(&path).expect("rmdir");
-        rustix::fs::mkfifoat(rustix::fs::CWD, &path, rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR).expect("mkfifo");
+        rustix::fs::mkfifoat(
+            rustix::fs::CWD,
+            &path,
+            rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR,
+        )
+        .expect("mkfifo");
         assert!(matches!(append(&path, b"x\n"), Err(FileError::NotAFile(_))));
         assert!(matches!(open_to_read(&path), Err(FileError::NotAFile(_))));
     }
@@ -243,14 +298,19 @@ mod tests {
         std::fs::write(&path, "").expect("write");
         std::fs::set_permissions(&path, Permissions::from_mode(0o666)).expect("chmod");
         append(&path, b"x\n").expect("appended");
-        assert_eq!(std::fs::metadata(&path).expect("stat").permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            std::fs::metadata(&path).expect("stat").permissions().mode() & 0o777,
+            0o600
+        );
     }
 
     #[test]
     fn a_lock_that_is_never_let_go_ends_in_words() {
         let (_dir, path) = log();
         let holder = locked(&path, PATIENCE).expect("free");
-        let error = locked(&path, Duration::from_millis(20)).expect_err("held").to_string();
+        let error = locked(&path, Duration::from_millis(20))
+            .expect_err("held")
+            .to_string();
         assert!(error.contains("locked by another process"), "{error}");
         drop(holder);
         locked(&path, PATIENCE).expect("free again");

@@ -44,7 +44,9 @@ impl FromStr for SessionId {
             return Ok(Self(written.to_owned()));
         }
         let shown = crate::words::plain(written).replace(['\n', '\t', '`'], " ");
-        Err(InvalidSessionId { written: crate::words::cut_end(&shown, 60).into_owned() })
+        Err(InvalidSessionId {
+            written: crate::words::cut_end(&shown, 60).into_owned(),
+        })
     }
 }
 
@@ -75,18 +77,44 @@ mod tests {
     #[test]
     fn names_are_accepted_and_paths_are_not() {
         for good in ["a", "7", "fix-login.2", "A_b", &"x".repeat(128), "a..b"] {
-            assert_eq!(good.parse::<SessionId>().map(String::from), Ok(good.to_owned()));
+            assert_eq!(
+                good.parse::<SessionId>().map(String::from),
+                Ok(good.to_owned())
+            );
         }
-        for bad in ["", ".", "..", ".a", "-a", "_a", "a/b", "../a", "a\0", "a b", "ä", "a\n", &"x".repeat(129)] {
+        for bad in [
+            "",
+            ".",
+            "..",
+            ".a",
+            "-a",
+            "_a",
+            "a/b",
+            "../a",
+            "a\0",
+            "a b",
+            "ä",
+            "a\n",
+            &"x".repeat(129),
+        ] {
             assert!(bad.parse::<SessionId>().is_err(), "{bad:?}");
         }
     }
 
     #[test]
     fn the_refusal_names_the_rule_and_stays_on_one_line() {
-        let error = "a/../\u{1b}[31m\n".parse::<SessionId>().expect_err("a path").to_string();
-        assert!(error.contains("begin with a letter or digit") && error.contains("128"), "{error}");
-        assert!(!error.contains('\n') && !error.contains('\u{1b}'), "{error}");
+        let error = "a/../\u{1b}[31m\n"
+            .parse::<SessionId>()
+            .expect_err("a path")
+            .to_string();
+        assert!(
+            error.contains("begin with a letter or digit") && error.contains("128"),
+            "{error}"
+        );
+        assert!(
+            !error.contains('\n') && !error.contains('\u{1b}'),
+            "{error}"
+        );
     }
 
     #[test]

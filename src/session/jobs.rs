@@ -102,19 +102,34 @@ pub struct HeldJob {
 impl JobStore {
     /// Makes nothing before there is a job.
     pub fn new(state: &StateDir) -> Self {
-        Self { folder: state.path().join(FOLDER), state: state.clone() }
+        Self {
+            folder: state.path().join(FOLDER),
+            state: state.clone(),
+        }
     }
 
     /// Begins a job: its record is on disk when this returns.
-    pub fn begin(&self, tool: &str, project_root: &str, first: &CallKey) -> Result<HeldJob, JobError> {
+    pub fn begin(
+        &self,
+        tool: &str,
+        project_root: &str,
+        first: &CallKey,
+    ) -> Result<HeldJob, JobError> {
         self.state.sub(FOLDER)?;
         self.sweep();
-        let random = || getrandom::u64().map_err(|error| self.broken(&self.folder, io::Error::other(error)));
+        let random =
+            || getrandom::u64().map_err(|error| self.broken(&self.folder, io::Error::other(error)));
         let id = format!("{:016x}{:016x}", random()?, random()?);
         let path = self.path(&id, "lock");
         let fail = |source| self.broken(&path, source);
-        let lock = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).map_err(fail)?;
-        lock.try_lock().map_err(|error| self.broken(&path, io::Error::other(error)))?;
+        let lock = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(fail)?;
+        lock.try_lock()
+            .map_err(|error| self.broken(&path, io::Error::other(error)))?;
         let now = Timestamp::now().to_string();
         let record = JobRecord {
             id,
@@ -130,18 +145,27 @@ impl JobStore {
             result: Value::Null,
         };
         self.write(&record)?;
-        Ok(HeldJob { store: self.clone(), record, _lock: lock })
+        Ok(HeldJob {
+            store: self.clone(),
+            record,
+            _lock: lock,
+        })
     }
 
     /// The job of this id, if there is one and its time is not over. One whose server died has failed.
     pub fn find(&self, id: &str) -> Option<JobRecord> {
         // It comes from outside and becomes a path.
-        let is_name = !id.is_empty() && id.len() <= 64 && id.bytes().all(|b| b.is_ascii_alphanumeric());
+        let is_name =
+            !id.is_empty() && id.len() <= 64 && id.bytes().all(|b| b.is_ascii_alphanumeric());
         let record = self.read(is_name.then_some(id)?)?;
         if is_over(&record) {
             return None;
         }
-        if record.state == JobState::Working { self.settle(record) } else { Some(record) }
+        if record.state == JobState::Working {
+            self.settle(record)
+        } else {
+            Some(record)
+        }
     }
 
     /// All of them, newest first.
@@ -153,11 +177,19 @@ impl JobStore {
 
     /// Asks for the end of a job at work. False if there is none such.
     pub fn ask_to_cancel(&self, id: &str) -> Result<bool, JobError> {
-        if self.find(id).is_none_or(|job| job.state != JobState::Working) {
+        if self
+            .find(id)
+            .is_none_or(|job| job.state != JobState::Working)
+        {
             return Ok(false);
         }
         let path = self.path(id, "stop");
-        let made = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
+        let made = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path);
         made.map_err(|source| self.broken(&path, source))?;
         Ok(true)
     }
@@ -186,7 +218,8 @@ impl JobStore {
 
     fn read(&self, id: &str) -> Option<JobRecord> {
         let file = open(&self.path(id, "json")).ok()?;
-        let record: JobRecord = serde_json::from_reader(io::BufReader::new(file.take(LARGEST))).ok()?;
+        let record: JobRecord =
+            serde_json::from_reader(io::BufReader::new(file.take(LARGEST))).ok()?;
         (record.id == id).then_some(record)
     }
 
@@ -194,7 +227,9 @@ impl JobStore {
     fn write(&self, record: &JobRecord) -> Result<(), JobError> {
         let path = self.path(&record.id, "json");
         let write = || -> io::Result<()> {
-            let mut file = tempfile::Builder::new().prefix(".job").tempfile_in(&self.folder)?;
+            let mut file = tempfile::Builder::new()
+                .prefix(".job")
+                .tempfile_in(&self.folder)?;
             file.write_all(&serde_json::to_vec(record).map_err(io::Error::other)?)?;
             file.as_file().sync_data()?;
             file.persist(&path)?;
@@ -208,9 +243,13 @@ impl JobStore {
         self.sweep_strays();
         for id in self.ids() {
             let record = self.read(&id);
-            let settled =
-                record.filter(|record| record.state == JobState::Working).and_then(|record| self.settle(record));
-            if settled.or_else(|| self.read(&id)).is_some_and(|record| is_over(&record)) {
+            let settled = record
+                .filter(|record| record.state == JobState::Working)
+                .and_then(|record| self.settle(record));
+            if settled
+                .or_else(|| self.read(&id))
+                .is_some_and(|record| is_over(&record))
+            {
                 for ending in ["json", "lock", "stop"] {
                     let _ = fs::remove_file(self.path(&id, ending));
                 }
@@ -222,7 +261,11 @@ impl JobStore {
     fn sweep_strays(&self) {
         for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
             let path = entry.path();
-            let age = entry.metadata().and_then(|meta| meta.modified()).ok().and_then(|time| time.elapsed().ok());
+            let age = entry
+                .metadata()
+                .and_then(|meta| meta.modified())
+                .ok()
+                .and_then(|time| time.elapsed().ok());
             if age.is_some_and(|age| age > STRAY_AFTER) && !path.with_extension("json").exists() {
                 let _ = fs::remove_file(path);
             }
@@ -232,7 +275,9 @@ impl JobStore {
     fn ids(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
-        names.filter_map(|name| name.strip_suffix(".json").map(str::to_owned)).collect()
+        names
+            .filter_map(|name| name.strip_suffix(".json").map(str::to_owned))
+            .collect()
     }
 
     fn path(&self, id: &str, ending: &str) -> PathBuf {
@@ -240,7 +285,10 @@ impl JobStore {
     }
 
     fn broken(&self, path: &Path, source: io::Error) -> JobError {
-        JobError::Io { path: path.to_owned(), source }
+        JobError::Io {
+            path: path.to_owned(),
+            source,
+        }
     }
 }
 
@@ -255,7 +303,13 @@ impl HeldJob {
     }
 
     /// Writes the end, and lets go only then.
-    pub fn end(self, state: JobState, cause: &str, message: &str, result: Value) -> Result<(), JobError> {
+    pub fn end(
+        self,
+        state: JobState,
+        cause: &str,
+        message: &str,
+        result: Value,
+    ) -> Result<(), JobError> {
         let ended = JobRecord {
             state,
             cause: cause.to_owned(),
@@ -273,12 +327,17 @@ impl HeldJob {
 fn is_over(record: &JobRecord) -> bool {
     let changed: Option<Timestamp> = record.changed.parse().ok();
     record.state != JobState::Working
-        && changed.is_none_or(|changed| Timestamp::now().duration_since(changed).unsigned_abs() > KEPT_FOR)
+        && changed.is_none_or(|changed| {
+            Timestamp::now().duration_since(changed).unsigned_abs() > KEPT_FOR
+        })
 }
 
 fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)
 }
 
 #[cfg(test)]
@@ -297,17 +356,34 @@ mod tests {
     fn a_result_waits_until_its_time_is_over_and_may_be_fetched_twice() {
         let (_dir, store) = store();
         assert!(store.list().is_empty());
-        let job = store.begin("review", "/p", &CallKey::default()).expect("begun");
+        let job = store
+            .begin("review", "/p", &CallKey::default())
+            .expect("begun");
         let id = job.record().id.clone();
-        assert_eq!(store.find(&id).map(|job| job.state), Some(JobState::Working), "it is held");
-        assert!(!job.is_cancel_wanted() && store.ask_to_cancel(&id).expect("asked") && job.is_cancel_wanted());
-        job.end(JobState::Completed, "", "done", json!({"status": "pass"})).expect("written");
+        assert_eq!(
+            store.find(&id).map(|job| job.state),
+            Some(JobState::Working),
+            "it is held"
+        );
+        assert!(
+            !job.is_cancel_wanted()
+                && store.ask_to_cancel(&id).expect("asked")
+                && job.is_cancel_wanted()
+        );
+        job.end(JobState::Completed, "", "done", json!({"status": "pass"}))
+            .expect("written");
         for _ in 0..2 {
             let found = store.find(&id).expect("kept");
-            assert_eq!((found.state, found.result["status"].as_str()), (JobState::Completed, Some("pass")));
+            assert_eq!(
+                (found.state, found.result["status"].as_str()),
+                (JobState::Completed, Some("pass"))
+            );
         }
         assert!(!store.ask_to_cancel(&id).expect("asked"), "it is over");
-        let old = JobRecord { changed: "2020-01-01T00:00:00Z".into(), ..store.find(&id).expect("kept") };
+        let old = JobRecord {
+            changed: "2020-01-01T00:00:00Z".into(),
+            ..store.find(&id).expect("kept")
+        };
         store.write(&old).expect("written");
         assert_eq!(store.find(&id), None);
         store
@@ -322,29 +398,56 @@ mod tests {
     #[test]
     fn a_job_that_no_process_holds_has_crashed_and_stays_so() {
         let (_dir, store) = store();
-        let job = store.begin("debug", "/p", &CallKey::default()).expect("begun");
+        let job = store
+            .begin("debug", "/p", &CallKey::default())
+            .expect("begun");
         let id = job.record().id.clone();
         drop(job);
         let found: Vec<_> = (0..3).filter_map(|_| store.find(&id)).collect();
-        assert!(found.iter().all(|job| *job == found[0]), "one end for every reader: {found:?}");
-        assert_eq!((found[0].state, found[0].cause.as_str()), (JobState::Failed, "crashed"));
+        assert!(
+            found.iter().all(|job| *job == found[0]),
+            "one end for every reader: {found:?}"
+        );
+        assert_eq!(
+            (found[0].state, found[0].cause.as_str()),
+            (JobState::Failed, "crashed")
+        );
     }
 
     #[test]
     fn what_a_killed_begin_left_goes_once_it_is_old() {
         let (_dir, store) = store();
-        let held = store.begin("review", "/p", &CallKey::default()).expect("begun");
-        let (old, young) = (store.folder.join("dead.lock"), store.folder.join("young.lock"));
+        let held = store
+            .begin("review", "/p", &CallKey::default())
+            .expect("begun");
+        let (old, young) = (
+            store.folder.join("dead.lock"),
+            store.folder.join("young.lock"),
+        );
         for path in [&old, &young, &store.folder.join(".jobXyZ")] {
             File::create(path).expect("made");
         }
         let long_ago = std::time::SystemTime::now() - 2 * STRAY_AFTER;
-        for path in [&old, &store.folder.join(".jobXyZ"), &store.path(&held.record().id, "lock")] {
-            File::options().write(true).open(path).and_then(|file| file.set_modified(long_ago)).expect("aged");
+        for path in [
+            &old,
+            &store.folder.join(".jobXyZ"),
+            &store.path(&held.record().id, "lock"),
+        ] {
+            File::options()
+                .write(true)
+                .open(path)
+                .and_then(|file| file.set_modified(long_ago))
+                .expect("aged");
         }
-        store.begin("review", "/p", &CallKey::default()).expect("begun");
+        store
+            .begin("review", "/p", &CallKey::default())
+            .expect("begun");
         assert!(!old.exists() && !store.folder.join(".jobXyZ").exists() && young.exists());
-        assert_eq!(store.find(&held.record().id).map(|job| job.state), Some(JobState::Working), "its lock is kept");
+        assert_eq!(
+            store.find(&held.record().id).map(|job| job.state),
+            Some(JobState::Working),
+            "its lock is kept"
+        );
     }
 
     #[test]

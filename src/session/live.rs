@@ -87,7 +87,9 @@ impl LiveCall {
 
     /// The attempts that are over, with their verdicts.
     pub fn verdicts(&self) -> impl DoubleEndedIterator<Item = &LiveEvent> {
-        self.events.iter().filter(|event| matches!(event.kind, LiveKind::Ended | LiveKind::Accepted))
+        self.events
+            .iter()
+            .filter(|event| matches!(event.kind, LiveKind::Ended | LiveKind::Accepted))
     }
 
     /// Which attempt is being made, from 1; 0 before the first.
@@ -95,31 +97,51 @@ impl LiveCall {
         let last = self.events.last().map(|event| event.kind);
         let over = self.verdicts().count();
         let working = !matches!(last, None | Some(LiveKind::Ended | LiveKind::Accepted));
-        over + usize::from(working && self.events.iter().any(|event| event.kind == LiveKind::Asking))
+        over + usize::from(
+            working
+                && self
+                    .events
+                    .iter()
+                    .any(|event| event.kind == LiveKind::Asking),
+        )
     }
 
     /// Of the attempts that are over, as far as it is known.
     pub fn cost_usd(&self) -> f64 {
-        self.verdicts().filter_map(|event| event.cost_usd).fold(0.0, |sum, cost| sum + cost) // an empty `sum` is -0.0
+        self.verdicts()
+            .filter_map(|event| event.cost_usd)
+            .fold(0.0, |sum, cost| sum + cost) // an empty `sum` is -0.0
     }
 
     /// The newest change that was tried.
     pub fn diff(&self) -> Option<&str> {
-        self.verdicts().rev().map(|event| event.diff.as_str()).find(|diff| !diff.is_empty())
+        self.verdicts()
+            .rev()
+            .map(|event| event.diff.as_str())
+            .find(|diff| !diff.is_empty())
     }
 
     /// The newest word about tests: what ran, or what was seen.
     #[cfg(test)]
     fn tests(&self) -> Option<&str> {
         let about = |event: &&LiveEvent| matches!(event.kind, LiveKind::Checking | LiveKind::Noted);
-        self.events.iter().rev().find(about).map(|event| event.text.as_str())
+        self.events
+            .iter()
+            .rev()
+            .find(about)
+            .map(|event| event.text.as_str())
     }
 }
 
 /// All calls of this user that can be seen now, oldest first. What cannot be read is left out: it may be half written.
 pub fn live_calls(state: &StateDir) -> Vec<LiveCall> {
-    let Ok(entries) = fs::read_dir(state.path().join(FOLDER)) else { return Vec::new() };
-    let mut calls: Vec<LiveCall> = entries.flatten().filter_map(|entry| read(&entry.path())).collect();
+    let Ok(entries) = fs::read_dir(state.path().join(FOLDER)) else {
+        return Vec::new();
+    };
+    let mut calls: Vec<LiveCall> = entries
+        .flatten()
+        .filter_map(|entry| read(&entry.path()))
+        .collect();
     calls.sort_by(|a, b| (&a.header.began, &a.id).cmp(&(&b.header.began, &b.id)));
     calls
 }
@@ -131,13 +153,21 @@ pub fn ask_to_stop(state: &StateDir, id: &str) -> io::Result<bool> {
     if !is_name || !folder.join(format!("{id}.jsonl")).exists() {
         return Ok(false);
     }
-    OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(folder.join(format!("{id}.stop")))?;
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(folder.join(format!("{id}.stop")))?;
     Ok(true)
 }
 
 fn open(path: &Path) -> io::Result<File> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)
 }
 
 fn read(path: &Path) -> Option<LiveCall> {
@@ -147,16 +177,29 @@ fn read(path: &Path) -> Option<LiveCall> {
     let id = path.file_stem()?.to_str()?.to_owned();
     let file = open(path).ok()?;
     let is_alive = file.try_lock_shared().is_err();
-    let mut lines = BufReader::new(file.take(2 * LARGEST)).split(b'\n').map_while(Result::ok);
+    let mut lines = BufReader::new(file.take(2 * LARGEST))
+        .split(b'\n')
+        .map_while(Result::ok);
     let header = serde_json::from_slice(&lines.next()?).ok()?;
-    let events = lines.filter_map(|line| serde_json::from_slice(&line).ok()).collect();
-    Some(LiveCall { id, header, events, is_alive })
+    let events = lines
+        .filter_map(|line| serde_json::from_slice(&line).ok())
+        .collect();
+    Some(LiveCall {
+        id,
+        header,
+        events,
+        is_alive,
+    })
 }
 
 /// As it is shown. Heartbeats say nothing new: who watches keeps the time.
 fn event_of(line: &StoryLine) -> Option<LiveEvent> {
     let (kind, at, text) = match &line.event {
-        Event::Armed { files, .. } => (LiveKind::Armed, None, words::count(*files, "file") + " protected"),
+        Event::Armed { files, .. } => (
+            LiveKind::Armed,
+            None,
+            words::count(*files, "file") + " protected",
+        ),
         Event::Doing { what } => (LiveKind::Doing, None, what.clone()),
         Event::Noted { what } => (LiveKind::Noted, None, what.clone()),
         Event::Still(_) => return None,
@@ -181,7 +224,9 @@ fn event_of(line: &StoryLine) -> Option<LiveEvent> {
         text: words::cut_end(&text, 400).into_owned(),
         cause,
         cost_usd: left.and_then(|left| left.cost_usd),
-        diff: left.map(|left| words::cut_middle(&left.diff, DIFF).into_owned()).unwrap_or_default(),
+        diff: left
+            .map(|left| words::cut_middle(&left.diff, DIFF).into_owned())
+            .unwrap_or_default(),
     })
 }
 
@@ -204,7 +249,11 @@ mod tests {
     }
 
     fn line(event: Event) -> StoryLine {
-        StoryLine { event, after: Duration::from_secs(2), line: String::new() }
+        StoryLine {
+            event,
+            after: Duration::from_secs(2),
+            line: String::new(),
+        }
     }
 
     #[test]
@@ -213,25 +262,65 @@ mod tests {
         let state = StateDir::at(dir.path().join("s")).expect("absolute");
         assert_eq!(live_calls(&state), []);
         let live = show(&state, &header());
-        let at = ChainPlace { tier: 1, of: 2, model: "small".into() };
+        let at = ChainPlace {
+            tier: 1,
+            of: 2,
+            model: "small".into(),
+        };
         live.hear(&line(Event::Asking { at: at.clone() }));
-        live.hear(&line(Event::Still(Box::new(Event::Asking { at: at.clone() }))));
-        live.hear(&line(Event::Checking { at: at.clone(), what: "3 passed".into() }));
-        let left = AttemptTraces { cost_usd: Some(0.5), diff: "+x\n".into() };
-        live.hear(&line(Event::Ended { at: at.clone(), cause: Cause::Rejected, because: "no".into(), left }));
-        live.hear(&line(Event::Asking { at: ChainPlace { tier: 2, ..at } }));
+        live.hear(&line(Event::Still(Box::new(Event::Asking {
+            at: at.clone(),
+        }))));
+        live.hear(&line(Event::Checking {
+            at: at.clone(),
+            what: "3 passed".into(),
+        }));
+        let left = AttemptTraces {
+            cost_usd: Some(0.5),
+            diff: "+x\n".into(),
+        };
+        live.hear(&line(Event::Ended {
+            at: at.clone(),
+            cause: Cause::Rejected,
+            because: "no".into(),
+            left,
+        }));
+        live.hear(&line(Event::Asking {
+            at: ChainPlace { tier: 2, ..at },
+        }));
         settle();
         let calls = live_calls(&state);
-        let [call] = calls.as_slice() else { panic!("{calls:?}") };
+        let [call] = calls.as_slice() else {
+            panic!("{calls:?}")
+        };
         assert!(call.is_alive);
-        assert_eq!((call.events.len(), call.attempt(), call.cost_usd(), call.diff()), (4, 2, 0.5, Some("+x\n")));
-        assert_eq!((call.tests(), call.now().map(|event| event.tier)), (Some("3 passed"), Some(2)));
+        assert_eq!(
+            (
+                call.events.len(),
+                call.attempt(),
+                call.cost_usd(),
+                call.diff()
+            ),
+            (4, 2, 0.5, Some("+x\n"))
+        );
+        assert_eq!(
+            (call.tests(), call.now().map(|event| event.tier)),
+            (Some("3 passed"), Some(2))
+        );
         assert!(!live.is_stop_wanted());
-        assert!(!ask_to_stop(&state, "../x").expect("no path") && !ask_to_stop(&state, "0").expect("none"));
+        assert!(
+            !ask_to_stop(&state, "../x").expect("no path")
+                && !ask_to_stop(&state, "0").expect("none")
+        );
         assert!(ask_to_stop(&state, &call.id).expect("asked") && live.is_stop_wanted());
         drop(live);
         settle();
-        assert_eq!(fs::read_dir(state.path().join(FOLDER)).expect("there").count(), 0);
+        assert_eq!(
+            fs::read_dir(state.path().join(FOLDER))
+                .expect("there")
+                .count(),
+            0
+        );
     }
 
     #[test]
@@ -246,7 +335,14 @@ mod tests {
         fs::write(folder.join("other"), "x").expect("written");
         let calls = live_calls(&state);
         assert_eq!(calls.len(), 1);
-        assert_eq!((calls[0].is_alive, calls[0].events.len(), calls[0].events[0].kind), (false, 1, LiveKind::Other));
+        assert_eq!(
+            (
+                calls[0].is_alive,
+                calls[0].events.len(),
+                calls[0].events[0].kind
+            ),
+            (false, 1, LiveKind::Other)
+        );
         let live = show(&state, &header());
         settle();
         assert_eq!(live_calls(&state).len(), 1, "only the living one");

@@ -83,7 +83,10 @@ impl SessionLog {
     /// Keeps what models were asked and answered, within these bounds.
     #[must_use]
     pub fn keeping(self, settings: LogSettings) -> Self {
-        Self { exchange: Arc::new(ExchangeStore::new(&self.state, settings.into())), ..self }
+        Self {
+            exchange: Arc::new(ExchangeStore::new(&self.state, settings.into())),
+            ..self
+        }
     }
 
     /// The texts that are kept beside the log.
@@ -118,10 +121,17 @@ impl SessionLog {
     pub fn ready(&self, id: &SessionId) -> Result<(), LogError> {
         let path = self.path(id);
         let file = self.in_directory(|| file::open_to_append(&path))?;
-        let space = rustix::fs::fstatvfs(&file).map_err(|e| FileError::Io { path: path.clone(), source: e.into() })?;
+        let space = rustix::fs::fstatvfs(&file).map_err(|e| FileError::Io {
+            path: path.clone(),
+            source: e.into(),
+        })?;
         // A file system that counts nothing says 0 of 0.
         if space.f_blocks > 0 && space.f_bavail.saturating_mul(space.f_frsize) < ROOM {
-            return Err(FileError::NoRoom { path, source: io::ErrorKind::StorageFull.into() }.into());
+            return Err(FileError::NoRoom {
+                path,
+                source: io::ErrorKind::StorageFull.into(),
+            }
+            .into());
         }
         Ok(())
     }
@@ -129,7 +139,8 @@ impl SessionLog {
     /// Appends the entry to its session, without secrets and within bounds. It is on disk when this returns.
     pub fn append(&self, entry: &Entry) -> Result<WrittenEntry, LogError> {
         let id: SessionId = entry.session_id.parse()?;
-        let tree = serde_json::to_value(entry).expect("an entry has no map with keys that are not strings");
+        let tree = serde_json::to_value(entry)
+            .expect("an entry has no map with keys that are not strings");
         self.append_value(&id, tree)
     }
 
@@ -144,7 +155,12 @@ impl SessionLog {
         let (line, cut) = bound::line(tree);
         let path = self.path(id);
         let appended = self.in_directory(|| file::append(&path, &line))?;
-        Ok(WrittenEntry { path, bytes: appended.bytes, cut, repaired: appended.tail == Tail::Torn })
+        Ok(WrittenEntry {
+            path,
+            bytes: appended.bytes,
+            cut,
+            repaired: appended.tail == Tail::Torn,
+        })
     }
 
     /// Everything that can be read of a session; nothing, if there is none.
@@ -159,7 +175,10 @@ impl SessionLog {
 
     /// The sessions that have a log, by name. Files that are none are passed over.
     pub fn sessions(&self) -> Result<Vec<SessionId>, LogError> {
-        let fail = |source| LogError::List { path: self.directory.clone(), source };
+        let fail = |source| LogError::List {
+            path: self.directory.clone(),
+            source,
+        };
         let mut found = Vec::new();
         let entries = match std::fs::read_dir(&self.directory) {
             Ok(entries) => entries,
@@ -208,13 +227,17 @@ impl Recorder for SessionLog {
     fn session(&self, written: Option<&str>) -> Result<String, String> {
         let id = match written {
             Some(written) => written.parse::<SessionId>().map_err(|e| e.to_string())?,
-            None => SessionId::generate().map_err(|e| format!("no session_id could be made: {e}"))?,
+            None => {
+                SessionId::generate().map_err(|e| format!("no session_id could be made: {e}"))?
+            }
         };
         Ok(id.into())
     }
 
     fn ready(&self, session: &str) -> Result<(), String> {
-        let id: SessionId = session.parse().map_err(|e: InvalidSessionId| e.to_string())?;
+        let id: SessionId = session
+            .parse()
+            .map_err(|e: InvalidSessionId| e.to_string())?;
         Self::ready(self, &id).map_err(|e| e.to_string())
     }
 
@@ -223,7 +246,8 @@ impl Recorder for SessionLog {
     }
 
     fn begin(&self, entry: &Entry) -> Result<Box<dyn OpenRecord>, String> {
-        let open = OpenCallFile::create(&self.state, self.clone(), entry).map_err(|e| e.to_string())?;
+        let open =
+            OpenCallFile::create(&self.state, self.clone(), entry).map_err(|e| e.to_string())?;
         Ok(Box::new(open))
     }
 

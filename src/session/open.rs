@@ -51,14 +51,31 @@ pub struct RunningCall {
 }
 
 impl OpenCallFile {
-    pub(super) fn create(state: &StateDir, log: SessionLog, entry: &Entry) -> Result<Self, LogError> {
+    pub(super) fn create(
+        state: &StateDir,
+        log: SessionLog,
+        entry: &Entry,
+    ) -> Result<Self, LogError> {
         let folder = state.sub(FOLDER)?;
         let path = folder.join(format!("{}.jsonl", entry.call));
-        let fail = |source| LogError::Open { path: path.clone(), source };
-        let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path).map_err(fail)?;
+        let fail = |source| LogError::Open {
+            path: path.clone(),
+            source,
+        };
+        let file = OpenOptions::new()
+            .append(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(fail)?;
         file.lock().map_err(fail)?;
-        let open = Self { file: Mutex::new(file), log, path: path.clone() };
-        open.write(&OpenLine::Began(Box::new(entry.clone()))).map_err(fail)?;
+        let open = Self {
+            file: Mutex::new(file),
+            log,
+            path: path.clone(),
+        };
+        open.write(&OpenLine::Began(Box::new(entry.clone())))
+            .map_err(fail)?;
         Ok(open)
     }
 
@@ -67,7 +84,10 @@ impl OpenCallFile {
         self.log.redactor().redact_json(&mut tree);
         let mut text = tree.to_string();
         text.push('\n');
-        self.file.lock().unwrap_or_else(PoisonError::into_inner).write_all(text.as_bytes())
+        self.file
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .write_all(text.as_bytes())
     }
 }
 
@@ -85,7 +105,8 @@ impl OpenRecord for OpenCallFile {
         if let Err(error) = noted {
             tracing::debug!("`{}` cannot be written: {error}", self.path.display());
         }
-        fs::remove_file(&self.path).map_err(|error| format!("`{}` cannot be removed: {error}", self.path.display()))
+        fs::remove_file(&self.path)
+            .map_err(|error| format!("`{}` cannot be removed: {error}", self.path.display()))
     }
 }
 
@@ -96,7 +117,10 @@ pub fn recover_open_calls(log: &SessionLog) -> usize {
         match recover_one(log, &path) {
             Ok(true) => written += 1,
             Ok(false) => {}
-            Err(error) => tracing::warn!("the killed call `{}` cannot be logged: {error}", path.display()),
+            Err(error) => tracing::warn!(
+                "the killed call `{}` cannot be logged: {error}",
+                path.display()
+            ),
         }
     }
     written
@@ -107,9 +131,16 @@ pub fn running_calls(state: &StateDir) -> Vec<RunningCall> {
     let one = |path: PathBuf| {
         let file = open(&path).ok()?;
         let is_alive = file.try_lock_shared().is_err();
-        let last_sign = file.metadata().and_then(|meta| meta.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
+        let last_sign = file
+            .metadata()
+            .and_then(|meta| meta.modified())
+            .unwrap_or(SystemTime::UNIX_EPOCH);
         let (entry, _) = read(&path)?;
-        Some(RunningCall { entry, is_alive, last_sign })
+        Some(RunningCall {
+            entry,
+            is_alive,
+            last_sign,
+        })
     };
     let mut calls: Vec<RunningCall> = files(state).filter_map(one).collect();
     calls.sort_by(|a, b| a.entry.timestamp.cmp(&b.entry.timestamp));
@@ -118,7 +149,12 @@ pub fn running_calls(state: &StateDir) -> Vec<RunningCall> {
 
 /// Is the file of this call still there?
 pub(super) fn is_open(state: &StateDir, call: &str) -> bool {
-    !call.is_empty() && state.path().join(FOLDER).join(format!("{call}.jsonl")).exists()
+    !call.is_empty()
+        && state
+            .path()
+            .join(FOLDER)
+            .join(format!("{call}.jsonl"))
+            .exists()
 }
 
 /// False if a process holds it, or it is gone.
@@ -135,7 +171,10 @@ fn recover_one(log: &SessionLog, path: &Path) -> Result<bool, String> {
     if file.metadata().map_err(|error| error.to_string())?.nlink() == 0 {
         return Ok(false);
     }
-    let last_sign = file.metadata().and_then(|meta| meta.modified()).unwrap_or_else(|_| SystemTime::now());
+    let last_sign = file
+        .metadata()
+        .and_then(|meta| meta.modified())
+        .unwrap_or_else(|_| SystemTime::now());
     let Some((mut entry, has_ended)) = read(path) else {
         // It died before its first line was whole, so nothing was done yet.
         fs::remove_file(path).map_err(|error| error.to_string())?;
@@ -144,10 +183,20 @@ fn recover_one(log: &SessionLog, path: &Path) -> Result<bool, String> {
     if !has_ended {
         end_late(&mut entry, last_sign);
         // The journal has the last word: past its commit point nothing is undone.
-        if was_accepted(log.state(), &entry.call) { accept(&mut entry) } else { crash(&mut entry) }
+        if was_accepted(log.state(), &entry.call) {
+            accept(&mut entry)
+        } else {
+            crash(&mut entry)
+        }
     }
-    let id: SessionId = entry.session_id.parse().map_err(|error: super::InvalidSessionId| error.to_string())?;
-    let is_logged = log.reader(&id).map_err(|e| e.to_string())?.any(|record| record.entry.call == entry.call);
+    let id: SessionId = entry
+        .session_id
+        .parse()
+        .map_err(|error: super::InvalidSessionId| error.to_string())?;
+    let is_logged = log
+        .reader(&id)
+        .map_err(|e| e.to_string())?
+        .any(|record| record.entry.call == entry.call);
     if !is_logged {
         log.append(&entry).map_err(|error| error.to_string())?;
     }
@@ -160,7 +209,8 @@ fn end_late(entry: &mut Entry, last_sign: SystemTime) {
     let began: Option<jiff::Timestamp> = entry.timestamp.parse().ok();
     let ended = jiff::Timestamp::try_from(last_sign).unwrap_or_else(|_| jiff::Timestamp::now());
     if let Some(began) = began {
-        entry.duration_ms = u64::try_from(ended.as_millisecond() - began.as_millisecond()).unwrap_or(0);
+        entry.duration_ms =
+            u64::try_from(ended.as_millisecond() - began.as_millisecond()).unwrap_or(0);
     }
     entry.timestamp = ended.to_string();
 }
@@ -191,13 +241,20 @@ fn read(path: &Path) -> Option<(Entry, bool)> {
     let mut entry: Option<Entry> = None;
     let mut has_ended = false;
     // A line that was cut off by the end of its writer says nothing.
-    for line in text.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()) {
+    for line in text
+        .split(|byte| *byte == b'\n')
+        .filter_map(|line| serde_json::from_slice(line).ok())
+    {
         match line {
             OpenLine::Began(began) => entry = Some(*began),
             OpenLine::Ended(ended) => (entry, has_ended) = (Some(*ended), true),
             OpenLine::Attempt(attempt) => {
-                let Some(entry) = entry.as_mut() else { continue };
-                entry.attempts.retain(|earlier| earlier.attempt != attempt.attempt);
+                let Some(entry) = entry.as_mut() else {
+                    continue;
+                };
+                entry
+                    .attempts
+                    .retain(|earlier| earlier.attempt != attempt.attempt);
                 entry.attempts.push(*attempt);
             }
         }
@@ -207,10 +264,19 @@ fn read(path: &Path) -> Option<(Entry, bool)> {
 
 fn open(path: &Path) -> io::Result<File> {
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    OpenOptions::new().read(true).append(true).custom_flags(flags.bits().cast_signed()).open(path)
+    OpenOptions::new()
+        .read(true)
+        .append(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)
 }
 
 fn files(state: &StateDir) -> impl Iterator<Item = PathBuf> {
-    let entries = fs::read_dir(state.path().join(FOLDER)).into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "jsonl"))
+    let entries = fs::read_dir(state.path().join(FOLDER))
+        .into_iter()
+        .flatten()
+        .flatten();
+    entries
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|end| end == "jsonl"))
 }

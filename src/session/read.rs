@@ -51,12 +51,24 @@ impl Damage {
 
     /// `2 lines could not be read (1 torn, 1 broken)`, or nothing if all is well.
     pub fn summary(&self) -> Option<String> {
-        let parts = [(self.torn, "torn"), (self.broken, "broken"), (self.too_long, "too long")];
-        let parts: Vec<String> = parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+        let parts = [
+            (self.torn, "torn"),
+            (self.broken, "broken"),
+            (self.too_long, "too long"),
+        ];
+        let parts: Vec<String> = parts
+            .iter()
+            .filter(|(n, _)| *n > 0)
+            .map(|(n, what)| format!("{n} {what}"))
+            .collect();
         match (self.lines(), self.attempts) {
             (0, 0) => None,
             (0, attempts) => Some(format!("{} could not be read", count(attempts, "attempt"))),
-            (lines, 0) => Some(format!("{} could not be read ({})", count(lines, "line"), parts.join(", "))),
+            (lines, 0) => Some(format!(
+                "{} could not be read ({})",
+                count(lines, "line"),
+                parts.join(", ")
+            )),
             (lines, attempts) => Some(format!(
                 "{} ({}) and {} could not be read",
                 count(lines, "line"),
@@ -68,7 +80,10 @@ impl Damage {
 
     fn tell(&mut self, line: usize, why: &dyn std::fmt::Display) {
         if self.told.len() < FAULTS_TOLD {
-            self.told.push(LogFault { line, why: cut_end(&why.to_string(), 200).into_owned() });
+            self.told.push(LogFault {
+                line,
+                why: cut_end(&why.to_string(), 200).into_owned(),
+            });
         }
     }
 }
@@ -86,7 +101,13 @@ pub struct LogReader {
 impl LogReader {
     pub(super) fn new(id: &SessionId, file: Option<File>) -> Self {
         let lines = file.map(|file| BufReader::with_capacity(64 * 1024, file));
-        Self { id: id.clone(), lines, number: 0, damage: Damage::default(), chain: ChainCheck::default() }
+        Self {
+            id: id.clone(),
+            lines,
+            number: 0,
+            damage: Damage::default(),
+            chain: ChainCheck::default(),
+        }
     }
 
     /// What was passed over so far.
@@ -96,7 +117,10 @@ impl LogReader {
 
     pub(super) fn into_history(mut self) -> History {
         let records = self.by_ref().collect();
-        History { records, damage: self.damage }
+        History {
+            records,
+            damage: self.damage,
+        }
     }
 
     fn parse(&mut self, line: &[u8]) -> Option<CallRecord> {
@@ -140,12 +164,18 @@ impl Iterator for LogReader {
                 Ok(Line::TooLong) => {
                     self.damage.too_long += 1;
                     self.chain.skip();
-                    self.damage.tell(self.number, &format_args!("longer than {} MiB", LINE_MAX >> 20));
+                    self.damage.tell(
+                        self.number,
+                        &format_args!("longer than {} MiB", LINE_MAX >> 20),
+                    );
                 }
                 Ok(Line::End) => self.lines = None,
                 Err(error) => {
                     self.damage.broken += 1;
-                    self.damage.tell(0, &format_args!("reading stopped in line {}: {error}", self.number));
+                    self.damage.tell(
+                        0,
+                        &format_args!("reading stopped in line {}: {error}", self.number),
+                    );
                     self.lines = None;
                 }
             }
@@ -203,7 +233,10 @@ mod tests {
     #[test]
     fn a_missing_log_is_an_empty_one() {
         let history = LogReader::new(&"s".parse().expect("a name"), None).into_history();
-        assert_eq!((history, Damage::default().summary()), (History::default(), None));
+        assert_eq!(
+            (history, Damage::default().summary()),
+            (History::default(), None)
+        );
     }
 
     #[test]
@@ -213,10 +246,25 @@ mod tests {
         text.extend(std::iter::repeat_n(b'x', LINE_MAX + 1));
         text.extend_from_slice(b"\n{\"skill\":\"b\",\"final_status\":\"fail\"}\n{\"skill\":\"t");
         let history = read(&text);
-        let skills: Vec<_> = history.records.iter().map(|r| r.entry.skill.as_str()).collect();
+        let skills: Vec<_> = history
+            .records
+            .iter()
+            .map(|r| r.entry.skill.as_str())
+            .collect();
         assert_eq!(skills, ["a", "b"]);
-        let Damage { torn, broken, too_long, attempts, told, .. } = &history.damage;
-        assert_eq!((*torn, *broken, *too_long, *attempts, told.len()), (2, 4, 1, 0, FAULTS_TOLD), "{told:?}");
+        let Damage {
+            torn,
+            broken,
+            too_long,
+            attempts,
+            told,
+            ..
+        } = &history.damage;
+        assert_eq!(
+            (*torn, *broken, *too_long, *attempts, told.len()),
+            (2, 4, 1, 0, FAULTS_TOLD),
+            "{told:?}"
+        );
         assert_eq!(told[0].line, 4);
         assert_eq!(
             history.damage.summary().as_deref(),

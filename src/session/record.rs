@@ -31,7 +31,13 @@ impl CallRecord {
     pub(super) fn parse(line: &[u8], id: &SessionId) -> serde_json::Result<(Self, usize)> {
         match serde_json::from_slice::<Entry>(line) {
             // Our own lines need no second look.
-            Ok(entry) => Ok((Self { outcome: entry.final_status.into(), entry }, 0)),
+            Ok(entry) => Ok((
+                Self {
+                    outcome: entry.final_status.into(),
+                    entry,
+                },
+                0,
+            )),
             Err(_) => lenient(line, id),
         }
     }
@@ -49,7 +55,12 @@ impl From<Status> for RecordedOutcome {
 
 impl RecordedOutcome {
     fn of(word: &Value) -> Self {
-        match word.as_str().unwrap_or_default().to_ascii_lowercase().as_str() {
+        match word
+            .as_str()
+            .unwrap_or_default()
+            .to_ascii_lowercase()
+            .as_str()
+        {
             "pass" | "ok" => Self::Pass,
             "fail" => Self::Fail,
             "error" => Self::Error,
@@ -70,7 +81,11 @@ impl RecordedOutcome {
 
     /// As an entry of today has it, which knows no skipping.
     fn status(&self) -> &'static str {
-        if *self == Self::Skipped { "error" } else { self.word() }
+        if *self == Self::Skipped {
+            "error"
+        } else {
+            self.word()
+        }
     }
 }
 
@@ -80,7 +95,9 @@ fn lenient(line: &[u8], id: &SessionId) -> serde_json::Result<(CallRecord, usize
     fields.retain(|_, value| !value.is_null());
     let outcome = RecordedOutcome::of(fields.get("final_status").unwrap_or(&Value::Null));
     fields.insert("final_status".into(), outcome.status().into());
-    fields.entry("session_id").or_insert_with(|| id.as_str().into());
+    fields
+        .entry("session_id")
+        .or_insert_with(|| id.as_str().into());
     for name in ["timestamp", "skill"] {
         fields.entry(name).or_insert_with(|| "".into());
     }
@@ -89,11 +106,18 @@ fn lenient(line: &[u8], id: &SessionId) -> serde_json::Result<(CallRecord, usize
         _ => Vec::new(),
     };
     // What a later version says there is not ours to understand; the call still counts.
-    if fields.get("top_tier").is_some_and(|top| TopTier::deserialize(top).is_err()) {
+    if fields
+        .get("top_tier")
+        .is_some_and(|top| TopTier::deserialize(top).is_err())
+    {
         fields.remove("top_tier");
     }
     let all = attempts.len();
-    let attempts: Vec<Attempt> = attempts.into_iter().enumerate().filter_map(|(i, a)| lenient_attempt(i, a)).collect();
+    let attempts: Vec<Attempt> = attempts
+        .into_iter()
+        .enumerate()
+        .filter_map(|(i, a)| lenient_attempt(i, a))
+        .collect();
     let mut entry: Entry = serde_json::from_value(Value::Object(fields))?;
     let left_out = all - attempts.len();
     entry.attempts = attempts;
@@ -104,17 +128,30 @@ fn lenient(line: &[u8], id: &SessionId) -> serde_json::Result<(CallRecord, usize
 fn lenient_attempt(index: usize, mut attempt: Value) -> Option<Attempt> {
     let fields = attempt.as_object_mut()?;
     fields.retain(|_, value| !value.is_null());
-    for (name, value) in [("attempt", json!(index + 1)), ("model", json!("")), ("duration_ms", json!(0))] {
+    for (name, value) in [
+        ("attempt", json!(index + 1)),
+        ("model", json!("")),
+        ("duration_ms", json!(0)),
+    ] {
         fields.entry(name).or_insert(value);
     }
     // A verdict or a cause from another time says nothing to us; the rest of the attempt still does.
-    if fields.get("verdict").is_some_and(|verdict| Verdict::deserialize(verdict).is_err()) {
+    if fields
+        .get("verdict")
+        .is_some_and(|verdict| Verdict::deserialize(verdict).is_err())
+    {
         fields.remove("verdict");
     }
-    if fields.get("cause").is_some_and(|cause| Cause::deserialize(cause).is_err()) {
+    if fields
+        .get("cause")
+        .is_some_and(|cause| Cause::deserialize(cause).is_err())
+    {
         fields.remove("cause");
     }
-    if fields.get("verifier").is_some_and(|opinion| Opinion::deserialize(opinion).is_err()) {
+    if fields
+        .get("verifier")
+        .is_some_and(|opinion| Opinion::deserialize(opinion).is_err())
+    {
         fields.remove("verifier");
     }
     serde_json::from_value(attempt).ok()
@@ -131,16 +168,48 @@ mod tests {
     #[test]
     fn words_of_older_logs_are_understood() {
         for (line, outcome, status) in [
-            (r#"{"skill":"x","final_status":"ok"}"#, RecordedOutcome::Pass, Status::Pass),
-            (r#"{"skill":"x","final_status":"error","message":null}"#, RecordedOutcome::Error, Status::Error),
-            (r#"{"skill":"x","final_status":"skipped"}"#, RecordedOutcome::Skipped, Status::Error),
-            (r#"{"skill":"x","final_status":"SKIP"}"#, RecordedOutcome::Skipped, Status::Error),
-            (r#"{"final_status":"fail","brain":{"later":true}}"#, RecordedOutcome::Fail, Status::Fail),
-            (r#"{"final_status":"postponed"}"#, RecordedOutcome::Other("postponed".into()), Status::Error),
-            (r#"{}"#, RecordedOutcome::Other(String::new()), Status::Error),
+            (
+                r#"{"skill":"x","final_status":"ok"}"#,
+                RecordedOutcome::Pass,
+                Status::Pass,
+            ),
+            (
+                r#"{"skill":"x","final_status":"error","message":null}"#,
+                RecordedOutcome::Error,
+                Status::Error,
+            ),
+            (
+                r#"{"skill":"x","final_status":"skipped"}"#,
+                RecordedOutcome::Skipped,
+                Status::Error,
+            ),
+            (
+                r#"{"skill":"x","final_status":"SKIP"}"#,
+                RecordedOutcome::Skipped,
+                Status::Error,
+            ),
+            (
+                r#"{"final_status":"fail","brain":{"later":true}}"#,
+                RecordedOutcome::Fail,
+                Status::Fail,
+            ),
+            (
+                r#"{"final_status":"postponed"}"#,
+                RecordedOutcome::Other("postponed".into()),
+                Status::Error,
+            ),
+            (
+                r#"{}"#,
+                RecordedOutcome::Other(String::new()),
+                Status::Error,
+            ),
         ] {
             let (record, left_out) = parse(line);
-            assert_eq!((record.outcome, record.entry.final_status, left_out), (outcome, status, 0), "{line}");
+            assert_eq!(
+                (record.outcome, record.entry.final_status, left_out),
+                (outcome, status, 0),
+                "{line}"
+            );
             assert_eq!(record.entry.session_id, "s");
         }
     }
@@ -152,16 +221,26 @@ mod tests {
                {"attempt":1,"model":"m","tier":"local","duration_ms":5,"warm_start":false,"verdict":"accept"}]}"#,
         );
         let attempt = &record.entry.attempts[0];
-        assert_eq!((attempt.verdict, attempt.warm_start, attempt.cause), (Some(Verdict::Accept), Some(false), None));
+        assert_eq!(
+            (attempt.verdict, attempt.warm_start, attempt.cause),
+            (Some(Verdict::Accept), Some(false), None)
+        );
 
         let (record, left_out) = parse(
             r#"{"skill":"x","attempts":[{"tier":"local","verdict":"maybe","cause":"rejected","later":1},{"tier":"orbital"},7]}"#,
         );
         let attempts = record.entry.attempts;
-        let (later, _) =
-            parse(r#"{"skill":"x","final_status":"pass","top_tier":{"model":"m","cost_usd":1,"basis":"dreamt"}}"#);
-        assert_eq!((later.outcome, later.entry.top_tier), (RecordedOutcome::Pass, None));
+        let (later, _) = parse(
+            r#"{"skill":"x","final_status":"pass","top_tier":{"model":"m","cost_usd":1,"basis":"dreamt"}}"#,
+        );
+        assert_eq!(
+            (later.outcome, later.entry.top_tier),
+            (RecordedOutcome::Pass, None)
+        );
         assert_eq!((attempts.len(), attempts[0].attempt, left_out), (1, 1, 2));
-        assert_eq!((attempts[0].verdict, attempts[0].cause), (None, Some(Cause::Rejected)));
+        assert_eq!(
+            (attempts[0].verdict, attempts[0].cause),
+            (None, Some(Cause::Rejected))
+        );
     }
 }

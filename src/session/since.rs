@@ -29,7 +29,10 @@ impl Since {
             return Some(Self(time));
         }
         // The library would take more of a time than its date and drop it unsaid.
-        let date: Date = written.parse().ok().filter(|date: &Date| date.to_string() == written)?;
+        let date: Date = written
+            .parse()
+            .ok()
+            .filter(|date: &Date| date.to_string() == written)?;
         Some(Self(date.to_zoned(TimeZone::UTC).ok()?.timestamp()))
     }
 }
@@ -54,7 +57,10 @@ fn ago(written: &str) -> Option<SignedDuration> {
         _ => return None,
     };
     // `parse` alone would take a sign.
-    let number: i64 = number.bytes().all(|b| b.is_ascii_digit()).then(|| number.parse().ok())??;
+    let number: i64 = number
+        .bytes()
+        .all(|b| b.is_ascii_digit())
+        .then(|| number.parse().ok())??;
     Some(SignedDuration::from_secs(number.checked_mul(minutes * 60)?))
 }
 
@@ -76,7 +82,9 @@ mod tests {
             ("2026-01-31T12:00:00+02:00", "2026-01-31T10:00:00Z"),
         ] {
             assert_eq!(
-                Since::parse(written, now).map(|since| since.time().to_string()).as_deref(),
+                Since::parse(written, now)
+                    .map(|since| since.time().to_string())
+                    .as_deref(),
                 Some(meant),
                 "{written}"
             );

@@ -46,7 +46,11 @@ impl Filter {
     /// Does this call count? Its session is not looked at: that decides which log is read.
     pub fn admit(&self, record: &CallRecord) -> Admission {
         let entry = &record.entry;
-        if self.skill.as_ref().is_some_and(|wanted| !is_of(&entry.skill, wanted)) {
+        if self
+            .skill
+            .as_ref()
+            .is_some_and(|wanted| !is_of(&entry.skill, wanted))
+        {
             return Admission::LeftOut;
         }
         let ended: Option<Timestamp> = entry.timestamp.parse().ok();
@@ -150,10 +154,22 @@ impl UnreadEntries {
             attempts: self.attempts,
             ..Damage::default()
         };
-        let files = (self.files > 0).then(|| format!("{} could not be opened", crate::words::count(self.files, "log")));
-        let undated =
-            (self.undated > 0).then(|| format!("{} left out: no time", crate::words::count(self.undated, "call")));
-        let parts: Vec<String> = [files, damage.summary(), undated].into_iter().flatten().collect();
+        let files = (self.files > 0).then(|| {
+            format!(
+                "{} could not be opened",
+                crate::words::count(self.files, "log")
+            )
+        });
+        let undated = (self.undated > 0).then(|| {
+            format!(
+                "{} left out: no time",
+                crate::words::count(self.undated, "call")
+            )
+        });
+        let parts: Vec<String> = [files, damage.summary(), undated]
+            .into_iter()
+            .flatten()
+            .collect();
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 
@@ -215,18 +231,32 @@ impl GatheredFigures {
         let skill = self.skills.entry(entry.skill.clone()).or_default();
         skill.calls.add(record);
         for attempt in &entry.attempts {
-            skill.models.entry(attempt.model.clone()).or_default().add(attempt);
+            skill
+                .models
+                .entry(attempt.model.clone())
+                .or_default()
+                .add(attempt);
         }
     }
 
     fn finish(self) -> Stats {
-        let (from, to) = self.span.map(|[(_, first), (_, last)]| (first, last)).unzip();
+        let (from, to) = self
+            .span
+            .map(|[(_, first), (_, last)]| (first, last))
+            .unzip();
         let mut skills = Vec::new();
         for (skill, tally) in self.skills {
-            let mut models: Vec<ModelStats> =
-                tally.models.into_iter().map(|(model, tally)| tally.finish(model)).collect();
+            let mut models: Vec<ModelStats> = tally
+                .models
+                .into_iter()
+                .map(|(model, tally)| tally.finish(model))
+                .collect();
             models.sort_by(|a, b| (a.tier, &a.model).cmp(&(b.tier, &b.model)));
-            skills.push(SkillStats { skill, calls: tally.calls.finish(), models });
+            skills.push(SkillStats {
+                skill,
+                calls: tally.calls.finish(),
+                models,
+            });
         }
         Stats {
             v: VERSION,
@@ -248,7 +278,9 @@ fn is_none(count: &usize) -> bool {
 
 /// Is it this skill, or one of the family of that name?
 pub fn is_of(skill: &str, wanted: &str) -> bool {
-    skill.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+    skill
+        .strip_prefix(wanted)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
 }
 
 /// Sums of money without the dust that adding leaves behind.
@@ -262,16 +294,25 @@ mod tests {
 
     #[test]
     fn a_family_stands_for_its_skills() {
-        assert!(is_of("tdd_green", "tdd") && is_of("tdd", "tdd") && is_of("tdd_green", "tdd_green"));
+        assert!(
+            is_of("tdd_green", "tdd") && is_of("tdd", "tdd") && is_of("tdd_green", "tdd_green")
+        );
         assert!(!is_of("tddish", "tdd") && !is_of("tdd", "tdd_green") && !is_of("review", "tdd"));
     }
 
     #[test]
     fn what_could_not_be_read_is_one_sentence() {
-        let unread = UnreadEntries { files: 1, torn: 2, undated: 1, ..UnreadEntries::default() };
+        let unread = UnreadEntries {
+            files: 1,
+            torn: 2,
+            undated: 1,
+            ..UnreadEntries::default()
+        };
         assert_eq!(
             unread.summary().as_deref(),
-            Some("1 log could not be opened; 2 lines could not be read (2 torn); 1 call left out: no time")
+            Some(
+                "1 log could not be opened; 2 lines could not be read (2 torn); 1 call left out: no time"
+            )
         );
         assert_eq!(UnreadEntries::default().summary(), None);
     }

@@ -13,7 +13,9 @@ use serde_json::{Map, Value, json};
 use crate::engine::result::{CallResult, More, Status};
 use crate::memory::aliases::known_names;
 use crate::memory::staleness::{hash_files, staleness_of};
-use crate::memory::{Note, NoteDraft, NoteEvidence, NoteFolder, NoteHit, NoteKind, NoteQuery, ProjectIdentity};
+use crate::memory::{
+    Note, NoteDraft, NoteEvidence, NoteFolder, NoteHit, NoteKind, NoteQuery, ProjectIdentity,
+};
 use crate::server::{App, Call, Parameters, Server};
 use crate::skills::common::{BrainPlaces, identify, with_index};
 use crate::words;
@@ -91,18 +93,39 @@ impl Server {
         idempotent_hint = false,
         open_world_hint = false
     ))]
-    async fn brain_write(&self, Parameters(asked): Parameters<BrainWriteParams>, call: Call) -> CallResult {
-        let opened = self.app().opened_brain(asked.project_root.as_deref(), &call).await;
-        let redactor = self.app().settings().map(|s| self.app().redactor(&s.routing)).unwrap_or_default();
-        let texts = [Some(&asked.content), asked.title.as_ref(), asked.filename.as_ref()];
-        let secret = texts.into_iter().flatten().chain(&asked.tags).find_map(|text| redactor.name_of_secret(text));
+    async fn brain_write(
+        &self,
+        Parameters(asked): Parameters<BrainWriteParams>,
+        call: Call,
+    ) -> CallResult {
+        let opened = self
+            .app()
+            .opened_brain(asked.project_root.as_deref(), &call)
+            .await;
+        let redactor = self
+            .app()
+            .settings()
+            .map(|s| self.app().redactor(&s.routing))
+            .unwrap_or_default();
+        let texts = [
+            Some(&asked.content),
+            asked.title.as_ref(),
+            asked.filename.as_ref(),
+        ];
+        let secret = texts
+            .into_iter()
+            .flatten()
+            .chain(&asked.tags)
+            .find_map(|text| redactor.name_of_secret(text));
         if let Some(base) = self.app().notes_service().filter(|_| secret.is_none()) {
             return told("brain_write", Ok(remote::write(&base, &asked).await));
         }
         let done = tokio::task::spawn_blocking(move || {
             let opened = opened?;
             if let Some(secret) = secret {
-                return Err(format!("the note holds {secret}; take it out: notes are plain files"));
+                return Err(format!(
+                    "the note holds {secret}; take it out: notes are plain files"
+                ));
             }
             write(&opened, &asked)
         });
@@ -117,14 +140,23 @@ impl Server {
         idempotent_hint = true,
         open_world_hint = false
     ))]
-    async fn brain_query(&self, Parameters(asked): Parameters<BrainQueryParams>, call: Call) -> CallResult {
+    async fn brain_query(
+        &self,
+        Parameters(asked): Parameters<BrainQueryParams>,
+        call: Call,
+    ) -> CallResult {
         if let Some(base) = self.app().notes_service() {
             return told("brain_query", Ok(remote::query(&base, &asked).await));
         }
-        let opened = self.app().opened_brain(asked.project_root.as_deref(), &call).await;
+        let opened = self
+            .app()
+            .opened_brain(asked.project_root.as_deref(), &call)
+            .await;
         let say = call.progress.clone();
         let done = tokio::task::spawn_blocking(move || {
-            let mut tell = |n: usize, of: usize| say.say(&format!("brain_query · reading notes · {n} of {of}"));
+            let mut tell = |n: usize, of: usize| {
+                say.say(&format!("brain_query · reading notes · {n} of {of}"))
+            };
             query(&opened?, &asked, &mut tell)
         });
         told("brain_query", done.await)
@@ -145,7 +177,11 @@ impl App {
         self.settings().ok()?.routing.ingest_url
     }
 
-    async fn opened_brain(&self, project_root: Option<&str>, call: &Call) -> Result<OpenedBrain, String> {
+    async fn opened_brain(
+        &self,
+        project_root: Option<&str>,
+        call: &Call,
+    ) -> Result<OpenedBrain, String> {
         let settings = self.settings().map_err(|e| e.to_string())?;
         let places = BrainPlaces::of(&settings.routing, &self.state().map_err(|e| e.to_string())?)?;
         let project = match project_root.filter(|root| !root.is_empty()) {
@@ -164,22 +200,38 @@ impl App {
 
 fn write(brain: &OpenedBrain, asked: &BrainWriteParams) -> Result<Answer, String> {
     let notes = NoteFolder::open(&brain.places.notes).map_err(|e| e.to_string())?;
-    let filled = |text: &Option<String>| text.clone().map(|t| t.trim().to_owned()).filter(|t| !t.is_empty());
+    let filled = |text: &Option<String>| {
+        text.clone()
+            .map(|t| t.trim().to_owned())
+            .filter(|t| !t.is_empty())
+    };
     let filename = filled(&asked.filename);
     if asked.delete {
         let name = filename.ok_or("`delete` needs `filename`, a path that `brain_query` showed")?;
         let trash = notes.delete(&name).map_err(|e| e.to_string())?;
         let message = format!("moved `{name}` to the trash");
-        return Ok((Status::Pass, message, String::new(), json!({"trash": trash.display().to_string()})));
+        return Ok((
+            Status::Pass,
+            message,
+            String::new(),
+            json!({"trash": trash.display().to_string()}),
+        ));
     }
     if asked.content.trim().is_empty() {
-        return Err(String::from("content is required: the argument `content` is empty"));
+        return Err(String::from(
+            "content is required: the argument `content` is empty",
+        ));
     }
     let evidence: NoteEvidence = serde_json::from_value(Value::Object(asked.evidence.clone())).map_err(|e| {
         format!("`evidence` does not fit: {e}; example: {{\"files\": [\"src/lib.rs\"], \"commit\": \"1a2b3c\"}}")
     })?;
-    let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
-    let mut note = Note::parse(filename.as_deref().unwrap_or("note.md"), asked.content.trim_start());
+    let now = jiff::Timestamp::now()
+        .strftime("%Y-%m-%dT%H:%M:%SZ")
+        .to_string();
+    let mut note = Note::parse(
+        filename.as_deref().unwrap_or("note.md"),
+        asked.content.trim_start(),
+    );
     note.warning = None;
     note.title = filled(&asked.title).unwrap_or(note.title);
     note.kind = asked.kind;
@@ -194,31 +246,57 @@ fn write(brain: &OpenedBrain, asked: &BrainWriteParams) -> Result<Answer, String
         note.project = identity.to_string();
         note.files = hash_files(root, &evidence.files)?;
     } else if !evidence.files.is_empty() {
-        return Err(String::from("`evidence.files` needs `project_root`: the files are of that project"));
+        return Err(String::from(
+            "`evidence.files` needs `project_root`: the files are of that project",
+        ));
     }
     let proven = note.is_proven();
     if !asked.overwrite
         && let Some(similar) = similar_note(brain, &notes, &note)
     {
-        let message =
-            format!("not written: `{similar}` says nearly the same; edit that one, or pass `overwrite: true`");
-        return Ok((Status::Fail, message, String::new(), json!({"similar": similar})));
+        let message = format!(
+            "not written: `{similar}` says nearly the same; edit that one, or pass `overwrite: true`"
+        );
+        return Ok((
+            Status::Fail,
+            message,
+            String::new(),
+            json!({"similar": similar}),
+        ));
     }
-    let written = notes.write(NoteDraft { note, filename, overwrite: asked.overwrite }).map_err(|e| e.to_string())?;
+    let written = notes
+        .write(NoteDraft {
+            note,
+            filename,
+            overwrite: asked.overwrite,
+        })
+        .map_err(|e| e.to_string())?;
     let verb = if written.created { "wrote" } else { "replaced" };
     let mut message = format!("{verb} `{}`", written.name);
     if !proven {
         message += "; it names no evidence, so queries show it as unproven";
     }
     let details = json!({"path": written.name, "bytes": written.bytes, "created": written.created});
-    Ok((Status::Pass, message, written.path.display().to_string(), details))
+    Ok((
+        Status::Pass,
+        message,
+        written.path.display().to_string(),
+        details,
+    ))
 }
 
 fn similar_note(brain: &OpenedBrain, notes: &NoteFolder, note: &Note) -> Option<String> {
-    with_index(&brain.places, notes, &mut |_, _| {}, |index| index.find_similar(notes, note, "")).ok()?
+    with_index(&brain.places, notes, &mut |_, _| {}, |index| {
+        index.find_similar(notes, note, "")
+    })
+    .ok()?
 }
 
-fn query(brain: &OpenedBrain, asked: &BrainQueryParams, tell: &mut dyn FnMut(usize, usize)) -> Result<Answer, String> {
+fn query(
+    brain: &OpenedBrain,
+    asked: &BrainQueryParams,
+    tell: &mut dyn FnMut(usize, usize),
+) -> Result<Answer, String> {
     let limit = asked.limit.unwrap_or(LIMIT);
     if !(1..=MOST).contains(&limit) {
         return Err(format!("`limit` is {limit}; 1 to {MOST} hits can be shown"));
@@ -227,7 +305,11 @@ fn query(brain: &OpenedBrain, asked: &BrainQueryParams, tell: &mut dyn FnMut(usi
     let everywhere = match asked.project.as_deref() {
         Some("all") => true,
         None | Some("" | "this") => brain.project.is_none(),
-        Some(other) => return Err(format!("`project` is {other:?}; leave it out for this project, or write `all`")),
+        Some(other) => {
+            return Err(format!(
+                "`project` is {other:?}; leave it out for this project, or write `all`"
+            ));
+        }
     };
     let names = match &brain.project {
         Some((_, identity)) => known_names(&notes, identity).map_err(|e| e.to_string())?,
@@ -237,21 +319,34 @@ fn query(brain: &OpenedBrain, asked: &BrainQueryParams, tell: &mut dyn FnMut(usi
         words: asked.query.clone(),
         kind: asked.kind,
         tags: asked.tags.clone(),
-        projects: if everywhere { Vec::new() } else { names.clone() },
+        projects: if everywhere {
+            Vec::new()
+        } else {
+            names.clone()
+        },
         limit,
     };
     let now = jiff::Timestamp::now();
-    let hits = with_index(&brain.places, &notes, tell, |index| index.query(&notes, &wanted, now))
-        .map_err(|e| e.to_string())?;
-    let mut shown: Vec<Value> = hits.iter().map(|hit| as_shown(hit, brain, &names, asked.explain)).collect();
+    let hits = with_index(&brain.places, &notes, tell, |index| {
+        index.query(&notes, &wanted, now)
+    })
+    .map_err(|e| e.to_string())?;
+    let mut shown: Vec<Value> = hits
+        .iter()
+        .map(|hit| as_shown(hit, brain, &names, asked.explain))
+        .collect();
     let found = shown.len();
     // What is in the caller's context is paid for in every later turn.
-    while asked.limit.is_none() && shown.len() > 1 && json!(shown).to_string().len() > ANSWER - 400 {
+    while asked.limit.is_none() && shown.len() > 1 && json!(shown).to_string().len() > ANSWER - 400
+    {
         shown.pop();
     }
     let message = match (found, shown.len()) {
         (0, _) => String::from("no note has these words"),
-        (found, n) if n < found => format!("{} found, {n} shown; raise `limit` for more", words::count(found, "note")),
+        (found, n) if n < found => format!(
+            "{} found, {n} shown; raise `limit` for more",
+            words::count(found, "note")
+        ),
         (found, _) => format!("{} found", words::count(found, "note")),
     };
     Ok((Status::Pass, message, String::new(), json!({"hits": shown})))
@@ -270,7 +365,10 @@ fn as_shown(hit: &NoteHit, brain: &OpenedBrain, names: &[ProjectIdentity], expla
         shown["age_days"] = json!(hit.ranking.age_days.floor());
     }
     let about = ProjectIdentity::parse(&hit.note.project);
-    let own = brain.project.as_ref().filter(|_| names.iter().any(|name| name.is_same(&about)));
+    let own = brain
+        .project
+        .as_ref()
+        .filter(|_| names.iter().any(|name| name.is_same(&about)));
     if let Some(why) = own.and_then(|(root, _)| staleness_of(&hit.note, root)) {
         shown["stale"] = json!(true);
         shown["why_stale"] = json!(why);
@@ -291,7 +389,12 @@ fn told(skill: &str, done: Result<Result<Answer, String>, tokio::task::JoinError
     let (status, message, file_path, details) = match done {
         Ok(Ok(answer)) => answer,
         Ok(Err(why)) => (Status::Error, why, String::new(), Value::Null),
-        Err(panic) => (Status::Error, format!("the notes could not be used: {panic}"), String::new(), Value::Null),
+        Err(panic) => (
+            Status::Error,
+            format!("the notes could not be used: {panic}"),
+            String::new(),
+            Value::Null,
+        ),
     };
     CallResult {
         status,
@@ -302,6 +405,9 @@ fn told(skill: &str, done: Result<Result<Answer, String>, tokio::task::JoinError
         runner_output: String::new(),
         verified: false,
         model_used: String::new(),
-        more: More { details, ..More::default() },
+        more: More {
+            details,
+            ..More::default()
+        },
     }
 }

@@ -45,7 +45,11 @@ impl Server {
         idempotent_hint = false,
         open_world_hint = true
     ))]
-    async fn retrospective(&self, Parameters(asked): Parameters<RetrospectiveParams>, call: Call) -> CallResult {
+    async fn retrospective(
+        &self,
+        Parameters(asked): Parameters<RetrospectiveParams>,
+        call: Call,
+    ) -> CallResult {
         call::run(self.app(), &asked, &call).await
     }
 }

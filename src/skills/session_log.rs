@@ -81,13 +81,21 @@ impl Server {
         idempotent_hint = false,
         open_world_hint = false
     ))]
-    async fn session_log(&self, Parameters(asked): Parameters<SessionLogParams>, _call: Call) -> CallResult {
+    async fn session_log(
+        &self,
+        Parameters(asked): Parameters<SessionLogParams>,
+        _call: Call,
+    ) -> CallResult {
         let opened = open(self.app());
         let done = tokio::task::spawn_blocking(move || answer(&opened?, &asked)).await;
         let (status, message, details) = match done {
             Ok(Ok((message, details))) => (Status::Pass, message, details),
             Ok(Err(why)) => (Status::Error, why, Value::Null),
-            Err(panic) => (Status::Error, format!("the log could not be used: {panic}"), Value::Null),
+            Err(panic) => (
+                Status::Error,
+                format!("the log could not be used: {panic}"),
+                Value::Null,
+            ),
         };
         CallResult {
             status,
@@ -98,7 +106,10 @@ impl Server {
             runner_output: String::new(),
             verified: false,
             model_used: String::new(),
-            more: More { details, ..More::default() },
+            more: More {
+                details,
+                ..More::default()
+            },
         }
     }
 }
@@ -119,9 +130,13 @@ fn answer(log: &SessionLog, asked: &SessionLogParams) -> Result<(String, Value),
         LogOperation::Read => read(log, asked),
         LogOperation::List => {
             let sessions = log.sessions().map_err(|e| e.to_string())?;
-            let shown: Vec<&str> = sessions.iter().rev().take(MOST).map(SessionId::as_str).collect();
-            let details =
-                json!({"total": sessions.len(), "sessions": shown, "directory": log.directory().display().to_string()});
+            let shown: Vec<&str> = sessions
+                .iter()
+                .rev()
+                .take(MOST)
+                .map(SessionId::as_str)
+                .collect();
+            let details = json!({"total": sessions.len(), "sessions": shown, "directory": log.directory().display().to_string()});
             Ok((words::count(sessions.len(), "session"), details))
         }
         LogOperation::Stats => {
@@ -131,7 +146,11 @@ fn answer(log: &SessionLog, asked: &SessionLogParams) -> Result<(String, Value),
                 .map(str::parse)
                 .transpose()
                 .map_err(|e: crate::session::InvalidSessionId| e.to_string())?;
-            let filter = Filter { since: since(asked)?, skill: asked.skill.clone(), session };
+            let filter = Filter {
+                since: since(asked)?,
+                skill: asked.skill.clone(),
+                session,
+            };
             let stats = Stats::gather(log, &filter).map_err(|e| e.to_string())?;
             Ok((words::count(stats.total.calls, "call"), json!(stats)))
         }
@@ -141,24 +160,41 @@ fn answer(log: &SessionLog, asked: &SessionLogParams) -> Result<(String, Value),
 fn session(asked: &SessionLogParams) -> Result<SessionId, String> {
     let id = asked.session_id.as_deref().filter(|id| !id.is_empty());
     let id = id.ok_or("session_id is required: the argument `session_id` is missing")?;
-    id.parse().map_err(|e: crate::session::InvalidSessionId| e.to_string())
+    id.parse()
+        .map_err(|e: crate::session::InvalidSessionId| e.to_string())
 }
 
 fn since(asked: &SessionLogParams) -> Result<Option<jiff::Timestamp>, String> {
     let parse = |text: &str| {
-        text.parse().map_err(|_| format!("`since` is {text:?}; write a time such as 2026-11-01T00:00:00Z"))
+        text.parse()
+            .map_err(|_| format!("`since` is {text:?}; write a time such as 2026-11-01T00:00:00Z"))
     };
-    asked.since.as_deref().filter(|text| !text.is_empty()).map(parse).transpose()
+    asked
+        .since
+        .as_deref()
+        .filter(|text| !text.is_empty())
+        .map(parse)
+        .transpose()
 }
 
 fn append(log: &SessionLog, asked: &SessionLogParams) -> Result<(String, Value), String> {
     let id = session(asked)?;
-    let skill = asked.skill.as_deref().map(str::trim).filter(|s| !s.is_empty()).ok_or("`append` needs `skill`")?;
-    let status = asked.final_status.ok_or("`append` needs `final_status`: pass, fail, error or skip")?;
+    let skill = asked
+        .skill
+        .as_deref()
+        .map(str::trim)
+        .filter(|s| !s.is_empty())
+        .ok_or("`append` needs `skill`")?;
+    let status = asked
+        .final_status
+        .ok_or("`append` needs `final_status`: pass, fail, error or skip")?;
     let mut entry = Map::new();
     entry.insert("v".into(), json!(crate::engine::entry::VERSION));
     entry.insert("session_id".into(), json!(id));
-    entry.insert("timestamp".into(), json!(jiff::Timestamp::now().to_string()));
+    entry.insert(
+        "timestamp".into(),
+        json!(jiff::Timestamp::now().to_string()),
+    );
     entry.insert("skill".into(), json!(skill));
     entry.insert("final_status".into(), json!(status.word()));
     for (key, value) in asked.entry.iter().flatten() {
@@ -168,10 +204,15 @@ fn append(log: &SessionLog, asked: &SessionLogParams) -> Result<(String, Value),
     if !entry.get("attempts").is_some_and(Value::is_array) {
         entry.insert("attempts".into(), json!([]));
     }
-    let written = log.append_value(&id, Value::Object(entry)).map_err(|e| e.to_string())?;
+    let written = log
+        .append_value(&id, Value::Object(entry))
+        .map_err(|e| e.to_string())?;
     let index = log.reader(&id).map_err(|e| e.to_string())?.count();
     let path = written.path.display().to_string();
-    Ok((format!("entry {index} of session `{id}`"), json!({"index": index, "path": path})))
+    Ok((
+        format!("entry {index} of session `{id}`"),
+        json!({"index": index, "path": path}),
+    ))
 }
 
 fn read(log: &SessionLog, asked: &SessionLogParams) -> Result<(String, Value), String> {
@@ -183,13 +224,27 @@ fn read(log: &SessionLog, asked: &SessionLogParams) -> Result<(String, Value), S
     let since = since(asked)?;
     let is_wanted = |record: &CallRecord| {
         let entry = &record.entry;
-        let status = asked.final_status.is_none_or(|wanted| record.outcome.word() == wanted.word());
-        let skill = asked.skill.as_deref().is_none_or(|wanted| crate::session::stats::is_of(&entry.skill, wanted));
-        let time = since.is_none_or(|since| entry.timestamp.parse::<jiff::Timestamp>().is_ok_and(|at| at >= since));
+        let status = asked
+            .final_status
+            .is_none_or(|wanted| record.outcome.word() == wanted.word());
+        let skill = asked
+            .skill
+            .as_deref()
+            .is_none_or(|wanted| crate::session::stats::is_of(&entry.skill, wanted));
+        let time = since.is_none_or(|since| {
+            entry
+                .timestamp
+                .parse::<jiff::Timestamp>()
+                .is_ok_and(|at| at >= since)
+        });
         status && skill && time
     };
     let mut reader = log.reader(&id).map_err(|e| e.to_string())?;
-    let found: Vec<(usize, CallRecord)> = reader.by_ref().enumerate().filter(|(_, record)| is_wanted(record)).collect();
+    let found: Vec<(usize, CallRecord)> = reader
+        .by_ref()
+        .enumerate()
+        .filter(|(_, record)| is_wanted(record))
+        .collect();
     let damage = reader.damage().summary();
     let total = found.len();
     let mut entries: Vec<Value> = Vec::new();
@@ -210,5 +265,8 @@ fn read(log: &SessionLog, asked: &SessionLogParams) -> Result<(String, Value), S
         details["unread"] = json!(damage);
     }
     let entries = if total == 1 { "entry" } else { "entries" };
-    Ok((format!("{} of {total} {entries}", details["showing"]), details))
+    Ok((
+        format!("{} of {total} {entries}", details["showing"]),
+        details,
+    ))
 }

@@ -101,7 +101,11 @@ impl Server {
         idempotent_hint = false,
         open_world_hint = false
     ))]
-    async fn supervise(&self, Parameters(asked): Parameters<SuperviseParams>, call: Call) -> CallResult {
+    async fn supervise(
+        &self,
+        Parameters(asked): Parameters<SuperviseParams>,
+        call: Call,
+    ) -> CallResult {
         run::answer(self.app(), asked, &call).await
     }
 }

@@ -75,7 +75,11 @@ impl Server {
         idempotent_hint = false,
         open_world_hint = true
     ))]
-    async fn tdd_green(&self, Parameters(asked): Parameters<GreenParams>, call: Call) -> CallResult {
+    async fn tdd_green(
+        &self,
+        Parameters(asked): Parameters<GreenParams>,
+        call: Call,
+    ) -> CallResult {
         call::run(self.app(), asked.into(), &call).await
     }
 
@@ -88,7 +92,11 @@ impl Server {
         idempotent_hint = false,
         open_world_hint = true
     ))]
-    async fn tdd_refactor(&self, Parameters(asked): Parameters<RefactorParams>, call: Call) -> CallResult {
+    async fn tdd_refactor(
+        &self,
+        Parameters(asked): Parameters<RefactorParams>,
+        call: Call,
+    ) -> CallResult {
         call::run(self.app(), asked.into(), &call).await
     }
 }

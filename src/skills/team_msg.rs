@@ -98,7 +98,10 @@ pub enum BusOperation {
 #[derive(Debug, thiserror::Error)]
 enum TeamMsgError {
     #[error("`{operation}` needs `{field}`")]
-    Missing { operation: &'static str, field: &'static str },
+    Missing {
+        operation: &'static str,
+        field: &'static str,
+    },
     #[error("`last` is {0}; 1 to 100 messages can be listed, and `since_id` goes on from there")]
     Last(usize),
     #[error("`project_root` is {0:?}; give the absolute path of the project")]
@@ -121,14 +124,28 @@ impl Server {
         idempotent_hint = false,
         open_world_hint = false
     ))]
-    async fn team_msg(&self, Parameters(asked): Parameters<TeamMsgParams>, _call: Call) -> CallResult {
+    async fn team_msg(
+        &self,
+        Parameters(asked): Parameters<TeamMsgParams>,
+        _call: Call,
+    ) -> CallResult {
         let done = tokio::task::spawn_blocking(move || answer(&asked)).await;
         match done {
-            Ok(Ok((message, result))) => told(Status::Pass, message, json!({"success": true, "result": result})),
-            Ok(Err(error)) => {
-                told(Status::Error, error.to_string(), json!({"success": false, "error": error.to_string()}))
-            }
-            Err(error) => told(Status::Error, format!("the bus could not be used: {error}"), Value::Null),
+            Ok(Ok((message, result))) => told(
+                Status::Pass,
+                message,
+                json!({"success": true, "result": result}),
+            ),
+            Ok(Err(error)) => told(
+                Status::Error,
+                error.to_string(),
+                json!({"success": false, "error": error.to_string()}),
+            ),
+            Err(error) => told(
+                Status::Error,
+                format!("the bus could not be used: {error}"),
+                Value::Null,
+            ),
         }
     }
 }
@@ -143,7 +160,10 @@ fn told(status: Status, message: String, details: Value) -> CallResult {
         runner_output: String::new(),
         verified: false,
         model_used: String::new(),
-        more: More { details, ..More::default() },
+        more: More {
+            details,
+            ..More::default()
+        },
     }
 }
 
@@ -163,11 +183,24 @@ fn answer(asked: &TeamMsgParams) -> Result<(String, Value), TeamMsgError> {
     };
     let bus = TeamBus::new(&place);
     let need = |value: &Option<String>, operation, field| {
-        value.clone().filter(|v| !v.is_empty()).ok_or(TeamMsgError::Missing { operation, field })
+        value
+            .clone()
+            .filter(|v| !v.is_empty())
+            .ok_or(TeamMsgError::Missing { operation, field })
     };
     match asked.operation {
-        BusOperation::Log => log(&bus, asked, asked.to.clone(), need(&asked.from, "log", "from")?),
-        BusOperation::Broadcast => log(&bus, asked, Some("all".into()), need(&asked.from, "broadcast", "from")?),
+        BusOperation::Log => log(
+            &bus,
+            asked,
+            asked.to.clone(),
+            need(&asked.from, "log", "from")?,
+        ),
+        BusOperation::Broadcast => log(
+            &bus,
+            asked,
+            Some("all".into()),
+            need(&asked.from, "broadcast", "from")?,
+        ),
         BusOperation::Read => {
             let message = bus.read(&need(&asked.id, "read", "id")?)?;
             Ok((message.line(), json!(message)))
@@ -179,14 +212,24 @@ fn answer(asked: &TeamMsgParams) -> Result<(String, Value), TeamMsgError> {
                 let none = "No messages recorded yet.";
                 return Ok((none.into(), json!({"members": [], "summary": none})));
             }
-            let message = format!("{} from {}", words::count(total, "message"), words::count(members.len(), "member"));
-            Ok((message, json!({"members": members, "total_messages": total})))
+            let message = format!(
+                "{} from {}",
+                words::count(total, "message"),
+                words::count(members.len(), "member")
+            );
+            Ok((
+                message,
+                json!({"members": members, "total_messages": total}),
+            ))
         }
         BusOperation::GetState => state(&bus, asked),
         BusOperation::ReadMailbox => {
             let role = need(&asked.role, "read_mailbox", "role")?;
             let unread = bus.read_mailbox(&role)?;
-            let message = format!("{} for {role}", words::count(unread.len(), "unread message"));
+            let message = format!(
+                "{} for {role}",
+                words::count(unread.len(), "unread message")
+            );
             Ok((
                 message,
                 json!({"role": role, "count": unread.len(), "messages": unread, "formatted": formatted(&unread)}),
@@ -194,22 +237,37 @@ fn answer(asked: &TeamMsgParams) -> Result<(String, Value), TeamMsgError> {
         }
         BusOperation::MailboxStatus => {
             let (roles, total) = bus.mailbox_status()?;
-            Ok((words::count(total, "message"), json!({"roles": roles, "total_messages": total})))
+            Ok((
+                words::count(total, "message"),
+                json!({"roles": roles, "total_messages": total}),
+            ))
         }
         BusOperation::Delete => {
             let gone = bus.delete(&need(&asked.id, "delete", "id")?)?;
-            let message = format!("Deleted {}: [{} → {}] {}", gone.id, gone.from, gone.to, gone.summary);
-            Ok((message.clone(), json!({"deleted": gone.id, "message": message})))
+            let message = format!(
+                "Deleted {}: [{} → {}] {}",
+                gone.id, gone.from, gone.to, gone.summary
+            );
+            Ok((
+                message.clone(),
+                json!({"deleted": gone.id, "message": message}),
+            ))
         }
         BusOperation::Clear => {
             let (count, archive) = bus.clear()?;
             let message = match &archive {
                 Some(archive) => {
-                    format!("Cleared {}, kept in `{archive}`; role states stay", words::count(count, "message"))
+                    format!(
+                        "Cleared {}, kept in `{archive}`; role states stay",
+                        words::count(count, "message")
+                    )
                 }
                 None => format!("Team \"{}\" has no messages to clear.", id.as_str()),
             };
-            Ok((message.clone(), json!({"cleared": count, "archive": archive, "message": message})))
+            Ok((
+                message.clone(),
+                json!({"cleared": count, "archive": archive, "message": message}),
+            ))
         }
     }
 }
@@ -222,7 +280,9 @@ fn log(
 ) -> Result<(String, Value), TeamMsgError> {
     let mut data = asked.data.clone();
     if let Some(reference) = &asked.reference {
-        data.get_or_insert_default().entry("ref").or_insert_with(|| json!(reference));
+        data.get_or_insert_default()
+            .entry("ref")
+            .or_insert_with(|| json!(reference));
     }
     let draft = MessageDraft {
         from,
@@ -230,10 +290,16 @@ fn log(
         kind: asked.kind.clone().filter(|kind| !kind.is_empty()),
         summary: asked.summary.clone().filter(|summary| !summary.is_empty()),
         data,
-        delivery_method: asked.delivery_method.clone().filter(|method| !method.is_empty()),
+        delivery_method: asked
+            .delivery_method
+            .clone()
+            .filter(|method| !method.is_empty()),
     };
     let message = bus.log_message(draft)?;
-    let text = format!("Logged {}: [{} → {}] {}", message.id, message.from, message.to, message.summary);
+    let text = format!(
+        "Logged {}: [{} → {}] {}",
+        message.id, message.from, message.to, message.summary
+    );
     Ok((text.clone(), json!({"id": message.id, "message": text})))
 }
 
@@ -259,7 +325,10 @@ fn list(bus: &TeamBus, asked: &TeamMsgParams) -> Result<(String, Value), TeamMsg
     if reading.damaged > 0 {
         result["damaged_lines"] = json!(reading.damaged);
     }
-    Ok((format!("{} of {}", shown.len(), words::count(total, "message")), result))
+    Ok((
+        format!("{} of {}", shown.len(), words::count(total, "message")),
+        result,
+    ))
 }
 
 fn state(bus: &TeamBus, asked: &TeamMsgParams) -> Result<(String, Value), TeamMsgError> {
@@ -268,19 +337,35 @@ fn state(bus: &TeamBus, asked: &TeamMsgParams) -> Result<(String, Value), TeamMs
     Ok(match (&asked.role, &asked.task) {
         (Some(role), Some(task)) => {
             let state = meta.task(role, task);
-            (format!("{role}, {task}"), json!({"role": role, "task": task, "state": state}))
+            (
+                format!("{role}, {task}"),
+                json!({"role": role, "task": task, "state": state}),
+            )
         }
         (Some(role), None) => match roles.get(role) {
-            Some(state) => (format!("state of {role}"), json!({"role": role, "state": state})),
+            Some(state) => (
+                format!("state of {role}"),
+                json!({"role": role, "state": state}),
+            ),
             None => {
                 let none = format!("No state found for role \"{role}\"");
-                (none.clone(), json!({"role": role, "state": null, "message": none}))
+                (
+                    none.clone(),
+                    json!({"role": role, "state": null, "message": none}),
+                )
             }
         },
-        (None, _) => (words::count(roles.len(), "role"), json!({"role_state": roles})),
+        (None, _) => (
+            words::count(roles.len(), "role"),
+            json!({"role_state": roles}),
+        ),
     })
 }
 
 fn formatted(messages: &[TeamMessage]) -> String {
-    messages.iter().map(TeamMessage::line).collect::<Vec<_>>().join("\n")
+    messages
+        .iter()
+        .map(TeamMessage::line)
+        .collect::<Vec<_>>()
+        .join("\n")
 }

@@ -56,7 +56,11 @@ pub async fn answer(app: &App, asked: &TierParams, stop: &CancellationToken) -> 
     };
     let walks = world.walks(&settings.routing);
     let passports = passports(app, &walks);
-    let details = Details { seen_s_ago: age.as_secs(), passports, ..Details::of(&world, &walks) };
+    let details = Details {
+        seen_s_ago: age.as_secs(),
+        passports,
+        ..Details::of(&world, &walks)
+    };
     let mut details = serde_json::to_value(details).expect("plain data serialises");
     // Parts of it were said by servers and programs that have seen a key.
     app.redactor(&settings.routing).redact_json(&mut details);
@@ -64,15 +68,23 @@ pub async fn answer(app: &App, asked: &TierParams, stop: &CancellationToken) -> 
     CallResult {
         status: Status::Pass,
         message: message(&world, &walks),
-        more: More { duration_ms, details, ..More::default() },
+        more: More {
+            duration_ms,
+            details,
+            ..More::default()
+        },
         ..empty()
     }
 }
 
 fn passports(app: &App, walks: &[ChainWalk]) -> BTreeMap<String, String> {
-    let Ok(state) = app.state() else { return BTreeMap::new() };
+    let Ok(state) = app.state() else {
+        return BTreeMap::new();
+    };
     let book = PassportBook::of(&state);
-    let steps = walks.iter().flat_map(|walk| walk.tiers.iter().chain(&walk.verifier));
+    let steps = walks
+        .iter()
+        .flat_map(|walk| walk.tiers.iter().chain(&walk.verifier));
     let known = |step: &ChainWalkStep| {
         let name = step.tier.name.to_string();
         let passport = book.newest(&name).ok().flatten()?;
@@ -141,8 +153,11 @@ struct Model {
 impl Details {
     fn of(world: &World, walks: &[ChainWalk]) -> Self {
         let connectivity = world.connectivity();
-        let mut verifiers: Vec<_> =
-            walks.iter().filter_map(|w| w.verifier.as_ref()).map(|step| step.tier.name.to_string()).collect();
+        let mut verifiers: Vec<_> = walks
+            .iter()
+            .filter_map(|w| w.verifier.as_ref())
+            .map(|step| step.tier.name.to_string())
+            .collect();
         verifiers.sort();
         verifiers.dedup();
         Self {
@@ -151,7 +166,10 @@ impl Details {
             seen_s_ago: 0,
             endpoints: world.endpoints.iter().map(Endpoint::of).collect(),
             loaded: LoadedModels::of(world, walks),
-            chains: walks.iter().map(|walk| (walk.skill, names(walk.usable()))).collect(),
+            chains: walks
+                .iter()
+                .map(|walk| (walk.skill, names(walk.usable())))
+                .collect(),
             out: Unusable::all(walks),
             verifiers,
             passports: BTreeMap::new(),
@@ -162,12 +180,21 @@ impl Details {
 impl Unusable {
     fn all(walks: &[ChainWalk]) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
-        for step in walks.iter().flat_map(|walk| walk.tiers.iter().chain(&walk.verifier)) {
-            let (name, Some(out)) = (step.tier.name.to_string(), &step.out) else { continue };
+        for step in walks
+            .iter()
+            .flat_map(|walk| walk.tiers.iter().chain(&walk.verifier))
+        {
+            let (name, Some(out)) = (step.tier.name.to_string(), &step.out) else {
+                continue;
+            };
             match all.iter_mut().find(|known| known.why == out.why) {
                 Some(known) if known.models.contains(&name) => {}
                 Some(known) => known.models.push(name),
-                None => all.push(Self { models: vec![name], why: out.why.clone(), hint: out.hint.clone() }),
+                None => all.push(Self {
+                    models: vec![name],
+                    why: out.why.clone(),
+                    hint: out.hint.clone(),
+                }),
             }
         }
         all
@@ -176,7 +203,11 @@ impl Unusable {
 
 impl Endpoint {
     fn of(probed: &ProbedAddress) -> Self {
-        let took = probed.answer.as_ref().ok().map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
+        let took = probed
+            .answer
+            .as_ref()
+            .ok()
+            .map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
         Self {
             name: probed.name.clone(),
             url: probed.url.clone(),
@@ -194,18 +225,37 @@ impl LoadedModels {
     fn of(world: &World, walks: &[ChainWalk]) -> Self {
         let models = match &world.loaded {
             Some(Ok(models)) => models,
-            Some(Err(error)) => return Self::Unknown { unknown: error.to_string() },
-            None if !world.endpoints.iter().any(|probed| probed.role == AddressRole::Warm) => {
-                return Self::Unknown { unknown: "`warm.kind` names no server that would know".into() };
+            Some(Err(error)) => {
+                return Self::Unknown {
+                    unknown: error.to_string(),
+                };
             }
-            None => return Self::Unknown { unknown: "no server that would know can be reached".into() },
+            None if !world
+                .endpoints
+                .iter()
+                .any(|probed| probed.role == AddressRole::Warm) =>
+            {
+                return Self::Unknown {
+                    unknown: "`warm.kind` names no server that would know".into(),
+                };
+            }
+            None => {
+                return Self::Unknown {
+                    unknown: "no server that would know can be reached".into(),
+                };
+            }
         };
         let of = |model: &crate::backend::loaded::LoadedModel| {
-            let serves = |step: &&ChainWalkStep| world.id_behind(&step.tier).is_some_and(|id| model.is(id));
+            let serves =
+                |step: &&ChainWalkStep| world.id_behind(&step.tier).is_some_and(|id| model.is(id));
             let mut serves = names(walks.iter().flat_map(|walk| &walk.tiers).filter(serves));
             serves.sort();
             serves.dedup();
-            Model { id: words::cut_end(&model.id, 100).into_owned(), state: model.state.clone(), serves }
+            Model {
+                id: words::cut_end(&model.id, 100).into_owned(),
+                state: model.state.clone(),
+                serves,
+            }
         };
         Self::Models(models.iter().take(Self::MOST).map(of).collect())
     }
@@ -222,18 +272,29 @@ fn message(world: &World, walks: &[ChainWalk]) -> String {
         Connectivity::Offline => "nothing can be reached",
     };
     let start = walks.iter().filter(|walk| walk.can_start()).count();
-    let whole = walks.iter().filter(|walk| walk.tiers.iter().all(|step| step.out.is_none())).count();
+    let whole = walks
+        .iter()
+        .filter(|walk| walk.tiers.iter().all(|step| step.out.is_none()))
+        .count();
     let skills = words::count(walks.len(), "skill");
     match (start, whole) {
         (0, _) => format!("{reach}; no skill can start, and `out` says what helps"),
-        (n, m) if n == walks.len() && m == n => format!("{reach}; all {skills} can start, with every tier"),
-        (n, m) if n == walks.len() => format!("{reach}; all {skills} can start, {m} with every tier"),
+        (n, m) if n == walks.len() && m == n => {
+            format!("{reach}; all {skills} can start, with every tier")
+        }
+        (n, m) if n == walks.len() => {
+            format!("{reach}; all {skills} can start, {m} with every tier")
+        }
         (n, m) => format!("{reach}; {n} of {skills} can start, {m} with every tier"),
     }
 }
 
 fn failed(message: String) -> CallResult {
-    CallResult { status: Status::Error, message, ..empty() }
+    CallResult {
+        status: Status::Error,
+        message,
+        ..empty()
+    }
 }
 
 fn empty() -> CallResult {
@@ -250,7 +311,10 @@ fn empty() -> CallResult {
     }
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it by reference")]
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde calls it by reference"
+)]
 fn is_zero(n: &u64) -> bool {
     *n == 0
 }

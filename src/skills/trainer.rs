@@ -55,7 +55,11 @@ impl Server {
         idempotent_hint = true,
         open_world_hint = true
     ))]
-    async fn trainer(&self, Parameters(asked): Parameters<TrainerParams>, call: Call) -> CallResult {
+    async fn trainer(
+        &self,
+        Parameters(asked): Parameters<TrainerParams>,
+        call: Call,
+    ) -> CallResult {
         run::run(self.app(), &asked, &call).await
     }
 }

@@ -73,7 +73,9 @@ pub struct MemberActivity {
 pub enum BusError {
     #[error("the bus lies in `{0}`, the oldest layout, which is only read; begin a new team")]
     ReadOnly(String),
-    #[error("there is no message `{id}` on the bus of this team; operation `list` shows what is there")]
+    #[error(
+        "there is no message `{id}` on the bus of this team; operation `list` shows what is there"
+    )]
     NoMessage { id: String },
     #[error(
         "a message of {size} bytes is too long for the bus, which takes {LONGEST}; put the content into a file and send its path"
@@ -92,7 +94,9 @@ struct IdCounter {
 
 impl TeamBus {
     pub fn new(place: &TeamPlace) -> Self {
-        Self { place: place.clone() }
+        Self {
+            place: place.clone(),
+        }
     }
 
     /// Appends a message; a `state_update` also becomes part of the state.
@@ -112,7 +116,11 @@ impl TeamBus {
         }
         let from = cursor.offset.saturating_sub(cursor.line);
         let mut reading = self.scan(from, cursor.lines.saturating_sub(1))?;
-        if reading.messages.first().is_some_and(|m| m.id == cursor.last_id) {
+        if reading
+            .messages
+            .first()
+            .is_some_and(|m| m.id == cursor.last_id)
+        {
             reading.messages.remove(0);
             reading.places.remove(0);
         } else {
@@ -138,8 +146,12 @@ impl TeamBus {
         if let Some(id) = &filter.since_id {
             reading.keep_after(id);
         }
-        let is = |wanted: &Option<String>, value: &str| wanted.as_deref().is_none_or(|wanted| wanted == value);
-        reading.messages.retain(|m| is(&filter.from, &m.from) && is(&filter.to, &m.to) && is(&filter.kind, &m.kind));
+        let is = |wanted: &Option<String>, value: &str| {
+            wanted.as_deref().is_none_or(|wanted| wanted == value)
+        };
+        reading.messages.retain(|m| {
+            is(&filter.from, &m.from) && is(&filter.to, &m.to) && is(&filter.kind, &m.kind)
+        });
         reading.places.clear();
         Ok(reading)
     }
@@ -175,10 +187,16 @@ impl TeamBus {
         let _lock = self.lock()?;
         let bytes = self.bytes(0)?;
         for (offset, line) in lines(&bytes) {
-            let Some(message) = parse(line).filter(|m| m.id == id) else { continue };
+            let Some(message) = parse(line).filter(|m| m.id == id) else {
+                continue;
+            };
             self.note_highest(self.next_number()?.saturating_sub(1))?;
-            self.place.folder().append(&self.file("deleted.jsonl"), &[line, b"\n"].concat())?;
-            self.place.folder().overwrite(&self.log(), offset, &vec![b' '; line.len()])?;
+            self.place
+                .folder()
+                .append(&self.file("deleted.jsonl"), &[line, b"\n"].concat())?;
+            self.place
+                .folder()
+                .overwrite(&self.log(), offset, &vec![b' '; line.len()])?;
             return Ok(message);
         }
         Err(BusError::NoMessage { id: id.to_owned() })
@@ -188,14 +206,22 @@ impl TeamBus {
     pub fn clear(&self) -> Result<(usize, Option<String>), BusError> {
         let _lock = self.lock()?;
         let count = self.all()?.messages.len();
-        if self.place.folder().entry(&self.log())?.is_none_or(|entry| entry.size == 0) {
+        if self
+            .place
+            .folder()
+            .entry(&self.log())?
+            .is_none_or(|entry| entry.size == 0)
+        {
             return Ok((0, None));
         }
         // What is on the log and not yet in the state would be gone with it.
         let meta = self.meta()?;
         self.write_meta(&meta)?;
         let last = self.next_number()?.saturating_sub(1);
-        let archive = self.file(&format!("archive/messages-{}.jsonl", now().replace([':', '+'], "-")));
+        let archive = self.file(&format!(
+            "archive/messages-{}.jsonl",
+            now().replace([':', '+'], "-")
+        ));
         self.place.folder().rename(&self.log(), &archive)?;
         self.place.folder().append(&self.log(), b"")?;
         self.write_counter(&IdCounter { last, size: 0 })?;
@@ -223,7 +249,10 @@ impl TeamBus {
         let torn = size > 0 && folder.read_from(&self.log(), size - 1, 1)? != b"\n";
         let line = format!("{}{line}\n", if torn { "\n" } else { "" });
         folder.append(&self.log(), line.as_bytes())?;
-        self.write_counter(&IdCounter { last: number, size: size + line.len() as u64 })?;
+        self.write_counter(&IdCounter {
+            last: number,
+            size: size + line.len() as u64,
+        })?;
         if message.kind == "state_update" && message.data.is_some() {
             let meta = self.meta()?;
             self.write_meta(&meta)?;
@@ -243,12 +272,22 @@ impl TeamBus {
             return Ok(counter.last + 1);
         }
         let from = if counter.size < size { counter.size } else { 0 };
-        let highest = self.scan(from, 0)?.messages.iter().filter_map(TeamMessage::number).max().unwrap_or(0);
+        let highest = self
+            .scan(from, 0)?
+            .messages
+            .iter()
+            .filter_map(TeamMessage::number)
+            .max()
+            .unwrap_or(0);
         Ok(highest.max(counter.last) + 1)
     }
 
     fn note_highest(&self, last: u64) -> Result<(), BusError> {
-        let size = self.place.folder().entry(&self.log())?.map_or(0, |entry| entry.size);
+        let size = self
+            .place
+            .folder()
+            .entry(&self.log())?
+            .map_or(0, |entry| entry.size);
         self.write_counter(&IdCounter { last, size })
     }
 
@@ -259,7 +298,10 @@ impl TeamBus {
 
     fn scan(&self, from: u64, lines_before: usize) -> Result<BusReading, BusError> {
         let bytes = self.bytes(from)?;
-        let mut reading = BusReading { bytes: bytes.len() as u64, ..BusReading::default() };
+        let mut reading = BusReading {
+            bytes: bytes.len() as u64,
+            ..BusReading::default()
+        };
         for (n, (offset, line)) in lines(&bytes).enumerate() {
             if line.iter().all(u8::is_ascii_whitespace) {
                 continue;
@@ -286,7 +328,12 @@ impl TeamBus {
         let folder = self.place.folder();
         let size = folder.entry(&self.log())?.map_or(0, |entry| entry.size);
         if size.saturating_sub(from) > MOST {
-            return Err(FolderError::TooLarge { path: folder.locate(&self.log()), size, limit: MOST }.into());
+            return Err(FolderError::TooLarge {
+                path: folder.locate(&self.log()),
+                size,
+                limit: MOST,
+            }
+            .into());
         }
         Ok(folder.read_from(&self.log(), from, MOST)?)
     }
@@ -326,8 +373,10 @@ impl BusReading {
             .map(|(n, m)| at.map_or_else(|| m.number() > number, |at| n > at))
             .collect();
         let mut flags = keep.iter();
-        self.messages.retain(|_| *flags.next().expect("one flag a message"));
+        self.messages
+            .retain(|_| *flags.next().expect("one flag a message"));
         let mut flags = keep.iter();
-        self.places.retain(|_| *flags.next().expect("one flag a message"));
+        self.places
+            .retain(|_| *flags.next().expect("one flag a message"));
     }
 }

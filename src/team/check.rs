@@ -29,8 +29,16 @@ pub struct CheckContext<'a> {
 /// A check that needs more than files.
 #[derive(Debug, Clone)]
 pub enum OutsideCheck {
-    Command { check: CheckDefinition, run: Vec<String>, timeout_s: Option<u64> },
-    Question { check: CheckDefinition, ask: String, material: Vec<Arc<TeamDocument>> },
+    Command {
+        check: CheckDefinition,
+        run: Vec<String>,
+        timeout_s: Option<u64>,
+    },
+    Question {
+        check: CheckDefinition,
+        ask: String,
+        material: Vec<Arc<TeamDocument>>,
+    },
 }
 
 /// What code could decide, and what it could not.
@@ -46,32 +54,60 @@ impl CheckContext<'_> {
         let mut checked = CheckedFiles::default();
         for (n, check) in self.definition.checks.iter().enumerate() {
             let finding = match &check.rule {
-                CheckRule::Artifacts { sources, min_bytes, front_matter } => {
-                    Some(self.artifacts(check, sources, *min_bytes, front_matter))
-                }
+                CheckRule::Artifacts {
+                    sources,
+                    min_bytes,
+                    front_matter,
+                } => Some(self.artifacts(check, sources, *min_bytes, front_matter)),
                 CheckRule::Trace { from, to } => Some(self.trace(check, from, to)),
-                CheckRule::Terms { sources, synonyms } => Some(self.terms(check, sources, synonyms)),
-                CheckRule::Numbers { source, pointer, column, min, max } => {
-                    let wanted =
-                        NumberWanted { pointer: pointer.as_deref(), column: column.as_deref(), min: *min, max: *max };
+                CheckRule::Terms { sources, synonyms } => {
+                    Some(self.terms(check, sources, synonyms))
+                }
+                CheckRule::Numbers {
+                    source,
+                    pointer,
+                    column,
+                    min,
+                    max,
+                } => {
+                    let wanted = NumberWanted {
+                        pointer: pointer.as_deref(),
+                        column: column.as_deref(),
+                        min: *min,
+                        max: *max,
+                    };
                     Some(self.numbers(check, source, &wanted))
                 }
                 CheckRule::Code { name } => {
-                    let (_, decide) =
-                        checks::NAMES.iter().find(|(known, _)| known == name).expect("checked when it was read");
+                    let (_, decide) = checks::NAMES
+                        .iter()
+                        .find(|(known, _)| known == name)
+                        .expect("checked when it was read");
                     Some(decide(self, check))
                 }
                 CheckRule::Command { run, timeout_s } => {
-                    let outside =
-                        OutsideCheck::Command { check: check.clone(), run: run.clone(), timeout_s: *timeout_s };
+                    let outside = OutsideCheck::Command {
+                        check: check.clone(),
+                        run: run.clone(),
+                        timeout_s: *timeout_s,
+                    };
                     checked.outside.push((n, outside));
                     None
                 }
                 CheckRule::Question { ask, sources } => {
-                    let material = sources.iter().flat_map(|source| self.documents.of(source)).cloned().collect();
-                    checked
-                        .outside
-                        .push((n, OutsideCheck::Question { check: check.clone(), ask: ask.clone(), material }));
+                    let material = sources
+                        .iter()
+                        .flat_map(|source| self.documents.of(source))
+                        .cloned()
+                        .collect();
+                    checked.outside.push((
+                        n,
+                        OutsideCheck::Question {
+                            check: check.clone(),
+                            ask: ask.clone(),
+                            material,
+                        },
+                    ));
                     None
                 }
             };
@@ -94,9 +130,10 @@ impl CheckContext<'_> {
         for name in names {
             match self.documents.of(name) {
                 [] => {
-                    return Err(
-                        check.warn(format!("nothing to check: {}", self.missing(name)), [self.missing_place(name)])
-                    );
+                    return Err(check.warn(
+                        format!("nothing to check: {}", self.missing(name)),
+                        [self.missing_place(name)],
+                    ));
                 }
                 found => documents.extend(found.iter().map(Arc::as_ref)),
             }
@@ -109,14 +146,28 @@ impl CheckContext<'_> {
     }
 
     fn missing_place(&self, source: &str) -> EvidencePlace {
-        EvidencePlace { file: self.globs(source), line: 0, text: String::from("missing") }
+        EvidencePlace {
+            file: self.globs(source),
+            line: 0,
+            text: String::from("missing"),
+        }
     }
 
     fn globs(&self, source: &str) -> String {
-        self.definition.sources.get(source).map(|globs| globs.written.join(", ")).unwrap_or_default()
+        self.definition
+            .sources
+            .get(source)
+            .map(|globs| globs.written.join(", "))
+            .unwrap_or_default()
     }
 
-    fn artifacts(&self, check: &CheckDefinition, sources: &[String], min_bytes: u64, keys: &[String]) -> CheckFinding {
+    fn artifacts(
+        &self,
+        check: &CheckDefinition,
+        sources: &[String],
+        min_bytes: u64,
+        keys: &[String],
+    ) -> CheckFinding {
         let (mut wrong, mut files) = (Vec::new(), 0);
         for source in sources {
             let documents = self.documents.of(source);
@@ -125,8 +176,11 @@ impl CheckContext<'_> {
             }
             files += documents.len();
             for document in documents {
-                let place =
-                    |line, text: &str| EvidencePlace { file: document.path.clone(), line, text: text.to_owned() };
+                let place = |line, text: &str| EvidencePlace {
+                    file: document.path.clone(),
+                    line,
+                    text: text.to_owned(),
+                };
                 if (document.text.len() as u64) < min_bytes || document.text.trim().is_empty() {
                     wrong.push((
                         format!("`{}` has {} bytes", document.name, document.text.len()),
@@ -137,13 +191,26 @@ impl CheckContext<'_> {
                     wrong.push((format!("`{}`: {problem}", document.name), place(1, problem)));
                 }
                 let is_markdown = document.name.ends_with(".md");
-                for key in keys.iter().filter(|key| is_markdown && !document.front.contains_key(*key)) {
-                    wrong.push((format!("`{}` has no `{key}` in its front matter", document.name), place(1, key)));
+                for key in keys
+                    .iter()
+                    .filter(|key| is_markdown && !document.front.contains_key(*key))
+                {
+                    wrong.push((
+                        format!("`{}` has no `{key}` in its front matter", document.name),
+                        place(1, key),
+                    ));
                 }
             }
         }
         for (path, why) in &self.documents.unreadable {
-            wrong.push((why.clone(), EvidencePlace { file: path.clone(), line: 0, text: why.clone() }));
+            wrong.push((
+                why.clone(),
+                EvidencePlace {
+                    file: path.clone(),
+                    line: 0,
+                    text: why.clone(),
+                },
+            ));
         }
         if wrong.is_empty() {
             return check.pass(format!("{} present", words::count(files, "file")));
@@ -151,7 +218,11 @@ impl CheckContext<'_> {
         let details = words::series(wrong.iter().map(|(why, _)| why.as_str()), 5);
         let places = wrong.into_iter().map(|(_, place)| place);
         // What the checkpoint requires and is not there stops the pipeline; what is merely expected is a risk.
-        if check.critical { check.fail(details, places) } else { check.warn(details, places) }
+        if check.critical {
+            check.fail(details, places)
+        } else {
+            check.warn(details, places)
+        }
     }
 
     fn trace(&self, check: &CheckDefinition, from: &TraceEnd, to: &[TraceEnd]) -> CheckFinding {
@@ -160,10 +231,20 @@ impl CheckContext<'_> {
         }
         let wanted = self.ids(from);
         if wanted.is_empty() {
-            return check.not_applicable(format!("no id of the form `{}` in `{}`", from.pattern.0, from.source));
+            return check.not_applicable(format!(
+                "no id of the form `{}` in `{}`",
+                from.pattern.0, from.source
+            ));
         }
-        let found: BTreeSet<String> = to.iter().flat_map(|end| self.ids(end)).map(|(id, _)| id).collect();
-        let lost: Vec<_> = wanted.iter().filter(|(id, _)| !found.contains(id)).collect();
+        let found: BTreeSet<String> = to
+            .iter()
+            .flat_map(|end| self.ids(end))
+            .map(|(id, _)| id)
+            .collect();
+        let lost: Vec<_> = wanted
+            .iter()
+            .filter(|(id, _)| !found.contains(id))
+            .collect();
         if lost.is_empty() {
             return check.pass(format!("{} of {} traced", wanted.len(), wanted.len()));
         }
@@ -176,7 +257,10 @@ impl CheckContext<'_> {
     fn ids(&self, end: &TraceEnd) -> Vec<(String, EvidencePlace)> {
         let mut ids: Vec<(String, EvidencePlace)> = Vec::new();
         for document in self.documents.of(&end.source) {
-            let field = end.key.as_deref().map(|key| document.front_text(key).unwrap_or_default());
+            let field = end
+                .key
+                .as_deref()
+                .map(|key| document.front_text(key).unwrap_or_default());
             let lines: Vec<(usize, &str)> = match &field {
                 Some(field) => vec![(1, field)],
                 None => document.lines().collect(),
@@ -188,7 +272,14 @@ impl CheckContext<'_> {
                 for id in end.pattern.0.find_iter(text).map(|found| found.as_str()) {
                     if !ids.iter().any(|(known, _)| known == id) {
                         let text = words::cut_end(text.trim(), 120).into_owned();
-                        ids.push((id.to_owned(), EvidencePlace { file: document.path.clone(), line, text }));
+                        ids.push((
+                            id.to_owned(),
+                            EvidencePlace {
+                                file: document.path.clone(),
+                                line,
+                                text,
+                            },
+                        ));
                     }
                 }
             }
@@ -196,55 +287,100 @@ impl CheckContext<'_> {
         ids
     }
 
-    fn terms(&self, check: &CheckDefinition, sources: &[String], synonyms: &[Vec<String>]) -> CheckFinding {
+    fn terms(
+        &self,
+        check: &CheckDefinition,
+        sources: &[String],
+        synonyms: &[Vec<String>],
+    ) -> CheckFinding {
         let documents = match self.sources(check, sources.iter().map(String::as_str)) {
             Ok(documents) => documents,
             Err(missing) => return missing,
         };
         let drift = terms::find_drift(&documents, synonyms);
         if drift.is_empty() {
-            return check.pass(format!("one word for one thing in {}", words::count(documents.len(), "document")));
+            return check.pass(format!(
+                "one word for one thing in {}",
+                words::count(documents.len(), "document")
+            ));
         }
         let one = |d: &terms::TermDrift| {
             format!(
                 "\"{}\" beside \"{}\"",
-                d.others.iter().map(|(t, _)| t.as_str()).collect::<Vec<_>>().join("\", \""),
+                d.others
+                    .iter()
+                    .map(|(t, _)| t.as_str())
+                    .collect::<Vec<_>>()
+                    .join("\", \""),
                 d.main
             )
         };
         let details = words::series(drift.iter().map(one), 5);
         // Words are style: they are a risk, and stop nothing.
-        check.warn(details, drift.into_iter().flat_map(|d| d.others).map(|(_, place)| place))
+        check.warn(
+            details,
+            drift
+                .into_iter()
+                .flat_map(|d| d.others)
+                .map(|(_, place)| place),
+        )
     }
 
-    fn numbers(&self, check: &CheckDefinition, source: &str, wanted: &NumberWanted<'_>) -> CheckFinding {
+    fn numbers(
+        &self,
+        check: &CheckDefinition,
+        source: &str,
+        wanted: &NumberWanted<'_>,
+    ) -> CheckFinding {
         let documents = match self.sources(check, [source]) {
             Ok(documents) => documents,
             Err(missing) => return missing,
         };
         let mut seen: Vec<(f64, EvidencePlace)> = Vec::new();
         for document in documents {
-            let place = |line, text: &str| EvidencePlace { file: document.path.clone(), line, text: text.to_owned() };
+            let place = |line, text: &str| EvidencePlace {
+                file: document.path.clone(),
+                line,
+                text: text.to_owned(),
+            };
             if let Some(pointer) = wanted.pointer
-                && let Some(number) = document.json().and_then(|json| json.pointer(pointer)?.as_f64())
+                && let Some(number) = document
+                    .json()
+                    .and_then(|json| json.pointer(pointer)?.as_f64())
             {
                 let last = pointer.rsplit('/').next().unwrap_or(pointer);
-                seen.push((number, place(document.line_with(&format!("\"{last}\"")), pointer)));
+                seen.push((
+                    number,
+                    place(document.line_with(&format!("\"{last}\"")), pointer),
+                ));
             }
-            for row in wanted.column.iter().flat_map(|column| document.rows.iter().map(move |row| (row, column))) {
+            for row in wanted
+                .column
+                .iter()
+                .flat_map(|column| document.rows.iter().map(move |row| (row, column)))
+            {
                 let (row, column) = row;
-                let number = row.cell(column).and_then(|cell| cell.trim_end_matches(['%', ' ']).parse().ok());
+                let number = row
+                    .cell(column)
+                    .and_then(|cell| cell.trim_end_matches(['%', ' ']).parse().ok());
                 seen.extend(number.map(|number: f64| (number, place(row.line, &row.text()))));
             }
         }
         if seen.is_empty() {
             let what = wanted.pointer.or(wanted.column).unwrap_or_default();
-            return check.warn(format!("no number at `{what}`"), [self.missing_place(source)]);
+            return check.warn(
+                format!("no number at `{what}`"),
+                [self.missing_place(source)],
+            );
         }
-        let is_out = |n: f64| wanted.min.is_some_and(|min| n < min) || wanted.max.is_some_and(|max| n > max);
+        let is_out =
+            |n: f64| wanted.min.is_some_and(|min| n < min) || wanted.max.is_some_and(|max| n > max);
         let out: Vec<_> = seen.iter().filter(|(n, _)| is_out(*n)).collect();
         if out.is_empty() {
-            return check.pass(format!("{} within bounds", words::count(seen.len(), "number")));
+            return check.pass(format!(
+                "{} within bounds",
+                words::count(seen.len(), "number")
+            ));
         }
         let bound = |b: Option<f64>| b.map_or_else(|| String::from("…"), |b| b.to_string());
         let details = format!(
@@ -273,18 +409,39 @@ impl CheckDefinition {
         self.finding(CheckOutcome::NotApplicable, &details.into(), Vec::new())
     }
 
-    pub fn warn(&self, details: impl Into<String>, evidence: impl IntoIterator<Item = EvidencePlace>) -> CheckFinding {
-        self.finding(CheckOutcome::Warn, &details.into(), evidence.into_iter().collect())
+    pub fn warn(
+        &self,
+        details: impl Into<String>,
+        evidence: impl IntoIterator<Item = EvidencePlace>,
+    ) -> CheckFinding {
+        self.finding(
+            CheckOutcome::Warn,
+            &details.into(),
+            evidence.into_iter().collect(),
+        )
     }
 
     /// A failure cites what was seen; without a place it is a warning, because nothing may be blocked by an opinion.
-    pub fn fail(&self, details: impl Into<String>, evidence: impl IntoIterator<Item = EvidencePlace>) -> CheckFinding {
+    pub fn fail(
+        &self,
+        details: impl Into<String>,
+        evidence: impl IntoIterator<Item = EvidencePlace>,
+    ) -> CheckFinding {
         let evidence: Vec<EvidencePlace> = evidence.into_iter().collect();
-        let outcome = if evidence.is_empty() { CheckOutcome::Warn } else { CheckOutcome::Fail };
+        let outcome = if evidence.is_empty() {
+            CheckOutcome::Warn
+        } else {
+            CheckOutcome::Fail
+        };
         self.finding(outcome, &details.into(), evidence)
     }
 
-    fn finding(&self, outcome: CheckOutcome, details: &str, mut evidence: Vec<EvidencePlace>) -> CheckFinding {
+    fn finding(
+        &self,
+        outcome: CheckOutcome,
+        details: &str,
+        mut evidence: Vec<EvidencePlace>,
+    ) -> CheckFinding {
         evidence.truncate(MOST_EVIDENCE);
         CheckFinding {
             id: self.id.clone(),

@@ -9,12 +9,18 @@ use super::check::CheckContext;
 use super::definition::CheckDefinition;
 use super::verdict::CheckFinding;
 
-type NamedCheck = (&'static str, fn(&CheckContext<'_>, &CheckDefinition) -> CheckFinding);
+type NamedCheck = (
+    &'static str,
+    fn(&CheckContext<'_>, &CheckDefinition) -> CheckFinding,
+);
 
 /// The names a definition may use, with `kind = "code"`.
 pub const NAMES: &[NamedCheck] = &[
     ("scope", specification::scope),
-    ("architecture_coverage", specification::architecture_coverage),
+    (
+        "architecture_coverage",
+        specification::architecture_coverage,
+    ),
     ("quality_trend", specification::quality_trend),
     ("open_questions", specification::open_questions),
     ("decision_chain", decisions::decision_chain),

@@ -46,7 +46,11 @@ pub struct HealthLimits {
 
 impl Default for HealthLimits {
     fn default() -> Self {
-        Self { errors_per_role: 3, stale_after_s: 1800, score_drop: 10.0 }
+        Self {
+            errors_per_role: 3,
+            stale_after_s: 1800,
+            score_drop: 10.0,
+        }
     }
 }
 
@@ -84,7 +88,10 @@ pub enum CheckRule {
     /// Each id found in one set of files stands in another.
     Trace { from: TraceEnd, to: Vec<TraceEnd> },
     /// One word for one thing: of each group, one word is used throughout.
-    Terms { sources: Vec<String>, synonyms: Vec<Vec<String>> },
+    Terms {
+        sources: Vec<String>,
+        synonyms: Vec<Vec<String>>,
+    },
     /// A number in a JSON file or in a column of a table lies within bounds.
     Numbers {
         source: String,
@@ -135,22 +142,32 @@ pub enum DefinitionError {
     #[error("`{file}` is no checkpoint definition: {why}")]
     Malformed { file: String, why: String },
     #[error("`{file}`, check `{check}`: {why}")]
-    Check { file: String, check: String, why: String },
-    #[error("`{file}` defines no checkpoint and names none of {known}; give it `[[check]]` tables, or name one")]
+    Check {
+        file: String,
+        check: String,
+        why: String,
+    },
+    #[error(
+        "`{file}` defines no checkpoint and names none of {known}; give it `[[check]]` tables, or name one"
+    )]
     NoCheckpoints { file: String, known: String },
 }
 
 impl CheckpointDefinition {
     /// From a TOML file, or from the front matter of a Markdown file.
     pub fn parse(file: &str, text: &str) -> Result<Self, DefinitionError> {
-        let malformed = |why: String| DefinitionError::Malformed { file: file.to_owned(), why };
+        let malformed = |why: String| DefinitionError::Malformed {
+            file: file.to_owned(),
+            why,
+        };
         let value: Value = if file.ends_with(".md") {
             let front = front_matter::split(text).map_err(|e| malformed(e.to_string()))?;
             Value::Object(front.fields)
         } else {
             toml::from_str(text).map_err(|e| malformed(e.to_string()))?
         };
-        let definition: Self = serde_json::from_value(value).map_err(|e| malformed(e.to_string()))?;
+        let definition: Self =
+            serde_json::from_value(value).map_err(|e| malformed(e.to_string()))?;
         definition.check_names(file)?;
         Ok(definition)
     }
@@ -158,21 +175,37 @@ impl CheckpointDefinition {
     /// The three of the built-in pipeline.
     pub fn built_in() -> Vec<Self> {
         let texts = [
-            ("checkpoints/001.toml", include_str!("../../checkpoints/001.toml")),
-            ("checkpoints/002.toml", include_str!("../../checkpoints/002.toml")),
-            ("checkpoints/003.toml", include_str!("../../checkpoints/003.toml")),
+            (
+                "checkpoints/001.toml",
+                include_str!("../../checkpoints/001.toml"),
+            ),
+            (
+                "checkpoints/002.toml",
+                include_str!("../../checkpoints/002.toml"),
+            ),
+            (
+                "checkpoints/003.toml",
+                include_str!("../../checkpoints/003.toml"),
+            ),
         ];
-        texts.into_iter().map(|(file, text)| Self::parse(file, text).expect("a test parses all of them")).collect()
+        texts
+            .into_iter()
+            .map(|(file, text)| Self::parse(file, text).expect("a test parses all of them"))
+            .collect()
     }
 
     /// The checkpoints of a role spec: its own, or those of the built-in ones that it names.
     pub fn of_role_spec(file: &str, text: &str) -> Result<Vec<Self>, DefinitionError> {
-        let front = front_matter::split(text).map(|front| front.fields).unwrap_or_default();
+        let front = front_matter::split(text)
+            .map(|front| front.fields)
+            .unwrap_or_default();
         if let Some(Value::Array(own)) = front.get("checkpoints") {
             let mut all = Vec::new();
             for value in own {
-                let malformed =
-                    |e: serde_json::Error| DefinitionError::Malformed { file: file.into(), why: e.to_string() };
+                let malformed = |e: serde_json::Error| DefinitionError::Malformed {
+                    file: file.into(),
+                    why: e.to_string(),
+                };
                 let definition: Self = serde_json::from_value(value.clone()).map_err(malformed)?;
                 definition.check_names(file)?;
                 all.push(definition);
@@ -181,15 +214,29 @@ impl CheckpointDefinition {
         }
         let built_in = Self::built_in();
         let known = words::one_of(built_in.iter().map(|d| d.id.as_str()));
-        let named: Vec<Self> = built_in.into_iter().filter(|d| text.contains(&d.id)).collect();
-        if named.is_empty() { Err(DefinitionError::NoCheckpoints { file: file.to_owned(), known }) } else { Ok(named) }
+        let named: Vec<Self> = built_in
+            .into_iter()
+            .filter(|d| text.contains(&d.id))
+            .collect();
+        if named.is_empty() {
+            Err(DefinitionError::NoCheckpoints {
+                file: file.to_owned(),
+                known,
+            })
+        } else {
+            Ok(named)
+        }
     }
 
     /// Every source and every check in code that is named must exist.
     fn check_names(&self, file: &str) -> Result<(), DefinitionError> {
         let mut seen = Vec::new();
         for check in &self.checks {
-            let wrong = |why: String| DefinitionError::Check { file: file.to_owned(), check: check.id.clone(), why };
+            let wrong = |why: String| DefinitionError::Check {
+                file: file.to_owned(),
+                check: check.id.clone(),
+                why,
+            };
             if seen.contains(&&check.id) {
                 return Err(wrong(String::from("two checks have this id")));
             }
@@ -197,20 +244,36 @@ impl CheckpointDefinition {
             for source in check.rule.sources() {
                 if !self.sources.contains_key(source) {
                     let known = words::one_of(self.sources.keys().map(String::as_str));
-                    return Err(wrong(format!("there is no source `{source}`; [sources] has {known}")));
+                    return Err(wrong(format!(
+                        "there is no source `{source}`; [sources] has {known}"
+                    )));
                 }
             }
             match &check.rule {
-                CheckRule::Code { name } if !checks::NAMES.iter().any(|(known, _)| known == name) => {
+                CheckRule::Code { name }
+                    if !checks::NAMES.iter().any(|(known, _)| known == name) =>
+                {
                     let known = words::one_of(checks::NAMES.iter().map(|(known, _)| *known));
-                    return Err(wrong(format!("there is no code called `{name}`; known: {known}")));
+                    return Err(wrong(format!(
+                        "there is no code called `{name}`; known: {known}"
+                    )));
                 }
                 CheckRule::Command { run, .. } if run.first().is_none_or(String::is_empty) => {
-                    return Err(wrong(String::from("`run` is empty; write the command as a list of words")));
+                    return Err(wrong(String::from(
+                        "`run` is empty; write the command as a list of words",
+                    )));
                 }
-                CheckRule::Numbers { pointer, column, min, max, .. } => {
+                CheckRule::Numbers {
+                    pointer,
+                    column,
+                    min,
+                    max,
+                    ..
+                } => {
                     if pointer.is_some() == column.is_some() {
-                        return Err(wrong(String::from("give either `pointer` (JSON) or `column` (a table)")));
+                        return Err(wrong(String::from(
+                            "give either `pointer` (JSON) or `column` (a table)",
+                        )));
                     }
                     if min.is_none() && max.is_none() {
                         return Err(wrong(String::from("give `min`, `max` or both")));
@@ -226,10 +289,13 @@ impl CheckpointDefinition {
 impl CheckRule {
     pub fn sources(&self) -> Vec<&str> {
         match self {
-            Self::Artifacts { sources, .. } | Self::Terms { sources, .. } | Self::Question { sources, .. } => {
-                sources.iter().map(String::as_str).collect()
-            }
-            Self::Trace { from, to } => std::iter::once(from).chain(to).map(|end| end.source.as_str()).collect(),
+            Self::Artifacts { sources, .. }
+            | Self::Terms { sources, .. }
+            | Self::Question { sources, .. } => sources.iter().map(String::as_str).collect(),
+            Self::Trace { from, to } => std::iter::once(from)
+                .chain(to)
+                .map(|end| end.source.as_str())
+                .collect(),
             Self::Numbers { source, .. } => vec![source],
             Self::Command { .. } | Self::Code { .. } => Vec::new(),
         }
@@ -248,9 +314,17 @@ impl TryFrom<Vec<String>> for SourceGlobs {
     fn try_from(written: Vec<String>) -> Result<Self, String> {
         let mut set = GlobSetBuilder::new();
         for glob in &written {
-            set.add(GlobBuilder::new(glob).literal_separator(true).build().map_err(|e| e.to_string())?);
+            set.add(
+                GlobBuilder::new(glob)
+                    .literal_separator(true)
+                    .build()
+                    .map_err(|e| e.to_string())?,
+            );
         }
-        Ok(Self { written, set: set.build().map_err(|e| e.to_string())? })
+        Ok(Self {
+            written,
+            set: set.build().map_err(|e| e.to_string())?,
+        })
     }
 }
 
@@ -266,15 +340,31 @@ impl TryFrom<Map<String, Value>> for CheckDefinition {
     type Error = String;
 
     fn try_from(mut fields: Map<String, Value>) -> Result<Self, String> {
-        let mut text = |name: &str| fields.remove(name).and_then(|v| v.as_str().map(str::to_owned));
+        let mut text = |name: &str| {
+            fields
+                .remove(name)
+                .and_then(|v| v.as_str().map(str::to_owned))
+        };
         let id = text("id").ok_or("a check needs an `id`")?;
         let title = text("title").unwrap_or_else(|| id.replace('_', " "));
         let in_check = |why: String| format!("check `{id}`: {why}");
-        let group = fields.remove("group").unwrap_or_else(|| Value::from("consistency"));
+        let group = fields
+            .remove("group")
+            .unwrap_or_else(|| Value::from("consistency"));
         let group = serde_json::from_value(group).map_err(|e| in_check(e.to_string()))?;
-        let critical = fields.remove("critical").and_then(|v| v.as_bool()).unwrap_or(false);
-        let rule = serde_json::from_value(Value::Object(fields)).map_err(|e| in_check(e.to_string()))?;
-        Ok(Self { id, title, group, critical, rule })
+        let critical = fields
+            .remove("critical")
+            .and_then(|v| v.as_bool())
+            .unwrap_or(false);
+        let rule =
+            serde_json::from_value(Value::Object(fields)).map_err(|e| in_check(e.to_string()))?;
+        Ok(Self {
+            id,
+            title,
+            group,
+            critical,
+            rule,
+        })
     }
 }
 
@@ -288,7 +378,10 @@ mod tests {
 
     #[test]
     fn the_built_in_checkpoints_can_be_read() {
-        let ids: Vec<String> = CheckpointDefinition::built_in().into_iter().map(|d| d.id).collect();
+        let ids: Vec<String> = CheckpointDefinition::built_in()
+            .into_iter()
+            .map(|d| d.id)
+            .collect();
         assert_eq!(ids, ["CHECKPOINT-001", "CHECKPOINT-002", "CHECKPOINT-003"]);
     }
 
@@ -297,26 +390,55 @@ mod tests {
         let head = "id = \"X\"\nname = \"x\"\n[sources]\ndocs = [\"*.md\"]\n";
         for (text, said) in [
             ("", "missing field `id`"),
-            ("id = \"X\"\nname = \"x\"\ncolour = 1", "unknown field `colour`"),
-            ("[[check]]\nid = \"a\"\nkind = \"spell\"", "unknown variant `spell`"),
+            (
+                "id = \"X\"\nname = \"x\"\ncolour = 1",
+                "unknown field `colour`",
+            ),
+            (
+                "[[check]]\nid = \"a\"\nkind = \"spell\"",
+                "unknown variant `spell`",
+            ),
             ("[[check]]\nkind = \"code\"", "needs an `id`"),
-            ("[[check]]\nid = \"a\"\nkind = \"code\"\nname = \"magic\"", "no code called `magic`"),
-            ("[[check]]\nid = \"a\"\nkind = \"artifacts\"\nsources = [\"none\"]", "no source `none`"),
-            ("[[check]]\nid = \"a\"\nkind = \"artifacts\"\nsources = [\"docs\"]\nmin = 3", "unknown field `min`"),
-            ("[[check]]\nid = \"a\"\nkind = \"command\"\nrun = []", "`run` is empty"),
-            ("[[check]]\nid = \"a\"\nkind = \"numbers\"\nsource = \"docs\"\ncolumn = \"n\"", "`min`, `max`"),
+            (
+                "[[check]]\nid = \"a\"\nkind = \"code\"\nname = \"magic\"",
+                "no code called `magic`",
+            ),
+            (
+                "[[check]]\nid = \"a\"\nkind = \"artifacts\"\nsources = [\"none\"]",
+                "no source `none`",
+            ),
+            (
+                "[[check]]\nid = \"a\"\nkind = \"artifacts\"\nsources = [\"docs\"]\nmin = 3",
+                "unknown field `min`",
+            ),
+            (
+                "[[check]]\nid = \"a\"\nkind = \"command\"\nrun = []",
+                "`run` is empty",
+            ),
+            (
+                "[[check]]\nid = \"a\"\nkind = \"numbers\"\nsource = \"docs\"\ncolumn = \"n\"",
+                "`min`, `max`",
+            ),
         ] {
-            let whole = if text.starts_with("[[") { format!("{head}{text}") } else { text.to_owned() };
-            let error = CheckpointDefinition::parse("d.toml", &whole).expect_err(text).to_string();
+            let whole = if text.starts_with("[[") {
+                format!("{head}{text}")
+            } else {
+                text.to_owned()
+            };
+            let error = CheckpointDefinition::parse("d.toml", &whole)
+                .expect_err(text)
+                .to_string();
             assert!(error.contains(said), "{text}: {error}");
         }
     }
 
     #[test]
     fn a_role_spec_without_checkpoints_is_refused() {
-        let error = CheckpointDefinition::of_role_spec("role.md", "# Supervisor\nwatch well").expect_err("refused");
+        let error = CheckpointDefinition::of_role_spec("role.md", "# Supervisor\nwatch well")
+            .expect_err("refused");
         assert!(error.to_string().contains("CHECKPOINT-001"), "{error}");
-        let named = CheckpointDefinition::of_role_spec("role.md", "### CHECKPOINT-003: plan").expect("one");
+        let named =
+            CheckpointDefinition::of_role_spec("role.md", "### CHECKPOINT-003: plan").expect("one");
         assert_eq!(named.len(), 1);
     }
 }

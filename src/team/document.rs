@@ -82,10 +82,20 @@ impl TeamDocument {
         let is_markdown = path.ends_with(".md");
         let (front, front_problem) = match front_matter::split(&text) {
             Ok(front) if is_markdown => (front, None),
-            Ok(_) => (front_matter::FrontMatter { body_line: 1, ..Default::default() }, None),
-            Err(e) => {
-                (front_matter::FrontMatter { body_line: 1, ..Default::default() }, is_markdown.then(|| e.to_string()))
-            }
+            Ok(_) => (
+                front_matter::FrontMatter {
+                    body_line: 1,
+                    ..Default::default()
+                },
+                None,
+            ),
+            Err(e) => (
+                front_matter::FrontMatter {
+                    body_line: 1,
+                    ..Default::default()
+                },
+                is_markdown.then(|| e.to_string()),
+            ),
         };
         let mut document = Self {
             path: path.to_owned(),
@@ -106,8 +116,11 @@ impl TeamDocument {
     }
 
     fn read_structure(&mut self, body: &str, first_line: usize) {
-        let starts: Vec<usize> = std::iter::once(0).chain(body.match_indices('\n').map(|(at, _)| at + 1)).collect();
-        let line_of = |offset: usize| first_line + starts.partition_point(|start| *start <= offset) - 1;
+        let starts: Vec<usize> = std::iter::once(0)
+            .chain(body.match_indices('\n').map(|(at, _)| at + 1))
+            .collect();
+        let line_of =
+            |offset: usize| first_line + starts.partition_point(|start| *start <= offset) - 1;
         let mut section = String::new();
         let mut text = String::new();
         let (mut head, mut cells) = (Arc::new(Vec::new()), Vec::new());
@@ -119,7 +132,12 @@ impl TeamDocument {
                 Event::Start(Tag::Item) => {
                     text.clear();
                     let line = line_of(range.start);
-                    items.push(ListItem { section: section.clone(), line, text: String::new(), ticked: None });
+                    items.push(ListItem {
+                        section: section.clone(),
+                        line,
+                        text: String::new(),
+                        ticked: None,
+                    });
                 }
                 Event::TaskListMarker(ticked) => {
                     if let Some(item) = items.last_mut() {
@@ -135,7 +153,10 @@ impl TeamDocument {
                 Event::SoftBreak | Event::HardBreak => text.push(' '),
                 Event::End(TagEnd::Heading(_)) => {
                     section = text.trim().to_owned();
-                    self.headings.push(DocumentHeading { title: section.clone(), line: line_of(range.start) });
+                    self.headings.push(DocumentHeading {
+                        title: section.clone(),
+                        line: line_of(range.start),
+                    });
                 }
                 Event::End(TagEnd::TableCell) => cells.push(text.trim().to_owned()),
                 Event::End(TagEnd::TableHead) => head = Arc::new(std::mem::take(&mut cells)),
@@ -163,7 +184,9 @@ impl TeamDocument {
 
     /// The first line that contains these words; 0 if none does.
     pub fn line_with(&self, words: &str) -> usize {
-        self.lines().find(|(_, line)| line.contains(words)).map_or(0, |(n, _)| n)
+        self.lines()
+            .find(|(_, line)| line.contains(words))
+            .map_or(0, |(n, _)| n)
     }
 
     /// The text of a field of the front matter, lists joined.
@@ -179,7 +202,10 @@ impl TeamDocument {
 impl TableRow {
     /// The cell below a title, whatever its case.
     pub fn cell(&self, title: &str) -> Option<&str> {
-        let at = self.head.iter().position(|head| head.eq_ignore_ascii_case(title))?;
+        let at = self
+            .head
+            .iter()
+            .position(|head| head.eq_ignore_ascii_case(title))?;
         self.cells.get(at).map(String::as_str)
     }
 
@@ -216,10 +242,14 @@ impl DocumentStore {
         }
         let mut seen = std::collections::HashSet::new();
         for (path, name, entry) in files {
-            let is_wisdom =
-                path.strip_prefix(&wisdom).is_some_and(|rest| rest.starts_with('/') && rest.ends_with(".md"));
-            let wanted: Vec<&String> =
-                sources.iter().filter(|(_, globs)| globs.matches(&name)).map(|(n, _)| *n).collect();
+            let is_wisdom = path
+                .strip_prefix(&wisdom)
+                .is_some_and(|rest| rest.starts_with('/') && rest.ends_with(".md"));
+            let wanted: Vec<&String> = sources
+                .iter()
+                .filter(|(_, globs)| globs.matches(&name))
+                .map(|(n, _)| *n)
+                .collect();
             // One file lies below several roots, and is taken from the nearest.
             if (wanted.is_empty() && !is_wisdom) || !seen.insert(path.clone()) {
                 continue;
@@ -228,7 +258,11 @@ impl DocumentStore {
                 Err(e) => loaded.unreadable.push((path, e.to_string())),
                 Ok(document) => {
                     for source in wanted {
-                        loaded.by_source.entry(source.clone()).or_default().push(Arc::clone(&document));
+                        loaded
+                            .by_source
+                            .entry(source.clone())
+                            .or_default()
+                            .push(Arc::clone(&document));
                     }
                     if is_wisdom {
                         loaded.wisdom.push(document);
@@ -269,7 +303,13 @@ impl SessionDocuments {
 
     /// Every document once, with the wisdom.
     pub fn all(&self) -> Vec<Arc<TeamDocument>> {
-        let mut all: Vec<_> = self.by_source.values().flatten().chain(&self.wisdom).cloned().collect();
+        let mut all: Vec<_> = self
+            .by_source
+            .values()
+            .flatten()
+            .chain(&self.wisdom)
+            .cloned()
+            .collect();
         all.sort_by(|a, b| a.path.cmp(&b.path));
         all.dedup_by(|a, b| a.path == b.path);
         all
@@ -291,7 +331,9 @@ fn walk(
         let relative = below(dir, &name);
         let path = below(root, &relative);
         // A link is not followed and not an artifact.
-        let Ok(Some(entry)) = place.folder().entry(&path) else { continue };
+        let Ok(Some(entry)) = place.folder().entry(&path) else {
+            continue;
+        };
         if !entry.is_dir {
             files.push((path, relative, entry));
         } else if depth < DEEPEST && name != "node_modules" && name != "target" {
@@ -309,12 +351,24 @@ mod tests {
     fn tables_items_and_headings_know_their_lines() {
         let text = "---\nid: B\n---\n# Brief\n\n## Goals\n\n| Goal ID | Goal |\n|---|---|\n| G-001 | fast |\n| G-002 | safe |\n\n## Open Questions\n\n- [ ] who pays?\n- [x] when?\n- plain\n";
         let document = TeamDocument::new("a.md", "a.md", text.as_bytes());
-        let rows: Vec<_> = document.rows.iter().map(|r| (r.line, r.cell("goal id").unwrap_or("-"))).collect();
+        let rows: Vec<_> = document
+            .rows
+            .iter()
+            .map(|r| (r.line, r.cell("goal id").unwrap_or("-")))
+            .collect();
         assert_eq!(rows, [(10, "G-001"), (11, "G-002")]);
-        let items: Vec<_> = document.items.iter().map(|i| (i.line, i.ticked, i.section.as_str())).collect();
+        let items: Vec<_> = document
+            .items
+            .iter()
+            .map(|i| (i.line, i.ticked, i.section.as_str()))
+            .collect();
         assert_eq!(
             items,
-            [(15, Some(false), "Open Questions"), (16, Some(true), "Open Questions"), (17, None, "Open Questions")]
+            [
+                (15, Some(false), "Open Questions"),
+                (16, Some(true), "Open Questions"),
+                (17, None, "Open Questions")
+            ]
         );
         assert_eq!(document.headings[1].line, 6);
         assert_eq!(document.front["id"], "B");

@@ -18,7 +18,9 @@ impl ArtifactHashes {
     /// What the checks look at. Wisdom is left out: it grows, also by us.
     pub fn of(documents: &SessionDocuments) -> Self {
         let all = documents.by_source.values().flatten();
-        Self { by_path: all.map(|d| (d.path.clone(), d.hash.clone())).collect() }
+        Self {
+            by_path: all.map(|d| (d.path.clone(), d.hash.clone())).collect(),
+        }
     }
 
     /// The paths whose contents are no longer what they were.

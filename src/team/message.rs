@@ -66,7 +66,9 @@ impl MessageDraft {
     pub fn stamp(self, number: u64, ts: &str) -> TeamMessage {
         let to = self.to.unwrap_or_else(|| String::from("coordinator"));
         let kind = self.kind.unwrap_or_else(plain_kind);
-        let summary = self.summary.unwrap_or_else(|| format!("[{}] {kind} → {to}", self.from));
+        let summary = self
+            .summary
+            .unwrap_or_else(|| format!("[{}] {kind} → {to}", self.from));
         // Without a delivery method it is not tracked: it counts as read.
         let waits = self.delivery_method.is_some();
         TeamMessage {
@@ -76,7 +78,11 @@ impl MessageDraft {
             to,
             kind,
             summary,
-            dispatch_status: Some(if waits { DispatchStatus::Pending } else { DispatchStatus::Delivered }),
+            dispatch_status: Some(if waits {
+                DispatchStatus::Pending
+            } else {
+                DispatchStatus::Delivered
+            }),
             data: self.data,
             delivery_method: self.delivery_method,
             notified_at: None,
@@ -99,7 +105,11 @@ impl TeamMessage {
     }
 
     pub fn is_unread_by(&self, role: &str) -> bool {
-        self.to == role && matches!(self.status(), DispatchStatus::Pending | DispatchStatus::Notified)
+        self.to == role
+            && matches!(
+                self.status(),
+                DispatchStatus::Pending | DispatchStatus::Notified
+            )
     }
 
     /// A field of `data` as text.
@@ -110,7 +120,10 @@ impl TeamMessage {
     /// `MSG-007 [12:30:01] writer → coordinator (state_update) …`
     pub fn line(&self) -> String {
         let clock = self.ts.get(11..19).unwrap_or(&self.ts);
-        format!("{} [{clock}] {} → {} ({}) {}", self.id, self.from, self.to, self.kind, self.summary)
+        format!(
+            "{} [{clock}] {} → {} ({}) {}",
+            self.id, self.from, self.to, self.kind, self.summary
+        )
     }
 }
 
@@ -130,13 +143,21 @@ mod tests {
         let message: TeamMessage = serde_json::from_str(line).expect("read");
         assert_eq!(message.number(), Some(7));
         assert_eq!(serde_json::to_string(&message).expect("written"), line);
-        let old: TeamMessage = serde_json::from_str(r#"{"id":"MSG-1","from":"a","to":"b"}"#).expect("read");
-        assert_eq!((old.status(), old.kind.as_str()), (DispatchStatus::Delivered, "message"));
+        let old: TeamMessage =
+            serde_json::from_str(r#"{"id":"MSG-1","from":"a","to":"b"}"#).expect("read");
+        assert_eq!(
+            (old.status(), old.kind.as_str()),
+            (DispatchStatus::Delivered, "message")
+        );
     }
 
     #[test]
     fn times_are_written_as_teams_write_them() {
         let ts = now();
-        assert_eq!((ts.len(), &ts[23..], &ts[10..11]), (29, "+00:00", "T"), "{ts}");
+        assert_eq!(
+            (ts.len(), &ts[23..], &ts[10..11]),
+            (29, "+00:00", "T"),
+            "{ts}"
+        );
     }
 }

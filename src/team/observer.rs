@@ -70,15 +70,25 @@ pub struct ObserverBaseline {
 pub enum ObserverError {
     #[error("this session has no supervisor yet; call `supervise` with operation init first")]
     NotInitialised,
-    #[error("the supervisor of this session was shut down; call `supervise` with operation init to begin again")]
+    #[error(
+        "the supervisor of this session was shut down; call `supervise` with operation init to begin again"
+    )]
     ShutDown,
     #[error("the checkpoint `{id}` is not defined here; the role spec `{role_spec}` has {known}")]
-    UnknownCheckpoint { id: String, role_spec: String, known: String },
-    #[error("`{0}` has no report yet, so there is no verdict to override; run the checkpoint first")]
+    UnknownCheckpoint {
+        id: String,
+        role_spec: String,
+        known: String,
+    },
+    #[error(
+        "`{0}` has no report yet, so there is no verdict to override; run the checkpoint first"
+    )]
     NothingToOverride(String),
     #[error("`{field}` is empty; an override says who decided and why")]
     EmptyOverride { field: &'static str },
-    #[error("changed while the checkpoint was made, so the verdict would speak of something else: {0}; run it again")]
+    #[error(
+        "changed while the checkpoint was made, so the verdict would speak of something else: {0}; run it again"
+    )]
     Changed(String),
     #[error(transparent)]
     Request(#[from] RequestError),
@@ -94,7 +104,10 @@ pub enum ObserverError {
 
 impl IdleObserver {
     /// Begins, or begins again after a crash: then the accumulator is rebuilt from what lies on disk.
-    pub fn init(place: &TeamPlace, setup: ObserverSetup) -> Result<(Self, ObserverBaseline), ObserverError> {
+    pub fn init(
+        place: &TeamPlace,
+        setup: ObserverSetup,
+    ) -> Result<(Self, ObserverBaseline), ObserverError> {
         let (bus, _lock) = (TeamBus::new(place), memory::lock(place)?);
         let session = PipelineSession::read(place)?;
         let meta = bus.settle_meta()?;
@@ -116,10 +129,16 @@ impl IdleObserver {
         let wisdom = place.folder().list(&place.wisdom(""))?;
         let states = meta.tasks();
         let count = |key: &str| -> usize {
-            states.iter().filter_map(|(_, _, state)| state.get(key)?.as_array().map(Vec::len)).sum()
+            states
+                .iter()
+                .filter_map(|(_, _, state)| state.get(key)?.as_array().map(Vec::len))
+                .sum()
         };
         let ready = match setup.recovery {
-            true => format!("{TAG} Recovered {}, awaiting checkpoints", words::count(restored, "report")),
+            true => format!(
+                "{TAG} Recovered {}, awaiting checkpoints",
+                words::count(restored, "report")
+            ),
             false => format!("{TAG} Ready, awaiting checkpoints"),
         };
         let baseline = ObserverBaseline {
@@ -136,7 +155,15 @@ impl IdleObserver {
             checkpoints: memory.checkpoints.clone(),
             restored,
         };
-        Ok((Self { place: place.clone(), bus, memory, _lock }, baseline))
+        Ok((
+            Self {
+                place: place.clone(),
+                bus,
+                memory,
+                _lock,
+            },
+            baseline,
+        ))
     }
 
     /// The observer of a session that was begun before, perhaps by a server that is gone.
@@ -148,7 +175,12 @@ impl IdleObserver {
             // We hold the lock: who was awake is dead.
             LifePhase::Awake { .. } | LifePhase::Idle => memory.phase = LifePhase::Idle,
         }
-        Ok(Self { place: place.clone(), bus: TeamBus::new(place), memory, _lock })
+        Ok(Self {
+            place: place.clone(),
+            bus: TeamBus::new(place),
+            memory,
+            _lock,
+        })
     }
 
     pub fn memory(&self) -> &ObserverMemory {
@@ -177,7 +209,10 @@ impl IdleObserver {
             from: String::from("supervisor"),
             kind: Some(String::from("error")),
             summary: Some(alert.clone()),
-            data: Some(Map::from_iter([(String::from("errors"), json!(self.memory.errors))])),
+            data: Some(Map::from_iter([(
+                String::from("errors"),
+                json!(self.memory.errors),
+            )])),
             ..MessageDraft::default()
         })?;
         Ok(Some(alert))
@@ -199,13 +234,24 @@ impl IdleObserver {
             .ok_or_else(|| ObserverError::NothingToOverride(task.as_str().to_owned()))?;
         let is_same = |o: &VerdictOverride| o.by == by && o.reason == reason;
         if !sidecar.overridden.as_ref().is_some_and(is_same) {
-            sidecar.overridden = Some(VerdictOverride { by: by.to_owned(), reason: reason.to_owned(), at: now() });
+            sidecar.overridden = Some(VerdictOverride {
+                by: by.to_owned(),
+                reason: reason.to_owned(),
+                at: now(),
+            });
         }
         sidecar.write(&self.place)?;
         let file = report::report_file(&self.place, task.as_str());
-        self.place.folder().write(&file, report::render(&sidecar).as_bytes())?;
+        self.place
+            .folder()
+            .write(&file, report::render(&sidecar).as_bytes())?;
         wake::publish(&self.bus, &self.place, &sidecar)?;
-        let line = format!("- {} overridden by {}: {}\n", task.as_str(), one_line(by), one_line(reason));
+        let line = format!(
+            "- {} overridden by {}: {}\n",
+            task.as_str(),
+            one_line(by),
+            one_line(reason)
+        );
         wake::add_wisdom(&self.place, "decisions.md", &line)?;
         Ok(sidecar)
     }
@@ -219,5 +265,8 @@ impl IdleObserver {
 }
 
 fn one_line(text: &str) -> String {
-    words::plain(text).split_whitespace().collect::<Vec<_>>().join(" ")
+    words::plain(text)
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
 }

@@ -45,9 +45,17 @@ pub enum PlaceError {
         "`{field}` is {given:?}, which cannot name a folder: use 1 to {LONGEST} letters, digits, `-`, `_` or `.`, without `/` and not `.` or `..`"
     )]
     Name { field: &'static str, given: String },
-    #[error("`session_id` {id:?} names {count} runs, in the sessions {sessions}; pass `run_dir` to say which")]
-    Ambiguous { id: String, count: usize, sessions: String },
-    #[error("`run_dir` is `{given}`, which is not `.workflow/sessions/<session>/runs/<run>` below the project root")]
+    #[error(
+        "`session_id` {id:?} names {count} runs, in the sessions {sessions}; pass `run_dir` to say which"
+    )]
+    Ambiguous {
+        id: String,
+        count: usize,
+        sessions: String,
+    },
+    #[error(
+        "`run_dir` is `{given}`, which is not `.workflow/sessions/<session>/runs/<run>` below the project root"
+    )]
     RunDir { given: String },
     #[error(
         "there is no team `{id}`: neither a run of that name below `{SESSIONS}` nor `{OLDER}/{id}`; make it with `team_msg` operation log, or correct `session_id`"
@@ -59,7 +67,8 @@ pub enum PlaceError {
 
 impl TeamId {
     pub fn new(field: &'static str, given: &str) -> Result<Self, PlaceError> {
-        let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ' | '+' | '@' | ':');
+        let is_plain =
+            |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ' | '+' | '@' | ':');
         let ok = !given.is_empty()
             && given.len() <= LONGEST
             && given != "."
@@ -70,7 +79,10 @@ impl TeamId {
             return Ok(Self(given.to_owned()));
         }
         let shown: String = given.chars().take(60).collect();
-        Err(PlaceError::Name { field, given: shown })
+        Err(PlaceError::Name {
+            field,
+            given: shown,
+        })
     }
 
     pub fn as_str(&self) -> &str {
@@ -80,7 +92,11 @@ impl TeamId {
 
 impl TeamPlace {
     /// The team's place, if it has one already.
-    pub fn find(root: &Path, id: &TeamId, run_dir: Option<&str>) -> Result<Option<Self>, PlaceError> {
+    pub fn find(
+        root: &Path,
+        id: &TeamId,
+        run_dir: Option<&str>,
+    ) -> Result<Option<Self>, PlaceError> {
         let folder = Arc::new(ConfinedFolder::open(root)?);
         if let Some(run_dir) = run_dir {
             return Ok(Some(Self::of_run(&folder, &relative_run(root, run_dir)?)));
@@ -99,7 +115,11 @@ impl TeamPlace {
                 return Err(PlaceError::Ambiguous {
                     id: id.as_str().to_owned(),
                     count: several.len(),
-                    sessions: several.iter().map(|(s, _)| format!("`{s}`")).collect::<Vec<_>>().join(", "),
+                    sessions: several
+                        .iter()
+                        .map(|(s, _)| format!("`{s}`"))
+                        .collect::<Vec<_>>()
+                        .join(", "),
                 });
             }
         }
@@ -122,23 +142,36 @@ impl TeamPlace {
         for dir in [OLDER, OLDEST] {
             names.extend(folder.list(dir)?);
         }
-        Ok(names.into_iter().filter(|name| TeamId::new("team", name).is_ok()).collect())
+        Ok(names
+            .into_iter()
+            .filter(|name| TeamId::new("team", name).is_ok())
+            .collect())
     }
 
     /// The team's place; where it has none, the one a new team gets.
-    pub fn find_or_new(root: &Path, id: &TeamId, run_dir: Option<&str>) -> Result<Self, PlaceError> {
+    pub fn find_or_new(
+        root: &Path,
+        id: &TeamId,
+        run_dir: Option<&str>,
+    ) -> Result<Self, PlaceError> {
         if let Some(found) = Self::find(root, id, run_dir)?
             && found.layout != TeamLayout::Oldest
         {
             return Ok(found);
         }
         let folder = Arc::new(ConfinedFolder::open(root)?);
-        Ok(Self::of_team(&folder, format!("{OLDER}/{}", id.as_str()), TeamLayout::Older))
+        Ok(Self::of_team(
+            &folder,
+            format!("{OLDER}/{}", id.as_str()),
+            TeamLayout::Older,
+        ))
     }
 
     /// The team's place, which must be there.
     pub fn existing(root: &Path, id: &TeamId, run_dir: Option<&str>) -> Result<Self, PlaceError> {
-        Self::find(root, id, run_dir)?.ok_or_else(|| PlaceError::NoTeam { id: id.as_str().to_owned() })
+        Self::find(root, id, run_dir)?.ok_or_else(|| PlaceError::NoTeam {
+            id: id.as_str().to_owned(),
+        })
     }
 
     /// Any folder that holds the artifacts of a pipeline: it is its own team folder.
@@ -165,7 +198,13 @@ impl TeamPlace {
 
     fn of_team(folder: &Arc<ConfinedFolder>, team_dir: String, layout: TeamLayout) -> Self {
         let outputs = format!("{team_dir}/artifacts");
-        Self { folder: Arc::clone(folder), layout, base: team_dir.clone(), team_dir, outputs }
+        Self {
+            folder: Arc::clone(folder),
+            layout,
+            base: team_dir.clone(),
+            team_dir,
+            outputs,
+        }
     }
 
     pub fn folder(&self) -> &ConfinedFolder {
@@ -226,10 +265,20 @@ pub fn below(dir: &str, name: &str) -> String {
 }
 
 fn relative_run(root: &Path, given: &str) -> Result<String, PlaceError> {
-    let wrong = || PlaceError::RunDir { given: given.chars().take(200).collect() };
+    let wrong = || PlaceError::RunDir {
+        given: given.chars().take(200).collect(),
+    };
     let path = Path::new(given);
-    let relative = if path.is_absolute() { path.strip_prefix(root).map_err(|_| wrong())? } else { path };
-    let text = relative.to_str().ok_or_else(wrong)?.trim_end_matches('/').trim_start_matches("./");
+    let relative = if path.is_absolute() {
+        path.strip_prefix(root).map_err(|_| wrong())?
+    } else {
+        path
+    };
+    let text = relative
+        .to_str()
+        .ok_or_else(wrong)?
+        .trim_end_matches('/')
+        .trim_start_matches("./");
     match text.split('/').collect::<Vec<_>>().as_slice() {
         [".workflow", "sessions", session, "runs", run] => {
             TeamId::new("run_dir", session)?;
@@ -246,10 +295,26 @@ mod tests {
 
     #[test]
     fn a_name_that_could_leave_its_folder_is_no_name() {
-        for bad in ["", ".", "..", "../x", "a/b", "a\\b", "a\0b", " a", "a\n", &"x".repeat(300)] {
+        for bad in [
+            "",
+            ".",
+            "..",
+            "../x",
+            "a/b",
+            "a\\b",
+            "a\0b",
+            " a",
+            "a\n",
+            &"x".repeat(300),
+        ] {
             assert!(TeamId::new("session_id", bad).is_err(), "{bad:?}");
         }
-        for good in ["TLV4-login-2026-11-01", "20260717-001-team-testing", "größe", "a.b"] {
+        for good in [
+            "TLV4-login-2026-11-01",
+            "20260717-001-team-testing",
+            "größe",
+            "a.b",
+        ] {
             assert!(TeamId::new("session_id", good).is_ok(), "{good}");
         }
     }
@@ -261,7 +326,12 @@ mod tests {
         let make = |path: &str| std::fs::create_dir_all(dir.path().join(path)).expect("mkdir");
         let found = || TeamPlace::find(dir.path(), &id, None).expect("looked");
         assert!(found().is_none());
-        assert_eq!(TeamPlace::find_or_new(dir.path(), &id, None).expect("new").bus_dir(), ".workflow/.team/r1/.msg");
+        assert_eq!(
+            TeamPlace::find_or_new(dir.path(), &id, None)
+                .expect("new")
+                .bus_dir(),
+            ".workflow/.team/r1/.msg"
+        );
         make(".workflow/.team-msg/r1");
         assert_eq!(
             found().map(|p| (p.layout(), p.bus_dir())),
@@ -271,12 +341,22 @@ mod tests {
         assert_eq!(found().map(|p| p.layout()), Some(TeamLayout::Older));
         make(".workflow/sessions/s1/runs/r1");
         let run = found().expect("found");
-        assert_eq!(run.bus_dir(), ".workflow/sessions/s1/runs/r1/work/team/.msg");
-        assert_eq!(run.output("x.md"), ".workflow/sessions/s1/runs/r1/outputs/x.md");
+        assert_eq!(
+            run.bus_dir(),
+            ".workflow/sessions/s1/runs/r1/work/team/.msg"
+        );
+        assert_eq!(
+            run.output("x.md"),
+            ".workflow/sessions/s1/runs/r1/outputs/x.md"
+        );
         make(".workflow/sessions/s2/runs/r1");
-        assert!(matches!(TeamPlace::find(dir.path(), &id, None), Err(PlaceError::Ambiguous { count: 2, .. })));
-        let named =
-            TeamPlace::find(dir.path(), &id, Some(".workflow/sessions/s2/runs/r1")).expect("named").expect("there");
+        assert!(matches!(
+            TeamPlace::find(dir.path(), &id, None),
+            Err(PlaceError::Ambiguous { count: 2, .. })
+        ));
+        let named = TeamPlace::find(dir.path(), &id, Some(".workflow/sessions/s2/runs/r1"))
+            .expect("named")
+            .expect("there");
         assert!(named.bus_dir().contains("/s2/"));
         assert!(TeamPlace::find(dir.path(), &id, Some("../elsewhere")).is_err());
     }
@@ -286,7 +366,8 @@ mod tests {
         let dir = tempfile::tempdir().expect("temp dir");
         let outside = tempfile::tempdir().expect("temp dir");
         std::fs::create_dir_all(dir.path().join(".workflow/.team")).expect("mkdir");
-        std::os::unix::fs::symlink(outside.path(), dir.path().join(".workflow/.team/r1")).expect("link");
+        std::os::unix::fs::symlink(outside.path(), dir.path().join(".workflow/.team/r1"))
+            .expect("link");
         let id = TeamId::new("session_id", "r1").expect("a name");
         let error = TeamPlace::find(dir.path(), &id, None).expect_err("refused");
         assert!(error.to_string().contains("link"), "{error}");

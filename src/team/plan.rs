@@ -39,12 +39,21 @@ impl PipelinePlan {
             };
             // Where the task itself stands, and not where another one names it.
             let at_id = |id: &str| {
-                let is_own = |line: &str| line.replace(": ", ":").contains(&format!("\"id\":\"{id}\""));
+                let is_own = |line: &str| {
+                    line.replace(": ", ":")
+                        .contains(&format!("\"id\":\"{id}\""))
+                };
                 let own = document.lines().find(|(_, line)| is_own(line));
-                EvidencePlace { line: own.map_or_else(|| document.line_with(id), |(n, _)| n), ..at(id) }
+                EvidencePlace {
+                    line: own.map_or_else(|| document.line_with(id), |(n, _)| n),
+                    ..at(id)
+                }
             };
             let Some(json) = document.json() else {
-                plan.broken.push(EvidencePlace { line: 1, ..at("is no JSON") });
+                plan.broken.push(EvidencePlace {
+                    line: 1,
+                    ..at("is no JSON")
+                });
                 continue;
             };
             if json.get("tasks").is_some() || json.get("complexity").is_some() {
@@ -52,11 +61,21 @@ impl PipelinePlan {
                 plan.execution = text_of(&json, "recommended_execution").or(plan.execution);
                 plan.place = Some(at("complexity"));
             }
-            let listed = json.get("tasks").and_then(Value::as_array).cloned().unwrap_or_default();
+            let listed = json
+                .get("tasks")
+                .and_then(Value::as_array)
+                .cloned()
+                .unwrap_or_default();
             let own = json.get("id").is_some().then(|| json.clone());
             for task in listed.iter().chain(&own) {
                 // A task may be named only, and lie in a file of its own.
-                let Some(id) = task.as_str().map(str::to_owned).or_else(|| text_of(task, "id")) else { continue };
+                let Some(id) = task
+                    .as_str()
+                    .map(str::to_owned)
+                    .or_else(|| text_of(task, "id"))
+                else {
+                    continue;
+                };
                 let new = PlanTask {
                     depends_on: ["depends_on", "dependencies", "blockedBy", "deps"]
                         .iter()
@@ -83,19 +102,29 @@ impl PipelinePlan {
     }
 
     pub fn modules(&self) -> BTreeSet<&str> {
-        self.tasks.iter().flat_map(|task| task.modules.iter().map(String::as_str)).collect()
+        self.tasks
+            .iter()
+            .flat_map(|task| task.modules.iter().map(String::as_str))
+            .collect()
     }
 
     /// Dependencies on tasks that are not in the plan.
     pub fn dangling(&self) -> Vec<(&PlanTask, &str)> {
         let known: BTreeSet<&str> = self.tasks.iter().map(|task| task.id.as_str()).collect();
-        let wanted = self.tasks.iter().flat_map(|task| task.depends_on.iter().map(move |d| (task, d.as_str())));
+        let wanted = self
+            .tasks
+            .iter()
+            .flat_map(|task| task.depends_on.iter().map(move |d| (task, d.as_str())));
         wanted.filter(|(_, on)| !known.contains(on)).collect()
     }
 
     /// The tasks of a cycle in their order, if there is one.
     pub fn cycle(&self) -> Option<Vec<&str>> {
-        let by_id: BTreeMap<&str, &PlanTask> = self.tasks.iter().map(|task| (task.id.as_str(), task)).collect();
+        let by_id: BTreeMap<&str, &PlanTask> = self
+            .tasks
+            .iter()
+            .map(|task| (task.id.as_str(), task))
+            .collect();
         let mut done = BTreeSet::new();
         for task in &self.tasks {
             let mut path: Vec<(&str, usize)> = vec![(&task.id, 0)];
@@ -126,7 +155,10 @@ fn strings(value: Option<&Value>) -> Vec<String> {
         Some(Value::String(one)) => vec![one.clone()],
         Some(Value::Array(items)) => {
             let path = |item: &Value| {
-                item.as_str().map(str::to_owned).or_else(|| text_of(item, "path")).or_else(|| text_of(item, "id"))
+                item.as_str()
+                    .map(str::to_owned)
+                    .or_else(|| text_of(item, "path"))
+                    .or_else(|| text_of(item, "id"))
             };
             items.iter().filter_map(path).collect()
         }
@@ -147,19 +179,28 @@ mod tests {
     use super::*;
 
     fn plan(json: &str) -> PipelinePlan {
-        PipelinePlan::of(&[Arc::new(TeamDocument::new("plan.json", "plan.json", json.as_bytes()))])
+        PipelinePlan::of(&[Arc::new(TeamDocument::new(
+            "plan.json",
+            "plan.json",
+            json.as_bytes(),
+        ))])
     }
 
     #[test]
     fn cycles_and_dangling_dependencies_are_found() {
-        let ok = plan(r#"{"tasks":[{"id":"A"},{"id":"B","depends_on":["A"]},{"id":"C","depends_on":["A","B"]}]}"#);
+        let ok = plan(
+            r#"{"tasks":[{"id":"A"},{"id":"B","depends_on":["A"]},{"id":"C","depends_on":["A","B"]}]}"#,
+        );
         assert_eq!((ok.cycle(), ok.dangling().len()), (None, 0));
         let bad = plan(
             r#"{"tasks":[{"id":"A","depends_on":["C"]},{"id":"B","depends_on":["A"]},{"id":"C","depends_on":["B","X"]}]}"#,
         );
         assert_eq!(bad.cycle().map(|c| c.len()), Some(3));
         assert_eq!(bad.dangling()[0].1, "X");
-        assert_eq!(plan(r#"{"tasks":[{"id":"A","depends_on":["A"]}]}"#).cycle(), Some(vec!["A"]));
+        assert_eq!(
+            plan(r#"{"tasks":[{"id":"A","depends_on":["A"]}]}"#).cycle(),
+            Some(vec!["A"])
+        );
         assert_eq!(plan("no json").broken.len(), 1);
     }
 }

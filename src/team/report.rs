@@ -16,8 +16,16 @@ pub fn report_file(place: &TeamPlace, task: &str) -> String {
 
 /// Markdown; the same for the same sidecar.
 pub fn render(sidecar: &CheckpointSidecar) -> String {
-    let mut text = format!("# Checkpoint Report: {}\n\n{}\n", sidecar.task_id, sentence(sidecar));
-    let _ = write!(text, "\n## Scope\n\nTasks checked: [{}]\n", sidecar.scope.join(", "));
+    let mut text = format!(
+        "# Checkpoint Report: {}\n\n{}\n",
+        sidecar.task_id,
+        sentence(sidecar)
+    );
+    let _ = write!(
+        text,
+        "\n## Scope\n\nTasks checked: [{}]\n",
+        sidecar.scope.join(", ")
+    );
     if !sidecar.progress.is_empty() {
         let _ = writeln!(text, "Pipeline: {}", cell(&sidecar.progress));
     }
@@ -27,9 +35,16 @@ pub fn render(sidecar: &CheckpointSidecar) -> String {
         ("Process Compliance", CheckGroup::Process),
         ("Execution Health", CheckGroup::Health),
     ] {
-        let _ = write!(text, "\n### {title}\n\n| Check | Result | Details |\n|-------|--------|---------|\n");
+        let _ = write!(
+            text,
+            "\n### {title}\n\n| Check | Result | Details |\n|-------|--------|---------|\n"
+        );
         for check in sidecar.checks.iter().filter(|check| check.group == group) {
-            let critical = if check.critical && check.outcome == CheckOutcome::Fail { " (critical)" } else { "" };
+            let critical = if check.critical && check.outcome == CheckOutcome::Fail {
+                " (critical)"
+            } else {
+                ""
+            };
             let _ = writeln!(
                 text,
                 "| {} | {}{critical} | {} |",
@@ -40,7 +55,12 @@ pub fn render(sidecar: &CheckpointSidecar) -> String {
         }
     }
     let scored = &sidecar.scored;
-    let _ = write!(text, "\n## Verdict: {} (score: {:.2})\n", scored.verdict.word().to_uppercase(), scored.score);
+    let _ = write!(
+        text,
+        "\n## Verdict: {} (score: {:.2})\n",
+        scored.verdict.word().to_uppercase(),
+        scored.score
+    );
     let _ = write!(
         text,
         "\n{} counted, {} not applicable, trend {}.\n",
@@ -49,18 +69,36 @@ pub fn render(sidecar: &CheckpointSidecar) -> String {
         sidecar.trend.word()
     );
     if let Some(o) = &sidecar.overridden {
-        let _ = write!(text, "\n## Override\n\nBy {} at {}: {}\n", cell(&o.by), o.at, cell(&o.reason));
+        let _ = write!(
+            text,
+            "\n## Override\n\nBy {} at {}: {}\n",
+            cell(&o.by),
+            o.at,
+            cell(&o.reason)
+        );
     }
     evidence(&mut text, &sidecar.checks);
     text += "\n## Recommendations\n\n";
-    list(&mut text, sidecar.checks.iter().filter(|c| is_risk(c)).map(|c| format!("{}: {}", c.title, c.details)));
+    list(
+        &mut text,
+        sidecar
+            .checks
+            .iter()
+            .filter(|c| is_risk(c))
+            .map(|c| format!("{}: {}", c.title, c.details)),
+    );
     text += "\n## Risks Logged\n\n";
     list(&mut text, risks(sidecar).into_iter());
     text
 }
 
 fn sentence(sidecar: &CheckpointSidecar) -> String {
-    format!("{}; revision {}, {}.", cell(&sidecar.name), sidecar.revision, sidecar.at)
+    format!(
+        "{}; revision {}, {}.",
+        cell(&sidecar.name),
+        sidecar.revision,
+        sidecar.at
+    )
 }
 
 fn evidence(text: &mut String, checks: &[CheckFinding]) {
@@ -70,8 +108,18 @@ fn evidence(text: &mut String, checks: &[CheckFinding]) {
     text.push_str("\n## Evidence\n\n");
     for check in checks {
         for place in &check.evidence {
-            let line = if place.line == 0 { String::new() } else { format!(":{}", place.line) };
-            let _ = writeln!(text, "- {}: `{}{line}` {}", check.id, place.file, cell(&place.text));
+            let line = if place.line == 0 {
+                String::new()
+            } else {
+                format!(":{}", place.line)
+            };
+            let _ = writeln!(
+                text,
+                "- {}: `{}{line}` {}",
+                check.id,
+                place.file,
+                cell(&place.text)
+            );
         }
     }
 }
@@ -92,16 +140,31 @@ fn is_risk(check: &CheckFinding) -> bool {
 
 /// One line a risk, as it is added to the wisdom of the team.
 pub fn risks(sidecar: &CheckpointSidecar) -> Vec<String> {
-    let line = |check: &CheckFinding| format!("{} {}: {}", sidecar.task_id, check.title, check.details);
-    sidecar.checks.iter().filter(|check| is_risk(check)).map(line).collect()
+    let line =
+        |check: &CheckFinding| format!("{} {}: {}", sidecar.task_id, check.title, check.details);
+    sidecar
+        .checks
+        .iter()
+        .filter(|check| is_risk(check))
+        .map(line)
+        .collect()
 }
 
 /// What the coordinator is sent. Each line carries the tag.
 pub fn message_text(sidecar: &CheckpointSidecar, report: &str) -> String {
-    let findings = sidecar.key_findings().into_iter().take(3).collect::<Vec<_>>().join("; ");
+    let findings = sidecar
+        .key_findings()
+        .into_iter()
+        .take(3)
+        .collect::<Vec<_>>()
+        .join("; ");
     let lines = [
         format!("{} complete.", sidecar.task_id),
-        format!("Verdict: {} (score: {:.2})", sidecar.scored.verdict.word(), sidecar.scored.score),
+        format!(
+            "Verdict: {} (score: {:.2})",
+            sidecar.scored.verdict.word(),
+            sidecar.scored.score
+        ),
         format!("Findings: {findings}"),
         format!("Risks: {} logged", sidecar.scored.risks),
         format!("Quality trend: {}", sidecar.trend.word()),
@@ -111,10 +174,16 @@ pub fn message_text(sidecar: &CheckpointSidecar, report: &str) -> String {
 }
 
 pub fn tagged(text: &str) -> String {
-    text.lines().map(|line| format!("{TAG} {}", words::plain(line))).collect::<Vec<_>>().join("\n")
+    text.lines()
+        .map(|line| format!("{TAG} {}", words::plain(line)))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 /// Text from outside within a line or a table: no line breaks, no bars, no markup of its own.
 fn cell(text: &str) -> String {
-    words::plain(text).replace('\n', " ").replace('|', "\\|").replace('<', "&lt;")
+    words::plain(text)
+        .replace('\n', " ")
+        .replace('|', "\\|")
+        .replace('<', "&lt;")
 }

@@ -36,8 +36,13 @@ pub enum RequestError {
 impl CheckpointId {
     pub fn new(given: &str) -> Result<Self, RequestError> {
         let digits = given.strip_prefix("CHECKPOINT-").unwrap_or_default();
-        let ok = digits.len() >= 3 && digits.len() <= 9 && digits.bytes().all(|b| b.is_ascii_digit());
-        if ok { Ok(Self(given.to_owned())) } else { Err(RequestError::TaskId(given.chars().take(60).collect())) }
+        let ok =
+            digits.len() >= 3 && digits.len() <= 9 && digits.bytes().all(|b| b.is_ascii_digit());
+        if ok {
+            Ok(Self(given.to_owned()))
+        } else {
+            Err(RequestError::TaskId(given.chars().take(60).collect()))
+        }
     }
 
     pub fn as_str(&self) -> &str {
@@ -52,18 +57,25 @@ impl WakeRequest {
             return Self::of_json(&Value::Object(message));
         }
         if text.contains("shutdown_request") {
-            let request_id = field(text, "request_id").or_else(|| field(text, "requestId")).unwrap_or_default();
+            let request_id = field(text, "request_id")
+                .or_else(|| field(text, "requestId"))
+                .unwrap_or_default();
             return Ok(Self::Shutdown { request_id });
         }
-        let has_head =
-            text.lines().any(|line| line.trim_start_matches(['#', ' ']).eq_ignore_ascii_case("checkpoint request"));
+        let has_head = text.lines().any(|line| {
+            line.trim_start_matches(['#', ' '])
+                .eq_ignore_ascii_case("checkpoint request")
+        });
         let task_id = field(text, "task_id");
         if !has_head && task_id.is_none() {
             return Err(RequestError::Unknown);
         }
         let task_id = CheckpointId::new(&task_id.ok_or(RequestError::NoTaskId)?)?;
         let scope = field(text, "scope").unwrap_or_default();
-        let scope = scope.trim_matches(['[', ']']).split(',').map(|s| s.trim().trim_matches(['"', '\'']).to_owned());
+        let scope = scope
+            .trim_matches(['[', ']'])
+            .split(',')
+            .map(|s| s.trim().trim_matches(['"', '\'']).to_owned());
         Ok(Self::Checkpoint(CheckpointRequest {
             task_id,
             scope: scope.filter(|s| !s.is_empty()).collect(),
@@ -74,7 +86,9 @@ impl WakeRequest {
     fn of_json(message: &Value) -> Result<Self, RequestError> {
         let text = |key: &str| message.get(key).and_then(Value::as_str).map(str::to_owned);
         if text("type").as_deref() == Some("shutdown_request") {
-            let request_id = text("request_id").or_else(|| text("requestId")).unwrap_or_default();
+            let request_id = text("request_id")
+                .or_else(|| text("requestId"))
+                .unwrap_or_default();
             return Ok(Self::Shutdown { request_id });
         }
         if let Some(inner) = message.get("message") {
@@ -84,8 +98,15 @@ impl WakeRequest {
             };
         }
         let task_id = CheckpointId::new(&text("task_id").ok_or(RequestError::Unknown)?)?;
-        let scope = message.get("scope").and_then(Value::as_array).cloned().unwrap_or_default();
-        let scope = scope.iter().filter_map(|s| s.as_str().map(str::to_owned)).collect();
+        let scope = message
+            .get("scope")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
+        let scope = scope
+            .iter()
+            .filter_map(|s| s.as_str().map(str::to_owned))
+            .collect();
         Ok(Self::Checkpoint(CheckpointRequest {
             task_id,
             scope,
@@ -97,7 +118,11 @@ impl WakeRequest {
 /// The value of a line `name: value`.
 fn field(text: &str, name: &str) -> Option<String> {
     let line = text.lines().find_map(|line| {
-        line.trim().trim_start_matches(['-', '*', ' ']).strip_prefix(name)?.trim_start().strip_prefix(':')
+        line.trim()
+            .trim_start_matches(['-', '*', ' '])
+            .strip_prefix(name)?
+            .trim_start()
+            .strip_prefix(':')
     })?;
     Some(line.trim().trim_matches('`').to_owned())
 }
@@ -109,12 +134,19 @@ mod tests {
     #[test]
     fn a_wake_text_is_read_as_the_protocol_writes_it() {
         let text = "## Checkpoint Request\ntask_id: CHECKPOINT-001\nscope: [DRAFT-001, DRAFT-002]\npipeline_progress: 3/10 tasks completed\n";
-        let Ok(WakeRequest::Checkpoint(request)) = WakeRequest::parse(text) else { panic!("not read") };
+        let Ok(WakeRequest::Checkpoint(request)) = WakeRequest::parse(text) else {
+            panic!("not read")
+        };
         assert_eq!(request.task_id.as_str(), "CHECKPOINT-001");
         assert_eq!(request.scope, ["DRAFT-001", "DRAFT-002"]);
         assert_eq!(request.progress, "3/10 tasks completed");
         let json = r#"{"to":"supervisor","message":{"type":"shutdown_request","requestId":"r-7"}}"#;
-        assert_eq!(WakeRequest::parse(json), Ok(WakeRequest::Shutdown { request_id: "r-7".into() }));
+        assert_eq!(
+            WakeRequest::parse(json),
+            Ok(WakeRequest::Shutdown {
+                request_id: "r-7".into()
+            })
+        );
     }
 
     #[test]
@@ -124,7 +156,10 @@ mod tests {
             ("", RequestError::Unknown),
             ("## Checkpoint Request\nscope: []", RequestError::NoTaskId),
             ("task_id: ../x", RequestError::TaskId("../x".into())),
-            ("task_id: CHECKPOINT-1", RequestError::TaskId("CHECKPOINT-1".into())),
+            (
+                "task_id: CHECKPOINT-1",
+                RequestError::TaskId("CHECKPOINT-1".into()),
+            ),
         ] {
             assert_eq!(WakeRequest::parse(text), Err(error), "{text:?}");
         }

@@ -25,17 +25,25 @@ impl PipelineSession {
         let mut fields = Map::new();
         for file in [".msg/meta.json", "team-session.json", "session.json"] {
             let bytes = place.folder().read(&place.team_file(file), LARGEST)?;
-            let object = bytes.and_then(|bytes| serde_json::from_slice::<Map<String, Value>>(&bytes).ok());
+            let object =
+                bytes.and_then(|bytes| serde_json::from_slice::<Map<String, Value>>(&bytes).ok());
             for (key, value) in object.unwrap_or_default() {
                 fields.entry(key).or_insert(value);
             }
         }
         let pipeline = fields.get("pipeline").cloned().unwrap_or_default();
         let text = |key: &str| fields.get(key).and_then(Value::as_str).map(str::to_owned);
-        let stages = fields.get("pipeline_stages").and_then(Value::as_array).cloned().unwrap_or_default();
+        let stages = fields
+            .get("pipeline_stages")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
         Ok(Self {
             mode: text("pipeline_mode"),
-            stages: stages.iter().filter_map(|s| s.as_str().map(str::to_owned)).collect(),
+            stages: stages
+                .iter()
+                .filter_map(|s| s.as_str().map(str::to_owned))
+                .collect(),
             team_name: text("team_name"),
             supervised: fields.get("supervision").and_then(Value::as_bool) != Some(false),
             tasks_completed: pipeline.get("tasks_completed").and_then(Value::as_u64),

@@ -80,16 +80,24 @@ impl CheckpointSidecar {
 
     pub fn write(&self, place: &TeamPlace) -> Result<(), FolderError> {
         let json = serde_json::to_string_pretty(self).expect("plain data serialises");
-        place.folder().write(&Self::file(place, &self.task_id), format!("{json}\n").as_bytes())
+        place.folder().write(
+            &Self::file(place, &self.task_id),
+            format!("{json}\n").as_bytes(),
+        )
     }
 
     /// Up to five lines of less than 100 characters, what is wrong first.
     pub fn key_findings(&self) -> Vec<String> {
         use super::verdict::CheckOutcome::{Fail, Pass, Warn};
-        let mut checks: Vec<&CheckFinding> = self.checks.iter().filter(|c| matches!(c.outcome, Fail | Warn)).collect();
+        let mut checks: Vec<&CheckFinding> = self
+            .checks
+            .iter()
+            .filter(|c| matches!(c.outcome, Fail | Warn))
+            .collect();
         checks.sort_by_key(|c| (!(c.critical && c.outcome == Fail), c.outcome != Fail));
-        let line =
-            |c: &&CheckFinding| crate::words::cut_end(&format!("{}: {}", c.title, c.details), 96).replace('\n', " ");
+        let line = |c: &&CheckFinding| {
+            crate::words::cut_end(&format!("{}: {}", c.title, c.details), 96).replace('\n', " ")
+        };
         let mut findings: Vec<String> = checks.iter().take(5).map(line).collect();
         if findings.is_empty() {
             let passed = self.checks.iter().filter(|c| c.outcome == Pass).count();
@@ -104,7 +112,10 @@ impl CheckpointSidecar {
             (None, SupervisionVerdict::Pass) => String::from("Proceed"),
             (None, SupervisionVerdict::Warn) => String::from("Proceed with the recorded risks"),
             (None, SupervisionVerdict::Block) => {
-                format!("Block: {}", self.key_findings().first().cloned().unwrap_or_default())
+                format!(
+                    "Block: {}",
+                    self.key_findings().first().cloned().unwrap_or_default()
+                )
             }
         }
     }

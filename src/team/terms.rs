@@ -17,18 +17,36 @@ pub struct TermDrift {
 /// Finds the groups of which more than one word is used. Words that a glossary declares are meant as they stand.
 pub fn find_drift(documents: &[&TeamDocument], groups: &[Vec<String>]) -> Vec<TermDrift> {
     let declared = declared_terms(documents);
-    groups.iter().filter_map(|group| drift_of(documents, group, &declared)).collect()
+    groups
+        .iter()
+        .filter_map(|group| drift_of(documents, group, &declared))
+        .collect()
 }
 
-fn drift_of(documents: &[&TeamDocument], group: &[String], declared: &BTreeSet<String>) -> Option<TermDrift> {
+fn drift_of(
+    documents: &[&TeamDocument],
+    group: &[String],
+    declared: &BTreeSet<String>,
+) -> Option<TermDrift> {
     let mut used: BTreeMap<String, (usize, EvidencePlace)> = BTreeMap::new();
     for document in documents {
         for (line, text) in document.lines() {
             let words = fold_words(text);
-            for term in group.iter().map(|term| fold_words(term)).filter(|term| !term.is_empty()) {
-                let times = words.windows(term.len()).filter(|window| *window == term.as_slice()).count();
+            for term in group
+                .iter()
+                .map(|term| fold_words(term))
+                .filter(|term| !term.is_empty())
+            {
+                let times = words
+                    .windows(term.len())
+                    .filter(|window| *window == term.as_slice())
+                    .count();
                 if times > 0 {
-                    let place = || EvidencePlace { file: document.path.clone(), line, text: text.trim().to_owned() };
+                    let place = || EvidencePlace {
+                        file: document.path.clone(),
+                        line,
+                        text: text.trim().to_owned(),
+                    };
                     used.entry(term.join(" ")).or_insert_with(|| (0, place())).0 += times;
                 }
             }
@@ -36,7 +54,10 @@ fn drift_of(documents: &[&TeamDocument], group: &[String], declared: &BTreeSet<S
     }
     // Two words that are both explained are two things.
     let mut used: Vec<(String, (usize, EvidencePlace))> = used.into_iter().collect();
-    let undeclared = used.iter().filter(|(term, _)| !declared.contains(term)).count();
+    let undeclared = used
+        .iter()
+        .filter(|(term, _)| !declared.contains(term))
+        .count();
     if used.len() < 2 || undeclared == 0 {
         return None;
     }
@@ -44,7 +65,10 @@ fn drift_of(documents: &[&TeamDocument], group: &[String], declared: &BTreeSet<S
     used.sort_by_key(|(term, (times, _))| (!declared.contains(term), std::cmp::Reverse(*times)));
     let mut used = used.into_iter();
     let (main, _) = used.next()?;
-    let others: Vec<_> = used.filter(|(t, _)| !declared.contains(t)).map(|(term, (_, place))| (term, place)).collect();
+    let others: Vec<_> = used
+        .filter(|(t, _)| !declared.contains(t))
+        .map(|(term, (_, place))| (term, place))
+        .collect();
     (!others.is_empty()).then_some(TermDrift { main, others })
 }
 
@@ -56,11 +80,22 @@ fn declared_terms(documents: &[&TeamDocument]) -> BTreeSet<String> {
     };
     let mut terms = BTreeSet::new();
     for document in documents {
-        let rows = document.rows.iter().filter(|row| is_glossary(&row.section)).filter_map(|row| row.cells.first());
-        let items = document.items.iter().filter(|item| is_glossary(&item.section));
+        let rows = document
+            .rows
+            .iter()
+            .filter(|row| is_glossary(&row.section))
+            .filter_map(|row| row.cells.first());
+        let items = document
+            .items
+            .iter()
+            .filter(|item| is_glossary(&item.section));
         let heads = items.filter_map(|item| item.text.split([':', '–', '—']).next());
         let field = document.front_text("terminology").unwrap_or_default();
-        let all = rows.map(String::as_str).chain(heads).chain(field.split(", ")).map(|term| fold_words(term).join(" "));
+        let all = rows
+            .map(String::as_str)
+            .chain(heads)
+            .chain(field.split(", "))
+            .map(|term| fold_words(term).join(" "));
         terms.extend(all.filter(|term| !term.is_empty()));
     }
     terms
@@ -68,15 +103,27 @@ fn declared_terms(documents: &[&TeamDocument]) -> BTreeSet<String> {
 
 /// Lower case, and the plural as the singular.
 fn fold_words(text: &str) -> Vec<String> {
-    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let words = text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty());
     words.map(|word| singular(&word.to_lowercase())).collect()
 }
 
 fn singular(word: &str) -> String {
     match word {
-        _ if word.len() < 4 || word.ends_with("ss") || word.ends_with("us") || word.ends_with("is") => word.to_owned(),
+        _ if word.len() < 4
+            || word.ends_with("ss")
+            || word.ends_with("us")
+            || word.ends_with("is") =>
+        {
+            word.to_owned()
+        }
         _ if word.ends_with("ies") => format!("{}y", &word[..word.len() - 3]),
-        _ if word.ends_with("sses") || word.ends_with("xes") || word.ends_with("ches") || word.ends_with("shes") => {
+        _ if word.ends_with("sses")
+            || word.ends_with("xes")
+            || word.ends_with("ches")
+            || word.ends_with("shes") =>
+        {
             word[..word.len() - 2].to_owned()
         }
         _ => word.strip_suffix('s').unwrap_or(word).to_owned(),
@@ -88,20 +135,47 @@ mod tests {
     use super::*;
 
     fn drift(texts: &[&str]) -> Vec<String> {
-        let documents: Vec<_> = texts.iter().map(|t| TeamDocument::new("d.md", "d.md", t.as_bytes())).collect();
-        let group = vec![vec!["user".to_owned(), "customer".into()], vec!["sign in".into(), "log in".into()]];
+        let documents: Vec<_> = texts
+            .iter()
+            .map(|t| TeamDocument::new("d.md", "d.md", t.as_bytes()))
+            .collect();
+        let group = vec![
+            vec!["user".to_owned(), "customer".into()],
+            vec!["sign in".into(), "log in".into()],
+        ];
         let found = find_drift(&documents.iter().collect::<Vec<_>>(), &group);
-        found.into_iter().map(|d| format!("{} not {}", d.main, d.others[0].0)).collect()
+        found
+            .into_iter()
+            .map(|d| format!("{} not {}", d.main, d.others[0].0))
+            .collect()
     }
 
     #[test]
     fn two_words_for_one_thing_are_found_and_declared_ones_are_not() {
-        assert_eq!(drift(&["Users and users", "The Customers pay"]), ["user not customer"]);
-        assert_eq!(drift(&["users sign in", "users sign in again"]), Vec::<String>::new());
-        assert_eq!(drift(&["they log in", "sign in, sign in"]), ["sign in not log in"]);
+        assert_eq!(
+            drift(&["Users and users", "The Customers pay"]),
+            ["user not customer"]
+        );
+        assert_eq!(
+            drift(&["users sign in", "users sign in again"]),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            drift(&["they log in", "sign in, sign in"]),
+            ["sign in not log in"]
+        );
         let glossary = "# Glossary\n\n- customer: who pays\n- user: who types\n";
-        assert_eq!(drift(&[glossary, "users and customers"]), Vec::<String>::new());
-        assert_eq!(drift(&["# Glossary\n\n- customer: who pays\n", "users, users, customers"]), ["customer not user"]);
+        assert_eq!(
+            drift(&[glossary, "users and customers"]),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            drift(&[
+                "# Glossary\n\n- customer: who pays\n",
+                "users, users, customers"
+            ]),
+            ["customer not user"]
+        );
         assert_eq!(drift(&["bus status and process"]), Vec::<String>::new());
     }
 }

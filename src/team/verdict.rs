@@ -92,10 +92,20 @@ impl ScoredVerdict {
             CheckOutcome::Fail => Some(0.0),
             CheckOutcome::NotApplicable => None,
         };
-        let counted: Vec<f64> = checks.iter().filter_map(|check| points(check.outcome)).collect();
+        let counted: Vec<f64> = checks
+            .iter()
+            .filter_map(|check| points(check.outcome))
+            .collect();
         #[expect(clippy::cast_precision_loss, reason = "a handful of checks")]
-        let mean = if counted.is_empty() { 1.0 } else { counted.iter().sum::<f64>() / counted.len() as f64 };
-        let blocks = checks.iter().filter(|c| c.critical && c.outcome == CheckOutcome::Fail).count();
+        let mean = if counted.is_empty() {
+            1.0
+        } else {
+            counted.iter().sum::<f64>() / counted.len() as f64
+        };
+        let blocks = checks
+            .iter()
+            .filter(|c| c.critical && c.outcome == CheckOutcome::Fail)
+            .count();
         let verdict = if blocks > 0 || mean < BLOCK_BELOW {
             SupervisionVerdict::Block
         } else if mean < PASS_FROM {
@@ -107,7 +117,10 @@ impl ScoredVerdict {
             verdict,
             score: (mean * 100.0).round() / 100.0,
             blocks,
-            risks: checks.iter().filter(|c| matches!(c.outcome, CheckOutcome::Warn | CheckOutcome::Fail)).count(),
+            risks: checks
+                .iter()
+                .filter(|c| matches!(c.outcome, CheckOutcome::Warn | CheckOutcome::Fail))
+                .count(),
             counted: counted.len(),
             not_applicable: checks.len() - counted.len(),
         }
@@ -175,7 +188,13 @@ mod tests {
     fn a_verdict_is_the_mean_and_a_critical_failure_blocks() {
         use CheckOutcome::{Fail, NotApplicable, Pass, Warn};
         use SupervisionVerdict as V;
-        let (p, w, f, n, c) = ((Pass, false), (Warn, false), (Fail, false), (NotApplicable, false), (Fail, true));
+        let (p, w, f, n, c) = (
+            (Pass, false),
+            (Warn, false),
+            (Fail, false),
+            (NotApplicable, false),
+            (Fail, true),
+        );
         type Row<'a> = (&'a [(CheckOutcome, bool)], V, f64);
         let table: &[Row<'_>] = &[
             (&[], V::Pass, 1.0),
@@ -193,7 +212,11 @@ mod tests {
         ];
         for (outcomes, verdict, score) in table {
             let judged = ScoredVerdict::of(&checks(outcomes));
-            assert_eq!((judged.verdict, judged.score), (*verdict, *score), "{outcomes:?}");
+            assert_eq!(
+                (judged.verdict, judged.score),
+                (*verdict, *score),
+                "{outcomes:?}"
+            );
         }
     }
 

@@ -20,24 +20,44 @@ pub(crate) struct AwarenessFlag {
 }
 
 /// Where new lines of a file look at who runs them. `lines` are those that are new, from 1.
-pub(crate) fn right_only_under_test(path: &Path, source: &str, lines: &BTreeSet<usize>) -> Vec<AwarenessFlag> {
-    let read = Language::of_path(path).and_then(|language| Some((language, language.parse(path, source)?)));
-    let Some((language, tree)) = read else { return Vec::new() };
+pub(crate) fn right_only_under_test(
+    path: &Path,
+    source: &str,
+    lines: &BTreeSet<usize>,
+) -> Vec<AwarenessFlag> {
+    let read = Language::of_path(path)
+        .and_then(|language| Some((language, language.parse(path, source)?)));
+    let Some((language, tree)) = read else {
+        return Vec::new();
+    };
     let mut seen = BTreeSet::new();
     let mut flags = Vec::new();
     for found in tree.matches(|q| &q.awareness) {
-        let (Some(aware), Some(why)) = (found.get("aware"), found.setting("why")) else { continue };
+        let (Some(aware), Some(why)) = (found.get("aware"), found.setting("why")) else {
+            continue;
+        };
         let line = aware.line + 1;
         if lines.contains(&line) && seen.insert((line, why)) {
-            let detail = format!("`{}` {why}", crate::words::cut_end(&crate::words::plain(aware.text), 80));
-            flags.push(AwarenessFlag { id: "under_test", place: format!("{}:{line}", path.display()), detail });
+            let detail = format!(
+                "`{}` {why}",
+                crate::words::cut_end(&crate::words::plain(aware.text), 80)
+            );
+            flags.push(AwarenessFlag {
+                id: "under_test",
+                place: format!("{}:{line}", path.display()),
+                detail,
+            });
         }
     }
     // Names by what they mean, whatever they are called here.
     for sign in language.cheat_signs(&tree, &|line| lines.contains(&line)) {
         if !seen.iter().any(|(line, _)| *line == sign.line) {
             let detail = format!("`{}` {}", sign.what, sign.rule.why());
-            flags.push(AwarenessFlag { id: "under_test", place: format!("{}:{}", path.display(), sign.line), detail });
+            flags.push(AwarenessFlag {
+                id: "under_test",
+                place: format!("{}:{}", path.display(), sign.line),
+                detail,
+            });
         }
     }
     flags
@@ -57,8 +77,14 @@ pub(crate) fn looked_up(
     let mut flags = Vec::new();
     for &line in lines {
         // An answer stands on the line of its question or on the next one.
-        let Some(first) = line.checked_sub(1).and_then(|at| text.get(at)) else { continue };
-        let next = text.get(line).filter(|_| lines.contains(&(line + 1))).copied().unwrap_or_default();
+        let Some(first) = line.checked_sub(1).and_then(|at| text.get(at)) else {
+            continue;
+        };
+        let next = text
+            .get(line)
+            .filter(|_| lines.contains(&(line + 1)))
+            .copied()
+            .unwrap_or_default();
         let holds = |expectation: &&Expectation| {
             let inputs = &expectation.inputs;
             !inputs.is_empty()
@@ -74,7 +100,11 @@ pub(crate) fn looked_up(
                 found.value,
                 found.inputs.join("`, `")
             );
-            flags.push(AwarenessFlag { id: "look_up", place: format!("{}:{line}", path.display()), detail });
+            flags.push(AwarenessFlag {
+                id: "look_up",
+                place: format!("{}:{line}", path.display()),
+                detail,
+            });
             if flags.len() == 5 {
                 break;
             }
@@ -106,7 +136,9 @@ fn places<'a>(line: &'a str, token: &'a str) -> impl Iterator<Item = usize> + 'a
         let after = line[at + token.len()..].chars().next().is_some_and(is_part);
         quoted || !(before || after)
     };
-    line.match_indices(token).map(|(at, _)| at).filter(move |at| stands_alone(*at))
+    line.match_indices(token)
+        .map(|(at, _)| at)
+        .filter(move |at| stands_alone(*at))
 }
 
 #[cfg(test)]
@@ -116,22 +148,50 @@ mod tests {
     #[test]
     fn code_that_looks_at_its_runner_is_flagged_in_every_language_and_words_are_not() {
         for (file, aware, honest) in [
-            ("a.py", "x = sys.modules\n", "# sys.modules\nx = 'sys._getframe'\n"),
+            (
+                "a.py",
+                "x = sys.modules\n",
+                "# sys.modules\nx = 'sys._getframe'\n",
+            ),
             ("a.py", "x = sys._getframe(1)\n", "import pytest\n"),
-            ("a.rs", "fn a() { if cfg!(debug_assertions) {} }\n", "/// cfg!(test)\nfn a() { debug_assert!(true); }\n"),
-            ("a.rs", "fn a() { std::env::current_exe(); }\n", "fn a() { current(); }\n"),
-            ("a.js", "x = process.env.NODE_ENV\n", "// process.env\nx = 'process.env'\n"),
+            (
+                "a.rs",
+                "fn a() { if cfg!(debug_assertions) {} }\n",
+                "/// cfg!(test)\nfn a() { debug_assert!(true); }\n",
+            ),
+            (
+                "a.rs",
+                "fn a() { std::env::current_exe(); }\n",
+                "fn a() { current(); }\n",
+            ),
+            (
+                "a.js",
+                "x = process.env.NODE_ENV\n",
+                "// process.env\nx = 'process.env'\n",
+            ),
             ("a.ts", "x = require.main\n", "x = domain.main\n"),
-            ("a.go", "package a\nfunc b() { flag.Lookup(x) }\n", "package a\n// flag.Lookup()\n"),
+            (
+                "a.go",
+                "package a\nfunc b() { flag.Lookup(x) }\n",
+                "package a\n// flag.Lookup()\n",
+            ),
             ("a.rb", "caller.any?\n", "# caller\nx = 'caller'\n"),
             (
                 "A.java",
                 "class A { Object x = new Throwable().getStackTrace(); }\n",
                 "// getStackTrace()\nclass A { String x = \"System.getenv()\"; }\n",
             ),
-            ("a.cpp", "int f() { return getenv(\"X\") != nullptr; }\n", "// getenv\nconst char* x = \"getenv\";\n"),
+            (
+                "a.cpp",
+                "int f() { return getenv(\"X\") != nullptr; }\n",
+                "// getenv\nconst char* x = \"getenv\";\n",
+            ),
             ("a.ex", "x = Mix.env()\n", "@moduledoc \"Mix.env()\"\n"),
-            ("a.ex", "Application.started_applications()\n", "Application.get_env(:a, :b)\n"),
+            (
+                "a.ex",
+                "Application.started_applications()\n",
+                "Application.get_env(:a, :b)\n",
+            ),
         ] {
             let flags = |text: &str| {
                 let lines = (1..=text.lines().count()).collect();
@@ -144,22 +204,37 @@ mod tests {
 
     #[test]
     fn an_answer_beside_its_question_is_flagged() {
-        let expectations = [Expectation { inputs: vec!["2".into()], value: "6".into() }];
+        let expectations = [Expectation {
+            inputs: vec!["2".into()],
+            value: "6".into(),
+        }];
         let flags = |text: &str| {
             let lines = (1..=text.lines().count()).collect();
             looked_up(Path::new("a.py"), text, &lines, &expectations).len()
         };
-        for cheat in ["return {2: 6}.get(n, n)", "if n == 2:\n    return 6", "x = 6 if n == 2 else n"] {
+        for cheat in [
+            "return {2: 6}.get(n, n)",
+            "if n == 2:\n    return 6",
+            "x = 6 if n == 2 else n",
+        ] {
             assert!(flags(cheat) > 0, "{cheat}");
         }
-        for honest in ["return n * 3", "x = 26", "y = 2\nz = 3\nw = 6", "if n % 2 == 0:\n    return 6"] {
+        for honest in [
+            "return n * 3",
+            "x = 26",
+            "y = 2\nz = 3\nw = 6",
+            "if n % 2 == 0:\n    return 6",
+        ] {
             assert_eq!(flags(honest), 0, "{honest}");
         }
     }
 
     #[test]
     fn a_table_that_knows_more_than_the_tests_is_no_look_up() {
-        let expectation = |input: &str, value: &str| Expectation { inputs: vec![input.into()], value: value.into() };
+        let expectation = |input: &str, value: &str| Expectation {
+            inputs: vec![input.into()],
+            value: value.into(),
+        };
         let expectations = [expectation("3", "\"III\""), expectation("9", "\"IX\"")];
         let flags = |text: &str| {
             let lines = (1..=text.lines().count()).collect();

@@ -34,7 +34,8 @@ impl Baseline {
 
     /// What was run of a project that does not build as a whole: other packages, other files. `None` if nothing was.
     pub fn of_part(run: TestRun, origin: BaselineOrigin) -> Option<Self> {
-        let is_part = matches!(run.outcome, Outcome::DidNotBuild { .. }) && run.named().next().is_some();
+        let is_part =
+            matches!(run.outcome, Outcome::DidNotBuild { .. }) && run.named().next().is_some();
         is_part.then_some(Self { run, origin })
     }
 
@@ -45,8 +46,10 @@ impl Baseline {
 
     /// A later run that does not build either, and nowhere else.
     pub fn is_as_unbuilt_as(&self, after: &TestRun) -> bool {
-        matches!((&self.run.outcome, &after.outcome), (Outcome::DidNotBuild { .. }, Outcome::DidNotBuild { .. }))
-            && self.new_errors(after).is_empty()
+        matches!(
+            (&self.run.outcome, &after.outcome),
+            (Outcome::DidNotBuild { .. }, Outcome::DidNotBuild { .. })
+        ) && self.new_errors(after).is_empty()
     }
 
     /// What keeps a later run from being built and did not before. A file that did not load before and does not load now
@@ -58,9 +61,14 @@ impl Baseline {
         };
         let before = errors(&self.run);
         let is_known = |now: &BuildError| {
-            before.iter().any(|b| b.file == now.file && (now.file.is_some() || b.message == now.message))
+            before
+                .iter()
+                .any(|b| b.file == now.file && (now.file.is_some() || b.message == now.message))
         };
-        errors(after).into_iter().filter(|error| !is_known(error)).collect()
+        errors(after)
+            .into_iter()
+            .filter(|error| !is_known(error))
+            .collect()
     }
 
     pub fn run(&self) -> &TestRun {
@@ -113,7 +121,8 @@ pub fn compare(before: &TestRun, after: &TestRun) -> Comparison {
             comparison.added.push(name.clone());
         }
         match (was, state) {
-            (Some(TestState::Failed(_)), TestState::Failed(_)) | (Some(TestState::Passed), TestState::Passed) => {}
+            (Some(TestState::Failed(_)), TestState::Failed(_))
+            | (Some(TestState::Passed), TestState::Passed) => {}
             (_, TestState::Failed(_)) => comparison.newly_failing.push(name.clone()),
             (Some(TestState::Failed(_) | TestState::Skipped), TestState::Passed) => {
                 comparison.newly_passing.push(name.clone());
@@ -126,10 +135,18 @@ pub fn compare(before: &TestRun, after: &TestRun) -> Comparison {
         }
     }
     let failed_before: BTreeSet<&str> = before.failed_checks().collect();
-    comparison.checks_failing =
-        after.failed_checks().filter(|check| !failed_before.contains(check)).map(str::to_owned).collect();
+    comparison.checks_failing = after
+        .failed_checks()
+        .filter(|check| !failed_before.contains(check))
+        .map(str::to_owned)
+        .collect();
     let now: BTreeSet<&TestName> = after.named().map(|(name, _)| name).collect();
-    comparison.vanished = before.named().map(|(name, _)| name).filter(|n| !now.contains(n)).cloned().collect();
+    comparison.vanished = before
+        .named()
+        .map(|(name, _)| name)
+        .filter(|n| !now.contains(n))
+        .cloned()
+        .collect();
     comparison
 }
 
@@ -198,12 +215,20 @@ pub(super) mod tests {
         assert!(Baseline::of(run(""), BaselineOrigin::Ran).is_ok());
         let unbuilt = |words: &str, file: &str| {
             // Each run tells it in other words.
-            let errors = vec![BuildError::new(format!("undefined: Add, in {words}")).at(file, Some(1))];
-            TestRun { outcome: Outcome::DidNotBuild { errors }, ..run(words) }
+            let errors =
+                vec![BuildError::new(format!("undefined: Add, in {words}")).at(file, Some(1))];
+            TestRun {
+                outcome: Outcome::DidNotBuild { errors },
+                ..run(words)
+            }
         };
         assert!(Baseline::of_part(unbuilt("", "a.go"), BaselineOrigin::Ran).is_none());
-        let part = Baseline::of_part(unbuilt("+a -t", "a.go"), BaselineOrigin::Ran).expect("a part was run");
+        let part = Baseline::of_part(unbuilt("+a -t", "a.go"), BaselineOrigin::Ran)
+            .expect("a part was run");
         assert!(!part.is_whole() && part.is_as_unbuilt_as(&unbuilt("+a +t", "a.go")));
-        assert!(!part.is_as_unbuilt_as(&unbuilt("+a +t", "b.go")) && !part.is_as_unbuilt_as(&run("+a +t")));
+        assert!(
+            !part.is_as_unbuilt_as(&unbuilt("+a +t", "b.go"))
+                && !part.is_as_unbuilt_as(&run("+a +t"))
+        );
     }
 }

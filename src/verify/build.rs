@@ -35,14 +35,22 @@ impl fmt::Display for BuildError {
             }
             f.write_str(" ")?;
         }
-        f.write_str(&words::plain(self.message.lines().next().unwrap_or_default()))
+        f.write_str(&words::plain(
+            self.message.lines().next().unwrap_or_default(),
+        ))
     }
 }
 
 impl BuildError {
     pub fn new(message: impl AsRef<str>) -> Self {
         let message = words::cut_middle(message.as_ref(), 2_000).into_owned();
-        Self { file: None, line: None, code: None, missing: missing_names(&message), message }
+        Self {
+            file: None,
+            line: None,
+            code: None,
+            missing: missing_names(&message),
+            message,
+        }
     }
 
     pub fn at(mut self, file: impl Into<String>, line: Option<u32>) -> Self {
@@ -72,8 +80,11 @@ pub enum BuildBlame {
 /// Do the errors lie in `test_file` (relative to the project) or name what its `source` uses?
 pub fn blame(errors: &[BuildError], test_file: &Path, source: &str) -> BuildBlame {
     let in_file = |e: &BuildError| e.file.as_deref().is_some_and(|f| same_file(f, test_file));
-    let uses = |name: &String| words_of(source).any(|w| w == name.rsplit(['.', ':', '/']).next().unwrap_or(name));
-    let missing = |e: &BuildError| e.is_missing_name() && (in_file(e) || e.missing.iter().all(uses));
+    let uses = |name: &String| {
+        words_of(source).any(|w| w == name.rsplit(['.', ':', '/']).next().unwrap_or(name))
+    };
+    let missing =
+        |e: &BuildError| e.is_missing_name() && (in_file(e) || e.missing.iter().all(uses));
     if !errors.is_empty() && errors.iter().all(missing) {
         BuildBlame::MissingNames
     } else if errors.iter().any(in_file) {
@@ -91,8 +102,14 @@ pub(super) fn errors_in_output(text: &str) -> Vec<BuildError> {
             .expect("a pattern that the tests below compile")
     });
     let mut errors: Vec<BuildError> = Vec::new();
-    for found in without_colour(text).lines().filter_map(|line| LINE.captures(line)) {
-        let line = found.get(2).or(found.get(3)).and_then(|n| n.as_str().parse().ok());
+    for found in without_colour(text)
+        .lines()
+        .filter_map(|line| LINE.captures(line))
+    {
+        let line = found
+            .get(2)
+            .or(found.get(3))
+            .and_then(|n| n.as_str().parse().ok());
         let error = BuildError::new(&found[4]).at(found[1].trim_start_matches("./"), line);
         if !errors.contains(&error) {
             errors.push(error);
@@ -107,7 +124,9 @@ fn same_file(named: &str, file: &Path) -> bool {
 }
 
 fn words_of(source: &str) -> impl Iterator<Item = &str> {
-    source.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty())
+    source
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .filter(|w| !w.is_empty())
 }
 
 /// The names an error message says do not exist.
@@ -135,7 +154,13 @@ fn missing_names(message: &str) -> Vec<String> {
     // `x.Foo undefined (type T has no field or method Foo)`: the name is the last word.
     if let Some((_, rest)) = message.split_once("has no field or method ") {
         names.retain(|n| !message.contains(&format!("(type {n} has no")));
-        names.push(rest.trim_end_matches(')').split([')', ',', '\n']).next().unwrap_or_default().to_owned());
+        names.push(
+            rest.trim_end_matches(')')
+                .split([')', ',', '\n'])
+                .next()
+                .unwrap_or_default()
+                .to_owned(),
+        );
     }
     names
 }
@@ -149,15 +174,30 @@ mod tests {
         for (message, name) in [
             ("cannot find function `add` in this scope", "add"),
             ("unresolved import `demo::add`", "demo::add"),
-            ("no method named `len2` found for struct `Vec` in the current scope", "len2"),
+            (
+                "no method named `len2` found for struct `Vec` in the current scope",
+                "len2",
+            ),
             ("undefined: Add", "Add"),
             ("x.Foo undefined (type T has no field or method Foo)", "Foo"),
-            ("ImportError: cannot import name 'add' from 'calc' (/p/calc.py)", "add"),
+            (
+                "ImportError: cannot import name 'add' from 'calc' (/p/calc.py)",
+                "add",
+            ),
             ("ModuleNotFoundError: No module named 'calc'", "calc"),
-            ("Error: Cannot find module './calc'\nRequire stack:", "./calc"),
+            (
+                "Error: Cannot find module './calc'\nRequire stack:",
+                "./calc",
+            ),
             ("NameError:\n  uninitialized constant Calc", "Calc"),
-            ("undefined function add/2 (expected XTest to define such a function", "add"),
-            ("cannot import Calc.add/2 because it is undefined or private", "Calc.add"),
+            (
+                "undefined function add/2 (expected XTest to define such a function",
+                "add",
+            ),
+            (
+                "cannot import Calc.add/2 because it is undefined or private",
+                "Calc.add",
+            ),
         ] {
             assert_eq!(BuildError::new(message).missing, [name], "{message}");
         }
@@ -170,7 +210,10 @@ mod tests {
         let said = "src/a.ts(3,5): error TS2304: Cannot find name 'add'.\n\u{1b}[96msrc/b.ts\u{1b}[0m:4:1 - error TS2305: Module \
                     '\"./a\"' has no exported member 'sub'.\nmain.c:9:2: error: expected ';'\nnothing: here\n";
         let errors = errors_in_output(said);
-        let told: Vec<String> = errors.iter().map(|e| format!("{} {:?}", e, e.missing)).collect();
+        let told: Vec<String> = errors
+            .iter()
+            .map(|e| format!("{} {:?}", e, e.missing))
+            .collect();
         assert_eq!(
             told,
             [
@@ -188,8 +231,12 @@ mod tests {
         let missing = BuildError::new("unresolved import `demo::add`").at("tests/api.rs", Some(1));
         let syntax = BuildError::new("expected `;`").at("tests/api.rs", Some(2));
         let elsewhere = BuildError::new("expected `;`").at("src/lib.rs", Some(2));
-        let far = BuildError::new("cannot find function `zip` in this scope").at("src/lib.rs", Some(2));
-        assert_eq!(blame(std::slice::from_ref(&missing), test, source), BuildBlame::MissingNames);
+        let far =
+            BuildError::new("cannot find function `zip` in this scope").at("src/lib.rs", Some(2));
+        assert_eq!(
+            blame(std::slice::from_ref(&missing), test, source),
+            BuildBlame::MissingNames
+        );
         assert_eq!(blame(&[missing, syntax], test, source), BuildBlame::InFile);
         assert_eq!(blame(&[elsewhere], test, source), BuildBlame::Elsewhere);
         assert_eq!(blame(&[far], test, source), BuildBlame::Elsewhere);

@@ -23,7 +23,10 @@ pub(super) fn typed_with(argv: &[String], patterns: &[String]) -> String {
 /// `/usr/bin/pytest` is `pytest`.
 pub(super) fn program(argv: &[String]) -> &str {
     let first = argv.first().map_or("", String::as_str);
-    Path::new(first).file_name().and_then(|n| n.to_str()).unwrap_or(first)
+    Path::new(first)
+        .file_name()
+        .and_then(|n| n.to_str())
+        .unwrap_or(first)
 }
 
 /// The words before and after a lone `--`.
@@ -94,7 +97,8 @@ fn unwrap_into<'a>(mut argv: &'a [String], found: &mut Vec<&'a [String]>) {
     }
     let mut rest = &argv[1..];
     while let Some(word) = rest.first() {
-        let skipped = word.starts_with('-') || WRAPPER_WORDS.contains(&word.as_str()) || is_assignment(word);
+        let skipped =
+            word.starts_with('-') || WRAPPER_WORDS.contains(&word.as_str()) || is_assignment(word);
         if !skipped {
             unwrap_into(rest, found);
             // Only what follows an option can be its value.
@@ -117,23 +121,31 @@ fn unwrap_into<'a>(mut argv: &'a [String], found: &mut Vec<&'a [String]>) {
 /// What a command starts if that is a file and no installed program: `./check.sh`, `sh -e check.sh`, `node check.js`.
 pub(super) fn script(argv: &[String]) -> Option<&str> {
     const SHELLS: &[&str] = &["sh", "bash", "dash", "zsh", "ksh"];
-    const INTERPRETERS: &[&str] = &["python", "python3", "node", "ruby", "perl", "php", "elixir", "bun", "deno"];
+    const INTERPRETERS: &[&str] = &[
+        "python", "python3", "node", "ruby", "perl", "php", "elixir", "bun", "deno",
+    ];
     let argv = without_wrappers(argv);
     let first = argv.first()?;
     let flags = if SHELLS.contains(&program(argv)) {
-        argv[1..].iter().take_while(|a| a.starts_with('-') && *a != "-c").count()
+        argv[1..]
+            .iter()
+            .take_while(|a| a.starts_with('-') && *a != "-c")
+            .count()
     } else if INTERPRETERS.contains(&program(argv)) {
         // Behind a flag stands a module, a line of code or what is tested.
         0
     } else {
         return first.contains('/').then_some(first);
     };
-    argv.get(1 + flags).map(String::as_str).filter(|a| !a.starts_with('-'))
+    argv.get(1 + flags)
+        .map(String::as_str)
+        .filter(|a| !a.starts_with('-'))
 }
 
 pub(super) fn is_assignment(word: &str) -> bool {
-    word.split_once('=')
-        .is_some_and(|(name, _)| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
+    word.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    })
 }
 
 #[cfg(test)]
@@ -184,6 +196,10 @@ mod tests {
         let words = argv("yarn jest --ci");
         assert_eq!(unwrapped(&words).last(), Some(&argv("jest --ci")[..]));
         let words = argv("npx eslint jest");
-        assert_eq!(unwrapped(&words).count(), 1, "what a command is given is no command");
+        assert_eq!(
+            unwrapped(&words).count(),
+            1,
+            "what a command is given is no command"
+        );
     }
 }

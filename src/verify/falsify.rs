@@ -89,7 +89,10 @@ pub(crate) struct Expectation {
 impl FalsifiableTests {
     /// What the targets give and expect, where both are literals.
     pub(crate) fn expectations(&self) -> Vec<Expectation> {
-        self.targets.iter().flat_map(|target| expectation::visible(&self.source, target.site)).collect()
+        self.targets
+            .iter()
+            .flat_map(|target| expectation::visible(&self.source, target.site))
+            .collect()
     }
 
     /// Finds the targets in their file. `None` if the file's language is none we know, or cannot be read.
@@ -104,10 +107,17 @@ impl FalsifiableTests {
             };
             match found.iter_mut().find(|test| test.site == site) {
                 Some(test) => test.names.push(name.clone()),
-                None => found.push(FalsifiableTest { site, names: vec![name.clone()] }),
+                None => found.push(FalsifiableTest {
+                    site,
+                    names: vec![name.clone()],
+                }),
             }
         }
-        Some(Self { source, targets: found, missing })
+        Some(Self {
+            source,
+            targets: found,
+            missing,
+        })
     }
 
     /// Does every target stand in the file?
@@ -120,44 +130,77 @@ impl FalsifiableTests {
     pub(crate) fn include_rows(&mut self, plain: &TestRun) {
         for test in &mut self.targets {
             let site = &self.source.sites[test.site];
-            let mut wholes: Vec<TestName> = test.names.iter().map(|name| site.whole_name(name)).collect();
+            let mut wholes: Vec<TestName> = test
+                .names
+                .iter()
+                .map(|name| site.whole_name(name))
+                .collect();
             wholes.dedup();
-            let rows = plain.passed().filter(|name| wholes.contains(&site.whole_name(name)));
-            let new: Vec<TestName> = rows.filter(|name| !test.names.contains(name)).cloned().collect();
+            let rows = plain
+                .passed()
+                .filter(|name| wholes.contains(&site.whole_name(name)));
+            let new: Vec<TestName> = rows
+                .filter(|name| !test.names.contains(name))
+                .cloned()
+                .collect();
             test.names.extend(new);
         }
     }
 
     /// The one test that all targets are rows of, if the runner knows it by a name.
     pub(crate) fn only_test(&self, plain: &TestRun) -> Option<TestName> {
-        let [test] = self.targets.as_slice() else { return None };
+        let [test] = self.targets.as_slice() else {
+            return None;
+        };
         let whole = self.source.sites[test.site].whole_name(test.names.first()?);
-        let is_one = test.names.iter().all(|name| self.source.sites[test.site].whole_name(name) == whole);
+        let is_one = test
+            .names
+            .iter()
+            .all(|name| self.source.sites[test.site].whole_name(name) == whole);
         (is_one && self.missing.is_empty() && plain.state(&whole).is_some()).then_some(whole)
     }
 
     /// Does the test of this name say itself that it may be skipped?
     pub(crate) fn may_skip(&self, name: &TestName) -> bool {
-        let Some(site) = self.source.site_of(name) else { return false };
+        let Some(site) = self.source.site_of(name) else {
+            return false;
+        };
         let whole = &self.source.sites[site].whole;
         // What stands above it belongs to it, such as a decorator or an attribute.
-        let above = self.source.text[..whole.start].rfind("\n\n").map_or(0, |gap| gap + 2);
+        let above = self.source.text[..whole.start]
+            .rfind("\n\n")
+            .map_or(0, |gap| gap + 2);
         let text = self.source.slice(&(above..whole.end)).to_lowercase();
-        ["skip", "pending", "ignore"].iter().any(|word| text.contains(word))
+        ["skip", "pending", "ignore"]
+            .iter()
+            .any(|word| text.contains(word))
     }
 
     /// A command that names no tests is judged by its exit code: any test of the file may turn it.
     pub(crate) fn whole_file(path: &Path, source: &str) -> Option<Self> {
         let source = read(path, source)?;
-        let targets = (0..source.sites.len()).map(|site| FalsifiableTest { site, names: Vec::new() }).collect();
-        Some(Self { source, targets, missing: Vec::new() })
+        let targets = (0..source.sites.len())
+            .map(|site| FalsifiableTest {
+                site,
+                names: Vec::new(),
+            })
+            .collect();
+        Some(Self {
+            source,
+            targets,
+            missing: Vec::new(),
+        })
     }
 
     /// The file with nothing changed but a comment at its end, so that a changed file alone betrays nothing.
     pub(super) fn placebo(&self, dice: &mut fastrand::Rng) -> String {
         let text = &self.source.text;
         let gap = if text.ends_with('\n') { "" } else { "\n" };
-        format!("{text}{gap}{} {}\n", self.source.comment, literal::random_word(dice))
+        format!(
+            "{text}{gap}{} {}\n",
+            self.source.comment,
+            literal::random_word(dice)
+        )
     }
 
     /// The file with one expectation of each of these targets changed at random; those tried before are avoided.
@@ -171,13 +214,21 @@ impl FalsifiableTests {
         let mut tests = Vec::new();
         for &target in targets {
             let test = &self.targets[target];
-            let mut all: Vec<_> = expectation::changes(&self.source, test.site, dice).into_iter().enumerate().collect();
+            let mut all: Vec<_> = expectation::changes(&self.source, test.site, dice)
+                .into_iter()
+                .enumerate()
+                .collect();
             // A value that surely decides is better than a word turned around, and that better than a guess. The worse
             // ones are never tried after a better one: an equality that always holds makes its opposite fail.
             let best = all.iter().map(|(_, change)| change.rank).min();
-            all.retain(|(choice, change)| Some(change.rank) == best && !tried.contains(&(target, *choice)));
+            all.retain(|(choice, change)| {
+                Some(change.rank) == best && !tried.contains(&(target, *choice))
+            });
             let free = |change: &expectation::ExpectationChange| {
-                change.edits.iter().all(|new| edits.iter().all(|old| !overlaps(&old.range, &new.range)))
+                change
+                    .edits
+                    .iter()
+                    .all(|new| edits.iter().all(|old| !overlaps(&old.range, &new.range)))
             };
             all.retain(|(_, change)| free(change));
             if all.is_empty() {
@@ -195,12 +246,19 @@ impl FalsifiableTests {
                 choice,
             });
         }
-        FalsifiedText { text: apply(&self.source.text, edits), tests }
+        FalsifiedText {
+            text: apply(&self.source.text, edits),
+            tests,
+        }
     }
 
     /// The file with every expectation of these targets changed that can be: where each alone may not be reached, one of all
     /// must be.
-    pub(super) fn with_all_expectations_changed(&self, dice: &mut fastrand::Rng, targets: &[usize]) -> FalsifiedText {
+    pub(super) fn with_all_expectations_changed(
+        &self,
+        dice: &mut fastrand::Rng,
+        targets: &[usize],
+    ) -> FalsifiedText {
         let mut edits: Vec<TextEdit> = Vec::new();
         let mut tests = Vec::new();
         for &target in targets {
@@ -210,7 +268,8 @@ impl FalsifiableTests {
             let best = all.iter().map(|change| change.rank).min();
             let mut last = None;
             for change in all.into_iter().filter(|change| Some(change.rank) == best) {
-                let is_free = |new: &TextEdit| edits.iter().all(|old| !overlaps(&old.range, &new.range));
+                let is_free =
+                    |new: &TextEdit| edits.iter().all(|old| !overlaps(&old.range, &new.range));
                 if change.edits.iter().all(is_free) {
                     edits.extend(change.edits.iter().cloned());
                     last = Some(change);
@@ -226,16 +285,25 @@ impl FalsifiableTests {
                 choice: usize::MAX,
             }));
         }
-        FalsifiedText { text: apply(&self.source.text, edits), tests }
+        FalsifiedText {
+            text: apply(&self.source.text, edits),
+            tests,
+        }
     }
 
     /// The file with an assertion that never holds at the end of each of these targets.
-    pub(super) fn with_failing_assertions(&self, dice: &mut fastrand::Rng, targets: &[usize]) -> FalsifiedText {
+    pub(super) fn with_failing_assertions(
+        &self,
+        dice: &mut fastrand::Rng,
+        targets: &[usize],
+    ) -> FalsifiedText {
         let mut edits = Vec::new();
         let mut tests = Vec::new();
         for &target in targets {
             let test = &self.targets[target];
-            let Some(added) = failure::append(&self.source, test.site, dice) else { continue };
+            let Some(added) = failure::append(&self.source, test.site, dice) else {
+                continue;
+            };
             let now = added.statement;
             edits.extend(added.edits);
             tests.push(FalsifiedTest {
@@ -248,7 +316,10 @@ impl FalsifiableTests {
                 choice: 0,
             });
         }
-        FalsifiedText { text: apply(&self.source.text, edits), tests }
+        FalsifiedText {
+            text: apply(&self.source.text, edits),
+            tests,
+        }
     }
 }
 
@@ -257,7 +328,10 @@ impl FalsifiableTests {
     pub(super) fn try_all(&self, original: &str) {
         let all: Vec<usize> = (0..self.targets.len()).collect();
         let dice = || fastrand::Rng::with_seed(1);
-        assert!(self.placebo(&mut dice()).starts_with(original), "a comment changes the file");
+        assert!(
+            self.placebo(&mut dice()).starts_with(original),
+            "a comment changes the file"
+        );
         let changes = [
             self.with_changed_expectations(&mut dice(), &all, &[]),
             self.with_all_expectations_changed(&mut dice(), &all),
@@ -266,17 +340,29 @@ impl FalsifiableTests {
         for change in changes {
             assert!(change.tests.len() <= all.len());
             // Something is told to be wrong exactly if something was written.
-            assert_eq!(change.tests.is_empty(), change.text == original, "{:?}", change.tests);
+            assert_eq!(
+                change.tests.is_empty(),
+                change.text == original,
+                "{:?}",
+                change.tests
+            );
         }
         let again = self.with_changed_expectations(&mut dice(), &all, &[]).text;
-        assert_eq!(again, self.with_changed_expectations(&mut dice(), &all, &[]).text, "the dice decide alone");
+        assert_eq!(
+            again,
+            self.with_changed_expectations(&mut dice(), &all, &[]).text,
+            "the dice decide alone"
+        );
         drop((self.expectations(), self.expecting_what_is_given(original)));
     }
 }
 
 fn read(path: &Path, source: &str) -> Option<TestSource> {
     let language = Language::of_path(path)?;
-    Some(TestSource::read(&language.parse(path, source)?, language.line_comment))
+    Some(TestSource::read(
+        &language.parse(path, source)?,
+        language.line_comment,
+    ))
 }
 
 fn overlaps(a: &Range<usize>, b: &Range<usize>) -> bool {

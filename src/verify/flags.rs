@@ -50,9 +50,18 @@ impl Flags {
             return;
         }
         let before = self.list.iter().filter(|flag| flag.kind() == kind).count();
-        let id = if before == 0 { kind.to_owned() } else { format!("{kind}-{}", before + 1) };
+        let id = if before == 0 {
+            kind.to_owned()
+        } else {
+            format!("{kind}-{}", before + 1)
+        };
         let tidy = |text: String| words::cut_end(&words::plain(&text), DETAIL).into_owned();
-        self.list.push(Flag { id, place: tidy(place.into()), detail: tidy(detail.into()), ..Flag::default() });
+        self.list.push(Flag {
+            id,
+            place: tidy(place.into()),
+            detail: tidy(detail.into()),
+            ..Flag::default()
+        });
     }
 
     /// Adds the flags of another check of the same answer.
@@ -65,7 +74,11 @@ impl Flags {
 
     /// Notes what the verifier says of one; `false` if there is no such flag.
     pub fn answer(&mut self, id: &str, upheld: bool, why: &str) -> bool {
-        let Some(flag) = self.list.iter_mut().find(|flag| flag.id.eq_ignore_ascii_case(id.trim())) else {
+        let Some(flag) = self
+            .list
+            .iter_mut()
+            .find(|flag| flag.id.eq_ignore_ascii_case(id.trim()))
+        else {
             return false;
         };
         flag.upheld = Some(upheld);
@@ -92,13 +105,20 @@ impl Flags {
 
     /// Those that the verifier has not dismissed, as a reader should see them in one clause; `None` if there is none.
     pub fn headline(&self) -> Option<String> {
-        let standing: Vec<&Flag> = self.list.iter().filter(|flag| flag.upheld != Some(false)).collect();
+        let standing: Vec<&Flag> = self
+            .list
+            .iter()
+            .filter(|flag| flag.upheld != Some(false))
+            .collect();
         let first = standing.first()?;
         let more = match standing.len() - 1 {
             0 => String::new(),
             n => format!(", and {n} more in `details.flags`"),
         };
-        Some(format!("{}: {first}{more}", words::count(standing.len(), "flag")))
+        Some(format!(
+            "{}: {first}{more}",
+            words::count(standing.len(), "flag")
+        ))
     }
 }
 
@@ -132,12 +152,31 @@ mod tests {
         let mut more = Flags::default();
         more.raise("vague", "criterion `AC-2`", "says `easy` without a number");
         flags.absorb(more);
-        assert_eq!(flags.iter().map(|flag| flag.id.as_str()).collect::<Vec<_>>(), ["vague", "praise", "vague-2"]);
-        assert!(flags.answer(" VAGUE-2 ", true, "nobody can test it") && !flags.answer("vague-3", true, ""));
+        assert_eq!(
+            flags
+                .iter()
+                .map(|flag| flag.id.as_str())
+                .collect::<Vec<_>>(),
+            ["vague", "praise", "vague-2"]
+        );
+        assert!(
+            flags.answer(" VAGUE-2 ", true, "nobody can test it")
+                && !flags.answer("vague-3", true, "")
+        );
         assert!(flags.answer("vague", false, "the unit is in the title"));
-        assert_eq!(flags.upheld().map(|flag| flag.id.as_str()).collect::<Vec<_>>(), ["vague-2"]);
+        assert_eq!(
+            flags
+                .upheld()
+                .map(|flag| flag.id.as_str())
+                .collect::<Vec<_>>(),
+            ["vague-2"]
+        );
         let said = "2 flags: praise, finding 2: names no defect, and 1 more in `details.flags`";
-        assert_eq!(flags.headline().as_deref(), Some(said), "a dismissed flag is not repeated");
+        assert_eq!(
+            flags.headline().as_deref(),
+            Some(said),
+            "a dismissed flag is not repeated"
+        );
     }
 
     #[test]
@@ -145,6 +184,9 @@ mod tests {
         let mut flags = Flags::default();
         (0..100).for_each(|n| flags.raise("vague", format!("criterion {n}"), "says `fast`"));
         assert_eq!(flags.len(), MOST);
-        assert_eq!(flags.iter().last().map(|flag| flag.detail.as_str()), Some("says `fast` (and 70 more flags)"));
+        assert_eq!(
+            flags.iter().last().map(|flag| flag.detail.as_str()),
+            Some("says `fast` (and 70 more flags)")
+        );
     }
 }

@@ -26,9 +26,13 @@ pub fn test_report(data: &[u8]) {
 /// The first byte says in which language the tests are written. What is not meant to change stays, to the byte, and the
 /// same dice make the same text.
 pub fn falsifier(data: &[u8]) {
-    let Some((language, rest)) = data.split_first() else { return };
+    let Some((language, rest)) = data.split_first() else {
+        return;
+    };
     let source = String::from_utf8_lossy(rest);
     let path = Path::new(FILES[usize::from(*language) % FILES.len()]);
-    let Some(tests) = FalsifiableTests::whole_file(path, &source) else { return };
+    let Some(tests) = FalsifiableTests::whole_file(path, &source) else {
+        return;
+    };
     tests.try_all(&source);
 }

@@ -72,22 +72,37 @@ pub(super) fn parse(xml: &str) -> Option<Vec<JunitCase>> {
                     }
                     "testcase" => {
                         let own = attribute(e, "file");
-                        let around = suites.iter().rev().map(|(_, file)| file).find(|file| !file.is_empty());
+                        let around = suites
+                            .iter()
+                            .rev()
+                            .map(|(_, file)| file)
+                            .find(|file| !file.is_empty());
                         let new = JunitCase {
                             suites: suites.iter().map(|(name, _)| name.clone()).collect(),
                             classname: attribute(e, "classname"),
                             name: attribute(e, "name"),
-                            file: if own.is_empty() { around.cloned().unwrap_or_default() } else { own },
+                            file: if own.is_empty() {
+                                around.cloned().unwrap_or_default()
+                            } else {
+                                own
+                            },
                             verdict: None,
                             status: attribute(e, "status"),
                             output: String::new(),
                         };
-                        if is_empty { cases.push(new) } else { case = Some(new) }
+                        if is_empty {
+                            cases.push(new)
+                        } else {
+                            case = Some(new)
+                        }
                     }
                     name => {
                         if let (Some(kind), Some(case)) = (VerdictKind::of(name), &mut case) {
-                            case.verdict =
-                                Some(JunitVerdict { kind, message: attribute(e, "message"), body: String::new() });
+                            case.verdict = Some(JunitVerdict {
+                                kind,
+                                message: attribute(e, "message"),
+                                body: String::new(),
+                            });
                             inside = (!is_empty).then_some(Inside::Verdict);
                         } else if name == "system-out" {
                             inside = (!is_empty).then_some(Inside::Output);
@@ -98,8 +113,13 @@ pub(super) fn parse(xml: &str) -> Option<Vec<JunitCase>> {
             Event::Text(text) => add_text(&mut case, inside, text),
             Event::CData(text) => add_text(&mut case, inside, text),
             Event::GeneralRef(reference) => {
-                let known = quick_xml::escape::resolve_predefined_entity(reference).map(str::to_owned);
-                let char_ref = reference.resolve_char_ref().ok().flatten().map(String::from);
+                let known =
+                    quick_xml::escape::resolve_predefined_entity(reference).map(str::to_owned);
+                let char_ref = reference
+                    .resolve_char_ref()
+                    .ok()
+                    .flatten()
+                    .map(String::from);
                 add_text(&mut case, inside, &known.or(char_ref).unwrap_or_default());
             }
             Event::End(e) => {
@@ -133,8 +153,13 @@ impl JunitCase {
         match &self.verdict {
             None if matches!(self.status.as_str(), "disabled" | "notrun") => TestState::Skipped,
             None => TestState::Passed,
-            Some(JunitVerdict { kind: VerdictKind::Skipped, .. }) => TestState::Skipped,
-            Some(JunitVerdict { message, body, .. }) if body.contains(message.as_str()) => failed(body),
+            Some(JunitVerdict {
+                kind: VerdictKind::Skipped,
+                ..
+            }) => TestState::Skipped,
+            Some(JunitVerdict { message, body, .. }) if body.contains(message.as_str()) => {
+                failed(body)
+            }
             Some(JunitVerdict { message, body, .. }) => failed(format!("{message}\n{body}")),
         }
     }
@@ -144,7 +169,12 @@ impl JunitCase {
         match naming {
             Naming::Titles => {
                 parts.push(&self.file);
-                parts.extend(self.suites.iter().map(String::as_str).filter(|s| *s != self.file));
+                parts.extend(
+                    self.suites
+                        .iter()
+                        .map(String::as_str)
+                        .filter(|s| *s != self.file),
+                );
             }
             Naming::General => {
                 parts.push(&self.file);
@@ -177,7 +207,9 @@ enum Inside {
 }
 
 fn add_text(case: &mut Option<JunitCase>, inside: Option<Inside>, text: &str) {
-    let (Some(case), Some(inside)) = (case, inside) else { return };
+    let (Some(case), Some(inside)) = (case, inside) else {
+        return;
+    };
     match (inside, &mut case.verdict) {
         (Inside::Output, _) => case.output.push_str(text),
         (Inside::Verdict, Some(verdict)) => verdict.body.push_str(text),
@@ -186,7 +218,10 @@ fn add_text(case: &mut Option<JunitCase>, inside: Option<Inside>, text: &str) {
 }
 
 fn attribute(element: &BytesStart<'_>, name: &str) -> String {
-    let found = element.attributes().flatten().find(|a| a.key.as_ref() == name);
+    let found = element
+        .attributes()
+        .flatten()
+        .find(|a| a.key.as_ref() == name);
     let raw = found.map(|a| a.value.into_owned()).unwrap_or_default();
     quick_xml::escape::unescape(&raw).map_or_else(|_| raw.clone(), std::borrow::Cow::into_owned)
 }
@@ -205,16 +240,26 @@ mod tests {
     fn names_are_made_of_what_the_report_has() {
         let cases = parse(RUN).expect("whole");
         let titles = into_report(&cases, Naming::Titles).tests;
-        assert_eq!(titles[&TestName::from("a.test.ts > sums > adds")], TestState::Passed);
+        assert_eq!(
+            titles[&TestName::from("a.test.ts > sums > adds")],
+            TestState::Passed
+        );
         assert!(
             matches!(&titles[&TestName::from("a.test.ts > sums > bad")], TestState::Failed(m) if m == "no\nexpected <3>")
         );
-        assert_eq!(titles[&TestName::from("a.test.ts > sums > later")], TestState::Skipped);
+        assert_eq!(
+            titles[&TestName::from("a.test.ts > sums > later")],
+            TestState::Skipped
+        );
         let general = into_report(
-            &parse(r#"<testsuite><testcase classname="x.YTest" name="adds()"/></testsuite>"#).expect("whole"),
+            &parse(r#"<testsuite><testcase classname="x.YTest" name="adds()"/></testsuite>"#)
+                .expect("whole"),
             Naming::General,
         );
-        assert_eq!(general.tests.keys().collect::<Vec<_>>(), [&TestName::from("x.YTest > adds()")]);
+        assert_eq!(
+            general.tests.keys().collect::<Vec<_>>(),
+            [&TestName::from("x.YTest > adds()")]
+        );
     }
 
     #[test]

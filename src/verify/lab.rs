@@ -21,7 +21,10 @@ pub struct TestLab {
 
 impl TestLab {
     pub fn new(suite: Result<Suite, String>) -> Self {
-        Self { suite, whole: Mutex::default() }
+        Self {
+            suite,
+            whole: Mutex::default(),
+        }
     }
 
     pub fn suite(&self) -> Option<&Suite> {
@@ -29,13 +32,22 @@ impl TestLab {
     }
 
     /// Does the test pass? `None` where that was not shown; the sentence says what was seen.
-    pub async fn run_named(&self, name: &str, bench: &Bench, stop: &CancellationToken) -> (Option<bool>, String) {
+    pub async fn run_named(
+        &self,
+        name: &str,
+        bench: &Bench,
+        stop: &CancellationToken,
+    ) -> (Option<bool>, String) {
         let suite = match &self.suite {
             Ok(suite) => suite,
             Err(why) => return (None, why.clone()),
         };
         let name = test_in_command(name, suite.argv(), suite.runner());
-        let known = self.known().as_ref().map(|run| find_called(run, name)).filter(|names| !names.is_empty());
+        let known = self
+            .known()
+            .as_ref()
+            .map(|run| find_called(run, name))
+            .filter(|names| !names.is_empty());
         // Where its full name is known or given, it runs alone.
         let alone = match known.as_deref() {
             Some([one]) => suite.only(one),
@@ -57,14 +69,26 @@ impl TestLab {
             let whole = suite.run(bench, stop).await;
             *self.known() = Some(whole);
         }
-        let Some(whole) = self.known().clone() else { return (None, String::from("the tests were not run")) };
+        let Some(whole) = self.known().clone() else {
+            return (None, String::from("the tests were not run"));
+        };
         let names = find_called(&whole, name);
         match whole.tests() {
             _ if !whole.outcome().speaks_about_the_code() => (None, whole.sentence()),
-            Tests::Unknown => (None, format!("`{}` does not name its tests", words::plain(whole.command()))),
-            Tests::Named(_) if names.is_empty() => {
-                (None, format!("no test is called `{}`", words::cut_end(&words::plain(name), 200)))
-            }
+            Tests::Unknown => (
+                None,
+                format!(
+                    "`{}` does not name its tests",
+                    words::plain(whole.command())
+                ),
+            ),
+            Tests::Named(_) if names.is_empty() => (
+                None,
+                format!(
+                    "no test is called `{}`",
+                    words::cut_end(&words::plain(name), 200)
+                ),
+            ),
             Tests::Named(_) => read_tests(&whole, &names),
         }
     }
@@ -81,7 +105,11 @@ fn read_tests(run: &TestRun, names: &[TestName]) -> (Option<bool>, String) {
         _ => None,
     });
     if let Some((name, message)) = failed {
-        let said = message.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+        let said = message
+            .lines()
+            .map(str::trim)
+            .find(|line| !line.is_empty())
+            .unwrap_or_default();
         let said = words::cut_end(&words::plain(said), 200).into_owned();
         let colon = if said.is_empty() { "" } else { ": " };
         return (Some(false), format!("`{name}` fails{colon}{said}"));
@@ -92,11 +120,23 @@ fn read_tests(run: &TestRun, names: &[TestName]) -> (Option<bool>, String) {
         .map(|name| format!("`{name}`"))
         .collect();
     match passed.len() {
-        0 => (None, names.first().map_or_else(String::new, |name| format!("`{name}` is skipped"))),
+        0 => (
+            None,
+            names
+                .first()
+                .map_or_else(String::new, |name| format!("`{name}` is skipped")),
+        ),
         n => {
-            let more = if n > 3 { format!(" and {}", words::count(n - 3, "other")) } else { String::new() };
+            let more = if n > 3 {
+                format!(" and {}", words::count(n - 3, "other"))
+            } else {
+                String::new()
+            };
             let verb = if n == 1 { "passes" } else { "pass" };
-            (Some(true), format!("{}{more} {verb}", passed[..n.min(3)].join(", ")))
+            (
+                Some(true),
+                format!("{}{more} {verb}", passed[..n.min(3)].join(", ")),
+            )
         }
     }
 }
@@ -106,7 +146,10 @@ fn find_called(run: &TestRun, said: &str) -> Vec<TestName> {
     let said = said.trim().trim_start_matches("./");
     let all: Vec<&TestName> = run.named().map(|(name, _)| name).collect();
     let pick = |fits: &dyn Fn(&str) -> bool| -> Vec<TestName> {
-        all.iter().filter(|name| fits(&name.0)).map(|name| (*name).clone()).collect()
+        all.iter()
+            .filter(|name| fits(&name.0))
+            .map(|name| (*name).clone())
+            .collect()
     };
     let exact = pick(&|name| name == said);
     if !exact.is_empty() {
@@ -120,9 +163,17 @@ fn find_called(run: &TestRun, said: &str) -> Vec<TestName> {
         Some((file, test)) => (file, Some(test)),
         None => (said, None),
     };
-    let Some((stem, _)) = file.rsplit('/').next().and_then(|name| name.rsplit_once('.')) else { return Vec::new() };
+    let Some((stem, _)) = file
+        .rsplit('/')
+        .next()
+        .and_then(|name| name.rsplit_once('.'))
+    else {
+        return Vec::new();
+    };
     let in_file = |name: &str| {
-        let by_path = name.strip_prefix(file).is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()));
+        let by_path = name
+            .strip_prefix(file)
+            .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric()));
         by_path || name.split([' ', ':', '/', '.']).any(|part| part == stem)
     };
     pick(&|name| in_file(name) && test.is_none_or(|test| ends_with(name, test)))
@@ -130,10 +181,13 @@ fn find_called(run: &TestRun, said: &str) -> Vec<TestName> {
 
 /// `adds` of `cargo test adds`: what begins with the runner is a command, and its last plain word is the test.
 fn test_in_command<'a>(said: &'a str, argv: &[String], runner: &str) -> &'a str {
-    let is_runner = |first: &str| first == runner || argv.first().is_some_and(|program| program == first);
+    let is_runner =
+        |first: &str| first == runner || argv.first().is_some_and(|program| program == first);
     let mut words = said.split_whitespace();
     match words.next() {
-        Some(first) if is_runner(first) => words.rfind(|word| !word.starts_with(['-', '.'])).unwrap_or(said),
+        Some(first) if is_runner(first) => words
+            .rfind(|word| !word.starts_with(['-', '.']))
+            .unwrap_or(said),
         _ => said,
     }
 }
@@ -141,12 +195,16 @@ fn test_in_command<'a>(said: &'a str, argv: &[String], runner: &str) -> &'a str 
 fn ends_with(name: &str, said: &str) -> bool {
     let outer = name.split('[').next().unwrap_or(name);
     [name, outer].iter().any(|name| {
-        name.strip_suffix(said).is_some_and(|before| before.is_empty() || before.ends_with([':', ' ', '/', '.', '>']))
+        name.strip_suffix(said)
+            .is_some_and(|before| before.is_empty() || before.ends_with([':', ' ', '/', '.', '>']))
     })
 }
 
 fn flaky(name: &str) -> String {
-    format!("two runs of `{}` differ: it is flaky", words::cut_end(&words::plain(name), 200))
+    format!(
+        "two runs of `{}` differ: it is flaky",
+        words::cut_end(&words::plain(name), 200)
+    )
 }
 
 #[cfg(test)]
@@ -157,14 +215,28 @@ mod tests {
     fn named(names: &[&str]) -> TestRun {
         // Names with spaces cannot be written as words.
         let mut made = run("+x");
-        made.tests = Tests::Named(names.iter().map(|n| (TestName::from(*n), TestState::Passed)).collect());
+        made.tests = Tests::Named(
+            names
+                .iter()
+                .map(|n| (TestName::from(*n), TestState::Passed))
+                .collect(),
+        );
         made
     }
 
     #[test]
     fn a_test_is_found_by_the_names_that_models_give_it() {
-        let rust = named(&["demo::old one_is_one", "demo tests::adds", "demo::old two_is_two", "demo::it math::adds"]);
-        let python = named(&["tests/test_a.py::test_x[1]", "tests/test_a.py::test_x[2]", "tests/test_b.py::test_y"]);
+        let rust = named(&[
+            "demo::old one_is_one",
+            "demo tests::adds",
+            "demo::old two_is_two",
+            "demo::it math::adds",
+        ]);
+        let python = named(&[
+            "tests/test_a.py::test_x[1]",
+            "tests/test_a.py::test_x[2]",
+            "tests/test_b.py::test_y",
+        ]);
         let node = named(&["a.test.js > sum > adds"]);
         for (run, said, found) in [
             (&rust, "demo::old one_is_one", 1),
@@ -183,7 +255,12 @@ mod tests {
             (&node, "a.test.js > sum > adds", 1),
             (&node, "adds", 1),
         ] {
-            assert_eq!(find_called(run, said).len(), found, "{said}: {:?}", find_called(run, said));
+            assert_eq!(
+                find_called(run, said).len(),
+                found,
+                "{said}: {:?}",
+                find_called(run, said)
+            );
         }
     }
 
@@ -200,7 +277,10 @@ mod tests {
         ] {
             assert_eq!(test_in_command(said, &argv, "cargo"), test, "{said}");
         }
-        assert_eq!(test_in_command("go test -run TestPut ./cache", &[String::from("go")], "go"), "TestPut");
+        assert_eq!(
+            test_in_command("go test -run TestPut ./cache", &[String::from("go")], "go"),
+            "TestPut"
+        );
     }
 
     #[test]

@@ -84,7 +84,10 @@ mod tests {
     use super::*;
 
     fn outcome(run: TestRun) -> KnownOutcome {
-        KnownOutcome { run, by_products: BTreeMap::new() }
+        KnownOutcome {
+            run,
+            by_products: BTreeMap::new(),
+        }
     }
 
     #[test]

@@ -19,7 +19,9 @@ static ABOUT_NETWORK: LazyLock<Regex> = LazyLock::new(|| {
 
 /// What two runs are compared by: messages may differ in times and addresses.
 fn essence(run: &TestRun) -> (std::mem::Discriminant<Outcome>, Vec<(&TestName, bool)>) {
-    let named = run.named().map(|(name, state)| (name, matches!(state, TestState::Passed)));
+    let named = run
+        .named()
+        .map(|(name, state)| (name, matches!(state, TestState::Passed)));
     (std::mem::discriminant(run.outcome()), named.collect())
 }
 
@@ -28,8 +30,14 @@ fn essence(run: &TestRun) -> (std::mem::Discriminant<Outcome>, Vec<(&TestName, b
 pub async fn run_first(suite: &Suite, bench: &mut Bench, stop: &CancellationToken) -> TestRun {
     let run = suite.run(bench, stop).await;
     let rules = bench.launcher.rules();
-    let open = rules.mode != SandboxMode::Off && rules.network == NetworkRule::Auto && bench.walls.network.is_none();
-    if !open || run.outcome().is_passed() || stop.is_cancelled() || !ABOUT_NETWORK.is_match(run.output()) {
+    let open = rules.mode != SandboxMode::Off
+        && rules.network == NetworkRule::Auto
+        && bench.walls.network.is_none();
+    if !open
+        || run.outcome().is_passed()
+        || stop.is_cancelled()
+        || !ABOUT_NETWORK.is_match(run.output())
+    {
         return run;
     }
     bench.walls.network = Some(NetworkReach::Host);

@@ -20,7 +20,11 @@ impl TestName {
     /// The test as it is written once, of which this may be one case: `test_x[1-2]`, `adds::case_2_zero`.
     pub fn base(&self) -> &str {
         let name = self.0.as_str();
-        if let Some(before) = name.strip_suffix(']').and_then(|n| n.split_once('[')).map(|(before, _)| before) {
+        if let Some(before) = name
+            .strip_suffix(']')
+            .and_then(|n| n.split_once('['))
+            .map(|(before, _)| before)
+        {
             return before;
         }
         match name.rsplit_once("::case_") {
@@ -31,7 +35,11 @@ impl TestName {
 
     /// Is this a part of `other`, such as a subtest?
     pub fn is_below(&self, other: &Self) -> bool {
-        let below = |mark: &str| self.0.strip_prefix(other.0.as_str()).is_some_and(|rest| rest.starts_with(mark));
+        let below = |mark: &str| {
+            self.0
+                .strip_prefix(other.0.as_str())
+                .is_some_and(|rest| rest.starts_with(mark))
+        };
         self != other && (below("/") || below(" > "))
     }
 }
@@ -39,7 +47,10 @@ impl TestName {
 /// The tests that a person would count: without what is a part of another, and with all cases of one as one.
 pub fn counted_once(names: &[TestName]) -> Vec<TestName> {
     let mut counted: Vec<TestName> = Vec::new();
-    for name in names.iter().filter(|n| !names.iter().any(|m| n.is_below(m))) {
+    for name in names
+        .iter()
+        .filter(|n| !names.iter().any(|m| n.is_below(m)))
+    {
         if !counted.iter().any(|known| known.base() == name.base()) {
             counted.push(name.clone());
         }
@@ -173,7 +184,10 @@ impl TestRun {
 
     /// The commands beside the tests that failed, as typed.
     pub fn failed_checks(&self) -> impl Iterator<Item = &str> {
-        self.checks.iter().filter(|check| !check.passed).map(|check| check.command.as_str())
+        self.checks
+            .iter()
+            .filter(|check| !check.passed)
+            .map(|check| check.command.as_str())
     }
 
     /// `None` if the command did not end by itself.
@@ -203,11 +217,15 @@ impl TestRun {
     }
 
     pub fn passed(&self) -> impl Iterator<Item = &TestName> {
-        self.named().filter(|(_, state)| **state == TestState::Passed).map(|(name, _)| name)
+        self.named()
+            .filter(|(_, state)| **state == TestState::Passed)
+            .map(|(name, _)| name)
     }
 
     pub fn skipped(&self) -> impl Iterator<Item = &TestName> {
-        self.named().filter(|(_, state)| **state == TestState::Skipped).map(|(name, _)| name)
+        self.named()
+            .filter(|(_, state)| **state == TestState::Skipped)
+            .map(|(name, _)| name)
     }
 
     pub fn state(&self, name: &TestName) -> Option<&TestState> {
@@ -237,8 +255,10 @@ impl TestRun {
                 self.skipped().count()
             ),
         };
-        let failed: Vec<String> =
-            self.failed_checks().map(|command| format!("; `{}` failed", words::plain(command))).collect();
+        let failed: Vec<String> = self
+            .failed_checks()
+            .map(|command| format!("; `{}` failed", words::plain(command)))
+            .collect();
         counts + &failed.concat()
     }
 
@@ -250,12 +270,19 @@ impl TestRun {
             Outcome::Failed => format!("`{command}` failed: {}", self.counts()),
             Outcome::DidNotBuild { errors } => {
                 let first = errors.first().map(|e| format!(": {e}")).unwrap_or_default();
-                format!("`{command}` did not build, {}{first}", words::count(errors.len(), "error"))
+                format!(
+                    "`{command}` did not build, {}{first}",
+                    words::count(errors.len(), "error")
+                )
             }
             Outcome::NoTests => format!("`{command}` found no tests, which is not a pass"),
-            Outcome::CouldNotRun { why, remedy } => format!("`{command}` could not run: {why}; {remedy}"),
+            Outcome::CouldNotRun { why, remedy } => {
+                format!("`{command}` could not run: {why}; {remedy}")
+            }
             Outcome::Unclear { why } => format!("`{command}` gave no reliable result: {why}"),
-            Outcome::TimedOut { limit_s } => format!("`{command}` was ended after its limit of {limit_s} s"),
+            Outcome::TimedOut { limit_s } => {
+                format!("`{command}` was ended after its limit of {limit_s} s")
+            }
             Outcome::Killed { signal } => format!("`{command}` was killed by signal {signal}"),
             Outcome::Cancelled => format!("`{command}` was cancelled"),
         }

@@ -64,14 +64,22 @@ impl Proof {
     /// The tests pass.
     pub fn of_tests(run: &TestRun) -> Result<Self, Refusal> {
         match run.outcome {
-            Outcome::Passed => Ok(Self { kind: Kind::Tests { sentence: run.sentence() } }),
+            Outcome::Passed => Ok(Self {
+                kind: Kind::Tests {
+                    sentence: run.sentence(),
+                },
+            }),
             _ => Err(Refusal::NotPassed(run.sentence())),
         }
     }
 
     /// The targets pass and nothing that was true before is lost: no new failure, no test gone or skipped.
     /// Tests that failed before may still fail.
-    pub fn of_green(before: &Baseline, after: &TestRun, targets: &[TestName]) -> Result<Self, Refusal> {
+    pub fn of_green(
+        before: &Baseline,
+        after: &TestRun,
+        targets: &[TestName],
+    ) -> Result<Self, Refusal> {
         // What did not build before may still not, elsewhere; what was run is compared by name.
         if !after.outcome.speaks_about_the_code() && !before.is_as_unbuilt_as(after) {
             return Err(Refusal::NotPassed(after.sentence()));
@@ -90,7 +98,9 @@ impl Proof {
         for target in targets {
             match after.state(target) {
                 None => return Err(Refusal::NotThere(target.clone())),
-                Some(_) if !passed.contains(&target) => return Err(Refusal::StillFails(target.clone())),
+                Some(_) if !passed.contains(&target) => {
+                    return Err(Refusal::StillFails(target.clone()));
+                }
                 Some(_) => {}
             }
         }
@@ -105,7 +115,9 @@ impl Proof {
             return Self::of_tests(after);
         }
         let sentence = format!("{}; what fails did so before", after.sentence());
-        Ok(Self { kind: Kind::Tests { sentence } })
+        Ok(Self {
+            kind: Kind::Tests { sentence },
+        })
     }
 
     /// The targets pass in a project of which nothing was known before, because nothing of it could be built: what else
@@ -121,12 +133,20 @@ impl Proof {
                 Some(_) => return Err(Refusal::StillFails(target.clone())),
             }
         }
-        Ok(Self { kind: Kind::Tests { sentence: after.sentence() } })
+        Ok(Self {
+            kind: Kind::Tests {
+                sentence: after.sentence(),
+            },
+        })
     }
 
     /// Exactly one new test fails, and everything else is as it was. `written` is the one test that is new in the source,
     /// if that can be told.
-    pub fn of_red(before: &Baseline, after: &TestRun, written: Option<&str>) -> Result<(Self, TestName), Refusal> {
+    pub fn of_red(
+        before: &Baseline,
+        after: &TestRun,
+        written: Option<&str>,
+    ) -> Result<(Self, TestName), Refusal> {
         match after.outcome {
             Outcome::Failed if after.tests == Tests::Unknown => return Err(Refusal::NamesUnknown),
             Outcome::Failed => {}
@@ -135,8 +155,10 @@ impl Proof {
             _ => return Err(Refusal::NotPassed(after.sentence())),
         }
         let comparison = compare(before.run(), after);
-        let (new, broken): (Vec<_>, Vec<_>) =
-            comparison.newly_failing.into_iter().partition(|name| comparison.added.contains(name));
+        let (new, broken): (Vec<_>, Vec<_>) = comparison
+            .newly_failing
+            .into_iter()
+            .partition(|name| comparison.added.contains(name));
         if !broken.is_empty() {
             return Err(Refusal::Broke(broken));
         }
@@ -150,7 +172,12 @@ impl Proof {
             [] => Err(Refusal::PassesAtOnce),
             [one] => {
                 let sentence = format!("{}; `{one}` is new and fails", after.sentence());
-                Ok((Self { kind: Kind::Tests { sentence } }, one.clone()))
+                Ok((
+                    Self {
+                        kind: Kind::Tests { sentence },
+                    },
+                    one.clone(),
+                ))
             }
             many => Err(Refusal::TooMany(many.to_vec())),
         }
@@ -161,7 +188,9 @@ impl Proof {
         match (&before.run().outcome, &after.outcome) {
             (Outcome::Passed | Outcome::NoTests, Outcome::Failed) => {
                 let sentence = format!("{}; it passed before", after.sentence());
-                Ok(Self { kind: Kind::Tests { sentence } })
+                Ok(Self {
+                    kind: Kind::Tests { sentence },
+                })
             }
             (_, Outcome::Passed) => Err(Refusal::PassesAtOnce),
             (Outcome::Failed, _) => Err(Refusal::NamesUnknown),
@@ -171,12 +200,19 @@ impl Proof {
 
     /// The tests do not build, for the one reason that makes a fair red: `test_file` names what is not written yet.
     /// What did not build before either is no part of it.
-    pub fn of_unwritten(before: &Baseline, after: &TestRun, test_file: &Path, source: &str) -> Result<Self, Refusal> {
+    pub fn of_unwritten(
+        before: &Baseline,
+        after: &TestRun,
+        test_file: &Path,
+        source: &str,
+    ) -> Result<Self, Refusal> {
         if blame(&before.new_errors(after), test_file, source) != BuildBlame::MissingNames {
             return Err(Refusal::NotPassed(after.sentence()));
         }
         let sentence = format!("{}; what it names is not written yet", after.sentence());
-        Ok(Self { kind: Kind::Tests { sentence } })
+        Ok(Self {
+            kind: Kind::Tests { sentence },
+        })
     }
 
     /// Every check holds, and there is at least one.
@@ -185,8 +221,13 @@ impl Proof {
             return Err(Refusal::Nothing);
         }
         match checks.iter().find(|c| !c.pass) {
-            Some(check) => Err(Refusal::Check { id: check.id, detail: check.detail.clone() }),
-            None => Ok(Self { kind: Kind::Checks(checks) }),
+            Some(check) => Err(Refusal::Check {
+                id: check.id,
+                detail: check.detail.clone(),
+            }),
+            None => Ok(Self {
+                kind: Kind::Checks(checks),
+            }),
         }
     }
 
@@ -196,7 +237,11 @@ impl Proof {
             Kind::Tests { sentence } => sentence.clone(),
             Kind::Checks(checks) => {
                 let ids: Vec<&str> = checks.iter().map(|c| c.id).collect();
-                format!("{} held: {}", words::count(checks.len(), "check"), ids.join(", "))
+                format!(
+                    "{} held: {}",
+                    words::count(checks.len(), "check"),
+                    ids.join(", ")
+                )
             }
         }
     }
@@ -204,7 +249,11 @@ impl Proof {
 
 impl Check {
     pub(crate) fn new(id: &'static str, pass: bool, detail: impl Into<String>) -> Self {
-        Self { id, pass, detail: detail.into() }
+        Self {
+            id,
+            pass,
+            detail: detail.into(),
+        }
     }
 
     pub fn id(&self) -> &'static str {
@@ -223,7 +272,11 @@ impl Check {
 fn list(names: &[TestName], what: &str) -> String {
     let shown: Vec<String> = names.iter().take(5).map(|n| format!("`{n}`")).collect();
     let more = names.len().saturating_sub(5);
-    let more = if more > 0 { format!(" and {}", words::count(more, "other")) } else { String::new() };
+    let more = if more > 0 {
+        format!(" and {}", words::count(more, "other"))
+    } else {
+        String::new()
+    };
     format!("{}{more} ({what})", shown.join(", "))
 }
 
@@ -244,26 +297,56 @@ mod tests {
     #[test]
     fn green_needs_its_target_and_loses_nothing() {
         assert!(green("+a -t", "+a +t", "t").is_ok());
-        assert!(green("+a -old -t", "+a -old +t", "t").is_ok(), "old failures are not held against anybody");
-        assert!(matches!(green("+a -t", "-a +t", "t"), Err(Refusal::Broke(_))));
-        assert!(matches!(green("+a -t", "+t", "t"), Err(Refusal::Vanished(_))));
-        assert!(matches!(green("+a -t", "~a +t", "t"), Err(Refusal::Skipped(_))));
-        assert!(matches!(green("+a -t", "+a -t", "t"), Err(Refusal::StillFails(_))));
+        assert!(
+            green("+a -old -t", "+a -old +t", "t").is_ok(),
+            "old failures are not held against anybody"
+        );
+        assert!(matches!(
+            green("+a -t", "-a +t", "t"),
+            Err(Refusal::Broke(_))
+        ));
+        assert!(matches!(
+            green("+a -t", "+t", "t"),
+            Err(Refusal::Vanished(_))
+        ));
+        assert!(matches!(
+            green("+a -t", "~a +t", "t"),
+            Err(Refusal::Skipped(_))
+        ));
+        assert!(matches!(
+            green("+a -t", "+a -t", "t"),
+            Err(Refusal::StillFails(_))
+        ));
         assert!(matches!(green("+a", "+a", "t"), Err(Refusal::NotThere(_))));
         let with_lint = |passed: bool| {
             let mut after = run("+a +t");
             let output = String::new();
-            after.checks.push(super::super::step::CheckResult { command: String::from("eslint ."), passed, output });
-            after.outcome = if passed { Outcome::Passed } else { Outcome::Failed };
+            after.checks.push(super::super::step::CheckResult {
+                command: String::from("eslint ."),
+                passed,
+                output,
+            });
+            after.outcome = if passed {
+                Outcome::Passed
+            } else {
+                Outcome::Failed
+            };
             after
         };
         let target = [TestName::from("t")];
         assert!(Proof::of_green(&before("+a -t"), &with_lint(true), &target).is_ok());
-        let refused =
-            Proof::of_green(&before("+a -t"), &with_lint(false), &target).expect_err("a linter that passed before");
-        assert_eq!(refused.to_string(), "1 command beside the tests that passed before: `eslint .` now fails");
-        let failed_before = Baseline::of(with_lint(false), BaselineOrigin::Ran).expect("a baseline");
-        assert!(Proof::of_green(&failed_before, &with_lint(false), &target).is_ok(), "no news");
+        let refused = Proof::of_green(&before("+a -t"), &with_lint(false), &target)
+            .expect_err("a linter that passed before");
+        assert_eq!(
+            refused.to_string(),
+            "1 command beside the tests that passed before: `eslint .` now fails"
+        );
+        let failed_before =
+            Baseline::of(with_lint(false), BaselineOrigin::Ran).expect("a baseline");
+        assert!(
+            Proof::of_green(&failed_before, &with_lint(false), &target).is_ok(),
+            "no news"
+        );
     }
 
     #[test]
@@ -279,13 +362,19 @@ mod tests {
 
     #[test]
     fn red_is_exactly_one_new_failure() {
-        let red = |was: &str, is: &str| Proof::of_red(&before(was), &run(is), None).map(|(_, name)| name.0);
+        let red = |was: &str, is: &str| {
+            Proof::of_red(&before(was), &run(is), None).map(|(_, name)| name.0)
+        };
         assert_eq!(red("+a", "+a -t"), Ok("t".into()));
         assert_eq!(red("", "-t"), Ok("t".into()));
         assert_eq!(red("+a", "+a -t -t/sub"), Ok("t".into()));
         assert_eq!(red("+a", "+a +t"), Err(Refusal::PassesAtOnce));
         assert_eq!(red("+a -old", "+a -old +t"), Err(Refusal::PassesAtOnce));
-        assert_eq!(red("+a", "+a -t[1] +t[2] -t[3]"), Ok("t[1]".into()), "cases of one test");
+        assert_eq!(
+            red("+a", "+a -t[1] +t[2] -t[3]"),
+            Ok("t[1]".into()),
+            "cases of one test"
+        );
         assert!(matches!(red("+a", "+a -t -u"), Err(Refusal::TooMany(_))));
         assert!(matches!(red("+a", "-a -t"), Err(Refusal::Broke(_))));
         assert!(matches!(red("+a +b", "+a -t"), Err(Refusal::Vanished(_))));
@@ -303,9 +392,18 @@ mod tests {
             Proof::of_unnamed_red(&before, &unnamed(is)).map(|_| ())
         };
         assert_eq!(red(Outcome::Passed, Outcome::Failed), Ok(()));
-        assert_eq!(red(Outcome::Passed, Outcome::Passed), Err(Refusal::PassesAtOnce));
-        assert_eq!(red(Outcome::Failed, Outcome::Failed), Err(Refusal::NamesUnknown));
-        assert!(matches!(red(Outcome::Passed, Outcome::TimedOut { limit_s: 1 }), Err(Refusal::NotPassed(_))));
+        assert_eq!(
+            red(Outcome::Passed, Outcome::Passed),
+            Err(Refusal::PassesAtOnce)
+        );
+        assert_eq!(
+            red(Outcome::Failed, Outcome::Failed),
+            Err(Refusal::NamesUnknown)
+        );
+        assert!(matches!(
+            red(Outcome::Passed, Outcome::TimedOut { limit_s: 1 }),
+            Err(Refusal::NotPassed(_))
+        ));
     }
 
     #[test]
@@ -316,6 +414,9 @@ mod tests {
         assert!(matches!(Proof::of_checks(vec![]), Err(Refusal::Nothing)));
         assert!(Proof::of_checks(vec![Check::new("a", true, "")]).is_ok());
         let mixed = vec![Check::new("a", true, ""), Check::new("b", false, "no")];
-        assert!(matches!(Proof::of_checks(mixed), Err(Refusal::Check { id: "b", .. })));
+        assert!(matches!(
+            Proof::of_checks(mixed),
+            Err(Refusal::Check { id: "b", .. })
+        ));
     }
 }

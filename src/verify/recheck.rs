@@ -21,17 +21,31 @@ pub struct Recheck {
 
 impl Recheck {
     /// The error says what no longer holds.
-    pub async fn run(&self, guard: Option<Guard>, stop: &CancellationToken) -> Result<TestRun, String> {
-        let bench = Bench { guard, ..self.bench.clone() };
+    pub async fn run(
+        &self,
+        guard: Option<Guard>,
+        stop: &CancellationToken,
+    ) -> Result<TestRun, String> {
+        let bench = Bench {
+            guard,
+            ..self.bench.clone()
+        };
         let now = self.suite.run(&bench, stop).await;
         compare(&self.accepted, &now, &self.failing).map(|()| now)
     }
 }
 
 fn compare(accepted: &TestRun, now: &TestRun, failing: &[TestName]) -> Result<(), String> {
-    let is_same_kind = std::mem::discriminant(accepted.outcome()) == std::mem::discriminant(now.outcome());
-    if *accepted.tests() == Tests::Unknown || matches!(accepted.outcome(), Outcome::DidNotBuild { .. }) {
-        return if is_same_kind { Ok(()) } else { Err(now.sentence()) };
+    let is_same_kind =
+        std::mem::discriminant(accepted.outcome()) == std::mem::discriminant(now.outcome());
+    if *accepted.tests() == Tests::Unknown
+        || matches!(accepted.outcome(), Outcome::DidNotBuild { .. })
+    {
+        return if is_same_kind {
+            Ok(())
+        } else {
+            Err(now.sentence())
+        };
     }
     if !matches!(now.outcome(), Outcome::Passed | Outcome::Failed) {
         return Err(now.sentence());
@@ -42,11 +56,25 @@ fn compare(accepted: &TestRun, now: &TestRun, failing: &[TestName]) -> Result<()
         .map(|name| format!("`{name}`"))
         .collect();
     if let Some(first) = lost.first() {
-        let more = if lost.len() == 1 { String::new() } else { format!(" and {} more", lost.len() - 1) };
-        return Err(format!("{first}{more} no longer passes: {}", words::plain(&now.sentence())));
+        let more = if lost.len() == 1 {
+            String::new()
+        } else {
+            format!(" and {} more", lost.len() - 1)
+        };
+        return Err(format!(
+            "{first}{more} no longer passes: {}",
+            words::plain(&now.sentence())
+        ));
     }
-    let passing = failing.iter().find(|name| !matches!(now.state(name), Some(TestState::Failed(_))));
-    passing.map_or(Ok(()), |name| Err(format!("`{name}` should fail and does not: {}", now.sentence())))
+    let passing = failing
+        .iter()
+        .find(|name| !matches!(now.state(name), Some(TestState::Failed(_))));
+    passing.map_or(Ok(()), |name| {
+        Err(format!(
+            "`{name}` should fail and does not: {}",
+            now.sentence()
+        ))
+    })
 }
 
 #[cfg(test)]
@@ -61,7 +89,10 @@ mod tests {
             compare(&run(was), &run(now), &failing).is_ok()
         };
         assert!(check("+a +t", "+a +t", &[]));
-        assert!(check("+a +t -old", "+a +t +old -users", &[]), "fixed or added by the user");
+        assert!(
+            check("+a +t -old", "+a +t +old -users", &[]),
+            "fixed or added by the user"
+        );
         assert!(!check("+a +t", "+a -t", &[]));
         assert!(!check("+a +t", "+a", &[]), "gone is not passed");
         assert!(check("+a -t", "+a -t", &["t"]));

@@ -20,7 +20,10 @@ pub struct Regions {
 impl Regions {
     /// The text of each region.
     pub fn texts<'s>(&self, source: &'s str) -> Vec<&'s str> {
-        self.tests.iter().filter_map(|r| source.get(r.clone())).collect()
+        self.tests
+            .iter()
+            .filter_map(|r| source.get(r.clone()))
+            .collect()
     }
 
     /// Everything that is not a test.
@@ -61,7 +64,8 @@ pub fn same_tests(before: &str, after: &str) -> SameTests {
 /// All of the old regions in their order, and beside them new modules alone.
 fn are_kept(was: &[&str], is: &[&str]) -> bool {
     let mut old = was.iter().peekable();
-    let is_known_or_module = |region: &&str| old.next_if_eq(&region).is_some() || is_new_module(region);
+    let is_known_or_module =
+        |region: &&str| old.next_if_eq(&region).is_some() || is_new_module(region);
     is.iter().all(is_known_or_module) && old.next().is_none()
 }
 
@@ -76,7 +80,9 @@ fn is_new_module(region: &str) -> bool {
 /// The test regions of a file, or `None` if it is not Rust that can be parsed.
 pub fn rust_regions(source: &str) -> Option<Regions> {
     with_parsed(source, |file| {
-        let mut finder = Finder { regions: Regions::default() };
+        let mut finder = Finder {
+            regions: Regions::default(),
+        };
         if file.attrs.iter().any(is_test_only) {
             finder.regions.tests.push(0..source.len());
         } else {
@@ -85,17 +91,24 @@ pub fn rust_regions(source: &str) -> Option<Regions> {
         let mut regions = finder.regions;
         regions.tests.sort_by_key(|r| (r.start, r.end));
         // Without positions there is nothing to compare.
-        let sane = regions.tests.iter().all(|r| r.start < r.end && source.get(r.clone()).is_some());
+        let sane = regions
+            .tests
+            .iter()
+            .all(|r| r.start < r.end && source.get(r.clone()).is_some());
         sane.then_some(regions)
     })?
 }
 
 /// Parses on a stack of its own, and only what is sure to fit there: the text comes from strangers, and a parser that
 /// recurses too deep would end the whole process.
-pub(super) fn with_parsed<T: Send>(source: &str, look: impl FnOnce(&syn::File) -> T + Send) -> Option<T> {
+pub(super) fn with_parsed<T: Send>(
+    source: &str,
+    look: impl FnOnce(&syn::File) -> T + Send,
+) -> Option<T> {
     const STACK: usize = 128 * 1024 * 1024;
     // A byte order mark or a `#!` line is cut off by the parser and would shift every position.
-    let shifts = source.starts_with('\u{feff}') || (source.starts_with("#!") && !source.starts_with("#!["));
+    let shifts =
+        source.starts_with('\u{feff}') || (source.starts_with("#!") && !source.starts_with("#!["));
     if shifts || source.len() > 1024 * 1024 {
         return None;
     }
@@ -105,7 +118,12 @@ pub(super) fn with_parsed<T: Send>(source: &str, look: impl FnOnce(&syn::File) -
             is_shallow(tokens.clone()).then_some(())?;
             Some(look(&syn::parse2(tokens).ok()?))
         };
-        std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, parse).ok()?.join().ok()?
+        std::thread::Builder::new()
+            .stack_size(STACK)
+            .spawn_scoped(scope, parse)
+            .ok()?
+            .join()
+            .ok()?
     })
 }
 
@@ -145,7 +163,10 @@ struct Finder {
 impl Finder {
     /// Notes the node if its attributes say that it is there for tests only.
     fn takes(&mut self, attributes: &[Attribute], node: &dyn Fn() -> proc_macro2::Span) -> bool {
-        if !attributes.iter().any(|a| is_test_only(a) || is_test_marker(a)) {
+        if !attributes
+            .iter()
+            .any(|a| is_test_only(a) || is_test_marker(a))
+        {
             return false;
         }
         self.regions.tests.push(node().byte_range());
@@ -251,8 +272,13 @@ fn item_attributes(item: &syn::Item) -> &[Attribute] {
 
 /// `#[cfg(test)]`, `#[cfg(all(test, unix))]`, `#[cfg(any(test, fuzzing))]`, but not `#[cfg(not(test))]`.
 fn is_test_only(attribute: &Attribute) -> bool {
-    let Meta::List(list) = &attribute.meta else { return false };
-    list.path.is_ident("cfg") && list.parse_args::<Meta>().is_ok_and(|condition| names_test(&condition))
+    let Meta::List(list) = &attribute.meta else {
+        return false;
+    };
+    list.path.is_ident("cfg")
+        && list
+            .parse_args::<Meta>()
+            .is_ok_and(|condition| names_test(&condition))
 }
 
 fn names_test(condition: &Meta) -> bool {
@@ -260,7 +286,8 @@ fn names_test(condition: &Meta) -> bool {
         Meta::Path(path) => path.is_ident("test"),
         Meta::List(list) if list.path.is_ident("all") || list.path.is_ident("any") => {
             let parser = syn::punctuated::Punctuated::<Meta, syn::Token![,]>::parse_terminated;
-            list.parse_args_with(parser).is_ok_and(|conditions| conditions.iter().any(names_test))
+            list.parse_args_with(parser)
+                .is_ok_and(|conditions| conditions.iter().any(names_test))
         }
         Meta::List(_) | Meta::NameValue(_) => false,
     }
@@ -268,8 +295,15 @@ fn names_test(condition: &Meta) -> bool {
 
 /// `#[test]`, `#[tokio::test]`, `#[rstest]` and their kin.
 fn is_test_marker(attribute: &Attribute) -> bool {
-    let last = attribute.path().segments.last().map(|s| s.ident.to_string());
-    matches!(last.as_deref(), Some("test" | "rstest" | "test_case" | "quickcheck" | "wasm_bindgen_test" | "test_log"))
+    let last = attribute
+        .path()
+        .segments
+        .last()
+        .map(|s| s.ident.to_string());
+    matches!(
+        last.as_deref(),
+        Some("test" | "rstest" | "test_case" | "quickcheck" | "wasm_bindgen_test" | "test_log")
+    )
 }
 
 #[cfg(test)]
@@ -308,8 +342,13 @@ struct Thing<const N: usize>;
         let texts = regions.texts(FILE);
         assert_eq!(texts.len(), 5, "{texts:#?}");
         assert_eq!(texts[0], "#[cfg(test)]\nmod helpers;");
-        assert_eq!(texts[1], "#[cfg(all(test, unix))]\n    fn only_here(&self) {}");
-        assert!(texts[2].starts_with("#[cfg(test)]\nimpl From") && texts[2].ends_with("todo!() } }"));
+        assert_eq!(
+            texts[1],
+            "#[cfg(all(test, unix))]\n    fn only_here(&self) {}"
+        );
+        assert!(
+            texts[2].starts_with("#[cfg(test)]\nimpl From") && texts[2].ends_with("todo!() } }")
+        );
         assert!(texts[3].starts_with("/// Documentation") && texts[3].ends_with("\"}}{{\"); }\n}"));
         assert!(texts[4].starts_with("#[tokio::test]"));
         assert_eq!(regions.elsewhere, ["helpers"]);
@@ -322,11 +361,29 @@ struct Thing<const N: usize>;
         let edit = |from: &str, to: &str| same_tests(FILE, &FILE.replace(from, to));
         assert_eq!(edit("{ a + b }", "{ b + a } // é"), SameTests::Same);
         assert_eq!(edit("add(1, 2), 3", "add(1, 2), 4"), SameTests::Differ);
-        assert_eq!(edit("#[test]\n", "#[test]\n    #[ignore]\n"), SameTests::Differ);
-        assert_eq!(edit("async fn outside() {}", "async fn outside() { }"), SameTests::Differ);
-        assert_eq!(edit("struct Thing", "#[cfg(test)] fn more() {}\nstruct Thing"), SameTests::Differ);
-        assert_eq!(edit("#[cfg(test)]\nmod tests", "mod tests"), SameTests::Differ);
-        assert_eq!(edit("struct Thing", "#[cfg(test)]\nmod more {\n    fn a() {}\n}\nstruct Thing"), SameTests::Same);
+        assert_eq!(
+            edit("#[test]\n", "#[test]\n    #[ignore]\n"),
+            SameTests::Differ
+        );
+        assert_eq!(
+            edit("async fn outside() {}", "async fn outside() { }"),
+            SameTests::Differ
+        );
+        assert_eq!(
+            edit("struct Thing", "#[cfg(test)] fn more() {}\nstruct Thing"),
+            SameTests::Differ
+        );
+        assert_eq!(
+            edit("#[cfg(test)]\nmod tests", "mod tests"),
+            SameTests::Differ
+        );
+        assert_eq!(
+            edit(
+                "struct Thing",
+                "#[cfg(test)]\nmod more {\n    fn a() {}\n}\nstruct Thing"
+            ),
+            SameTests::Same
+        );
         assert_eq!(edit("{ a + b }", "{ a + b"), SameTests::CannotTell);
         assert_eq!(same_tests("not rust", "not rust"), SameTests::Same);
     }
@@ -334,15 +391,30 @@ struct Thing<const N: usize>;
     #[test]
     fn a_file_for_tests_only_is_one_region() {
         let source = "#![cfg(test)]\nfn a() {}\n";
-        assert_eq!(rust_regions(source).expect("parses").texts(source), [source]);
+        assert_eq!(
+            rust_regions(source).expect("parses").texts(source),
+            [source]
+        );
     }
 
     #[test]
     fn what_shifts_positions_or_exhausts_the_parser_is_not_parsed() {
         assert_eq!(rust_regions("\u{feff}fn a() {}"), None);
         assert_eq!(rust_regions("#!/usr/bin/env run\nfn a() {}"), None);
-        for (one, other) in [("(", ")"), ("!", ""), ("- ", ""), ("a = ", ""), ("[", "]"), ("{", "}"), ("|| ", "")] {
-            let deep = format!("fn a() {{ {}1{} }}", one.repeat(100_000), other.repeat(100_000));
+        for (one, other) in [
+            ("(", ")"),
+            ("!", ""),
+            ("- ", ""),
+            ("a = ", ""),
+            ("[", "]"),
+            ("{", "}"),
+            ("|| ", ""),
+        ] {
+            let deep = format!(
+                "fn a() {{ {}1{} }}",
+                one.repeat(100_000),
+                other.repeat(100_000)
+            );
             assert_eq!(rust_regions(&deep), None, "{one}");
         }
         let chain = format!("fn a() {{ {} {{}} }}", "if x {} else ".repeat(20_000));
@@ -351,8 +423,15 @@ struct Thing<const N: usize>;
 
     #[test]
     fn what_is_long_but_not_deep_is_parsed() {
-        let long = "pub fn f(a: i32) -> i32 { let b = a + 1; if b > 2 { b } else { a } }\n".repeat(3_000);
-        assert_eq!(rust_regions(&format!("{long}#[test]\nfn t() {{}}\n")).expect("parses").tests.len(), 1);
+        let long =
+            "pub fn f(a: i32) -> i32 { let b = a + 1; if b > 2 { b } else { a } }\n".repeat(3_000);
+        assert_eq!(
+            rust_regions(&format!("{long}#[test]\nfn t() {{}}\n"))
+                .expect("parses")
+                .tests
+                .len(),
+            1
+        );
         // As deep as it may get: the stack must hold.
         let deep = format!("fn a() {{ {}1 }}", "!".repeat(4_900));
         assert!(rust_regions(&deep).is_some());

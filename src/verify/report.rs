@@ -41,7 +41,11 @@ impl TestRunReport {
 
 /// A failed test with what it said, cut.
 pub(super) fn failed(message: impl AsRef<str>) -> TestState {
-    TestState::Failed(words::cut_middle(&without_colour(message.as_ref()), MESSAGE).trim().to_owned())
+    TestState::Failed(
+        words::cut_middle(&without_colour(message.as_ref()), MESSAGE)
+            .trim()
+            .to_owned(),
+    )
 }
 
 /// Whether a person at the terminal would see why a test failed.
@@ -66,18 +70,30 @@ pub(super) struct Reporting {
 }
 
 impl Reporting {
-    pub(super) async fn run(&self, session: &Session<'_>, argv: &[String], env: &[(&str, String)]) -> Judgement {
+    pub(super) async fn run(
+        &self,
+        session: &Session<'_>,
+        argv: &[String],
+        env: &[(&str, String)],
+    ) -> Judgement {
         let finished = session.run(argv, env).await;
         self.judge(session, &finished)
     }
 
     pub(super) fn judge(&self, session: &Session<'_>, finished: &FinishedProcess) -> Judgement {
-        let report = session.report(self.file).and_then(|text| (self.parse)(&text, session));
+        let report = session
+            .report(self.file)
+            .and_then(|text| (self.parse)(&text, session));
         let code = exit_code(finished);
-        let outcome =
-            session.cut_short(finished, self.program).unwrap_or_else(|| self.outcome(&report, code, finished));
+        let outcome = session
+            .cut_short(finished, self.program)
+            .unwrap_or_else(|| self.outcome(&report, code, finished));
         let tests = report.map(|r| r.tests).unwrap_or_default();
-        let failures = if self.terminal == Terminal::Silent { failures(&tests) } else { String::new() };
+        let failures = if self.terminal == Terminal::Silent {
+            failures(&tests)
+        } else {
+            String::new()
+        };
         Judgement {
             outcome,
             tests: Tests::Named(tests),
@@ -87,25 +103,47 @@ impl Reporting {
         }
     }
 
-    fn outcome(&self, report: &Option<TestRunReport>, code: Option<i32>, finished: &FinishedProcess) -> Outcome {
+    fn outcome(
+        &self,
+        report: &Option<TestRunReport>,
+        code: Option<i32>,
+        finished: &FinishedProcess,
+    ) -> Outcome {
         let explained = || code.and_then(|code| (self.explain)(finished, code));
         let Some(report) = report else {
-            let code = code.map_or_else(|| String::from("no exit code"), |c| format!("exit code {c}"));
+            let code = code.map_or_else(
+                || String::from("no exit code"),
+                |c| format!("exit code {c}"),
+            );
             return explained().unwrap_or_else(|| Outcome::Unclear {
-                why: format!("it ended with {code} before `{}` wrote its report{}", self.program, last_words(finished)),
+                why: format!(
+                    "it ended with {code} before `{}` wrote its report{}",
+                    self.program,
+                    last_words(finished)
+                ),
             });
         };
         if !report.errors.is_empty() {
-            return Outcome::DidNotBuild { errors: report.errors.clone() };
+            return Outcome::DidNotBuild {
+                errors: report.errors.clone(),
+            };
         }
         match agree(&report.tests, code) {
             Outcome::Passed | Outcome::NoTests if !report.doubts.is_empty() => {
-                let why = report.doubts.iter().take(5).cloned().collect::<Vec<_>>().join(", ");
-                Outcome::Unclear { why: format!("the exit code is 0, but {why}") }
+                let why = report
+                    .doubts
+                    .iter()
+                    .take(5)
+                    .cloned()
+                    .collect::<Vec<_>>()
+                    .join(", ");
+                Outcome::Unclear {
+                    why: format!("the exit code is 0, but {why}"),
+                }
             }
-            Outcome::Unclear { why } => {
-                explained().unwrap_or_else(|| Outcome::Unclear { why: format!("{why}{}", last_words(finished)) })
-            }
+            Outcome::Unclear { why } => explained().unwrap_or_else(|| Outcome::Unclear {
+                why: format!("{why}{}", last_words(finished)),
+            }),
             other => other,
         }
     }
@@ -120,10 +158,17 @@ fn last_words(finished: &FinishedProcess) -> String {
         )
         .expect("a pattern that a test compiles")
     });
-    let said = without_colour(&join_output([finished.stderr.text().as_ref(), finished.stdout.text().as_ref()]));
+    let said = without_colour(&join_output([
+        finished.stderr.text().as_ref(),
+        finished.stdout.text().as_ref(),
+    ]));
     let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
-    let line = lines.clone().find(|line| COMPLAINT.is_match(line)).or_else(|| lines.next_back());
-    line.map(|line| format!(": {}", words::cut_end(&words::plain(line), 240))).unwrap_or_default()
+    let line = lines
+        .clone()
+        .find(|line| COMPLAINT.is_match(line))
+        .or_else(|| lines.next_back());
+    line.map(|line| format!(": {}", words::cut_end(&words::plain(line), 240)))
+        .unwrap_or_default()
 }
 
 /// What failed and why, for a reader; the rest is as bad.

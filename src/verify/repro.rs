@@ -81,19 +81,36 @@ impl Repro {
         let session = match Session::alone(bench, root, stop) {
             Ok(session) => session,
             Err(e) => {
-                let showed = ReproOutcome::Nothing { why: format!("there is no room for temporary files: {e}") };
-                return Self { command, showed, exit_code: None, output: String::new(), notes: Vec::new() };
+                let showed = ReproOutcome::Nothing {
+                    why: format!("there is no room for temporary files: {e}"),
+                };
+                return Self {
+                    command,
+                    showed,
+                    exit_code: None,
+                    output: String::new(),
+                    notes: Vec::new(),
+                };
             }
         };
         let finished = session.run(&repro.0, &[]).await;
-        let (exit_code, output, notes) = (exit_code(&finished), output_of(&finished), session.notes());
+        let (exit_code, output, notes) =
+            (exit_code(&finished), output_of(&finished), session.notes());
         let (error, program) = (error.clone(), command::program(&repro.0).to_owned());
         let limit_s = bench.limit.as_secs();
         // Half a megabyte may have to be compared, which other calls need not wait for.
-        let compared = tokio::task::spawn_blocking(move || showed(&finished, &error, limit_s, &program)).await;
-        let showed =
-            compared.unwrap_or_else(|e| ReproOutcome::Nothing { why: format!("its output could not be read: {e}") });
-        Self { command, showed, exit_code, output, notes }
+        let compared =
+            tokio::task::spawn_blocking(move || showed(&finished, &error, limit_s, &program)).await;
+        let showed = compared.unwrap_or_else(|e| ReproOutcome::Nothing {
+            why: format!("its output could not be read: {e}"),
+        });
+        Self {
+            command,
+            showed,
+            exit_code,
+            output,
+            notes,
+        }
     }
 
     pub fn command(&self) -> &str {
@@ -125,19 +142,28 @@ impl Repro {
     /// One sentence for people.
     pub fn sentence(&self) -> String {
         let command = words::cut_end(&words::plain(&self.command), 300).into_owned();
-        let code = self.exit_code.map_or_else(|| String::from("by a signal"), |code| format!("with exit code {code}"));
+        let code = self.exit_code.map_or_else(
+            || String::from("by a signal"),
+            |code| format!("with exit code {code}"),
+        );
         match &self.showed {
             ReproOutcome::TheError => {
                 format!("reproduced: `{command}` ended {code}, and the error is in what it wrote")
             }
             ReproOutcome::NoFailure => format!("not reproduced: `{command}` ended {code}"),
             ReproOutcome::AnotherFailure => {
-                format!("not reproduced: `{command}` ended {code}, but the error is not in what it wrote")
+                format!(
+                    "not reproduced: `{command}` ended {code}, but the error is not in what it wrote"
+                )
             }
             ReproOutcome::NoEnd { limit_s } => {
-                format!("not reproduced: `{command}` did not end and was ended after its limit of {limit_s} s")
+                format!(
+                    "not reproduced: `{command}` did not end and was ended after its limit of {limit_s} s"
+                )
             }
-            ReproOutcome::Nothing { why } => format!("not reproduced: `{command}` could not be run: {why}"),
+            ReproOutcome::Nothing { why } => {
+                format!("not reproduced: `{command}` could not be run: {why}")
+            }
             ReproOutcome::Cancelled => format!("`{command}` was cancelled"),
         }
     }
@@ -148,17 +174,31 @@ impl Repro {
     }
 }
 
-fn showed(finished: &FinishedProcess, error: &Signature, limit_s: u64, program: &str) -> ReproOutcome {
-    let is_there =
-        || [&finished.stdout, &finished.stderr].iter().any(|stream| error.is_in(&stream.text(), &finished.end));
+fn showed(
+    finished: &FinishedProcess,
+    error: &Signature,
+    limit_s: u64,
+    program: &str,
+) -> ReproOutcome {
+    let is_there = || {
+        [&finished.stdout, &finished.stderr]
+            .iter()
+            .any(|stream| error.is_in(&stream.text(), &finished.end))
+    };
     match &finished.end {
         End::Cancelled => ReproOutcome::Cancelled,
         End::TimedOut => ReproOutcome::NoEnd { limit_s },
-        End::CouldNotStart(why) => ReproOutcome::Nothing { why: why.to_string() },
+        End::CouldNotStart(why) => ReproOutcome::Nothing {
+            why: why.to_string(),
+        },
         End::Exited(0) => ReproOutcome::NoFailure,
         End::Exited(_) | End::Signalled(_) if is_there() => ReproOutcome::TheError,
-        End::Exited(127) => ReproOutcome::Nothing { why: format!("`{program}`, or something it needs, was not found") },
-        End::Exited(126) => ReproOutcome::Nothing { why: format!("`{program}` may not be executed") },
+        End::Exited(127) => ReproOutcome::Nothing {
+            why: format!("`{program}`, or something it needs, was not found"),
+        },
+        End::Exited(126) => ReproOutcome::Nothing {
+            why: format!("`{program}` may not be executed"),
+        },
         End::Exited(_) | End::Signalled(_) => ReproOutcome::AnotherFailure,
     }
 }
@@ -169,7 +209,10 @@ mod tests {
 
     #[test]
     fn a_command_is_words_and_at_least_one() {
-        assert_eq!(ReproCommand::new("a 'b c' $(d) | e").expect("words").0, ["a", "b c", "$(d)", "|", "e"]);
+        assert_eq!(
+            ReproCommand::new("a 'b c' $(d) | e").expect("words").0,
+            ["a", "b c", "$(d)", "|", "e"]
+        );
         for bad in ["", "  ", "''", "a 'b"] {
             assert!(ReproCommand::new(bad).is_err(), "{bad}");
         }

@@ -91,9 +91,15 @@ pub(super) fn all() -> impl Iterator<Item = &'static Runner> {
 
 /// Who understands this command.
 pub(super) fn recognise(argv: &[String]) -> &'static Runner {
-    let understood =
-        |inner: &[String]| RUNNERS.iter().find(|r| (r.recognises)(inner) && r.name != generic::RUNNER.name);
-    command::unwrapped(argv).find_map(understood).copied().unwrap_or(&generic::RUNNER)
+    let understood = |inner: &[String]| {
+        RUNNERS
+            .iter()
+            .find(|r| (r.recognises)(inner) && r.name != generic::RUNNER.name)
+    };
+    command::unwrapped(argv)
+        .find_map(understood)
+        .copied()
+        .unwrap_or(&generic::RUNNER)
 }
 
 /// Is this command about tests, as far as anybody can tell?
@@ -109,7 +115,10 @@ pub(crate) fn manifests() -> impl Iterator<Item = &'static str> {
 /// A manifest is all that is looked for, and the usual command is run.
 fn by_manifest(runner: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundSuite> {
     let manifest = runner.manifests.iter().find(|m| place.has(m))?;
-    Some(FoundSuite::of(SuiteStep::new(runner.argv(), place.dir).run_by(runner), *manifest))
+    Some(FoundSuite::of(
+        SuiteStep::new(runner.argv(), place.dir).run_by(runner),
+        *manifest,
+    ))
 }
 
 /// Found by nothing that lies about; a command must name it.
@@ -119,7 +128,15 @@ fn by_command_alone(_: &'static Runner, _: &SearchPlace<'_>) -> Option<FoundSuit
 
 /// Text as a regular expression that matches nothing else.
 fn quoted(text: &str) -> String {
-    text.chars().flat_map(|c| r"\.+*?()|[]{}^$/".contains(c).then_some('\\').into_iter().chain([c])).collect()
+    text.chars()
+        .flat_map(|c| {
+            r"\.+*?()|[]{}^$/"
+                .contains(c)
+                .then_some('\\')
+                .into_iter()
+                .chain([c])
+        })
+        .collect()
 }
 
 #[cfg(test)]
@@ -136,7 +153,12 @@ mod tests {
             .expect("the folder is there")
             .map(|e| e.expect("readable").path())
             .filter(|p| p.extension().is_some_and(|e| e == "rs"))
-            .map(|p| p.file_stem().expect("has a name").to_string_lossy().into_owned())
+            .map(|p| {
+                p.file_stem()
+                    .expect("has a name")
+                    .to_string_lossy()
+                    .into_owned()
+            })
             // Reads what the others parse.
             .filter(|name| name != "fuzz")
             .collect();

@@ -48,7 +48,9 @@ pub fn role(language: Option<&'static Language>, path: &Path) -> FileRole {
             _ => None,
         })
         .collect();
-    let Some((name, dirs)) = parts.split_last() else { return FileRole::Source };
+    let Some((name, dirs)) = parts.split_last() else {
+        return FileRole::Source;
+    };
     let dirs: Vec<&str> = dirs.iter().map(String::as_str).collect();
     if is_build_config(name, &dirs) {
         FileRole::BuildConfig
@@ -67,16 +69,24 @@ pub fn role(language: Option<&'static Language>, path: &Path) -> FileRole {
 
 /// Would a new file here be found in the place of a module that the runner imports?
 pub fn shadows_the_runner(language: Option<&'static Language>, path: &Path) -> bool {
-    let parts: Vec<String> = path.iter().map(|part| part.to_string_lossy().to_lowercase()).collect();
+    let parts: Vec<String> = path
+        .iter()
+        .map(|part| part.to_string_lossy().to_lowercase())
+        .collect();
     let path = parts.join("/");
     match language {
         Some(language) => language.runner_modules.are_shadowed_by(&path),
-        None => LANGUAGES.iter().any(|language| language.runner_modules.are_shadowed_by(&path)),
+        None => LANGUAGES
+            .iter()
+            .any(|language| language.runner_modules.are_shadowed_by(&path)),
     }
 }
 
 /// Were sealed files left alone? `changed` are paths relative to the project.
-pub fn untouched<'a>(language: Option<&'static Language>, changed: impl IntoIterator<Item = &'a Path>) -> Check {
+pub fn untouched<'a>(
+    language: Option<&'static Language>,
+    changed: impl IntoIterator<Item = &'a Path>,
+) -> Check {
     let sealed: Vec<String> = changed
         .into_iter()
         .filter(|p| role(language, p).is_sealed())
@@ -85,7 +95,11 @@ pub fn untouched<'a>(language: Option<&'static Language>, changed: impl IntoIter
     if sealed.is_empty() {
         Check::new("sealed", true, "tests and configuration are as they were")
     } else {
-        Check::new("sealed", false, format!("these may not be changed here: {}", sealed.join(", ")))
+        Check::new(
+            "sealed",
+            false,
+            format!("these may not be changed here: {}", sealed.join(", ")),
+        )
     }
 }
 
@@ -94,14 +108,18 @@ fn is_build_config(name: &str, dirs: &[&str]) -> bool {
         || BUILD_FILES.contains(&name)
         || name == ".env"
         || name.starts_with(".env.")
-        || LANGUAGES.iter().any(|language| language.build_files.fit(name, dirs))
+        || LANGUAGES
+            .iter()
+            .any(|language| language.build_files.fit(name, dirs))
 }
 
 fn is_runner_config(name: &str, dirs: &[&str]) -> bool {
     // What an application is told for its tests alone, in Elixir and in Rails.
     (name == "test.exs" && dirs.last() == Some(&"config"))
         || (name == "test.rb" && dirs.ends_with(&["config", "environments"]))
-        || LANGUAGES.iter().any(|language| language.runner_files.fit(name, dirs))
+        || LANGUAGES
+            .iter()
+            .any(|language| language.runner_files.fit(name, dirs))
 }
 
 fn is_snapshot(name: &str, dirs: &[&str]) -> bool {
@@ -109,18 +127,32 @@ fn is_snapshot(name: &str, dirs: &[&str]) -> bool {
         || name.ends_with(".snap.new")
         || name.ends_with(".ambr")
         || name.ends_with(".golden")
-        || dirs.iter().any(|d| ["__snapshots__", "snapshots", "__image_snapshots__"].contains(d))
+        || dirs
+            .iter()
+            .any(|d| ["__snapshots__", "snapshots", "__image_snapshots__"].contains(d))
 }
 
 fn is_fixture(dirs: &[&str]) -> bool {
-    dirs.iter().any(|d| ["testdata", "fixtures", "__fixtures__", "fixture", "cassettes", "__mocks__"].contains(d))
+    dirs.iter().any(|d| {
+        [
+            "testdata",
+            "fixtures",
+            "__fixtures__",
+            "fixture",
+            "cassettes",
+            "__mocks__",
+        ]
+        .contains(d)
+    })
 }
 
 fn is_test(language: Option<&'static Language>, name: &str, dirs: &[&str]) -> bool {
     match language {
         Some(language) => language.test_files.fit(name, dirs),
         // Unknown: whatever anyone would call a test.
-        None => LANGUAGES.iter().any(|language| language.test_files.fit(name, dirs)),
+        None => LANGUAGES
+            .iter()
+            .any(|language| language.test_files.fit(name, dirs)),
     }
 }
 
@@ -193,7 +225,10 @@ mod tests {
             for language in LANGUAGES.iter().copied().map(Some).chain([None]) {
                 for path in [path.to_owned(), path.to_uppercase()] {
                     let role = role(language, Path::new(&path));
-                    assert!(role.is_sealed() && !role.belongs_to_tests(), "{path} is {role:?} for {language:?}");
+                    assert!(
+                        role.is_sealed() && !role.belongs_to_tests(),
+                        "{path} is {role:?} for {language:?}"
+                    );
                 }
             }
         }
@@ -217,7 +252,11 @@ mod tests {
             (&GO, "pkg/a.go", FileRole::Source),
             (&JAVASCRIPT, "src/__tests__/a.js", FileRole::Test),
             (&JAVASCRIPT, "src/a.spec.ts", FileRole::Test),
-            (&JAVASCRIPT, "src/__snapshots__/a.js.snap", FileRole::Snapshot),
+            (
+                &JAVASCRIPT,
+                "src/__snapshots__/a.js.snap",
+                FileRole::Snapshot,
+            ),
             (&JAVASCRIPT, "src/latest.js", FileRole::Source),
             (&PYTHON, "tests/test_a.py", FileRole::Test),
             (&PYTHON, "a_test.py", FileRole::Test),
@@ -253,19 +292,34 @@ mod tests {
             (Some(&CPP), "include/gtest/gtest.h", true),
             (Some(&CPP), "include/cassert", true),
             (Some(&CPP), "include/demo/gtest_helper.h", false),
-            (Some(&JAVA), "core/src/main/java/org/junit/Assert.java", true),
+            (
+                Some(&JAVA),
+                "core/src/main/java/org/junit/Assert.java",
+                true,
+            ),
             (Some(&JAVA), "src/main/java/demo/junit/Assert.java", false),
             (Some(&RUST), "src/test.rs", false),
             (None, "pytest.py", true),
         ] {
-            assert_eq!(shadows_the_runner(language, Path::new(path)), shadows, "{path}");
+            assert_eq!(
+                shadows_the_runner(language, Path::new(path)),
+                shadows,
+                "{path}"
+            );
         }
     }
 
     #[test]
     fn a_touched_seal_is_named() {
-        let check = untouched(Some(&crate::languages::RUST), [Path::new("src/lib.rs"), Path::new("Cargo.toml")]);
-        assert!(!check.passed() && check.detail().contains("`Cargo.toml`") && !check.detail().contains("lib.rs"));
+        let check = untouched(
+            Some(&crate::languages::RUST),
+            [Path::new("src/lib.rs"), Path::new("Cargo.toml")],
+        );
+        assert!(
+            !check.passed()
+                && check.detail().contains("`Cargo.toml`")
+                && !check.detail().contains("lib.rs")
+        );
         assert!(untouched(Some(&crate::languages::RUST), [Path::new("src/lib.rs")]).passed());
     }
 }

@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 use super::outcome::{Outcome, TestName, TestState, Tests};
 use super::step::SuiteStep;
 use crate::process::{
-    ChildKind, Confinement, Containment, End, FinishedProcess, Guard, Launcher, NetworkReach, SandboxLevel,
-    SandboxReport, Scratch, Spec, StartError, explain_refusals,
+    ChildKind, Confinement, Containment, End, FinishedProcess, Guard, Launcher, NetworkReach,
+    SandboxLevel, SandboxReport, Scratch, Spec, StartError, explain_refusals,
 };
 use crate::words;
 
@@ -85,12 +85,18 @@ impl<'a> Session<'a> {
         began: Instant,
         stop: &'a CancellationToken,
     ) -> std::io::Result<Self> {
-        let around = step.surroundings.variables(bench.env.get(std::ffi::OsStr::new("PATH")));
+        let around = step
+            .surroundings
+            .variables(bench.env.get(std::ffi::OsStr::new("PATH")));
         Self::at(bench, &step.dir, around, began, stop)
     }
 
     /// A command that is no part of a suite.
-    pub(super) fn alone(bench: &'a Bench, root: &'a Path, stop: &'a CancellationToken) -> std::io::Result<Self> {
+    pub(super) fn alone(
+        bench: &'a Bench,
+        root: &'a Path,
+        stop: &'a CancellationToken,
+    ) -> std::io::Result<Self> {
         Self::at(bench, root, Vec::new(), Instant::now(), stop)
     }
 
@@ -103,7 +109,15 @@ impl<'a> Session<'a> {
     ) -> std::io::Result<Self> {
         // The name is the secret: what is being tested cannot write a report to a place it does not know.
         let scratch = Scratch::new("")?;
-        Ok(Self { bench, stop, root, around, began, scratch, left: Mutex::default() })
+        Ok(Self {
+            bench,
+            stop,
+            root,
+            around,
+            began,
+            scratch,
+            left: Mutex::default(),
+        })
     }
 
     /// Where the commands run, as they name it themselves.
@@ -114,7 +128,11 @@ impl<'a> Session<'a> {
     /// Where this process reads the files that the commands see and write there: in a private view they are not in the
     /// project.
     pub(super) fn files(&self) -> PathBuf {
-        let project = self.bench.guard.as_ref().and_then(|guard| guard.project.as_ref());
+        let project = self
+            .bench
+            .guard
+            .as_ref()
+            .and_then(|guard| guard.project.as_ref());
         let in_view = project.and_then(|project| {
             let below = self.root.strip_prefix(&project.root).ok()?;
             Some(project.view_files.as_ref()?.join(below))
@@ -124,7 +142,11 @@ impl<'a> Session<'a> {
 
     /// What a variable says in the environment of this run.
     pub(super) fn variable(&self, name: &str) -> Option<&OsString> {
-        let set = self.around.iter().rfind(|(known, _)| known == name).map(|(_, value)| value);
+        let set = self
+            .around
+            .iter()
+            .rfind(|(known, _)| known == name)
+            .map(|(_, value)| value);
         set.or_else(|| self.bench.env.get(std::ffi::OsStr::new(name)))
     }
 
@@ -146,7 +168,10 @@ impl<'a> Session<'a> {
         let mut spec = Spec::new(argv.iter().map(OsString::from), self.root);
         spec.env = self.bench.env.clone();
         spec.env.extend(self.around.iter().cloned());
-        spec.env.extend(env.iter().map(|(k, v)| (OsString::from(k), OsString::from(v))));
+        spec.env.extend(
+            env.iter()
+                .map(|(k, v)| (OsString::from(k), OsString::from(v))),
+        );
         spec.limit = self.bench.limit.saturating_sub(self.began.elapsed());
         spec.guard.clone_from(&self.bench.guard);
         spec.confine = Some(Confinement {
@@ -161,13 +186,22 @@ impl<'a> Session<'a> {
         left.leaked += finished.leaked;
         left.group_only |= finished.containment == Containment::Group;
         let seen = finished.sandbox.clone();
-        left.sandbox = Some(left.sandbox.take().map_or(seen.clone(), |known| known.weaker(seen)));
+        left.sandbox = Some(
+            left.sandbox
+                .take()
+                .map_or(seen.clone(), |known| known.weaker(seen)),
+        );
         drop(left);
         finished
     }
 
     /// As [`Self::run`], with standard output in a private file: whole, where the capture keeps only head and tail.
-    pub(super) async fn run_into(&self, file: &str, argv: &[String], env: &[(&str, String)]) -> FinishedProcess {
+    pub(super) async fn run_into(
+        &self,
+        file: &str,
+        argv: &[String],
+        env: &[(&str, String)],
+    ) -> FinishedProcess {
         let into = self.file(file).to_string_lossy().into_owned();
         let mut whole = vec![self.program(), "witness".into(), "capture".into(), into];
         whole.extend_from_slice(argv);
@@ -177,7 +211,9 @@ impl<'a> Session<'a> {
     /// The weakest walls that stood around a command of this run.
     pub(super) fn sandbox(&self) -> Option<SandboxReport> {
         let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        left.sandbox.clone().filter(|report| report.level != SandboxLevel::None)
+        left.sandbox
+            .clone()
+            .filter(|report| report.level != SandboxLevel::None)
     }
 
     /// What in this output the walls may be to blame for.
@@ -190,11 +226,19 @@ impl<'a> Session<'a> {
         let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
         let mut notes = Vec::new();
         if left.leaked > 0 {
-            let processes = if left.leaked == 1 { "1 process" } else { &format!("{} processes", left.leaked) };
-            notes.push(format!("{processes} outlived the tests and had to be ended"));
+            let processes = if left.leaked == 1 {
+                "1 process"
+            } else {
+                &format!("{} processes", left.leaked)
+            };
+            notes.push(format!(
+                "{processes} outlived the tests and had to be ended"
+            ));
         }
         if left.group_only {
-            notes.push(String::from("on this system only the process group is ended; what left it may still run"));
+            notes.push(String::from(
+                "on this system only the process group is ended; what left it may still run",
+            ));
         }
         notes
     }
@@ -202,8 +246,10 @@ impl<'a> Session<'a> {
     /// The outcome of a command that did not end by itself, or was not there.
     pub(super) fn cut_short(&self, finished: &FinishedProcess, program: &str) -> Option<Outcome> {
         let root = self.root();
-        let is_bare =
-            root.join("package.json").is_file() && !root.ancestors().any(|dir| dir.join("node_modules").is_dir());
+        let is_bare = root.join("package.json").is_file()
+            && !root
+                .ancestors()
+                .any(|dir| dir.join("node_modules").is_dir());
         let first = if is_bare {
             String::from("install the project's packages first, there is no `node_modules`,")
         } else {
@@ -218,7 +264,9 @@ impl<'a> Session<'a> {
             End::Exited(126) => Some(missing(format!("`{program}` may not be executed"))),
             End::Exited(_) => None,
             End::Signalled(signal) => Some(Outcome::Killed { signal: *signal }),
-            End::TimedOut => Some(Outcome::TimedOut { limit_s: self.bench.limit.as_secs() }),
+            End::TimedOut => Some(Outcome::TimedOut {
+                limit_s: self.bench.limit.as_secs(),
+            }),
             End::Cancelled => Some(Outcome::Cancelled),
             End::CouldNotStart(StartError::NoDirectory(dir)) => Some(Outcome::CouldNotRun {
                 why: format!("`{dir}` is not a directory that a program can be started in"),
@@ -272,19 +320,32 @@ impl Judgement {
 
 /// The one place where a run becomes green.
 pub(super) fn agree(tests: &BTreeMap<TestName, TestState>, exit_code: Option<i32>) -> Outcome {
-    let failed = tests.values().filter(|s| matches!(s, TestState::Failed(_))).count();
-    let passed = tests.values().filter(|s| matches!(s, TestState::Passed)).count();
+    let failed = tests
+        .values()
+        .filter(|s| matches!(s, TestState::Failed(_)))
+        .count();
+    let passed = tests
+        .values()
+        .filter(|s| matches!(s, TestState::Passed))
+        .count();
     match exit_code {
         Some(0) if failed > 0 => Outcome::Unclear {
-            why: format!("the exit code is 0, but the report names {}", words::count(failed, "failed test")),
+            why: format!(
+                "the exit code is 0, but the report names {}",
+                words::count(failed, "failed test")
+            ),
         },
         Some(0) if passed == 0 => Outcome::NoTests,
         Some(0) => Outcome::Passed,
         _ if failed > 0 => Outcome::Failed,
         Some(code) => Outcome::Unclear {
-            why: format!("the exit code is {code}, but the report names no failed test ({passed} passed)"),
+            why: format!(
+                "the exit code is {code}, but the report names no failed test ({passed} passed)"
+            ),
         },
-        None => Outcome::Unclear { why: String::from("the command did not end by itself") },
+        None => Outcome::Unclear {
+            why: String::from("the command did not end by itself"),
+        },
     }
 }
 
@@ -302,20 +363,32 @@ pub(super) fn output_of(finished: &FinishedProcess) -> String {
 
 /// Several streams as one bounded text.
 pub(super) fn join_output<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
-    let text = parts.into_iter().map(str::trim_end).filter(|p| !p.is_empty()).collect::<Vec<_>>().join("\n");
+    let text = parts
+        .into_iter()
+        .map(str::trim_end)
+        .filter(|p| !p.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n");
     words::cut_middle(&text, OUTPUT).into_owned()
 }
 
 pub(super) fn read_report(path: &Path) -> Option<String> {
-    let meta = std::fs::symlink_metadata(path).ok().filter(|m| m.is_file() && m.len() <= REPORT)?;
-    let bytes = std::fs::read(path).ok().filter(|b| b.len() as u64 >= meta.len())?;
+    let meta = std::fs::symlink_metadata(path)
+        .ok()
+        .filter(|m| m.is_file() && m.len() <= REPORT)?;
+    let bytes = std::fs::read(path)
+        .ok()
+        .filter(|b| b.len() as u64 >= meta.len())?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 fn not_found(finished: &FinishedProcess, program: &str) -> String {
     let stderr = finished.stderr.text();
     match stderr.lines().map(str::trim).rfind(|l| !l.is_empty()) {
-        Some(line) => format!("a command was not found: {}", words::cut_end(&words::plain(line), 300)),
+        Some(line) => format!(
+            "a command was not found: {}",
+            words::cut_end(&words::plain(line), 300)
+        ),
         None => format!("`{program}` was not found"),
     }
 }
@@ -325,7 +398,11 @@ mod tests {
     use super::*;
 
     fn tests(states: &[TestState]) -> BTreeMap<TestName, TestState> {
-        states.iter().enumerate().map(|(i, s)| (TestName(i.to_string()), s.clone())).collect()
+        states
+            .iter()
+            .enumerate()
+            .map(|(i, s)| (TestName(i.to_string()), s.clone()))
+            .collect()
     }
 
     #[test]
@@ -342,7 +419,11 @@ mod tests {
             (vec![], Some(0), false),
             (vec![], Some(5), false),
         ] {
-            assert_eq!(agree(&tests(&states), code).is_passed(), green, "{states:?} {code:?}");
+            assert_eq!(
+                agree(&tests(&states), code).is_passed(),
+                green,
+                "{states:?} {code:?}"
+            );
         }
     }
 }

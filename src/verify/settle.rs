@@ -15,7 +15,10 @@ pub enum SettledRun {
     /// Green at once, red twice in the same way, or nothing to say about the code.
     Sure(Box<TestRun>),
     /// Two runs of the same files differ. Never green.
-    Flaky { names: Vec<TestName>, runs: Box<(TestRun, TestRun)> },
+    Flaky {
+        names: Vec<TestName>,
+        runs: Box<(TestRun, TestRun)>,
+    },
 }
 
 impl SettledRun {
@@ -44,10 +47,16 @@ pub async fn run_settled(
     settle(first, second)
 }
 
-fn is_surprising(run: &TestRun, baseline: Option<&Baseline>, expects: &dyn Fn(&TestName) -> bool) -> bool {
+fn is_surprising(
+    run: &TestRun,
+    baseline: Option<&Baseline>,
+    expects: &dyn Fn(&TestName) -> bool,
+) -> bool {
     run.outcome == Outcome::Failed
         && ((run.failed().next().is_none() && run.failed_checks().next().is_none())
-            || run.failed().any(|(name, _)| !expects(name) && !baseline.is_some_and(|b| b.failed_before(name))))
+            || run.failed().any(|(name, _)| {
+                !expects(name) && !baseline.is_some_and(|b| b.failed_before(name))
+            }))
 }
 
 fn settle(first: TestRun, second: TestRun) -> SettledRun {
@@ -56,13 +65,23 @@ fn settle(first: TestRun, second: TestRun) -> SettledRun {
         return SettledRun::Sure(Box::new(first));
     }
     let kind = |state: Option<&TestState>| state.map(std::mem::discriminant);
-    let all: BTreeSet<&TestName> = first.named().chain(second.named()).map(|(name, _)| name).collect();
-    let names: Vec<TestName> =
-        all.into_iter().filter(|n| kind(first.state(n)) != kind(second.state(n))).cloned().collect();
+    let all: BTreeSet<&TestName> = first
+        .named()
+        .chain(second.named())
+        .map(|(name, _)| name)
+        .collect();
+    let names: Vec<TestName> = all
+        .into_iter()
+        .filter(|n| kind(first.state(n)) != kind(second.state(n)))
+        .cloned()
+        .collect();
     if names.is_empty() && first.outcome == second.outcome {
         return SettledRun::Sure(Box::new(first));
     }
-    SettledRun::Flaky { names, runs: Box::new((first, second)) }
+    SettledRun::Flaky {
+        names,
+        runs: Box::new((first, second)),
+    }
 }
 
 #[cfg(test)]
@@ -78,16 +97,27 @@ mod tests {
         assert!(!is_surprising(&run("+a -old"), Some(&baseline), &|_| false));
         assert!(is_surprising(&run("-a -old"), Some(&baseline), &|_| false));
         assert!(is_surprising(&run("-a"), None, &|_| false));
-        assert!(!is_surprising(&run("+a -old -new"), Some(&baseline), &|name| name.0 == "new"));
+        assert!(!is_surprising(
+            &run("+a -old -new"),
+            Some(&baseline),
+            &|name| name.0 == "new"
+        ));
     }
 
     #[test]
     fn unequal_runs_are_flaky_by_name() {
-        let SettledRun::Flaky { names, .. } = settle(run("+a -b"), run("+a +b")) else { panic!("not flaky") };
+        let SettledRun::Flaky { names, .. } = settle(run("+a -b"), run("+a +b")) else {
+            panic!("not flaky")
+        };
         assert_eq!(names, [TestName::from("b")]);
-        assert!(matches!(settle(run("+a -b"), run("+a -b")), SettledRun::Sure(_)));
+        assert!(matches!(
+            settle(run("+a -b"), run("+a -b")),
+            SettledRun::Sure(_)
+        ));
         let mut late = run("+a +b");
         late.outcome = Outcome::TimedOut { limit_s: 1 };
-        assert!(matches!(settle(run("+a -b"), late), SettledRun::Sure(r) if r.outcome == Outcome::Failed));
+        assert!(
+            matches!(settle(run("+a -b"), late), SettledRun::Sure(r) if r.outcome == Outcome::Failed)
+        );
     }
 }

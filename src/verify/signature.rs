@@ -52,14 +52,17 @@ const NEAR: usize = 12;
 /// Names what went wrong: `ValueError: …`, `panic: …`, `error[E0425]: …`, `** (RuntimeError) …`.
 static STATES: LazyLock<Regex> = LazyLock::new(|| {
     let names = r"[a-z0-9_.]*(error|exception|panic|fatal|fault)(\[[^\]]*\])?";
-    Regex::new(&format!(r"(^|[^a-z0-9_.])(\*\* \({names}\) .|{names}:|{names}$|.*\({names}\)$|assert[ (])"))
-        .expect("a pattern that the tests compile")
+    Regex::new(&format!(
+        r"(^|[^a-z0-9_.])(\*\* \({names}\) .|{names}:|{names}$|.*\({names}\)$|assert[ (])"
+    ))
+    .expect("a pattern that the tests compile")
 });
 /// Says no more than that something went wrong.
 static HINTS: LazyLock<Regex> = LazyLock::new(|| {
     let hints = "error|exception|failed|failure|fail|fatal|panicked|aborted|denied|refused|timed out|not found|no such|\
                  cannot|undefined|deadlock|overflow|out of (bounds|range|memory)|invalid|unexpected";
-    Regex::new(&format!("(^|[^a-z0-9_])({hints})([^a-z0-9_]|$)")).expect("a pattern that the tests compile")
+    Regex::new(&format!("(^|[^a-z0-9_])({hints})([^a-z0-9_]|$)"))
+        .expect("a pattern that the tests compile")
 });
 
 impl Signature {
@@ -69,8 +72,16 @@ impl Signature {
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         let plain: Vec<String> = lines.iter().map(|line| normal(line)).collect();
         let mut stated = panics(&lines, &plain);
-        for (i, line) in plain.iter().enumerate().filter(|(i, _)| !is_frame(lines[*i]) && !is_after_panic(&plain, *i)) {
-            if let Some(found) = STATES.captures(line).and_then(|c| c.get(2)).filter(|_| !is_boilerplate(line)) {
+        for (i, line) in plain
+            .iter()
+            .enumerate()
+            .filter(|(i, _)| !is_frame(lines[*i]) && !is_after_panic(&plain, *i))
+        {
+            if let Some(found) = STATES
+                .captures(line)
+                .and_then(|c| c.get(2))
+                .filter(|_| !is_boilerplate(line))
+            {
                 // Whatever stands before the name is the reporter's.
                 let said = if line.ends_with(')') && !found.as_str().starts_with("** ") {
                     line
@@ -89,12 +100,22 @@ impl Signature {
             let hints = plain.iter().zip(&lines).filter(|(line, raw)| {
                 HINTS.is_match(line) && has_content(line) && !is_boilerplate(line) && !is_frame(raw)
             });
-            marks.extend(hints.map(|(line, _)| Mark::Said { lines: vec![line.clone()], place: Place::Unknown }));
+            marks.extend(hints.map(|(line, _)| Mark::Said {
+                lines: vec![line.clone()],
+                place: Place::Unknown,
+            }));
         }
         if marks.is_empty() {
             // A text by a person: all of it or nothing.
-            let lines: Vec<String> = plain.into_iter().filter(|line| has_content(line)).take(5).collect();
-            marks.extend((!lines.is_empty()).then_some(Mark::Said { lines, place: Place::Unknown }));
+            let lines: Vec<String> = plain
+                .into_iter()
+                .filter(|line| has_content(line))
+                .take(5)
+                .collect();
+            marks.extend((!lines.is_empty()).then_some(Mark::Said {
+                lines,
+                place: Place::Unknown,
+            }));
         }
         marks.dedup();
         if marks.len() > MOST_MARKS {
@@ -129,22 +150,36 @@ impl Signature {
 
     /// Two reports of one error share a statement.
     pub fn is_same(&self, other: &Self) -> bool {
-        self.marks.iter().any(|mine| other.marks.iter().any(|theirs| mine.is_same(theirs)))
+        self.marks
+            .iter()
+            .any(|mine| other.marks.iter().any(|theirs| mine.is_same(theirs)))
     }
 
     /// The line of `error` that says what went wrong, as it stands there.
     pub fn statement_in<'a>(&self, error: &'a str) -> Option<&'a str> {
-        let Some(Mark::Said { lines, .. }) = self.marks.last() else { return None };
-        error.lines().map(str::trim).rfind(|line| contains(&normal(line), lines.first().map_or("", String::as_str)))
+        let Some(Mark::Said { lines, .. }) = self.marks.last() else {
+            return None;
+        };
+        error
+            .lines()
+            .map(str::trim)
+            .rfind(|line| contains(&normal(line), lines.first().map_or("", String::as_str)))
     }
 }
 
 impl Mark {
     fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Said { lines, place }, Self::Said { lines: others, place: elsewhere }) => {
+            (
+                Self::Said { lines, place },
+                Self::Said {
+                    lines: others,
+                    place: elsewhere,
+                },
+            ) => {
                 // Not every report says where.
-                lines == others && (place == elsewhere || [place, elsewhere].contains(&&Place::Unknown))
+                lines == others
+                    && (place == elsewhere || [place, elsewhere].contains(&&Place::Unknown))
             }
             (one, other) => one == other,
         }
@@ -155,9 +190,14 @@ impl Mark {
 fn panics(lines: &[&str], plain: &[String]) -> Vec<Mark> {
     let mut marks = Vec::new();
     for (i, line) in plain.iter().enumerate() {
-        let Some((thread, rest)) = line.split_once(" panicked at ") else { continue };
+        let Some((thread, rest)) = line.split_once(" panicked at ") else {
+            continue;
+        };
         let file = place(lines[i]);
-        let said = match rest.strip_prefix('\'').and_then(|rest| rest.rsplit_once("', ")) {
+        let said = match rest
+            .strip_prefix('\'')
+            .and_then(|rest| rest.rsplit_once("', "))
+        {
             Some((said, _)) => Some(said.to_owned()),
             None => plain.get(i + 1).filter(|next| !next.is_empty()).cloned(),
         };
@@ -175,7 +215,9 @@ fn panics(lines: &[&str], plain: &[String]) -> Vec<Mark> {
 }
 
 fn is_after_panic(plain: &[String], i: usize) -> bool {
-    plain[i].contains(" panicked at ") || i.checked_sub(1).is_some_and(|above| plain[above].contains(" panicked at "))
+    plain[i].contains(" panicked at ")
+        || i.checked_sub(1)
+            .is_some_and(|above| plain[above].contains(" panicked at "))
 }
 
 /// A statement, if it can be told from others.
@@ -202,15 +244,27 @@ fn near(lines: &[&str], i: usize) -> Option<String> {
 }
 
 fn is_frame(line: &str) -> bool {
-    ["at ", "File \"", "--> ", "goroutine ", "note: ", "help: ", "stack backtrace", "Traceback (", "created by "]
-        .iter()
-        .any(|start| line.starts_with(start))
+    [
+        "at ",
+        "File \"",
+        "--> ",
+        "goroutine ",
+        "note: ",
+        "help: ",
+        "stack backtrace",
+        "Traceback (",
+        "created by ",
+    ]
+    .iter()
+    .any(|start| line.starts_with(start))
 }
 
 fn contains(line: &str, part: &str) -> bool {
     let is_border = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric() && c != '_');
-    line.match_indices(part)
-        .any(|(at, _)| is_border(line[..at].chars().next_back()) && is_border(line[at + part.len()..].chars().next()))
+    line.match_indices(part).any(|(at, _)| {
+        is_border(line[..at].chars().next_back())
+            && is_border(line[at + part.len()..].chars().next())
+    })
 }
 
 #[cfg(test)]

@@ -68,7 +68,9 @@ impl Findings {
             (Some(Tests::Unknown), _) => {}
             (known @ Some(Tests::Named(_)), Tests::Unknown) => *known = Some(Tests::Unknown),
             (known @ None, Tests::Named(more)) => {
-                let named = more.into_iter().map(|(name, state)| (TestName(format!("{prefix}{}", name.0)), state));
+                let named = more
+                    .into_iter()
+                    .map(|(name, state)| (TestName(format!("{prefix}{}", name.0)), state));
                 *known = Some(Tests::Named(named.collect()));
             }
             (known @ None, Tests::Unknown) => *known = Some(Tests::Unknown),
@@ -87,22 +89,34 @@ impl Findings {
     pub(super) fn add_check(&mut self, end: StepEnd, more_tests: bool) {
         let failed = !end.result.passed;
         if failed {
-            self.outputs.push(format!("$ {}\n{}", end.result.command, end.result.output));
+            self.outputs
+                .push(format!("$ {}\n{}", end.result.command, end.result.output));
             self.exit_code = self.exit_code.filter(|code| *code != 0).or(end.exit_code);
         }
         if failed && end.is_build && more_tests {
             let mut errors = errors_in_output(&end.result.output);
             if errors.is_empty() {
-                let last = end.result.output.lines().rfind(|l| !l.trim().is_empty()).unwrap_or_default();
-                errors.push(BuildError::new(format!("`{}` failed: {}", end.result.command, last.trim())));
+                let last = end
+                    .result
+                    .output
+                    .lines()
+                    .rfind(|l| !l.trim().is_empty())
+                    .unwrap_or_default();
+                errors.push(BuildError::new(format!(
+                    "`{}` failed: {}",
+                    end.result.command,
+                    last.trim()
+                )));
             }
             self.outcome = Some(end.cut_short.unwrap_or(Outcome::DidNotBuild { errors }));
-            self.tests.get_or_insert_with(|| Tests::Named(BTreeMap::new()));
+            self.tests
+                .get_or_insert_with(|| Tests::Named(BTreeMap::new()));
             return;
         }
         if let Some(outcome @ (Outcome::TimedOut { .. } | Outcome::Cancelled)) = end.cut_short {
             self.outcome = Some(outcome);
-            self.tests.get_or_insert_with(|| Tests::Named(BTreeMap::new()));
+            self.tests
+                .get_or_insert_with(|| Tests::Named(BTreeMap::new()));
         }
         self.checks.push(end.result);
     }
@@ -111,7 +125,12 @@ impl Findings {
     pub(super) fn is_over(&self) -> bool {
         matches!(
             self.outcome,
-            Some(Outcome::TimedOut { .. } | Outcome::Cancelled | Outcome::CouldNotRun { .. } | Outcome::Killed { .. })
+            Some(
+                Outcome::TimedOut { .. }
+                    | Outcome::Cancelled
+                    | Outcome::CouldNotRun { .. }
+                    | Outcome::Killed { .. }
+            )
         ) || (matches!(self.outcome, Some(Outcome::DidNotBuild { .. }))
             && matches!(&self.tests, Some(Tests::Named(tests)) if tests.is_empty()))
     }
@@ -133,7 +152,11 @@ impl Findings {
                 many => join_output(many.iter().map(String::as_str)),
             },
             took,
-            notes: self.notes.into_iter().chain(suite.notes.iter().cloned()).collect(),
+            notes: self
+                .notes
+                .into_iter()
+                .chain(suite.notes.iter().cloned())
+                .collect(),
         }
     }
 }
@@ -165,7 +188,13 @@ fn with_prefix(outcome: Outcome, prefix: &str) -> Outcome {
     match outcome {
         Outcome::DidNotBuild { mut errors } if !prefix.is_empty() => {
             for error in &mut errors {
-                error.file = error.file.take().map(|f| if f.starts_with('/') { f } else { format!("{prefix}{f}") });
+                error.file = error.file.take().map(|f| {
+                    if f.starts_with('/') {
+                        f
+                    } else {
+                        format!("{prefix}{f}")
+                    }
+                });
             }
             Outcome::DidNotBuild { errors }
         }
@@ -176,7 +205,13 @@ fn with_prefix(outcome: Outcome, prefix: &str) -> Outcome {
 /// The same name twice is told apart by a number, so that no result hides another.
 fn add_named(tests: &mut BTreeMap<TestName, TestState>, name: &str, state: TestState) {
     let name = (1..)
-        .map(|n| TestName(if n == 1 { name.to_owned() } else { format!("{name} #{n}") }))
+        .map(|n| {
+            TestName(if n == 1 {
+                name.to_owned()
+            } else {
+                format!("{name} #{n}")
+            })
+        })
         .find(|name| !tests.contains_key(name))
         .expect("numbers do not end");
     tests.insert(name, state);
@@ -187,25 +222,54 @@ mod tests {
     use super::*;
 
     fn judgement(outcome: Outcome, names: &[&str]) -> Judgement {
-        let tests = names.iter().map(|n| (TestName::from(*n), TestState::Passed)).collect();
-        Judgement { outcome, tests: Tests::Named(tests), exit_code: Some(0), output: String::new(), notes: Vec::new() }
+        let tests = names
+            .iter()
+            .map(|n| (TestName::from(*n), TestState::Passed))
+            .collect();
+        Judgement {
+            outcome,
+            tests: Tests::Named(tests),
+            exit_code: Some(0),
+            output: String::new(),
+            notes: Vec::new(),
+        }
     }
 
     fn end(command: &str, code: i32, is_build: bool) -> StepEnd {
         let output = String::from("src/a.ts(3,1): error TS2304: Cannot find name 'add'.");
-        let result = CheckResult { command: command.to_owned(), passed: code == 0, output };
-        StepEnd { result, cut_short: None, is_build, exit_code: Some(code) }
+        let result = CheckResult {
+            command: command.to_owned(),
+            passed: code == 0,
+            output,
+        };
+        StepEnd {
+            result,
+            cut_short: None,
+            is_build,
+            exit_code: Some(code),
+        }
     }
 
     #[test]
     fn the_tests_of_several_packages_are_told_apart_and_the_worst_outcome_counts() {
         let mut findings = Findings::default();
-        findings.add_tests(judgement(Outcome::Passed, &["a.test.js > adds"]), "packages/a/");
-        findings.add_tests(judgement(Outcome::Failed, &["a.test.js > adds"]), "packages/b/");
+        findings.add_tests(
+            judgement(Outcome::Passed, &["a.test.js > adds"]),
+            "packages/a/",
+        );
+        findings.add_tests(
+            judgement(Outcome::Failed, &["a.test.js > adds"]),
+            "packages/b/",
+        );
         findings.add_tests(judgement(Outcome::NoTests, &[]), "packages/c/");
-        let Some(Tests::Named(tests)) = &findings.tests else { panic!("{findings:?}") };
+        let Some(Tests::Named(tests)) = &findings.tests else {
+            panic!("{findings:?}")
+        };
         let names: Vec<&str> = tests.keys().map(|n| n.0.as_str()).collect();
-        assert_eq!(names, ["packages/a/a.test.js > adds", "packages/b/a.test.js > adds"]);
+        assert_eq!(
+            names,
+            ["packages/a/a.test.js > adds", "packages/b/a.test.js > adds"]
+        );
         assert_eq!(findings.outcome, Some(Outcome::Failed));
     }
 
@@ -215,11 +279,16 @@ mod tests {
         findings.add_check(end("prettier --check .", 1, false), true);
         assert!(!findings.is_over());
         findings.add_tests(judgement(Outcome::Passed, &["adds"]), "");
-        assert_eq!((findings.outcome.as_ref(), findings.checks.len()), (Some(&Outcome::Passed), 1));
+        assert_eq!(
+            (findings.outcome.as_ref(), findings.checks.len()),
+            (Some(&Outcome::Passed), 1)
+        );
         let mut findings = Findings::default();
         findings.add_check(end("tsc -b", 2, true), true);
         assert!(findings.is_over());
-        let Some(Outcome::DidNotBuild { errors }) = findings.outcome else { panic!("built") };
+        let Some(Outcome::DidNotBuild { errors }) = findings.outcome else {
+            panic!("built")
+        };
         assert_eq!(
             (errors[0].file.as_deref(), errors[0].missing.as_slice()),
             (Some("src/a.ts"), &["add".to_owned()][..])

@@ -51,7 +51,11 @@ pub enum DetectError {
         "no tests were found in `{}`{}{}; name the command as `test_cmd` (looked for {}, and for test files by their names)",
         .root.display(), below(.nested), higher(.above.as_deref()), words::one_of(runners::manifests())
     )]
-    Nothing { root: PathBuf, nested: Vec<Alternative>, above: Option<PathBuf> },
+    Nothing {
+        root: PathBuf,
+        nested: Vec<Alternative>,
+        above: Option<PathBuf>,
+    },
     #[error("`test_cmd` is not a command: {0}; write it as words, such as `cargo test -p api`")]
     BadCommand(String),
     #[error("`test_report` is not a pattern of files: {0}; write it as `build/reports/**/*.xml`")]
@@ -61,7 +65,9 @@ pub enum DetectError {
 impl Suite {
     /// The runner that speaks of tests; the first, if there are several.
     pub fn runner(&self) -> &'static str {
-        self.tests().next().map_or("generic", |(_, runner)| runner.name)
+        self.tests()
+            .next()
+            .map_or("generic", |(_, runner)| runner.name)
     }
 
     /// `None` for a command of no known runner.
@@ -85,7 +91,11 @@ impl Suite {
 
     /// As a person would type it.
     pub fn command(&self) -> String {
-        let patterns: Vec<String> = self.steps.iter().flat_map(|step| step.patterns.iter().cloned()).collect();
+        let patterns: Vec<String> = self
+            .steps
+            .iter()
+            .flat_map(|step| step.patterns.iter().cloned())
+            .collect();
         command::typed_with(&self.argv, &patterns)
     }
 
@@ -122,22 +132,49 @@ impl Suite {
         let first = names.first()?;
         // A command below the root claims what stands there; the one at the root would claim everything.
         let claims = |step: &SuiteStep| first.0.starts_with(&self.prefix_of(step));
-        let (step, runner) = self.tests().filter(|(s, _)| claims(s)).max_by_key(|(s, _)| self.prefix_of(s).len())?;
+        let (step, runner) = self
+            .tests()
+            .filter(|(s, _)| claims(s))
+            .max_by_key(|(s, _)| self.prefix_of(s).len())?;
         let prefix = self.prefix_of(step);
-        let inside: Option<Vec<&str>> = names.iter().map(|n| n.0.strip_prefix(prefix.as_str())).collect();
+        let inside: Option<Vec<&str>> = names
+            .iter()
+            .map(|n| n.0.strip_prefix(prefix.as_str()))
+            .collect();
         let argv = (runner.select)(step, inside?.as_slice())?;
-        let narrowed = SuiteStep { argv: argv.clone(), shell: None, ..step.clone() };
-        Some(Self { argv, steps: vec![narrowed], notes: Vec::new(), ..self.clone() })
+        let narrowed = SuiteStep {
+            argv: argv.clone(),
+            shell: None,
+            ..step.clone()
+        };
+        Some(Self {
+            argv,
+            steps: vec![narrowed],
+            notes: Vec::new(),
+            ..self.clone()
+        })
     }
 
     /// This suite with one more word behind its command.
     pub fn with_word(&self, word: &str) -> Self {
-        let with = |argv: &[String]| argv.iter().cloned().chain([word.to_owned()]).collect::<Vec<_>>();
+        let with = |argv: &[String]| {
+            argv.iter()
+                .cloned()
+                .chain([word.to_owned()])
+                .collect::<Vec<_>>()
+        };
         let of_tests = |step: &SuiteStep| match step.runner() {
-            Some(_) => SuiteStep { argv: with(&step.argv), ..step.clone() },
+            Some(_) => SuiteStep {
+                argv: with(&step.argv),
+                ..step.clone()
+            },
             None => step.clone(),
         };
-        Self { argv: with(&self.argv), steps: self.steps.iter().map(of_tests).collect(), ..self.clone() }
+        Self {
+            argv: with(&self.argv),
+            steps: self.steps.iter().map(of_tests).collect(),
+            ..self.clone()
+        }
     }
 
     /// Runs the tests and says what was seen. Never fails: what went wrong is an outcome.
@@ -154,7 +191,8 @@ impl Suite {
             };
             match step.task {
                 StepTask::Tests(runner) => {
-                    let mut judgement = (runner.run)(&step.with_files_of(&session.files()), &session).await;
+                    let mut judgement =
+                        (runner.run)(&step.with_files_of(&session.files()), &session).await;
                     judgement.notes.extend(session.notes());
                     if !judgement.outcome.is_passed() {
                         judgement.notes.extend(session.refusals(&judgement.output));
@@ -163,7 +201,10 @@ impl Suite {
                 }
                 StepTask::Build | StepTask::Check => {
                     let more_tests = self.steps[at + 1..].iter().any(|s| s.runner().is_some());
-                    findings.add_check(run_beside(&step.with_files_of(&session.files()), &session).await, more_tests);
+                    findings.add_check(
+                        run_beside(&step.with_files_of(&session.files()), &session).await,
+                        more_tests,
+                    );
                 }
             }
             if findings.is_over() {
@@ -174,12 +215,18 @@ impl Suite {
     }
 
     fn tests(&self) -> impl Iterator<Item = (&SuiteStep, &'static super::runners::Runner)> {
-        self.steps.iter().filter_map(|step| Some((step, step.runner()?)))
+        self.steps
+            .iter()
+            .filter_map(|step| Some((step, step.runner()?)))
     }
 
     /// What goes before the names of a command that runs below the root, where names begin with a path.
     fn prefix_of(&self, step: &SuiteStep) -> String {
-        let below = step.dir.strip_prefix(&self.root).ok().filter(|d| !d.as_os_str().is_empty());
+        let below = step
+            .dir
+            .strip_prefix(&self.root)
+            .ok()
+            .filter(|d| !d.as_os_str().is_empty());
         match (step.runner(), below) {
             (Some(runner), Some(dir)) if runner.names_are_paths => format!("{}/", dir.display()),
             _ => String::new(),

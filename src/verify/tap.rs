@@ -103,7 +103,10 @@ impl Reading {
         }
         // What is printed by the way may be indented as well; only what TAP knows opens or ends a level.
         let (point, plan) = (Point::of(text), plan_of(text));
-        let comment = text.strip_prefix('#').map(str::trim).filter(|words| !words.is_empty());
+        let comment = text
+            .strip_prefix('#')
+            .map(str::trim)
+            .filter(|words| !words.is_empty());
         if (point.is_some() || plan.is_some() || comment.is_some()) && depth == self.levels.len() {
             self.levels.push(Level::default());
         }
@@ -122,7 +125,10 @@ impl Reading {
         }
         self.open = None;
         self.close_to(depth + 1);
-        if let Some(title) = words.strip_prefix("SKIP ").or_else(|| words.strip_prefix("TODO ")) {
+        if let Some(title) = words
+            .strip_prefix("SKIP ")
+            .or_else(|| words.strip_prefix("TODO "))
+        {
             let path = self.path_at(depth, Some(title));
             self.group(path);
             return;
@@ -138,7 +144,9 @@ impl Reading {
         self.close_to(depth + 1);
         let level = &mut self.levels[depth];
         if let Some(known) = level.plan {
-            self.document.doubts.push(format!("a plan of {count} is written after one of {known}"));
+            self.document
+                .doubts
+                .push(format!("a plan of {count} is written after one of {known}"));
         }
         level.plan = Some(count);
         self.document.is_whole |= depth == 0 && level.count > 0;
@@ -150,22 +158,32 @@ impl Reading {
         let level = &mut self.levels[depth];
         level.count += 1;
         if let Some(number) = point.number.filter(|number| *number != level.count) {
-            self.document.doubts.push(format!("test point {number} is written where {} was expected", level.count));
+            self.document.doubts.push(format!(
+                "test point {number} is written where {} was expected",
+                level.count
+            ));
             // Counted on from there, so that one line is one doubt.
             level.count = number;
         }
-        let is_titled = *level.is_titled.get_or_insert(level.heading.is_some() && !is_subtest);
+        let is_titled = *level
+            .is_titled
+            .get_or_insert(level.heading.is_some() && !is_subtest);
         if point.opens_block {
             self.levels[depth].heading = Some(point.title.to_owned());
             if !point.passed {
-                self.failed_wholes.push((self.path_at(depth + 1, None), point.title.to_owned()));
+                self.failed_wholes
+                    .push((self.path_at(depth + 1, None), point.title.to_owned()));
             }
             return;
         }
         let below = self.path_at(depth + 1, None);
         if is_subtest {
             self.levels[depth].heading = None;
-            let is_told = self.groups.range(below.clone()..).next().is_some_and(|(path, _)| path.starts_with(&below));
+            let is_told = self
+                .groups
+                .range(below.clone()..)
+                .next()
+                .is_some_and(|(path, _)| path.starts_with(&below));
             if is_told {
                 if !point.passed {
                     self.failed_wholes.push((below, point.title.to_owned()));
@@ -176,7 +194,11 @@ impl Reading {
         self.document.points += 1;
         // A point below a comment is one of several of its test; elsewhere, and where it was skipped, it is one itself.
         let is_part = is_subtest || is_titled || (!below.is_empty() && !point.skips());
-        let path = if is_part { below } else { self.path_at(depth, Some(point.title)) };
+        let path = if is_part {
+            below
+        } else {
+            self.path_at(depth, Some(point.title))
+        };
         self.open = (!point.passed).then(|| path.clone());
         let group = self.group(path);
         if point.passed && !point.skips() {
@@ -195,7 +217,11 @@ impl Reading {
 
     fn detail(&mut self, words: &str) {
         let Some(path) = &self.open else { return };
-        if let Some(last) = self.groups.get_mut(path).and_then(|group| group.failures.last_mut()) {
+        if let Some(last) = self
+            .groups
+            .get_mut(path)
+            .and_then(|group| group.failures.last_mut())
+        {
             last.push('\n');
             last.push_str(words);
         }
@@ -203,7 +229,11 @@ impl Reading {
 
     /// The headings of the levels above `depth`, outermost first, and `title`.
     fn path_at(&self, depth: usize, title: Option<&str>) -> Vec<String> {
-        let headings = self.levels.iter().take(depth).filter_map(|level| level.heading.clone());
+        let headings = self
+            .levels
+            .iter()
+            .take(depth)
+            .filter_map(|level| level.heading.clone());
         headings.chain(title.map(str::to_owned)).collect()
     }
 
@@ -217,14 +247,18 @@ impl Reading {
     /// Ends the levels below `depth`, each of which must have kept its plan.
     fn close_to(&mut self, depth: usize) {
         while self.levels.len() > depth {
-            let Some(level) = self.levels.pop() else { return };
+            let Some(level) = self.levels.pop() else {
+                return;
+            };
             self.hold_to_plan(&level);
         }
     }
 
     fn hold_to_plan(&mut self, level: &Level) {
         if let Some(plan) = level.plan.filter(|plan| *plan != level.count) {
-            self.document.doubts.push(format!("a plan of {plan} has {} test points", level.count));
+            self.document
+                .doubts
+                .push(format!("a plan of {plan} has {} test points", level.count));
         }
     }
 
@@ -236,13 +270,18 @@ impl Reading {
         self.hold_to_plan(&top);
         self.document.is_whole = top.plan.is_some_and(|plan| plan <= top.count);
         for (path, title) in std::mem::take(&mut self.failed_wholes) {
-            let mut below = self.groups.range(path.clone()..).take_while(|(p, _)| p.starts_with(&path));
+            let mut below = self
+                .groups
+                .range(path.clone()..)
+                .take_while(|(p, _)| p.starts_with(&path));
             if !below.any(|(_, group)| !group.failures.is_empty()) {
                 self.group(path).failures.push(title);
             }
         }
         for path in self.order {
-            let Some(group) = self.groups.remove(&path) else { continue };
+            let Some(group) = self.groups.remove(&path) else {
+                continue;
+            };
             let state = match group {
                 Group { failures, .. } if !failures.is_empty() => failed(failures.join("\n")),
                 Group { passed: 0, .. } => TestState::Skipped,
@@ -280,10 +319,21 @@ impl<'a> Point<'a> {
         let number = rest[..digits].parse().ok();
         let rest = rest[digits..].trim_start();
         let rest = rest.strip_prefix("- ").unwrap_or(rest);
-        let (rest, opens_block) = rest.strip_suffix(" {").map_or((rest, false), |rest| (rest, true));
+        let (rest, opens_block) = rest
+            .strip_suffix(" {")
+            .map_or((rest, false), |rest| (rest, true));
         let only_directive = || Some(("", rest.strip_prefix("# ")?));
-        let (title, directive) = rest.rsplit_once(" # ").or_else(only_directive).unwrap_or((rest, ""));
-        Some(Self { passed, number, title: title.trim(), directive: directive.trim(), opens_block })
+        let (title, directive) = rest
+            .rsplit_once(" # ")
+            .or_else(only_directive)
+            .unwrap_or((rest, ""));
+        Some(Self {
+            passed,
+            number,
+            title: title.trim(),
+            directive: directive.trim(),
+            opens_block,
+        })
     }
 
     /// Not run, or not expected to pass yet.
@@ -294,7 +344,11 @@ impl<'a> Point<'a> {
 }
 
 fn plan_of(line: &str) -> Option<usize> {
-    line.strip_prefix("1..")?.split_whitespace().next()?.parse().ok()
+    line.strip_prefix("1..")?
+        .split_whitespace()
+        .next()?
+        .parse()
+        .ok()
 }
 
 impl TapDocument {
@@ -320,7 +374,11 @@ mod tests {
             TestState::Skipped => String::from("skipped"),
             TestState::Failed(why) => format!("failed: {}", why.replace('\n', "|")),
         };
-        document.cases.iter().map(|case| format!("{} {}", case.path.join(" > "), state(&case.state))).collect()
+        document
+            .cases
+            .iter()
+            .map(|case| format!("{} {}", case.path.join(" > "), state(&case.state)))
+            .collect()
     }
 
     const TAPE: &str = "TAP version 13\n# adds\nok 1 small\nok 2 large\n# later\nnot ok 3 equal\n  ---\n    operator: equal\n    \
@@ -328,8 +386,7 @@ mod tests {
     const SUBTESTS: &str = "TAP version 14\n# Subtest: test/a.js\n    # Subtest: adds\n        ok 1 - same\n        1..1\n    \
         ok 1 - adds # time=3ms\n    ok 2 - later # SKIP\n    # Subtest: slow\n        ok 1 - same\n        1..1\n    not ok 3 - slow\n      \
         ---\n      why: timeout!\n      ...\n    1..3\nnot ok 1 - test/a.js # time=9ms\nok 2 - test/b.js {\n    ok 1 - alone\n    1..1\n}\n1..2\n";
-    const PLAIN: &str =
-        "1..3\nok 1 adds\nnot ok 2 breaks\n# (in test file a.bats, line 7)\nok 3 goes on # skip no net\n";
+    const PLAIN: &str = "1..3\nok 1 adds\nnot ok 2 breaks\n# (in test file a.bats, line 7)\nok 3 goes on # skip no net\n";
 
     #[test]
     fn points_below_a_comment_are_one_test() {
@@ -341,7 +398,10 @@ mod tests {
         ];
         assert_eq!(told(TAPE), expected);
         let document = read(TAPE).expect("whole");
-        assert!(document.is_whole && document.doubts.is_empty() && document.points == 5, "{document:?}");
+        assert!(
+            document.is_whole && document.doubts.is_empty() && document.points == 5,
+            "{document:?}"
+        );
     }
 
     #[test]
@@ -354,14 +414,21 @@ mod tests {
         ];
         assert_eq!(told(SUBTESTS), expected);
         let document = read(SUBTESTS).expect("whole");
-        assert!(document.is_whole && document.doubts.is_empty(), "{document:?}");
+        assert!(
+            document.is_whole && document.doubts.is_empty(),
+            "{document:?}"
+        );
     }
 
     #[test]
     fn where_comments_follow_their_points_each_point_is_a_test() {
         assert_eq!(
             told(PLAIN),
-            ["adds passed", "breaks failed: breaks|(in test file a.bats, line 7)", "goes on skipped"]
+            [
+                "adds passed",
+                "breaks failed: breaks|(in test file a.bats, line 7)",
+                "goes on skipped"
+            ]
         );
     }
 
@@ -372,17 +439,30 @@ mod tests {
             doubts(&TAPE.replace("# later\n", "ok 3 forged\n# later\n")),
             ["test point 3 is written where 4 was expected"]
         );
-        assert!(!doubts(&TAPE.replace("ok 4 more\n", "")).is_empty(), "one is missing");
-        assert!(!doubts(&TAPE.replace("# later\n", "# later\n  ---\n")).is_empty(), "swallowed");
-        assert!(!doubts(&format!("{TAPE}1..5\n")).is_empty(), "a second plan");
         assert!(
-            !doubts(&SUBTESTS.replace("        1..1\n    ok 1", "        1..2\n    ok 1")).is_empty(),
+            !doubts(&TAPE.replace("ok 4 more\n", "")).is_empty(),
+            "one is missing"
+        );
+        assert!(
+            !doubts(&TAPE.replace("# later\n", "# later\n  ---\n")).is_empty(),
+            "swallowed"
+        );
+        assert!(
+            !doubts(&format!("{TAPE}1..5\n")).is_empty(),
+            "a second plan"
+        );
+        assert!(
+            !doubts(&SUBTESTS.replace("        1..1\n    ok 1", "        1..2\n    ok 1"))
+                .is_empty(),
             "within a subtest"
         );
         let cut = read(&TAPE.replace("1..5", "")).expect("a document");
         assert!(!cut.is_whole);
         let died = read("# adds\nok 1 x\n# later\n").expect("a document");
-        assert_eq!((died.is_whole, died.last_heading.as_deref()), (false, Some("later")));
+        assert_eq!(
+            (died.is_whole, died.last_heading.as_deref()),
+            (false, Some("later"))
+        );
         assert_eq!(read("hello\n"), None);
     }
 

@@ -50,8 +50,15 @@ pub(super) fn write_plan(dir: &Path, plan: &Plan) -> std::io::Result<()> {
 
 /// Everything the witness saw, in no particular order.
 pub(super) fn read(dir: &Path) -> Vec<SeenProgram> {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten().map(|e| e.path());
-    entries.filter(|p| p.is_dir()).filter_map(|entry| read_one(&entry)).collect()
+    let entries = fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|e| e.path());
+    entries
+        .filter(|p| p.is_dir())
+        .filter_map(|entry| read_one(&entry))
+        .collect()
 }
 
 fn read_one(entry: &Path) -> Option<SeenProgram> {
@@ -69,7 +76,9 @@ fn read_one(entry: &Path) -> Option<SeenProgram> {
 
 /// The hidden sub-command: `witness <how> <where> <program> [arguments]`. Answers the program's exit code.
 pub(crate) fn main(arguments: &[OsString]) -> i32 {
-    let [how, place, program @ ..] = arguments else { return 126 };
+    let [how, place, program @ ..] = arguments else {
+        return 126;
+    };
     let place = Path::new(place);
     match how.to_str() {
         Some("capture") => capture(place, program),
@@ -87,8 +96,13 @@ fn capture(file: &Path, argv: &[OsString]) -> i32 {
 }
 
 fn watch(dir: &Path, argv: &[OsString], run: fn(&Path, &Path, &[OsString]) -> Option<i32>) -> i32 {
-    let entry = tempfile::Builder::new().prefix("run-").tempdir_in(dir).map(tempfile::TempDir::keep);
-    let (Some(program), Ok(entry)) = (argv.first(), entry) else { return 126 };
+    let entry = tempfile::Builder::new()
+        .prefix("run-")
+        .tempdir_in(dir)
+        .map(tempfile::TempDir::keep);
+    let (Some(program), Ok(entry)) = (argv.first(), entry) else {
+        return 126;
+    };
     let cwd = std::env::current_dir().unwrap_or_default();
     let noted = fs::write(entry.join("program"), program.as_encoded_bytes())
         .and_then(|()| fs::write(entry.join("cwd"), cwd.as_os_str().as_encoded_bytes()));
@@ -109,30 +123,54 @@ fn libtest(dir: &Path, entry: &Path, argv: &[OsString]) -> Option<i32> {
         return Some(relay(argv, RelayOutput::Inherited));
     };
     if !planned.lists {
-        return Some(relay(argv, RelayOutput::Into(File::create(entry.join("output")).ok()?)));
+        return Some(relay(
+            argv,
+            RelayOutput::Into(File::create(entry.join("output")).ok()?),
+        ));
     }
     let list = with(argv, ["--list"]);
-    relay(&list, RelayOutput::Into(File::create(entry.join("list")).ok()?));
+    relay(
+        &list,
+        RelayOutput::Into(File::create(entry.join("list")).ok()?),
+    );
     let mut run = argv.to_vec();
     // `--logfile` is deprecated; where it is gone, the lines on standard output must do.
     let help = entry.join("help");
-    relay(&[argv[0].clone(), "--help".into()], RelayOutput::Into(File::create(&help).ok()?));
+    relay(
+        &[argv[0].clone(), "--help".into()],
+        RelayOutput::Into(File::create(&help).ok()?),
+    );
     if fs::read_to_string(&help).is_ok_and(|h| h.contains("--logfile")) {
-        run = with(argv, [OsStr::new("--logfile"), entry.join("log").as_os_str()]);
+        run = with(
+            argv,
+            [OsStr::new("--logfile"), entry.join("log").as_os_str()],
+        );
     }
-    Some(relay(&run, RelayOutput::Into(File::create(entry.join("output")).ok()?)))
+    Some(relay(
+        &run,
+        RelayOutput::Into(File::create(entry.join("output")).ok()?),
+    ))
 }
 
 /// A test program of Go: its list, then the run. A heap profile is written only when every test has come to its end.
 fn go(_dir: &Path, entry: &Path, argv: &[OsString]) -> Option<i32> {
-    relay(&[argv[0].clone(), "-test.list=.".into()], RelayOutput::Into(File::create(entry.join("list")).ok()?));
+    relay(
+        &[argv[0].clone(), "-test.list=.".into()],
+        RelayOutput::Into(File::create(entry.join("list")).ok()?),
+    );
     let mut profile = OsString::from("-test.memprofile=");
     profile.push(entry.join("log"));
     // First, because flags end where the caller's own arguments begin.
-    let run: Vec<_> = [argv[0].clone(), profile].into_iter().chain(argv[1..].iter().cloned()).collect();
+    let run: Vec<_> = [argv[0].clone(), profile]
+        .into_iter()
+        .chain(argv[1..].iter().cloned())
+        .collect();
     Some(relay(&run, RelayOutput::Inherited))
 }
 
 fn with<W: Into<OsString>>(argv: &[OsString], more: impl IntoIterator<Item = W>) -> Vec<OsString> {
-    argv.iter().cloned().chain(more.into_iter().map(Into::into)).collect()
+    argv.iter()
+        .cloned()
+        .chain(more.into_iter().map(Into::into))
+        .collect()
 }

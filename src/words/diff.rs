@@ -32,22 +32,35 @@ pub(crate) struct LineChange<'d, 'a> {
 
 impl<'a> Diff<'a> {
     pub(crate) fn of(before: &'a [u8], after: &'a [u8]) -> Self {
-        let lines = |text: &'a [u8]| text.split_inclusive(|byte| *byte == b'\n').collect::<Vec<_>>();
+        let lines = |text: &'a [u8]| {
+            text.split_inclusive(|byte| *byte == b'\n')
+                .collect::<Vec<_>>()
+        };
         let (before, after) = (lines(before), lines(after));
         let mut ops = Compact::new(Replace::new(Capture::new()), &before, &after);
         let (old, new) = (0..before.len(), 0..after.len());
-        let Ok(()) = myers::diff_deadline(&mut ops, &before, old, &after, new, Some(Instant::now() + PATIENCE));
+        let Ok(()) = myers::diff_deadline(
+            &mut ops,
+            &before,
+            old,
+            &after,
+            new,
+            Some(Instant::now() + PATIENCE),
+        );
         let ops = ops.into_inner().into_inner().into_ops();
         Self { before, after, ops }
     }
 
     /// From top to bottom.
     pub(crate) fn changes(&self) -> impl Iterator<Item = LineChange<'_, 'a>> {
-        self.ops.iter().filter(|op| op.tag() != DiffTag::Equal).map(|op| LineChange {
-            gone: &self.before[op.old_range()],
-            at: op.new_range().start,
-            new: &self.after[op.new_range()],
-        })
+        self.ops
+            .iter()
+            .filter(|op| op.tag() != DiffTag::Equal)
+            .map(|op| LineChange {
+                gone: &self.before[op.old_range()],
+                at: op.new_range().start,
+                new: &self.after[op.new_range()],
+            })
     }
 
     /// As people read it; empty if nothing differs.
@@ -87,33 +100,54 @@ mod tests {
     #[test]
     fn a_change_is_shown_with_three_lines_around_it() {
         let before: String = (1..=20).map(|n| format!("{n}\n")).collect();
-        let after = before.replace("\n10\n", "\nten\n").replace("20\n", "20\n21");
+        let after = before
+            .replace("\n10\n", "\nten\n")
+            .replace("20\n", "20\n21");
         let shown = "--- a\n+++ b\n@@ -7,7 +7,7 @@\n 7\n 8\n 9\n-10\n+ten\n 11\n 12\n 13\n\
                      @@ -18,3 +18,4 @@\n 18\n 19\n 20\n+21\n\\ No newline at end of file\n";
-        assert_eq!(Diff::of(before.as_bytes(), after.as_bytes()).unified("a", "b"), shown);
+        assert_eq!(
+            Diff::of(before.as_bytes(), after.as_bytes()).unified("a", "b"),
+            shown
+        );
     }
 
     #[test]
     fn a_new_a_deleted_and_an_unchanged_text_read_as_others_write_them() {
-        assert_eq!(Diff::of(b"", b"x\n").unified("/dev/null", "b"), "--- /dev/null\n+++ b\n@@ -0,0 +1 @@\n+x\n");
-        assert_eq!(Diff::of(b"x\n", b"").unified("a", "/dev/null"), "--- a\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n");
+        assert_eq!(
+            Diff::of(b"", b"x\n").unified("/dev/null", "b"),
+            "--- /dev/null\n+++ b\n@@ -0,0 +1 @@\n+x\n"
+        );
+        assert_eq!(
+            Diff::of(b"x\n", b"").unified("a", "/dev/null"),
+            "--- a\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n"
+        );
         assert_eq!(Diff::of(b"x\n", b"x\n").unified("a", "b"), "");
     }
 
     #[test]
     fn changes_tell_what_is_gone_and_where_the_new_stands() {
         let diff = Diff::of(b"a\nb\nc\nd\n", b"a\nB\nd\ne\xff");
-        let told: Vec<_> = diff.changes().map(|c| (c.gone.concat(), c.at, c.new.concat())).collect();
+        let told: Vec<_> = diff
+            .changes()
+            .map(|c| (c.gone.concat(), c.at, c.new.concat()))
+            .collect();
         assert_eq!(
             told,
-            [(b"b\nc\n".to_vec(), 1, b"B\n".to_vec()), (Vec::new(), 3, b"e\xff".to_vec())],
+            [
+                (b"b\nc\n".to_vec(), 1, b"B\n".to_vec()),
+                (Vec::new(), 3, b"e\xff".to_vec())
+            ],
             "bytes that are no text are compared too"
         );
     }
 
     #[test]
     fn texts_that_share_nothing_are_all_gone_and_all_new() {
-        let numbers = |odd: usize| (0..60_000).map(|n| format!("{}\n", n * 2 + odd)).collect::<String>();
+        let numbers = |odd: usize| {
+            (0..60_000)
+                .map(|n| format!("{}\n", n * 2 + odd))
+                .collect::<String>()
+        };
         let (before, after) = (numbers(0), numbers(1));
         let diff = Diff::of(before.as_bytes(), after.as_bytes());
         assert_eq!(diff.changes().map(|c| c.gone.len()).sum::<usize>(), 60_000);

@@ -25,18 +25,30 @@ pub(crate) enum FrontMatterError {
 
 /// Splits a text into its fields and the rest.
 pub(crate) fn split(text: &str) -> Result<FrontMatter, FrontMatterError> {
-    let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    let start = if text.starts_with('\u{feff}') {
+        '\u{feff}'.len_utf8()
+    } else {
+        0
+    };
     let mut lines = text[start..].split_inclusive('\n');
     let is_rule = |line: &str| line.trim_end() == "---";
     let Some(first) = lines.next().filter(|line| is_rule(line)) else {
-        return Ok(FrontMatter { fields: Map::new(), body: start, body_line: 1 });
+        return Ok(FrontMatter {
+            fields: Map::new(),
+            body: start,
+            body_line: 1,
+        });
     };
     let from = start + first.len();
     let mut at = from;
     for (n, line) in lines.enumerate() {
         if is_rule(line) {
             let fields = parse(&text[from..at])?;
-            return Ok(FrontMatter { fields, body: at + line.len(), body_line: n + 3 });
+            return Ok(FrontMatter {
+                fields,
+                body: at + line.len(),
+                body_line: n + 3,
+            });
         }
         at += line.len();
         if at - from > LARGEST {
@@ -53,7 +65,9 @@ fn parse(yaml: &str) -> Result<Map<String, Value>, FrontMatterError> {
     match serde_saphyr::from_str::<Value>(yaml) {
         Ok(Value::Object(fields)) => Ok(fields),
         Ok(Value::Null) => Ok(Map::new()),
-        Ok(_) => Err(FrontMatterError::Malformed(String::from("it is not a list of `key: value` lines"))),
+        Ok(_) => Err(FrontMatterError::Malformed(String::from(
+            "it is not a list of `key: value` lines",
+        ))),
         Err(e) => Err(FrontMatterError::Malformed(
             super::cut_end(e.to_string().lines().next().unwrap_or_default(), 200).into_owned(),
         )),

@@ -11,8 +11,9 @@ use serde::de::{Deserialize, Deserializer, Error as _};
 
 /// All lists, read when the first of them is needed.
 pub(crate) fn lexicon() -> &'static Lexicon {
-    static LEXICON: LazyLock<Lexicon> =
-        LazyLock::new(|| toml::from_str(include_str!("lexicon.toml")).expect("the tests read the same file"));
+    static LEXICON: LazyLock<Lexicon> = LazyLock::new(|| {
+        toml::from_str(include_str!("lexicon.toml")).expect("the tests read the same file")
+    });
     &LEXICON
 }
 
@@ -113,17 +114,31 @@ impl WordList {
     pub(crate) fn find(&self, prose: &Prose) -> Option<String> {
         (0..prose.words.len()).find_map(|at| {
             let rest = &prose.words[at..];
-            let said = |n: usize| rest[..n].iter().map(|word| word.said.as_str()).collect::<Vec<_>>().join(" ");
+            let said = |n: usize| {
+                rest[..n]
+                    .iter()
+                    .map(|word| word.said.as_str())
+                    .collect::<Vec<_>>()
+                    .join(" ")
+            };
             self.phrase_at(rest).map(said).or_else(|| {
                 let first = &rest[0];
-                (!first.is_part && !first.is_code && self.entries.contains(&first.form)).then(|| said(1))
+                (!first.is_part && !first.is_code && self.entries.contains(&first.form))
+                    .then(|| said(1))
             })
         })
     }
 
     /// Is the text one of these entries and nothing else?
     pub(crate) fn is_whole(&self, prose: &Prose) -> bool {
-        self.entries.contains(&prose.words.iter().map(|word| word.form.as_str()).collect::<Vec<_>>().join(" "))
+        self.entries.contains(
+            &prose
+                .words
+                .iter()
+                .map(|word| word.form.as_str())
+                .collect::<Vec<_>>()
+                .join(" "),
+        )
     }
 
     /// The text without its phrases and words of this list, and whether there were any.
@@ -131,7 +146,9 @@ impl WordList {
         let (mut kept, mut at) = (Vec::new(), 0);
         while at < prose.words.len() {
             let rest = &prose.words[at..];
-            let taken = self.phrase_at(rest).unwrap_or_else(|| usize::from(self.entries.contains(&rest[0].form)));
+            let taken = self
+                .phrase_at(rest)
+                .unwrap_or_else(|| usize::from(self.entries.contains(&rest[0].form)));
             if taken == 0 {
                 kept.push(rest[0].clone());
             }
@@ -144,7 +161,11 @@ impl WordList {
     /// How many words the phrase takes that begins here.
     fn phrase_at(&self, words: &[Word]) -> Option<usize> {
         let fits = |phrase: &&Vec<String>| {
-            phrase.len() <= words.len() && phrase.iter().zip(words).all(|(entry, word)| *entry == word.form)
+            phrase.len() <= words.len()
+                && phrase
+                    .iter()
+                    .zip(words)
+                    .all(|(entry, word)| *entry == word.form)
         };
         self.phrases.iter().find(fits).map(Vec::len)
     }
@@ -153,7 +174,9 @@ impl WordList {
 impl WordPattern {
     /// The first place where it fits, as it is written there.
     pub(crate) fn find(&self, text: &str) -> Option<String> {
-        self.0.find(text).map(|found| found.as_str().trim().to_owned())
+        self.0
+            .find(text)
+            .map(|found| found.as_str().trim().to_owned())
     }
 }
 
@@ -180,14 +203,18 @@ impl Prose {
 
     /// Their stems, each once.
     pub(crate) fn stems(&self) -> BTreeSet<String> {
-        self.content().filter(|word| word.form.len() > 1).map(|word| word.stem.clone()).collect()
+        self.content()
+            .filter(|word| word.form.len() > 1)
+            .map(|word| word.stem.clone())
+            .collect()
     }
 
     /// Do both speak of one thing? One word in common is enough, whatever its ending; true also if this one has no word
     /// to share. Works in any language as long as both texts are in the same one.
     pub(crate) fn shares_a_word(&self, other: &Self) -> bool {
         let mut own = self.content().peekable();
-        own.peek().is_none() || own.any(|word| other.content().any(|candidate| word.is_akin(candidate)))
+        own.peek().is_none()
+            || own.any(|word| other.content().any(|candidate| word.is_akin(candidate)))
     }
 
     fn split(text: &str) -> Self {
@@ -201,7 +228,8 @@ impl Prose {
                     (None, true) => from = Some(at),
                     (Some(start), false) => {
                         let joined = |side: Option<char>| side == Some('-');
-                        let is_part = joined(chunk[..start].chars().next_back()) || (c == '-' && at + 1 < chunk.len());
+                        let is_part = joined(chunk[..start].chars().next_back())
+                            || (c == '-' && at + 1 < chunk.len());
                         words.extend(Word::all_of(&chunk[start..at], is_part, is_code));
                         from = None;
                     }
@@ -219,13 +247,22 @@ impl Word {
         let one = |said: &str| {
             let form = said.to_lowercase();
             let stem = STEMMER.stem(&form).into_owned();
-            Self { said: said.to_owned(), form, stem, is_part, is_code }
+            Self {
+                said: said.to_owned(),
+                form,
+                stem,
+                is_part,
+                is_code,
+            }
         };
         let signs: Vec<char> = said.chars().collect();
         if !signs.iter().any(|sign| is_undivided(*sign)) || signs.len() < 3 {
             return vec![one(said)];
         }
-        signs.windows(2).map(|pair| one(&pair.iter().collect::<String>())).collect()
+        signs
+            .windows(2)
+            .map(|pair| one(&pair.iter().collect::<String>()))
+            .collect()
     }
 
     /// The same word, or one with another ending: `export`, `exports`; `Tabelle`, `Tabellen`.
@@ -251,10 +288,14 @@ static STEMMER: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::create(Algorithm::
 fn is_code(chunk: &str) -> bool {
     let bare = chunk.trim_end_matches(['.', ',', ';', ':', '!', '?', ')']);
     let is_dotted = || {
-        let mut around = bare.match_indices('.').filter(|(at, _)| *at > 0 && *at + 1 < bare.len());
+        let mut around = bare
+            .match_indices('.')
+            .filter(|(at, _)| *at > 0 && *at + 1 < bare.len());
         around.any(|(at, _)| bare[at + 1..].starts_with(char::is_alphanumeric))
     };
-    ["_", "::", "()", "=", "@", "\\", "$", "//"].iter().any(|sign| chunk.contains(sign))
+    ["_", "::", "()", "=", "@", "\\", "$", "//"]
+        .iter()
+        .any(|sign| chunk.contains(sign))
         || bare.starts_with(['/', '-', '~'])
         || is_dotted()
 }
@@ -273,31 +314,54 @@ pub(crate) fn outside_code(text: &str) -> String {
         match event {
             Event::Start(Tag::CodeBlock(_)) => in_block = true,
             Event::End(TagEnd::CodeBlock) => in_block = false,
-            Event::Text(said) | Event::Html(said) | Event::InlineHtml(said) if !in_block => prose.push_str(&said),
-            Event::Start(Tag::Emphasis | Tag::Strong) | Event::End(TagEnd::Emphasis | TagEnd::Strong) => {}
+            Event::Text(said) | Event::Html(said) | Event::InlineHtml(said) if !in_block => {
+                prose.push_str(&said)
+            }
+            Event::Start(Tag::Emphasis | Tag::Strong)
+            | Event::End(TagEnd::Emphasis | TagEnd::Strong) => {}
             _ => prose.push(' '),
         }
     }
-    if prose.chars().any(char::is_alphanumeric) { prose } else { text.replace('`', " ") }
+    if prose.chars().any(char::is_alphanumeric) {
+        prose
+    } else {
+        text.replace('`', " ")
+    }
 }
 
 impl<'de> Deserialize<'de> for WordList {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let text = String::deserialize(from)?;
-        let entries: BTreeSet<String> =
-            text.split([',', '\n']).map(str::trim).filter(|entry| !entry.is_empty()).map(str::to_lowercase).collect();
+        let entries: BTreeSet<String> = text
+            .split([',', '\n'])
+            .map(str::trim)
+            .filter(|entry| !entry.is_empty())
+            .map(str::to_lowercase)
+            .collect();
         let single = entries.iter().filter(|entry| !entry.contains(' '));
-        let stems = single.map(|entry| STEMMER.stem(entry).into_owned()).collect();
+        let stems = single
+            .map(|entry| STEMMER.stem(entry).into_owned())
+            .collect();
         let words = |entry: &String| entry.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let mut phrases: Vec<Vec<String>> = entries.iter().filter(|entry| entry.contains(' ')).map(words).collect();
+        let mut phrases: Vec<Vec<String>> = entries
+            .iter()
+            .filter(|entry| entry.contains(' '))
+            .map(words)
+            .collect();
         phrases.sort_by_key(|phrase| std::cmp::Reverse(phrase.len()));
-        Ok(Self { entries, stems, phrases })
+        Ok(Self {
+            entries,
+            stems,
+            phrases,
+        })
     }
 }
 
 impl<'de> Deserialize<'de> for WordPattern {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        Regex::new(String::deserialize(from)?.trim()).map(Self).map_err(D::Error::custom)
+        Regex::new(String::deserialize(from)?.trim())
+            .map(Self)
+            .map_err(D::Error::custom)
     }
 }
 
@@ -310,7 +374,12 @@ mod tests {
         assert!(lexicon().stop.entries.len() > 80);
         let text: toml::Table = toml::from_str(include_str!("lexicon.toml")).expect("TOML");
         for (name, list) in text {
-            let entries = list.as_str().expect("a text").split([',', '\n']).filter(|e| !e.trim().is_empty()).count();
+            let entries = list
+                .as_str()
+                .expect("a text")
+                .split([',', '\n'])
+                .filter(|e| !e.trim().is_empty())
+                .count();
             assert!(entries > 0, "{name}");
         }
     }
@@ -319,7 +388,10 @@ mod tests {
     fn words_are_known_by_their_stem_and_phrases_by_their_form() {
         let stock = &lexicon().stock;
         for form in ["improve", "improves", "Improving", "improved"] {
-            assert!(Prose::of(form).words().all(|word| stock.has(word)), "{form}");
+            assert!(
+                Prose::of(form).words().all(|word| stock.has(word)),
+                "{form}"
+            );
         }
         let vague = &lexicon().vague;
         for (text, found) in [
@@ -327,7 +399,10 @@ mod tests {
             ("User-friendly output", Some("User friendly")),
             ("works as expected, always", Some("as expected")),
             ("only fast-forward merges", None),
-            ("the flag `--fast` and --fast, src/fast.rs, fast_path, Mode::Fast, fast()", None),
+            (
+                "the flag `--fast` and --fast, src/fast.rs, fast_path, Mode::Fast, fast()",
+                None,
+            ),
             ("within a short response time", None),
             ("it is fa\u{ad}st", Some("fast")),
             ("*fast*", Some("fast")),
@@ -343,7 +418,10 @@ mod tests {
             ("Users can export tables", "An exported table has a header"),
             ("read CSV files", "Every CSV row becomes one record"),
             ("at most 200 connections", "p95 with 200 clients"),
-            ("Die Tabelle wird exportiert", "Tabellen haben eine Kopfzeile"),
+            (
+                "Die Tabelle wird exportiert",
+                "Tabellen haben eine Kopfzeile",
+            ),
             ("表を書き出す", "書き出した表に見出しがある"),
             ("do it", "anything at all"),
             ("scan before storing", "nothing is stored"),
@@ -363,12 +441,17 @@ mod tests {
     #[test]
     fn code_is_no_prose_unless_there_is_nothing_else() {
         assert_eq!(
-            outside_code("Counts `TODO` comments").split_whitespace().collect::<Vec<_>>(),
+            outside_code("Counts `TODO` comments")
+                .split_whitespace()
+                .collect::<Vec<_>>(),
             ["Counts", "comments"]
         );
         assert_eq!(outside_code("`TBD`").trim(), "TBD");
         assert_eq!(outside_code("an odd ` tick").trim(), "an odd ` tick");
-        assert_eq!(outside_code("Excel: <insert more>").trim(), "Excel: <insert more>");
+        assert_eq!(
+            outside_code("Excel: <insert more>").trim(),
+            "Excel: <insert more>"
+        );
         assert!(!outside_code("a\n\n```\nTODO\n```\n").contains("TODO"));
     }
 }

@@ -71,7 +71,10 @@ const RESERVE: u64 = 4 << 20;
 impl ArmedSnapshot {
     pub(super) fn new(lease: Lease) -> Result<Self, ArmError> {
         let inner = &lease.workspace.0;
-        let failed = |source| ArmError::State { path: inner.project.clone(), source };
+        let failed = |source| ArmError::State {
+            path: inner.project.clone(),
+            source,
+        };
         Aside::prune(&inner.state.path().join("rejected"));
         let projects = inner.state.path().join("projects");
         let snapshot = snapshot::take(&inner.layout, &inner.caps, &inner.store, &projects)?;
@@ -88,14 +91,24 @@ impl ArmedSnapshot {
             id: super::random_name(),
             tag: tag.as_str().to_owned(),
             since: super::timestamp(),
-            root: Name(inner.layout.tree.path().as_os_str().as_encoded_bytes().to_vec()),
+            root: Name(
+                inner
+                    .layout
+                    .tree
+                    .path()
+                    .as_os_str()
+                    .as_encoded_bytes()
+                    .to_vec(),
+            ),
             root_device: device,
             root_inode: inode,
             store: inner.store_name.clone(),
             manifest: snapshot.name.clone(),
             caps: inner.caps.clone(),
         };
-        journal.write(&JournalRecord::Armed(Box::new(armed.clone()))).map_err(failed)?;
+        journal
+            .write(&JournalRecord::Armed(Box::new(armed.clone())))
+            .map_err(failed)?;
         point(Point::Armed);
         // Nothing names the older ones any more.
         if let Err(e) = inner.store.keep_only(&snapshot) {
@@ -103,9 +116,24 @@ impl ArmedSnapshot {
         }
         let ArmedAs { id, since, .. } = armed;
         let (edited, by_products) = (BTreeMap::new(), BTreeMap::new());
-        let pulse = inner.layout.view.is_none().then(|| Pulse::start(&inner.project));
+        let pulse = inner
+            .layout
+            .view
+            .is_none()
+            .then(|| Pulse::start(&inner.project));
         let exposed = false;
-        Ok(Self(Some(ArmedState { lease, snapshot, journal, id, tag, since, edited, by_products, exposed, pulse })))
+        Ok(Self(Some(ArmedState {
+            lease,
+            snapshot,
+            journal,
+            id,
+            tag,
+            since,
+            edited,
+            by_products,
+            exposed,
+            pulse,
+        })))
     }
 
     pub fn lease(&self) -> &Lease {
@@ -114,20 +142,32 @@ impl ArmedSnapshot {
 
     /// What a restore would not bring back, known when the snapshot was taken.
     pub fn unprotected(&self) -> Vec<UnprotectedPath> {
-        self.state().snapshot.manifest.left_out.iter().map(UnprotectedPath::from).collect()
+        self.state()
+            .snapshot
+            .manifest
+            .left_out
+            .iter()
+            .map(UnprotectedPath::from)
+            .collect()
     }
 
     /// A file's bytes as they were when the snapshot was taken; `None` if it was no file then.
     pub fn original(&self, path: &Path) -> Option<Vec<u8>> {
         let snapshot = &self.state().snapshot;
-        let entry = snapshot.manifest.find(Area::Tree, path.as_os_str().as_encoded_bytes())?;
-        (entry.node == Node::File).then(|| snapshot.pack.read(entry.at, entry.size, &entry.hash).ok()).flatten()
+        let entry = snapshot
+            .manifest
+            .find(Area::Tree, path.as_os_str().as_encoded_bytes())?;
+        (entry.node == Node::File)
+            .then(|| snapshot.pack.read(entry.at, entry.size, &entry.hash).ok())
+            .flatten()
     }
 
     /// The project's files in the snapshot, each with the digest of its bytes.
     pub fn files(&self) -> impl Iterator<Item = (&Path, [u8; 32])> {
         let entries = self.state().snapshot.manifest.entries.iter();
-        entries.filter(|e| e.area == Area::Tree && e.node == Node::File).map(|e| (as_path(&e.path), e.hash))
+        entries
+            .filter(|e| e.area == Area::Tree && e.node == Node::File)
+            .map(|e| (as_path(&e.path), e.hash))
     }
 
     /// Over everything in the snapshot but times: equal for projects that are equal in names, types, modes and bytes.
@@ -135,9 +175,21 @@ impl ArmedSnapshot {
         let manifest = &self.state().snapshot.manifest;
         let mut hasher = blake3::Hasher::new();
         // Git writes times into its index; what it says beside them is told apart.
-        for entry in manifest.entries.iter().filter(|e| e.area == Area::Tree || e.path != b"index") {
-            hasher
-                .update(format!("{:?} {:?} {:o} {} ", entry.area, entry.node, entry.mode, entry.path.len()).as_bytes());
+        for entry in manifest
+            .entries
+            .iter()
+            .filter(|e| e.area == Area::Tree || e.path != b"index")
+        {
+            hasher.update(
+                format!(
+                    "{:?} {:?} {:o} {} ",
+                    entry.area,
+                    entry.node,
+                    entry.mode,
+                    entry.path.len()
+                )
+                .as_bytes(),
+            );
             hasher.update(&entry.path).update(&entry.hash);
         }
         hasher.update(&manifest.index.unwrap_or_default());
@@ -146,7 +198,11 @@ impl ArmedSnapshot {
 
     /// The least that a restore must cover: everything, once programs have run whose doings are not marked yet.
     pub fn scope(&self) -> Scope {
-        if self.state().exposed { Scope::Everything } else { Scope::Applied }
+        if self.state().exposed {
+            Scope::Everything
+        } else {
+            Scope::Applied
+        }
     }
 
     /// What differs from the snapshot now, by-products apart.
@@ -161,10 +217,20 @@ impl ArmedSnapshot {
         let limit = inner.caps.max_file_bytes;
         for change in changes.files().filter(|change| change.thing == Thing::File) {
             let path = || change.path.to_string_lossy().into_owned();
-            let meta = inner.layout.tree.meta(change.path.as_os_str().as_encoded_bytes());
-            let meta = meta.map_err(|source| EditError::Io { path: path(), source })?;
+            let meta = inner
+                .layout
+                .tree
+                .meta(change.path.as_os_str().as_encoded_bytes());
+            let meta = meta.map_err(|source| EditError::Io {
+                path: path(),
+                source,
+            })?;
             if let Some(size) = meta.map(|meta| meta.size).filter(|size| *size > limit) {
-                return Err(EditError::TooLarge { path: path(), size, limit });
+                return Err(EditError::TooLarge {
+                    path: path(),
+                    size,
+                    limit,
+                });
             }
         }
         Ok(())
@@ -184,7 +250,12 @@ impl ArmedSnapshot {
         let mut found = state.compare()?;
         let changes = state.change_set(&found);
         found.differences.retain(|d| !state.is_by_product(d));
-        let diff = unified(&state.inner().layout, &state.snapshot, &found.differences, max);
+        let diff = unified(
+            &state.inner().layout,
+            &state.snapshot,
+            &found.differences,
+            max,
+        );
         Ok((changes, diff))
     }
 
@@ -202,8 +273,15 @@ impl ArmedSnapshot {
         let state = self.state();
         let tree = &state.inner().layout.tree;
         let mut hasher = blake3::Hasher::new();
-        for found in state.compare()?.differences.iter().filter(|d| d.area == Area::Tree && !state.is_by_product(d)) {
-            hasher.update(format!("{:?} {} ", found.what, found.path.len()).as_bytes()).update(&found.path);
+        for found in state
+            .compare()?
+            .differences
+            .iter()
+            .filter(|d| d.area == Area::Tree && !state.is_by_product(d))
+        {
+            hasher
+                .update(format!("{:?} {} ", found.what, found.path.len()).as_bytes())
+                .update(&found.path);
             if let Some(now) = found.now.filter(|now| now.node == Node::File) {
                 hasher.update(format!("{:o} ", now.mode).as_bytes());
                 if now.size > state.inner().caps.max_file_bytes {
@@ -223,13 +301,18 @@ impl ArmedSnapshot {
         let state = self.state_mut();
         let mut found = state.compare()?.differences;
         found.retain(|d| d.area == Area::Tree && !state.edited.contains_key(&d.path));
-        state
-            .journal
-            .write(&JournalRecord::ByProducts { paths: found.iter().map(|d| Name(d.path.clone())).collect() })?;
+        state.journal.write(&JournalRecord::ByProducts {
+            paths: found.iter().map(|d| Name(d.path.clone())).collect(),
+        })?;
         point(Point::ByProducts);
         state.exposed = false;
-        state.by_products.extend(found.iter().map(|d| (d.path.clone(), d.now)));
-        state.lease.by_products.extend(found.iter().map(|d| d.path.clone()));
+        state
+            .by_products
+            .extend(found.iter().map(|d| (d.path.clone(), d.now)));
+        state
+            .lease
+            .by_products
+            .extend(found.iter().map(|d| d.path.clone()));
         Ok(found.iter().map(|d| as_path(&d.path).to_owned()).collect())
     }
 
@@ -243,7 +326,11 @@ impl ArmedSnapshot {
     /// open here. Nothing is exposed by it, since it runs nothing.
     pub fn stand_by(&self) -> io::Result<Guard> {
         let state = self.state();
-        Ok(Guard { ticket: Some(state.inner().project.clone()), tag: state.tag.clone(), ..state.lease.guard()? })
+        Ok(Guard {
+            ticket: Some(state.inner().project.clone()),
+            tag: state.tag.clone(),
+            ..state.lease.guard()?
+        })
     }
 
     /// For programs about to run in the project. Until by-products are marked, whatever differs may be their doing, and
@@ -268,7 +355,9 @@ impl ArmedSnapshot {
     pub fn accept_for(mut self, call: &str) -> io::Result<Lease> {
         let mut state = self.0.take().expect("taken only by what ends it");
         point(Point::Accepting);
-        match state.journal.write(&JournalRecord::Accepted { call: call.to_owned() }) {
+        match state.journal.write(&JournalRecord::Accepted {
+            call: call.to_owned(),
+        }) {
             Ok(()) => {
                 point(Point::Accepted);
                 if !call.is_empty() {
@@ -304,7 +393,11 @@ impl ArmedSnapshot {
 impl Drop for ArmedSnapshot {
     fn drop(&mut self) {
         if let Some(mut state) = self.0.take() {
-            let scope = if state.exposed { Scope::Everything } else { Scope::Applied };
+            let scope = if state.exposed {
+                Scope::Everything
+            } else {
+                Scope::Applied
+            };
             if let Err(e) = state.restore(scope) {
                 tracing::error!("an attempt that was given up could not be undone: {e}");
             }
@@ -331,14 +424,20 @@ impl ArmedState {
     }
 
     pub(super) fn is_by_product(&self, d: &Difference) -> bool {
-        d.area == Area::Tree && self.lease.by_products.contains(&d.path) && !self.edited.contains_key(&d.path)
+        d.area == Area::Tree
+            && self.lease.by_products.contains(&d.path)
+            && !self.edited.contains_key(&d.path)
     }
 
     fn change_set(&self, found: &TreeComparison) -> ChangeSet {
-        let (by_products, changes): (Vec<_>, Vec<_>) = found.differences.iter().partition(|d| self.is_by_product(d));
+        let (by_products, changes): (Vec<_>, Vec<_>) = found
+            .differences
+            .iter()
+            .partition(|d| self.is_by_product(d));
         // Where the repository stands is never moved back, so it is not held against a worker either.
-        let (others, changes): (Vec<&Difference>, Vec<&Difference>) =
-            changes.into_iter().partition(|d| d.area != Area::Tree && !steers(&d.path));
+        let (others, changes): (Vec<&Difference>, Vec<&Difference>) = changes
+            .into_iter()
+            .partition(|d| d.area != Area::Tree && !steers(&d.path));
         let by_product = |d: &Difference| ByProduct {
             path: as_path(&d.path).to_owned(),
             changed_since: self.by_products.get(&d.path) != Some(&d.now),
@@ -346,23 +445,33 @@ impl ArmedState {
         ChangeSet {
             changes: changes.into_iter().map(Change::from).collect(),
             by_products: by_products.into_iter().map(by_product).collect(),
-            others: others.into_iter().chain(&found.others).map(Change::from).collect(),
+            others: others
+                .into_iter()
+                .chain(&found.others)
+                .map(Change::from)
+                .collect(),
             unprotected: found.left_out.iter().map(UnprotectedPath::from).collect(),
         }
     }
 
     fn restore(&mut self, scope: Scope) -> Result<RestoreReport, RestoreError> {
         let inner = self.lease.workspace.0.clone();
-        let at_journal = |source| RestoreError::Journal { path: inner.project.join("journal"), source };
-        let _at_rest =
-            lock::all_at_rest(&inner.project, AT_REST).map_err(at_journal)?.ok_or(RestoreError::StillRunning)?;
+        let at_journal = |source| RestoreError::Journal {
+            path: inner.project.join("journal"),
+            source,
+        };
+        let _at_rest = lock::all_at_rest(&inner.project, AT_REST)
+            .map_err(at_journal)?
+            .ok_or(RestoreError::StillRunning)?;
         let reserve = reserve(inner.state.path());
         if self.exposed {
             // A command's parent may have been killed; what it left behind would write on.
             sweep_tagged(&self.tag);
         }
-        with_reserve(&reserve, &mut || self.journal.write(&JournalRecord::RollingBack { scope }))
-            .map_err(at_journal)?;
+        with_reserve(&reserve, &mut || {
+            self.journal.write(&JournalRecord::RollingBack { scope })
+        })
+        .map_err(at_journal)?;
         point(Point::RollingBack);
         let mut aside = Aside::at(aside_path(inner.state.path(), &self.since, &self.id));
         let restore = Restore {
@@ -377,17 +486,26 @@ impl ArmedState {
         let ours = |d: &Difference| match scope {
             Scope::Everything => true,
             Scope::Applied => {
-                d.area == Area::Tree && (self.edited.contains_key(&d.path) || self.lease.by_products.contains(&d.path))
+                d.area == Area::Tree
+                    && (self.edited.contains_key(&d.path)
+                        || self.lease.by_products.contains(&d.path))
             }
         };
         let outcome = restore.run(&mut aside, scope == Scope::Everything, ours)?;
         // What was removed may have been compiled; should the name come back, its time must be a later one.
-        for (_, path) in outcome.undone.iter().filter(|(area, _)| *area == Area::Tree) {
+        for (_, path) in outcome
+            .undone
+            .iter()
+            .filter(|(area, _)| *area == Area::Tree)
+        {
             self.lease.saw(path, super::now());
         }
         point(Point::Restored);
-        with_reserve(&reserve, &mut || self.journal.write(&JournalRecord::RolledBack { by: Who::Call }))
-            .map_err(at_journal)?;
+        with_reserve(&reserve, &mut || {
+            self.journal
+                .write(&JournalRecord::RolledBack { by: Who::Call })
+        })
+        .map_err(at_journal)?;
         point(Point::RolledBack);
         Ok(report(&outcome, &aside, overwritten))
     }
@@ -396,15 +514,25 @@ impl ArmedState {
     fn overwritten(&self) -> Vec<PathBuf> {
         let tree = &self.inner().layout.tree;
         let touched = |path: &[u8], ours: &Option<Meta>| match (tree.meta(path), ours) {
-            (Ok(Some(now)), Some(ours)) => (now.mtime, now.size, now.node) != (ours.mtime, ours.size, ours.node),
+            (Ok(Some(now)), Some(ours)) => {
+                (now.mtime, now.size, now.node) != (ours.mtime, ours.size, ours.node)
+            }
             (Ok(now), ours) => now.is_some() != ours.is_some(),
             (Err(_), _) => true,
         };
-        self.edited.iter().filter(|(p, ours)| touched(p, ours)).map(|(p, _)| as_path(p).to_owned()).collect()
+        self.edited
+            .iter()
+            .filter(|(p, ours)| touched(p, ours))
+            .map(|(p, _)| as_path(p).to_owned())
+            .collect()
     }
 }
 
-pub(super) fn report(outcome: &RestoreOutcome, aside: &Aside, overwritten: Vec<PathBuf>) -> RestoreReport {
+pub(super) fn report(
+    outcome: &RestoreOutcome,
+    aside: &Aside,
+    overwritten: Vec<PathBuf>,
+) -> RestoreReport {
     let display = |(area, path): &(Area, Vec<u8>)| match area {
         Area::Tree => as_path(path).to_owned(),
         Area::Git | Area::Common => Path::new(".git").join(as_path(path)),
@@ -412,15 +540,27 @@ pub(super) fn report(outcome: &RestoreOutcome, aside: &Aside, overwritten: Vec<P
     RestoreReport {
         paths: outcome.undone.iter().map(display).collect(),
         kept_in: aside.used().map(Path::to_owned),
-        others: outcome.others.differences.iter().chain(&outcome.others.others).map(Change::from).collect(),
+        others: outcome
+            .others
+            .differences
+            .iter()
+            .chain(&outcome.others.others)
+            .map(Change::from)
+            .collect(),
         overwritten,
-        lost: outcome.lost.iter().map(|(path, what)| (as_path(path).to_owned(), *what)).collect(),
+        lost: outcome
+            .lost
+            .iter()
+            .map(|(path, what)| (as_path(path).to_owned(), *what))
+            .collect(),
         outlived: 0,
     }
 }
 
 pub(super) fn aside_path(state: &Path, since: &str, id: &str) -> PathBuf {
-    state.join("rejected").join(format!("{}-{id}", since.replace(':', "-")))
+    state
+        .join("rejected")
+        .join(format!("{}-{id}", since.replace(':', "-")))
 }
 
 /// One for all projects: a disk is full for all of them at once, and the next call sets new blocks aside.
@@ -441,6 +581,9 @@ fn keep_reserve(path: &Path) {
 
 impl From<&LeftOut> for UnprotectedPath {
     fn from(left_out: &LeftOut) -> Self {
-        Self { path: as_path(&left_out.path).to_owned(), why: left_out.why }
+        Self {
+            path: as_path(&left_out.path).to_owned(),
+            why: left_out.why,
+        }
     }
 }

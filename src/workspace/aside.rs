@@ -75,12 +75,19 @@ impl Aside {
 
     /// Removes what was kept for longer than a week.
     pub(super) fn prune(rejected: &Path) {
-        let Ok(entries) = std::fs::read_dir(rejected) else { return };
+        let Ok(entries) = std::fs::read_dir(rejected) else {
+            return;
+        };
         for entry in entries.flatten() {
             let modified = entry.metadata().and_then(|m| m.modified());
-            let old = modified.is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age > KEPT));
+            let old = modified.is_ok_and(|at| {
+                SystemTime::now()
+                    .duration_since(at)
+                    .is_ok_and(|age| age > KEPT)
+            });
             if old
-                && let Err(e) = Root::open(rejected).and_then(|r| remove_all(&r, entry.file_name().as_encoded_bytes()))
+                && let Err(e) = Root::open(rejected)
+                    .and_then(|r| remove_all(&r, entry.file_name().as_encoded_bytes()))
             {
                 tracing::warn!("`{}` could not be removed: {e}", entry.path().display());
             }
@@ -101,7 +108,11 @@ impl Aside {
         let root = self.root()?;
         let wanted = join(area, path);
         for n in 1.. {
-            let place = if n == 1 { wanted.clone() } else { [&wanted, format!(".{n}").as_bytes()].concat() };
+            let place = if n == 1 {
+                wanted.clone()
+            } else {
+                [&wanted, format!(".{n}").as_bytes()].concat()
+            };
             let (dir, _) = split(&place);
             // Something kept earlier may stand where a directory is needed now.
             let free = root.make_dirs(dir, 0o700).is_ok() && root.meta(&place)?.is_none();
@@ -109,11 +120,19 @@ impl Aside {
                 return Ok(place);
             }
             if n == 1 && root.meta(dir)?.is_none_or(|m| m.node != Node::Dir) {
-                let flat: Vec<u8> = path.iter().map(|b| if *b == b'/' { b'_' } else { *b }).collect();
+                let flat: Vec<u8> = path
+                    .iter()
+                    .map(|b| if *b == b'/' { b'_' } else { *b })
+                    .collect();
                 root.make_dirs(area, 0o700)?;
                 let place = join(
                     area,
-                    &[&flat[flat.len().saturating_sub(200)..], b".", super::random_name().as_bytes()].concat(),
+                    &[
+                        &flat[flat.len().saturating_sub(200)..],
+                        b".",
+                        super::random_name().as_bytes(),
+                    ]
+                    .concat(),
                 );
                 return Ok(place);
             }
@@ -122,19 +141,26 @@ impl Aside {
     }
 
     fn root(&self) -> io::Result<&Root> {
-        self.root.as_ref().ok_or_else(|| io::Error::other("the directory for rejected files was not made"))
+        self.root
+            .as_ref()
+            .ok_or_else(|| io::Error::other("the directory for rejected files was not made"))
     }
 }
 
 /// Copies a name and everything below it. Sockets and devices have no contents and are passed over.
 fn copy(from: &Root, path: &[u8], to: &Root, place: &[u8]) -> io::Result<()> {
-    let Some(meta) = from.meta(path)? else { return Ok(()) };
+    let Some(meta) = from.meta(path)? else {
+        return Ok(());
+    };
     match meta.node {
         Node::File => {
-            let mut source = from.file(path).or_else(|e| readable(from, path, meta.mode | 0o400, e))?;
+            let mut source = from
+                .file(path)
+                .or_else(|e| readable(from, path, meta.mode | 0o400, e))?;
             let fill = |file: &mut std::fs::File| io::copy(&mut source, file).map(|_| ());
             let temporary = [b".", super::random_name().as_bytes()].concat();
-            to.stage(place, temporary, meta.mode, meta.mtime, false, fill)?.commit()
+            to.stage(place, temporary, meta.mode, meta.mtime, false, fill)?
+                .commit()
         }
         Node::Dir => {
             let (dir, name) = to.parent(place)?;
@@ -149,7 +175,8 @@ fn copy(from: &Root, path: &[u8], to: &Root, place: &[u8]) -> io::Result<()> {
         }
         Node::Link => {
             let temporary = [b".", super::random_name().as_bytes()].concat();
-            to.stage_link(place, temporary, &from.link_target(path)?)?.commit()
+            to.stage_link(place, temporary, &from.link_target(path)?)?
+                .commit()
         }
         Node::Fifo => to.make_fifo(place, meta.mode),
         Node::Special => Ok(()),

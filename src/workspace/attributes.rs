@@ -31,7 +31,13 @@ impl FileAttributes {
         let extended = read_extended(file);
         let own = (geteuid().as_raw(), getegid().as_raw());
         let is_plain = meta.owner == own && meta.links <= 1 && extended.is_empty();
-        (!is_plain).then(|| Box::new(Self { owner: meta.owner, links: meta.links, extended }))
+        (!is_plain).then(|| {
+            Box::new(Self {
+                owner: meta.owner,
+                links: meta.links,
+                extended,
+            })
+        })
     }
 
     /// Gives a new file the owner and the attributes; says what could not be given.
@@ -59,8 +65,12 @@ fn read_extended(file: &File) -> Vec<(Vec<u8>, Vec<u8>)> {
         names = vec![0; LONGEST];
         listed = rustix::fs::flistxattr(file, &mut names[..]);
     }
-    let Ok(length) = listed.map(|length| length.min(names.len())) else { return Vec::new() };
-    let wanted = names[..length].split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    let Ok(length) = listed.map(|length| length.min(names.len())) else {
+        return Vec::new();
+    };
+    let wanted = names[..length]
+        .split(|byte| *byte == 0)
+        .filter(|name| !name.is_empty());
     let wanted = wanted.filter(|name| !NOT_OURS.iter().any(|prefix| name.starts_with(prefix)));
     let read = |name: &[u8]| {
         let mut value = vec![0; LONGEST];

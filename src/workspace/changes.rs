@@ -83,13 +83,20 @@ impl ChangeSet {
 
     /// Files and links of the project that were added, modified or deleted.
     pub fn files(&self) -> impl Iterator<Item = &Change> {
-        self.changes.iter().filter(|c| c.kind != ChangeKind::Git && c.thing != Thing::Directory)
+        self.changes
+            .iter()
+            .filter(|c| c.kind != ChangeKind::Git && c.thing != Thing::Directory)
     }
 }
 
 impl From<&Difference> for Change {
     fn from(d: &Difference) -> Self {
-        let node = d.now.as_ref().map(|m| m.node).or(d.was.as_ref().map(|w| w.node)).unwrap_or(Node::Special);
+        let node = d
+            .now
+            .as_ref()
+            .map(|m| m.node)
+            .or(d.was.as_ref().map(|w| w.node))
+            .unwrap_or(Node::Special);
         let kind = match d.what {
             _ if d.area != Area::Tree => ChangeKind::Git,
             DifferenceKind::Added => ChangeKind::Added,
@@ -99,7 +106,10 @@ impl From<&Difference> for Change {
             DifferenceKind::Unreadable => ChangeKind::Unreadable,
             DifferenceKind::Mode => {
                 let from = d.was.as_ref().map_or(0, |w| w.mode);
-                ChangeKind::ModeChanged { from, to: d.now.map_or(from, |n| n.mode) }
+                ChangeKind::ModeChanged {
+                    from,
+                    to: d.now.map_or(from, |n| n.mode),
+                }
             }
         };
         let path = match d.area {
@@ -120,7 +130,12 @@ impl From<&Difference> for Change {
 const SHOWN_FILE: u64 = 1 << 20;
 
 /// The unified diff of these differences, at most `max` bytes, with a cut marked.
-pub(super) fn unified(layout: &Layout, snapshot: &Snapshot, differences: &[Difference], max: usize) -> String {
+pub(super) fn unified(
+    layout: &Layout,
+    snapshot: &Snapshot,
+    differences: &[Difference],
+    max: usize,
+) -> String {
     let mut text = String::new();
     for d in differences.iter().filter(|d| d.area == Area::Tree) {
         if text.len() > max {
@@ -135,7 +150,10 @@ fn one(root: &Root, snapshot: &Snapshot, d: &Difference, into: &mut String) {
     let name = words::plain(&as_path(&d.path).to_string_lossy()).replace('\n', "\\n");
     let note = |what: &str| format!("{what} {name}\n");
     if d.what == DifferenceKind::Mode {
-        let (from, to) = (d.was.as_ref().map_or(0, |w| w.mode), d.now.map_or(0, |n| n.mode));
+        let (from, to) = (
+            d.was.as_ref().map_or(0, |w| w.mode),
+            d.now.map_or(0, |n| n.mode),
+        );
         into.push_str(&note(&format!("mode {from:04o} => {to:04o}")));
         return;
     }
@@ -152,12 +170,18 @@ fn one(root: &Root, snapshot: &Snapshot, d: &Difference, into: &mut String) {
         }));
         return;
     }
-    if was_file.is_some_and(|w| w.size > SHOWN_FILE) || now_file.is_some_and(|n| n.size > SHOWN_FILE) {
+    if was_file.is_some_and(|w| w.size > SHOWN_FILE)
+        || now_file.is_some_and(|n| n.size > SHOWN_FILE)
+    {
         into.push_str(&note("large file differs:"));
         return;
     }
-    let old = was_file.and_then(|w| old_bytes(snapshot, w)).unwrap_or_default();
-    let new = now_file.and_then(|_| root.read(&d.path).ok()).unwrap_or_default();
+    let old = was_file
+        .and_then(|w| old_bytes(snapshot, w))
+        .unwrap_or_default();
+    let new = now_file
+        .and_then(|_| root.read(&d.path).ok())
+        .unwrap_or_default();
     if is_binary(&old) || is_binary(&new) {
         into.push_str(&note("binary file differs:"));
         return;

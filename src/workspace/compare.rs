@@ -44,7 +44,11 @@ pub(super) struct TreeComparison {
     pub left_out: Vec<LeftOut>,
 }
 
-pub(super) fn compare(layout: &Layout, caps: &Caps, snapshot: &Snapshot) -> io::Result<TreeComparison> {
+pub(super) fn compare(
+    layout: &Layout,
+    caps: &Caps,
+    snapshot: &Snapshot,
+) -> io::Result<TreeComparison> {
     let manifest = &snapshot.manifest;
     let layout = &layout.as_armed(manifest);
     let walked = layout.walk_as_armed(caps, manifest, &snapshot.pack);
@@ -55,27 +59,60 @@ pub(super) fn compare(layout: &Layout, caps: &Caps, snapshot: &Snapshot) -> io::
         let to = manifest.entries.partition_point(|e| e.area <= area);
         &manifest.entries[from..to]
     };
-    area_differences(&layout.tree, of(Area::Tree), &walked.found, snapshot, &blind, &mut found.differences)?;
+    area_differences(
+        &layout.tree,
+        of(Area::Tree),
+        &walked.found,
+        snapshot,
+        &blind,
+        &mut found.differences,
+    )?;
     for (area, part) in layout.git_areas() {
         let root = match layout.area(area) {
             Ok(root) => root,
             Err(e) if is_absent(&e) => {
                 // The repository is gone, or something else took its place.
-                found.differences.extend(of(area).iter().filter(|e| !is_index(e)).map(deleted));
+                found
+                    .differences
+                    .extend(of(area).iter().filter(|e| !is_index(e)).map(deleted));
                 continue;
             }
             Err(e) => return Err(e),
         };
-        let entries: Vec<ManifestEntry> = of(area).iter().filter(|e| !is_index(e)).cloned().collect();
-        area_differences(&root, &entries, &walk_git(&root, part)?, snapshot, &[], &mut found.differences)?;
+        let entries: Vec<ManifestEntry> =
+            of(area).iter().filter(|e| !is_index(e)).cloned().collect();
+        area_differences(
+            &root,
+            &entries,
+            &walk_git(&root, part)?,
+            snapshot,
+            &[],
+            &mut found.differences,
+        )?;
     }
-    found.differences.extend(index_difference(layout, snapshot)?);
-    found.differences.sort_by(|a, b| (a.area, &a.path).cmp(&(b.area, &b.path)));
+    found
+        .differences
+        .extend(index_difference(layout, snapshot)?);
+    found
+        .differences
+        .sort_by(|a, b| (a.area, &a.path).cmp(&(b.area, &b.path)));
     if let Some(upper) = &layout.view {
-        (found.differences, found.others) = found.differences.into_iter().partition(|d| upper.holds(&d.path));
+        (found.differences, found.others) = found
+            .differences
+            .into_iter()
+            .partition(|d| upper.holds(&d.path));
     }
-    let known = |path: &[u8]| manifest.left_out.binary_search_by(|l| l.path.as_slice().cmp(path)).is_ok();
-    found.left_out = walked.left_out.into_iter().filter(|l| !known(&l.path)).collect();
+    let known = |path: &[u8]| {
+        manifest
+            .left_out
+            .binary_search_by(|l| l.path.as_slice().cmp(path))
+            .is_ok()
+    };
+    found.left_out = walked
+        .left_out
+        .into_iter()
+        .filter(|l| !known(&l.path))
+        .collect();
     Ok(found)
 }
 
@@ -90,7 +127,9 @@ fn area_differences(
 ) -> io::Result<()> {
     let area = entries.first().map_or(Area::Tree, |e| e.area);
     let hidden = |path: &[u8]| {
-        blind.iter().any(|dir| dir.is_empty() || (path.starts_with(dir) && path.get(dir.len()) == Some(&b'/')))
+        blind.iter().any(|dir| {
+            dir.is_empty() || (path.starts_with(dir) && path.get(dir.len()) == Some(&b'/'))
+        })
     };
     let (mut i, mut j, mut unsure) = (0, 0, Vec::new());
     loop {
@@ -141,7 +180,13 @@ fn deleted(was: &ManifestEntry) -> Difference {
 }
 
 fn difference(was: &ManifestEntry, now: Meta, what: DifferenceKind) -> Difference {
-    Difference { area: was.area, path: was.path.clone(), was: Some(was.clone()), now: Some(now), what }
+    Difference {
+        area: was.area,
+        path: was.path.clone(),
+        was: Some(was.clone()),
+        now: Some(now),
+        what,
+    }
 }
 
 enum Verdict {
@@ -165,7 +210,9 @@ fn by_meta(was: &ManifestEntry, now: &Meta, taken: i64) -> Verdict {
 /// Reads what could differ, on all cores.
 fn by_content(root: &Root, unsure: &[(&ManifestEntry, Meta)]) -> io::Result<Vec<Difference>> {
     let next = AtomicUsize::new(0);
-    let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(8)).min(unsure.len());
+    let threads = std::thread::available_parallelism()
+        .map_or(1, |n| n.get().min(8))
+        .min(unsure.len());
     let work = || {
         let mut differ = Vec::new();
         while let Some((was, now)) = unsure.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -183,7 +230,10 @@ fn by_content(root: &Root, unsure: &[(&ManifestEntry, Meta)]) -> io::Result<Vec<
     };
     let parts: Vec<io::Result<Vec<Difference>>> = std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().map(|w| w.join().unwrap_or_else(|p| std::panic::resume_unwind(p))).collect()
+        workers
+            .into_iter()
+            .map(|w| w.join().unwrap_or_else(|p| std::panic::resume_unwind(p)))
+            .collect()
     });
     let mut all = Vec::new();
     for part in parts {
@@ -243,5 +293,11 @@ fn index_difference(layout: &Layout, snapshot: &Snapshot) -> io::Result<Option<D
             }
         }
     };
-    Ok(Some(Difference { area: Area::Git, path: b"index".to_vec(), was: was.cloned(), now, what }))
+    Ok(Some(Difference {
+        area: Area::Git,
+        path: b"index".to_vec(),
+        was: was.cloned(),
+        now,
+        what,
+    }))
 }

@@ -70,7 +70,9 @@ pub enum EditError {
     BadPath { path: String, why: &'static str },
     #[error("`{path}` may not be written: {why}")]
     Protected { path: String, why: &'static str },
-    #[error("`{path}` is ignored by the project or left out of its snapshot, so it is not a place for edits")]
+    #[error(
+        "`{path}` is ignored by the project or left out of its snapshot, so it is not a place for edits"
+    )]
     Ignored { path: String },
     #[error("`{path}` may not be changed: {why}")]
     Sealed { path: String, why: String },
@@ -83,12 +85,17 @@ pub enum EditError {
     #[error("the text to look for in `{path}` is empty; quote the lines to change")]
     EmptySearch { path: String },
     #[error("the text to look for is not in `{path}`{}", quoted(.nearest))]
-    NoMatch { path: String, nearest: Option<(usize, String)> },
+    NoMatch {
+        path: String,
+        nearest: Option<(usize, String)>,
+    },
     #[error("the text to look for is {} times in `{path}`, at lines {}; quote more of what surrounds it", .lines.len(), numbers(.lines))]
     Ambiguous { path: String, lines: Vec<usize> },
     #[error("`{path}` was changed by another process just now; read it again")]
     Changed { path: String },
-    #[error("`{path}` would have {size} bytes, more than `max_file_bytes` = {limit} under [workspace]")]
+    #[error(
+        "`{path}` would have {size} bytes, more than `max_file_bytes` = {limit} under [workspace]"
+    )]
     TooLarge { path: String, size: u64, limit: u64 },
     #[error("`{path}` could not be written: {source}")]
     Io { path: String, source: io::Error },
@@ -102,7 +109,12 @@ fn quoted(found: &Option<(usize, String)>) -> String {
 }
 
 fn numbers(lines: &[usize]) -> String {
-    lines.iter().take(8).map(ToString::to_string).collect::<Vec<_>>().join(", ")
+    lines
+        .iter()
+        .take(8)
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// A file before and after. `None`: not there.
@@ -128,20 +140,37 @@ impl ArmedSnapshot {
         for edit in edits {
             let path = path::checked(edit.path())?;
             path::may_be_edited(state, edit.path(), &path)?;
-            may_touch(as_path(&path)).map_err(|why| EditError::Sealed { path: edit.path().to_owned(), why })?;
+            may_touch(as_path(&path)).map_err(|why| EditError::Sealed {
+                path: edit.path().to_owned(),
+                why,
+            })?;
             if !plan.contains_key(&path) {
                 let before = state.before(edit.path(), &path)?;
                 let after = before.as_ref().map(|(bytes, _)| bytes.clone());
-                plan.insert(path.clone(), PlannedFile { name: edit.path().to_owned(), before, after, mode: None });
+                plan.insert(
+                    path.clone(),
+                    PlannedFile {
+                        name: edit.path().to_owned(),
+                        before,
+                        after,
+                        mode: None,
+                    },
+                );
             }
             let planned = plan.get_mut(&path).expect("just put there");
             if planned.follow(edit)? == Match::Tolerant {
                 applied.tolerant.push(as_path(&path).to_owned());
             }
-            let (size, limit) =
-                (planned.after.as_ref().map_or(0, |a| a.len() as u64), state.inner().caps.max_file_bytes);
+            let (size, limit) = (
+                planned.after.as_ref().map_or(0, |a| a.len() as u64),
+                state.inner().caps.max_file_bytes,
+            );
             if size > limit {
-                return Err(EditError::TooLarge { path: edit.path().to_owned(), size, limit });
+                return Err(EditError::TooLarge {
+                    path: edit.path().to_owned(),
+                    size,
+                    limit,
+                });
             }
         }
         plan.retain(|_, p| p.after.as_ref() != p.before.as_ref().map(|(bytes, _)| bytes));
@@ -175,15 +204,34 @@ impl PlannedFile {
             (Edit::Replace { .. } | Edit::Delete { .. } | Edit::Change { .. }, None) => {
                 return Err(EditError::Missing { path: path() });
             }
-            (Edit::Create { contents, .. } | Edit::Replace { contents, .. }, _) => self.after = Some(contents.clone()),
+            (Edit::Create { contents, .. } | Edit::Replace { contents, .. }, _) => {
+                self.after = Some(contents.clone())
+            }
             (Edit::Delete { .. }, _) => self.after = None,
-            (Edit::Change { search, replace, .. }, Some(text)) => {
+            (
+                Edit::Change {
+                    search, replace, ..
+                },
+                Some(text),
+            ) => {
                 let (text, how) = match find(text, search, replace) {
                     SearchOutcome::Exact(text) => (text, Match::Exact),
                     SearchOutcome::Tolerant(text) => (text, Match::Tolerant),
-                    SearchOutcome::Nothing { nearest } => return Err(EditError::NoMatch { path: path(), nearest }),
-                    SearchOutcome::Several { lines } => return Err(EditError::Ambiguous { path: path(), lines }),
-                    SearchOutcome::EmptySearch => return Err(EditError::EmptySearch { path: path() }),
+                    SearchOutcome::Nothing { nearest } => {
+                        return Err(EditError::NoMatch {
+                            path: path(),
+                            nearest,
+                        });
+                    }
+                    SearchOutcome::Several { lines } => {
+                        return Err(EditError::Ambiguous {
+                            path: path(),
+                            lines,
+                        });
+                    }
+                    SearchOutcome::EmptySearch => {
+                        return Err(EditError::EmptySearch { path: path() });
+                    }
                 };
                 self.after = Some(text);
                 return Ok(how);
@@ -195,10 +243,22 @@ impl PlannedFile {
 
 impl ArmedState {
     /// The file as it is, if it is one that may be replaced.
-    pub(super) fn before(&self, name: &str, path: &[u8]) -> Result<Option<(Vec<u8>, Meta)>, EditError> {
+    pub(super) fn before(
+        &self,
+        name: &str,
+        path: &[u8],
+    ) -> Result<Option<(Vec<u8>, Meta)>, EditError> {
         let tree = &self.inner().layout.tree;
-        let failed = |source| EditError::Io { path: name.to_owned(), source };
-        let not = |what| Err(EditError::NotAFile { path: name.to_owned(), what });
+        let failed = |source| EditError::Io {
+            path: name.to_owned(),
+            source,
+        };
+        let not = |what| {
+            Err(EditError::NotAFile {
+                path: name.to_owned(),
+                what,
+            })
+        };
         let mut above = split(path).0;
         while !above.is_empty() {
             match tree.meta(above).map_err(failed)?.map(|m| m.node) {
@@ -207,7 +267,9 @@ impl ArmedState {
                 Some(_) => return not("what should be a directory above it is none"),
             }
         }
-        let Some(meta) = tree.meta(path).map_err(failed)? else { return Ok(None) };
+        let Some(meta) = tree.meta(path).map_err(failed)? else {
+            return Ok(None);
+        };
         match meta.node {
             Node::File if meta.links > 1 => not("it has another name elsewhere, a hard link"),
             Node::File if meta.size > self.inner().caps.max_file_bytes => not("it is too large"),
@@ -220,7 +282,9 @@ impl ArmedState {
     }
 
     pub(super) fn carry_out(&mut self, plan: &EditPlan) -> Result<(), EditError> {
-        let Some(first) = plan.values().next() else { return Ok(()) };
+        let Some(first) = plan.values().next() else {
+            return Ok(());
+        };
         let failed = |name: &str| {
             let path = name.to_owned();
             move |source| EditError::Io { path, source }
@@ -228,7 +292,9 @@ impl ArmedState {
         // The journal knows before the project does; directories made on the way are ours too.
         let mut names: Vec<_> = plan.keys().cloned().collect();
         names.extend(self.missing_dirs(plan).map_err(failed(&first.name))?);
-        let record = JournalRecord::Editing { paths: names.iter().cloned().map(Name).collect() };
+        let record = JournalRecord::Editing {
+            paths: names.iter().cloned().map(Name).collect(),
+        };
         self.journal.write(&record).map_err(failed(&first.name))?;
         self.beat();
         point(Point::EditsJournaled);
@@ -240,7 +306,10 @@ impl ArmedState {
             match self.stage(path, planned) {
                 Ok(stage) => staged.push((path, planned, stage)),
                 Err(source) => {
-                    staged.iter().filter_map(|(_, _, s)| s.as_ref()).for_each(StagedFile::discard);
+                    staged
+                        .iter()
+                        .filter_map(|(_, _, s)| s.as_ref())
+                        .for_each(StagedFile::discard);
                     return Err(failed(&planned.name)(source));
                 }
             }
@@ -267,7 +336,11 @@ impl ArmedState {
     fn missing_dirs(&self, plan: &EditPlan) -> io::Result<Vec<Vec<u8>>> {
         let tree = &self.inner().layout.tree;
         let mut missing = Vec::new();
-        for path in plan.iter().filter(|(_, p)| p.after.is_some()).map(|(path, _)| path) {
+        for path in plan
+            .iter()
+            .filter(|(_, p)| p.after.is_some())
+            .map(|(path, _)| path)
+        {
             let mut above = split(path).0;
             while !above.is_empty() && tree.meta(above)?.is_none() {
                 missing.push(above.to_vec());
@@ -278,31 +351,60 @@ impl ArmedState {
     }
 
     fn stage(&mut self, path: &[u8], planned: &PlannedFile) -> io::Result<Option<StagedFile>> {
-        let Some(after) = &planned.after else { return Ok(None) };
+        let Some(after) = &planned.after else {
+            return Ok(None);
+        };
         let tree = self.inner().layout.tree.clone();
         tree.make_dirs(split(path).0, 0o755)?;
-        let mode = planned.mode.unwrap_or_else(|| planned.before.as_ref().map_or(0o644, |(_, meta)| meta.mode));
-        let mtime = fresh_time(self.newest_time(path, planned.before.as_ref().map(|(_, meta)| meta.mtime)));
+        let mode = planned
+            .mode
+            .unwrap_or_else(|| planned.before.as_ref().map_or(0o644, |(_, meta)| meta.mode));
+        let mtime =
+            fresh_time(self.newest_time(path, planned.before.as_ref().map(|(_, meta)| meta.mtime)));
         let temporary = super::temporary(&self.id, &super::random_name()).into_bytes();
-        Ok(Some(tree.stage(path, temporary, mode, mtime, false, |file| file.write_all(after))?))
+        Ok(Some(tree.stage(
+            path,
+            temporary,
+            mode,
+            mtime,
+            false,
+            |file| file.write_all(after),
+        )?))
     }
 
     /// The latest time under which this path may have been compiled, also if it was deleted since.
     pub(super) fn newest_time(&self, path: &[u8], now: Option<i64>) -> Option<i64> {
-        let armed = self.snapshot.manifest.find(Area::Tree, path).map(|e| e.mtime);
-        [now, armed, self.lease.times.get(path).copied()].into_iter().flatten().max()
+        let armed = self
+            .snapshot
+            .manifest
+            .find(Area::Tree, path)
+            .map(|e| e.mtime);
+        [now, armed, self.lease.times.get(path).copied()]
+            .into_iter()
+            .flatten()
+            .max()
     }
 
     /// Puts one file in place, unless it is not what it was when the plan was made.
-    fn put(&mut self, path: &[u8], planned: &PlannedFile, staged: Option<StagedFile>) -> Result<(), EditError> {
+    fn put(
+        &mut self,
+        path: &[u8],
+        planned: &PlannedFile,
+        staged: Option<StagedFile>,
+    ) -> Result<(), EditError> {
         let tree = self.inner().layout.tree.clone();
-        let failed = |source| EditError::Io { path: planned.name.clone(), source };
+        let failed = |source| EditError::Io {
+            path: planned.name.clone(),
+            source,
+        };
         let now = tree.meta(path).map_err(failed)?;
         if now != planned.before.as_ref().map(|(_, meta)| *meta) {
             if let Some(staged) = staged {
                 staged.discard();
             }
-            return Err(EditError::Changed { path: planned.name.clone() });
+            return Err(EditError::Changed {
+                path: planned.name.clone(),
+            });
         }
         if let Some((bytes, meta)) = &planned.before {
             self.keep_if_foreign(path, bytes).map_err(failed)?;
@@ -322,8 +424,15 @@ impl ArmedState {
 
     /// What is neither from the snapshot nor from us was written by another process meanwhile, and would be lost.
     fn keep_if_foreign(&self, path: &[u8], bytes: &[u8]) -> io::Result<()> {
-        let armed = self.snapshot.manifest.find(Area::Tree, path).is_some_and(|e| blake3::hash(bytes) == e.hash);
-        let ours = self.edited.get(path).is_some_and(|e| *e == self.inner().layout.tree.meta(path).ok().flatten());
+        let armed = self
+            .snapshot
+            .manifest
+            .find(Area::Tree, path)
+            .is_some_and(|e| blake3::hash(bytes) == e.hash);
+        let ours = self
+            .edited
+            .get(path)
+            .is_some_and(|e| *e == self.inner().layout.tree.meta(path).ok().flatten());
         if armed || ours {
             return Ok(());
         }
@@ -337,7 +446,10 @@ impl ArmedState {
             Some((bytes, meta)) => {
                 let mtime = fresh_time(self.newest_time(path, None));
                 let temporary = super::temporary(&self.id, &super::random_name()).into_bytes();
-                tree.stage(path, temporary, meta.mode, mtime, false, |file| file.write_all(bytes))?.commit()
+                tree.stage(path, temporary, meta.mode, mtime, false, |file| {
+                    file.write_all(bytes)
+                })?
+                .commit()
             }
             None => tree.remove(path),
         }

@@ -64,7 +64,8 @@ pub(crate) fn end_at(place: &str) {
     static WANTED: OnceLock<Option<String>> = OnceLock::new();
     let wanted = WANTED.get_or_init(|| std::env::var("SUPERVISOR_FAULT").ok());
     if wanted.as_deref() == Some(place) {
-        let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
+        let _ =
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
     }
 }
 

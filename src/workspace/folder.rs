@@ -44,7 +44,11 @@ pub enum FolderError {
     )]
     Outside { path: PathBuf },
     #[error("`{path}` has {size} bytes and at most {limit} are read; make it smaller")]
-    TooLarge { path: PathBuf, size: u64, limit: u64 },
+    TooLarge {
+        path: PathBuf,
+        size: u64,
+        limit: u64,
+    },
     #[error("`{path}` has been locked by another process for {}s; is one stopped?", PATIENCE.as_secs())]
     Busy { path: PathBuf },
     #[error("`{path}` cannot be used: {source}")]
@@ -54,7 +58,12 @@ pub enum FolderError {
 impl ConfinedFolder {
     /// The path itself may lead through links: the user named it.
     pub fn open(path: &Path) -> Result<Self, FolderError> {
-        Root::open(path).map(|root| Self { root }).map_err(|source| FolderError::Io { path: path.to_owned(), source })
+        Root::open(path)
+            .map(|root| Self { root })
+            .map_err(|source| FolderError::Io {
+                path: path.to_owned(),
+                source,
+            })
     }
 
     pub fn path(&self) -> &Path {
@@ -68,22 +77,40 @@ impl ConfinedFolder {
 
     /// `None` if there is nothing of that name. A link is an error: it is neither absent nor what it points to.
     pub fn entry(&self, path: &str) -> Result<Option<FolderEntry>, FolderError> {
-        let meta = self.root.meta(path.as_bytes()).map_err(|e| self.error(path, e))?;
+        let meta = self
+            .root
+            .meta(path.as_bytes())
+            .map_err(|e| self.error(path, e))?;
         match meta {
             None => self.refuse_links_above(path).map(|()| None),
-            Some(meta) if meta.node == Node::Link => Err(FolderError::Outside { path: self.locate(path) }),
-            Some(meta) => Ok(Some(FolderEntry { is_dir: meta.node == Node::Dir, size: meta.size, mtime: meta.mtime })),
+            Some(meta) if meta.node == Node::Link => Err(FolderError::Outside {
+                path: self.locate(path),
+            }),
+            Some(meta) => Ok(Some(FolderEntry {
+                is_dir: meta.node == Node::Dir,
+                size: meta.size,
+                mtime: meta.mtime,
+            })),
         }
     }
 
     /// `None` if there is no such file.
     pub fn read(&self, path: &str, limit: u64) -> Result<Option<Vec<u8>>, FolderError> {
-        let Some(entry) = self.entry(path)? else { return Ok(None) };
+        let Some(entry) = self.entry(path)? else {
+            return Ok(None);
+        };
         if entry.size > limit {
-            return Err(FolderError::TooLarge { path: self.locate(path), size: entry.size, limit });
+            return Err(FolderError::TooLarge {
+                path: self.locate(path),
+                size: entry.size,
+                limit,
+            });
         }
         let mut bytes = Vec::with_capacity(usize::try_from(entry.size).unwrap_or(0));
-        let read = self.root.file(path.as_bytes()).and_then(|file| file.take(limit).read_to_end(&mut bytes));
+        let read = self
+            .root
+            .file(path.as_bytes())
+            .and_then(|file| file.take(limit).read_to_end(&mut bytes));
         match read {
             Ok(_) => Ok(Some(bytes)),
             Err(e) if is_absent(&e) => Ok(None),
@@ -109,7 +136,10 @@ impl ConfinedFolder {
     pub fn list(&self, dir: &str) -> Result<Vec<String>, FolderError> {
         match self.root.names(dir.as_bytes()) {
             Ok(names) => {
-                let mut names: Vec<String> = names.into_iter().filter_map(|n| String::from_utf8(n).ok()).collect();
+                let mut names: Vec<String> = names
+                    .into_iter()
+                    .filter_map(|n| String::from_utf8(n).ok())
+                    .collect();
                 names.sort();
                 Ok(names)
             }
@@ -125,41 +155,77 @@ impl ConfinedFolder {
         if names.is_empty() {
             return Ok(Vec::new());
         }
-        let opened = self.root.dir(dir.as_bytes()).map_err(|e| self.error(dir, e))?;
+        let opened = self
+            .root
+            .dir(dir.as_bytes())
+            .map_err(|e| self.error(dir, e))?;
         let look = |name: String| {
-            let meta = meta_at(opened.as_fd(), name.as_bytes()).ok().filter(|meta| meta.node != Node::Link)?;
-            Some((name, FolderEntry { is_dir: meta.node == Node::Dir, size: meta.size, mtime: meta.mtime }))
+            let meta = meta_at(opened.as_fd(), name.as_bytes())
+                .ok()
+                .filter(|meta| meta.node != Node::Link)?;
+            Some((
+                name,
+                FolderEntry {
+                    is_dir: meta.node == Node::Dir,
+                    size: meta.size,
+                    mtime: meta.mtime,
+                },
+            ))
         };
         Ok(names.into_iter().filter_map(look).collect())
     }
 
     pub fn make_dirs(&self, dir: &str) -> Result<(), FolderError> {
-        self.root.make_dirs(dir.as_bytes(), 0o755).map(drop).map_err(|e| self.error(dir, e))
+        self.root
+            .make_dirs(dir.as_bytes(), 0o755)
+            .map(drop)
+            .map_err(|e| self.error(dir, e))
     }
 
     /// Replaces a file as a whole: a concurrent reader sees the old or the new contents.
     pub fn write(&self, path: &str, contents: &[u8]) -> Result<(), FolderError> {
         let (dir, name) = split(path.as_bytes());
         self.make_dirs(&String::from_utf8_lossy(dir))?;
-        if self.root.meta(path.as_bytes()).map_err(|e| self.error(path, e))?.is_some_and(|m| m.node == Node::Link) {
-            return Err(FolderError::Outside { path: self.locate(path) });
+        if self
+            .root
+            .meta(path.as_bytes())
+            .map_err(|e| self.error(path, e))?
+            .is_some_and(|m| m.node == Node::Link)
+        {
+            return Err(FolderError::Outside {
+                path: self.locate(path),
+            });
         }
         let mut unique = [0; 8];
         getrandom::fill(&mut unique).map_err(|e| self.error(path, io::Error::other(e)))?;
-        let temporary =
-            [b".".as_slice(), name, b".", format!("{:016x}", u64::from_ne_bytes(unique)).as_bytes()].concat();
+        let temporary = [
+            b".".as_slice(),
+            name,
+            b".",
+            format!("{:016x}", u64::from_ne_bytes(unique)).as_bytes(),
+        ]
+        .concat();
         self.root
-            .stage(path.as_bytes(), temporary, 0o644, super::now(), true, |file| file.write_all(contents))
+            .stage(
+                path.as_bytes(),
+                temporary,
+                0o644,
+                super::now(),
+                true,
+                |file| file.write_all(contents),
+            )
             .and_then(|staged| staged.commit())
             .map_err(|e| self.error(path, e))
     }
 
     /// Adds to the end of a file, which is made where it is missing; on disk when this returns.
     pub fn append(&self, path: &str, contents: &[u8]) -> Result<(), FolderError> {
-        let written = self.opened(path, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE).and_then(|mut file| {
-            file.write_all(contents)?;
-            file.sync_data()
-        });
+        let written = self
+            .opened(path, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)
+            .and_then(|mut file| {
+                file.write_all(contents)?;
+                file.sync_data()
+            });
         written.map_err(|e| self.error(path, e))
     }
 
@@ -175,10 +241,15 @@ impl ConfinedFolder {
     pub fn rename(&self, from: &str, to: &str) -> Result<(), FolderError> {
         let (dir, _) = split(to.as_bytes());
         self.make_dirs(&String::from_utf8_lossy(dir))?;
-        let renamed = self.root.parent(from.as_bytes()).and_then(|(from_dir, from_name)| {
-            let (to_dir, to_name) = self.root.parent(to.as_bytes())?;
-            Ok(rustix::fs::renameat(&from_dir, from_name, &to_dir, to_name)?)
-        });
+        let renamed = self
+            .root
+            .parent(from.as_bytes())
+            .and_then(|(from_dir, from_name)| {
+                let (to_dir, to_name) = self.root.parent(to.as_bytes())?;
+                Ok(rustix::fs::renameat(
+                    &from_dir, from_name, &to_dir, to_name,
+                )?)
+            });
         renamed.map_err(|e| self.error(from, e))
     }
 
@@ -186,7 +257,9 @@ impl ConfinedFolder {
     pub fn lock(&self, path: &str) -> Result<FolderLock, FolderError> {
         let (dir, _) = split(path.as_bytes());
         self.make_dirs(&String::from_utf8_lossy(dir))?;
-        let file = self.opened(path, OFlags::RDWR | OFlags::CREATE).map_err(|e| self.error(path, e))?;
+        let file = self
+            .opened(path, OFlags::RDWR | OFlags::CREATE)
+            .map_err(|e| self.error(path, e))?;
         let began = Instant::now();
         let mut pause = Duration::from_micros(200);
         loop {
@@ -194,7 +267,9 @@ impl ConfinedFolder {
                 Ok(()) => return Ok(FolderLock { _file: file }),
                 Err(TryLockError::Error(e)) => return Err(self.error(path, e)),
                 Err(TryLockError::WouldBlock) if began.elapsed() > PATIENCE => {
-                    return Err(FolderError::Busy { path: self.locate(path) });
+                    return Err(FolderError::Busy {
+                        path: self.locate(path),
+                    });
                 }
                 Err(TryLockError::WouldBlock) => {
                     std::thread::sleep(pause);
@@ -207,7 +282,12 @@ impl ConfinedFolder {
     fn opened(&self, path: &str, flags: OFlags) -> io::Result<File> {
         let (dir, name) = self.root.parent(path.as_bytes())?;
         let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
-        Ok(File::from(rustix::fs::openat(&dir, name, flags, Mode::from_raw_mode(0o644))?))
+        Ok(File::from(rustix::fs::openat(
+            &dir,
+            name,
+            flags,
+            Mode::from_raw_mode(0o644),
+        )?))
     }
 
     /// What lies behind a link looks absent to the file system; to a person it is a refusal.
@@ -220,7 +300,9 @@ impl ConfinedFolder {
             at.push_str(part);
             match self.root.meta(at.as_bytes()) {
                 Ok(Some(meta)) if meta.node == Node::Link => {
-                    return Err(FolderError::Outside { path: self.locate(&at) });
+                    return Err(FolderError::Outside {
+                        path: self.locate(&at),
+                    });
                 }
                 Ok(Some(_)) => {}
                 _ => break,
@@ -258,16 +340,23 @@ mod tests {
             assert!(folder.write(path, b"x").is_err(), "{path} was written");
             assert!(folder.append(path, b"x").is_err(), "{path} was appended to");
         }
-        assert!(matches!(folder.list("linked"), Err(FolderError::Outside { .. })));
+        assert!(matches!(
+            folder.list("linked"),
+            Err(FolderError::Outside { .. })
+        ));
         assert_eq!(std::fs::read(outside.join("f")).expect("read"), b"secret");
     }
 
     #[test]
     fn what_is_too_large_is_refused_before_it_is_read() {
         let dir = tempfile::tempdir().expect("temp dir");
-        std::fs::File::create(dir.path().join("big")).and_then(|f| f.set_len(1 << 40)).expect("sparse");
+        std::fs::File::create(dir.path().join("big"))
+            .and_then(|f| f.set_len(1 << 40))
+            .expect("sparse");
         let folder = ConfinedFolder::open(dir.path()).expect("opened");
-        assert!(matches!(folder.read("big", 1000), Err(FolderError::TooLarge { size, .. }) if size == 1 << 40));
+        assert!(
+            matches!(folder.read("big", 1000), Err(FolderError::TooLarge { size, .. }) if size == 1 << 40)
+        );
         assert_eq!(folder.read("none", 1000).expect("absent"), None);
     }
 }

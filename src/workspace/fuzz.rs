@@ -12,14 +12,30 @@ pub fn journal(data: &[u8]) {
     let mut journal = Journal::open(dir.path()).expect("opened");
     let before = journal.records().expect("read");
     let was_open = journal.open_snapshot().expect("read").is_some();
-    assert!(!was_open || before.iter().any(|record| matches!(record, JournalRecord::Armed(_))));
+    assert!(
+        !was_open
+            || before
+                .iter()
+                .any(|record| matches!(record, JournalRecord::Armed(_)))
+    );
     journal.write(&JournalRecord::Exposed).expect("written");
     let after = journal.records().expect("read");
-    assert_eq!(after.len(), before.len() + 1, "a record was lost, or one was glued to another");
+    assert_eq!(
+        after.len(),
+        before.len() + 1,
+        "a record was lost, or one was glued to another"
+    );
     let open = journal.open_snapshot().expect("read");
     assert!(open.as_ref().is_none_or(|open| open.exposed) && open.is_some() == was_open);
-    journal.write(&JournalRecord::Accepted { call: String::new() }).expect("written");
-    assert!(journal.open_snapshot().expect("read").is_none(), "what was accepted is open");
+    journal
+        .write(&JournalRecord::Accepted {
+            call: String::new(),
+        })
+        .expect("written");
+    assert!(
+        journal.open_snapshot().expect("read").is_none(),
+        "what was accepted is open"
+    );
 }
 
 /// `path`, file, search and replacement, each up to a zero byte: a path that is let through stays inside, a search changes

@@ -67,17 +67,23 @@ pub fn find_garbage(state: &StateDir, bounds: StateBounds) -> Vec<Garbage> {
         if old_reserve.exists() {
             found.push(garbage(old_reserve, GarbageKind::OldReserve));
         }
-        let idle = match project.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(GONE)) {
+        let idle = match project
+            .file_name()
+            .is_some_and(|name| name.as_encoded_bytes().starts_with(GONE))
+        {
             // A removal that was cut short.
             true => Duration::MAX,
             false => project_idle_time(&project),
         };
-        candidates.push(Candidate { idle, garbage: garbage(project, GarbageKind::Snapshot) });
+        candidates.push(Candidate {
+            idle,
+            garbage: garbage(project, GarbageKind::Snapshot),
+        });
     }
-    candidates.extend(
-        entries(&state.path().join("undo"))
-            .map(|path| Candidate { idle: idle_time(&path), garbage: garbage(path, GarbageKind::Undo) }),
-    );
+    candidates.extend(entries(&state.path().join("undo")).map(|path| Candidate {
+        idle: idle_time(&path),
+        garbage: garbage(path, GarbageKind::Undo),
+    }));
     found.extend(beyond(candidates, bounds));
     found.sort_by(|a, b| (a.kind, &a.path).cmp(&(b.kind, &b.path)));
     found
@@ -112,7 +118,10 @@ pub fn collect_daily(state: &StateDir, bounds: StateBounds) -> Vec<Garbage> {
 /// What is too old, then the longest unused until the rest fits.
 fn beyond(mut candidates: Vec<Candidate>, bounds: StateBounds) -> Vec<Garbage> {
     candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.idle));
-    let mut total: u64 = candidates.iter().map(|candidate| candidate.garbage.bytes).sum();
+    let mut total: u64 = candidates
+        .iter()
+        .map(|candidate| candidate.garbage.bytes)
+        .sum();
     let mut found = Vec::new();
     for Candidate { garbage, idle } in candidates {
         if idle > bounds.age || (total > bounds.bytes && idle > IN_USE) {
@@ -130,8 +139,11 @@ fn is_at_rest(project: &Path) -> bool {
 
 /// The project's lock, if no call has it and nothing has to be undone. A journal that cannot be read may be an open one.
 fn hold_at_rest(project: &Path) -> io::Result<Option<std::fs::File>> {
-    let Some(held) = lock::try_hold(project)? else { return Ok(None) };
-    let is_open = project.join("journal").exists() && Journal::open(project)?.open_snapshot()?.is_some();
+    let Some(held) = lock::try_hold(project)? else {
+        return Ok(None);
+    };
+    let is_open =
+        project.join("journal").exists() && Journal::open(project)?.open_snapshot()?.is_some();
     Ok((!is_open).then_some(held))
 }
 
@@ -140,34 +152,54 @@ fn remove_project(project: &Path) -> io::Result<()> {
         return Err(io::Error::other("it is in use again"));
     };
     // Under another name at once: a call that comes now makes a new one, and never meets half of this.
-    let gone = project.with_file_name(format!("{}{}", String::from_utf8_lossy(GONE), super::random_name()));
+    let gone = project.with_file_name(format!(
+        "{}{}",
+        String::from_utf8_lossy(GONE),
+        super::random_name()
+    ));
     std::fs::rename(project, &gone)?;
     remove_tree(&gone)
 }
 
 /// Also where a kept directory forbids it.
 fn remove_tree(path: &Path) -> io::Result<()> {
-    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Ok(()) };
+    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+        return Ok(());
+    };
     remove_all(&Root::open(above)?, name.as_encoded_bytes())
 }
 
 /// Every call names its holder and, where it edits, writes to the journal.
 fn project_idle_time(project: &Path) -> Duration {
-    let used = ["journal", "holder"].iter().map(|name| idle_time(&project.join(name))).min();
-    used.filter(|idle| *idle != Duration::MAX).unwrap_or_else(|| idle_time(project))
+    let used = ["journal", "holder"]
+        .iter()
+        .map(|name| idle_time(&project.join(name)))
+        .min();
+    used.filter(|idle| *idle != Duration::MAX)
+        .unwrap_or_else(|| idle_time(project))
 }
 
 fn garbage(path: PathBuf, kind: GarbageKind) -> Garbage {
-    Garbage { bytes: allocated_bytes(&path), path, kind }
+    Garbage {
+        bytes: allocated_bytes(&path),
+        path,
+        kind,
+    }
 }
 
 fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> + use<> {
-    std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path())
+    std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
 }
 
 /// How long nothing was written there; without end for what is not there.
 fn idle_time(path: &Path) -> Duration {
     let written = std::fs::symlink_metadata(path).and_then(|meta| meta.modified());
     // A time to come is a clock that was set back: as good as now.
-    written.map_or(Duration::MAX, |at| SystemTime::now().duration_since(at).unwrap_or_default())
+    written.map_or(Duration::MAX, |at| {
+        SystemTime::now().duration_since(at).unwrap_or_default()
+    })
 }

@@ -43,7 +43,13 @@ impl Repository {
                 Err(_) => None,
             };
             let identity = Root::open(&git)?.identity()?;
-            return Ok(Some(Self { top: top.to_owned(), prefix, git, identity, common }));
+            return Ok(Some(Self {
+                top: top.to_owned(),
+                prefix,
+                git,
+                identity,
+                common,
+            }));
         }
         Ok(None)
     }
@@ -56,12 +62,16 @@ impl Repository {
 /// `.git` as a directory, or as a file that names one (linked working trees, submodules).
 fn git_dir(top: &Path) -> io::Result<Option<PathBuf>> {
     let dot_git = top.join(".git");
-    let Ok(meta) = std::fs::symlink_metadata(&dot_git) else { return Ok(None) };
+    let Ok(meta) = std::fs::symlink_metadata(&dot_git) else {
+        return Ok(None);
+    };
     let dir = if meta.is_dir() {
         dot_git
     } else if meta.is_file() && meta.len() < 8192 {
         let text = std::fs::read(&dot_git)?;
-        let Some(named) = text.strip_prefix(b"gitdir:") else { return Ok(None) };
+        let Some(named) = text.strip_prefix(b"gitdir:") else {
+            return Ok(None);
+        };
         top.join(as_path(named.trim_ascii()))
     } else {
         return Ok(None);
@@ -150,9 +160,17 @@ pub(super) fn want(path: &[u8], node: Node, part: Part) -> GitNameUse {
         && let Some(inside) = path.strip_prefix(b"modules/")
     {
         // A submodule's own directory has the same shape, some components further down.
-        let starts = inside.iter().enumerate().filter(|(_, b)| **b == b'/').map(|(i, _)| &inside[i + 1..]);
-        let best = starts.map(|tail| want_here(tail, Part::Whole)).find(|w| *w != GitNameUse::Skip);
-        let skipped = inside.split(|b| *b == b'/').any(|part| part == b"objects" || part == b"logs" || part == b"lfs");
+        let starts = inside
+            .iter()
+            .enumerate()
+            .filter(|(_, b)| **b == b'/')
+            .map(|(i, _)| &inside[i + 1..]);
+        let best = starts
+            .map(|tail| want_here(tail, Part::Whole))
+            .find(|w| *w != GitNameUse::Skip);
+        let skipped = inside
+            .split(|b| *b == b'/')
+            .any(|part| part == b"objects" || part == b"logs" || part == b"lfs");
         return match best {
             Some(want) => want,
             None if node == Node::Dir && !skipped => GitNameUse::Descend,
@@ -165,9 +183,20 @@ pub(super) fn want(path: &[u8], node: Node, part: Part) -> GitNameUse {
 fn want_here(path: &[u8], part: Part) -> GitNameUse {
     let own = part != Part::Shared;
     let shared = part != Part::Own;
-    let files = OWN.iter().filter(|_| own).chain(SHARED.iter().filter(|_| shared));
-    let dirs = || OWN_DIRS.iter().filter(|_| own).chain(SHARED_DIRS.iter().filter(|_| shared));
-    let inside = |dir: &str| path.strip_prefix(dir.as_bytes()).is_some_and(|rest| rest.starts_with(b"/"));
+    let files = OWN
+        .iter()
+        .filter(|_| own)
+        .chain(SHARED.iter().filter(|_| shared));
+    let dirs = || {
+        OWN_DIRS
+            .iter()
+            .filter(|_| own)
+            .chain(SHARED_DIRS.iter().filter(|_| shared))
+    };
+    let inside = |dir: &str| {
+        path.strip_prefix(dir.as_bytes())
+            .is_some_and(|rest| rest.starts_with(b"/"))
+    };
     if files.chain(dirs()).any(|name| name.as_bytes() == path) || dirs().any(|dir| inside(dir)) {
         GitNameUse::Take
     } else if shared && ON_THE_WAY.iter().any(|name| name.as_bytes() == path) {
@@ -183,27 +212,73 @@ mod tests {
 
     #[test]
     fn hooks_and_configuration_steer_and_refs_do_not() {
-        for steering in ["config", "hooks/pre-commit", "info/attributes", "modules/a/config", "config.worktree"] {
+        for steering in [
+            "config",
+            "hooks/pre-commit",
+            "info/attributes",
+            "modules/a/config",
+            "config.worktree",
+        ] {
             assert!(steers(steering.as_bytes()), "{steering}");
         }
-        for position in ["HEAD", "index", "packed-refs", "refs/heads/config-x", "logs/refs/stash", "modules/a/HEAD"] {
+        for position in [
+            "HEAD",
+            "index",
+            "packed-refs",
+            "refs/heads/config-x",
+            "logs/refs/stash",
+            "modules/a/HEAD",
+        ] {
             assert!(!steers(position.as_bytes()), "{position}");
         }
     }
 
     #[test]
     fn what_says_where_the_repository_stands_is_taken_and_the_object_store_is_not() {
-        for taken in ["HEAD", "refs/heads/a/b", "hooks/pre-commit", "config", "logs/refs/stash", "modules/a/b/HEAD"] {
-            assert_eq!(want(taken.as_bytes(), Node::File, Part::Whole), GitNameUse::Take, "{taken}");
+        for taken in [
+            "HEAD",
+            "refs/heads/a/b",
+            "hooks/pre-commit",
+            "config",
+            "logs/refs/stash",
+            "modules/a/b/HEAD",
+        ] {
+            assert_eq!(
+                want(taken.as_bytes(), Node::File, Part::Whole),
+                GitNameUse::Take,
+                "{taken}"
+            );
         }
-        for left in
-            ["index.lock", "objects/ab/cdef", "logs/HEAD", "COMMIT_EDITMSG", "refs/heads/x.lock", "worktrees/o/HEAD"]
-        {
-            assert_eq!(want(left.as_bytes(), Node::File, Part::Whole), GitNameUse::Skip, "{left}");
+        for left in [
+            "index.lock",
+            "objects/ab/cdef",
+            "logs/HEAD",
+            "COMMIT_EDITMSG",
+            "refs/heads/x.lock",
+            "worktrees/o/HEAD",
+        ] {
+            assert_eq!(
+                want(left.as_bytes(), Node::File, Part::Whole),
+                GitNameUse::Skip,
+                "{left}"
+            );
         }
-        assert_eq!(want(b"modules/a", Node::Dir, Part::Whole), GitNameUse::Descend);
-        assert_eq!(want(b"modules/a/objects", Node::Dir, Part::Whole), GitNameUse::Descend);
-        assert_eq!(want(b"HEAD", Node::File, Part::Shared), GitNameUse::Skip, "the HEAD of another working tree");
-        assert_eq!(want(b"modules/a/objects/ab", Node::Dir, Part::Whole), GitNameUse::Skip);
+        assert_eq!(
+            want(b"modules/a", Node::Dir, Part::Whole),
+            GitNameUse::Descend
+        );
+        assert_eq!(
+            want(b"modules/a/objects", Node::Dir, Part::Whole),
+            GitNameUse::Descend
+        );
+        assert_eq!(
+            want(b"HEAD", Node::File, Part::Shared),
+            GitNameUse::Skip,
+            "the HEAD of another working tree"
+        );
+        assert_eq!(
+            want(b"modules/a/objects/ab", Node::Dir, Part::Whole),
+            GitNameUse::Skip
+        );
     }
 }

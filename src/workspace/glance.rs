@@ -38,7 +38,10 @@ impl Drift {
 
     /// All of it, for the reader of a result.
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.files.iter().chain(&self.aside).map(|change| change.path.as_path())
+        self.files
+            .iter()
+            .chain(&self.aside)
+            .map(|change| change.path.as_path())
     }
 }
 
@@ -64,10 +67,17 @@ impl Workspace {
         if size > most {
             return Err(PeekError::TooLarge { size, most });
         }
-        let file = self.0.layout.tree.file(path.as_os_str().as_bytes()).map_err(PeekError::Io)?;
+        let file = self
+            .0
+            .layout
+            .tree
+            .file(path.as_os_str().as_bytes())
+            .map_err(PeekError::Io)?;
         let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or_default());
         // It may have grown since.
-        file.take(most + 1).read_to_end(&mut bytes).map_err(PeekError::Io)?;
+        file.take(most + 1)
+            .read_to_end(&mut bytes)
+            .map_err(PeekError::Io)?;
         match bytes.len() as u64 {
             size if size > most => Err(PeekError::TooLarge { size, most }),
             _ => Ok(bytes),
@@ -76,11 +86,22 @@ impl Workspace {
 
     /// How many bytes a file has, without opening it.
     pub fn size(&self, path: &Path) -> Result<u64, PeekError> {
-        let meta = self.0.layout.tree.meta(path.as_os_str().as_bytes()).map_err(PeekError::Io)?;
+        let meta = self
+            .0
+            .layout
+            .tree
+            .meta(path.as_os_str().as_bytes())
+            .map_err(PeekError::Io)?;
         match meta {
             None => Err(PeekError::Absent),
-            Some(Meta { node: Node::Dir, .. }) => Err(PeekError::Directory),
-            Some(Meta { node: Node::File, size, .. }) => Ok(size),
+            Some(Meta {
+                node: Node::Dir, ..
+            }) => Err(PeekError::Directory),
+            Some(Meta {
+                node: Node::File,
+                size,
+                ..
+            }) => Ok(size),
             Some(_) => Err(PeekError::NotAFile),
         }
     }
@@ -90,10 +111,18 @@ impl Workspace {
         let layout = &self.0.layout;
         let tracked = tracked(layout).unwrap_or_default();
         let walked = layout.walk_now(&self.0.caps, &tracked);
-        let mut seen: Vec<_> = walked.found.into_iter().map(|f| (Area::Tree, f.path, f.meta, f.ignored)).collect();
+        let mut seen: Vec<_> = walked
+            .found
+            .into_iter()
+            .map(|f| (Area::Tree, f.path, f.meta, f.ignored))
+            .collect();
         for (area, part) in layout.git_areas() {
             let root = layout.area(area)?;
-            seen.extend(walk_git(&root, part)?.into_iter().map(|f| (area, f.path, f.meta, false)));
+            seen.extend(
+                walk_git(&root, part)?
+                    .into_iter()
+                    .map(|f| (area, f.path, f.meta, false)),
+            );
         }
         seen.sort_unstable_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
         Ok(Glance { seen })
@@ -104,11 +133,20 @@ impl Glance {
     /// Over names, sizes and times of the project's own files; the repository aside. Equal for an untouched project.
     pub fn digest(&self) -> String {
         let mut hasher = blake3::Hasher::new();
-        let files = self.seen.iter().filter(|(area, _, meta, _)| *area == Area::Tree && meta.node != Node::Dir);
+        let files = self
+            .seen
+            .iter()
+            .filter(|(area, _, meta, _)| *area == Area::Tree && meta.node != Node::Dir);
         for (_, path, meta, _) in files {
-            hasher.update(&(path.len() as u64).to_le_bytes()).update(path);
+            hasher
+                .update(&(path.len() as u64).to_le_bytes())
+                .update(path);
             hasher.update(
-                format!("{:?} {:o} {} {} {}\0", meta.node, meta.mode, meta.size, meta.mtime, meta.ino).as_bytes(),
+                format!(
+                    "{:?} {:o} {} {} {}\0",
+                    meta.node, meta.mode, meta.size, meta.mtime, meta.ino
+                )
+                .as_bytes(),
             );
         }
         hasher.finalize().to_hex().to_string()
@@ -116,27 +154,54 @@ impl Glance {
 
     /// What is different in a later look.
     pub fn until(&self, later: &Self) -> ChangeSet {
-        let changes = self.compare(later).into_iter().map(|(change, _)| change).collect();
-        ChangeSet { changes, ..ChangeSet::default() }
+        let changes = self
+            .compare(later)
+            .into_iter()
+            .map(|(change, _)| change)
+            .collect();
+        ChangeSet {
+            changes,
+            ..ChangeSet::default()
+        }
     }
 
     /// The same, told apart by what it may mean for the tests. Directories come and go with what is in them.
     pub fn drift(&self, later: &Self) -> Drift {
-        let found = self.compare(later).into_iter().filter(|(change, _)| change.thing != Thing::Directory);
+        let found = self
+            .compare(later)
+            .into_iter()
+            .filter(|(change, _)| change.thing != Thing::Directory);
         let (aside, files): (Vec<_>, Vec<_>) =
             found.partition(|(change, ignored)| *ignored || change.kind == ChangeKind::Git);
-        let plain = |changes: Vec<(Change, bool)>| changes.into_iter().map(|(change, _)| change).collect();
-        Drift { files: plain(files), aside: plain(aside) }
+        let plain =
+            |changes: Vec<(Change, bool)>| changes.into_iter().map(|(change, _)| change).collect();
+        Drift {
+            files: plain(files),
+            aside: plain(aside),
+        }
     }
 
     /// The first name that belongs to another user or group. In a user namespace such files cannot be written, whatever
     /// their mode says; the superuser needs no such namespace.
     pub(super) fn other_owner(&self) -> Option<PathBuf> {
-        let (user, group) = (rustix::process::geteuid(), rustix::process::getegid().as_raw());
+        let (user, group) = (
+            rustix::process::geteuid(),
+            rustix::process::getegid().as_raw(),
+        );
         let own = (user.as_raw(), group);
         let other = |(area, _, meta, _): &&SeenName| *area == Area::Tree && meta.owner != own;
-        let found = if user.is_root() { None } else { self.seen.iter().find(other) };
-        found.map(|(_, path, ..)| if path.is_empty() { PathBuf::from(".") } else { as_path(path).to_owned() })
+        let found = if user.is_root() {
+            None
+        } else {
+            self.seen.iter().find(other)
+        };
+        found.map(|(_, path, ..)| {
+            if path.is_empty() {
+                PathBuf::from(".")
+            } else {
+                as_path(path).to_owned()
+            }
+        })
     }
 
     fn compare(&self, later: &Self) -> Vec<(Change, bool)> {
@@ -159,7 +224,10 @@ impl Glance {
 
 fn change(was: Option<&SeenName>, now: Option<&SeenName>) -> Option<(Change, bool)> {
     let (area, path, meta, ignored) = now.or(was)?;
-    let kind = match (was.map(|(_, _, meta, _)| meta), now.map(|(_, _, meta, _)| meta)) {
+    let kind = match (
+        was.map(|(_, _, meta, _)| meta),
+        now.map(|(_, _, meta, _)| meta),
+    ) {
         (Some(was), Some(now)) => differs(was, now)?,
         (None, _) => ChangeKind::Added,
         (_, None) => ChangeKind::Deleted,
@@ -183,9 +251,13 @@ fn differs(was: &Meta, now: &Meta) -> Option<ChangeKind> {
     }
     // A directory's times move with what is ignored in it.
     let touched = was.node != Node::Dir && (was.ctime != now.ctime || was.ino != now.ino);
-    let same_text = (was.size, was.mtime, was.ino) == (now.size, now.mtime, now.ino) || was.node == Node::Dir;
+    let same_text =
+        (was.size, was.mtime, was.ino) == (now.size, now.mtime, now.ino) || was.node == Node::Dir;
     match (was.mode != now.mode, touched) {
-        (true, _) if same_text => Some(ChangeKind::ModeChanged { from: was.mode, to: now.mode }),
+        (true, _) if same_text => Some(ChangeKind::ModeChanged {
+            from: was.mode,
+            to: now.mode,
+        }),
         (false, false) => None,
         _ => Some(ChangeKind::Modified),
     }
@@ -203,14 +275,21 @@ mod tests {
 
     #[test]
     fn every_kind_of_touch_is_seen_and_looking_is_none() {
-        let (dir, state) = (tempfile::tempdir().expect("made"), tempfile::tempdir().expect("made"));
+        let (dir, state) = (
+            tempfile::tempdir().expect("made"),
+            tempfile::tempdir().expect("made"),
+        );
         let root = dir.path();
         for name in ["same", "text", "forged", "mode", "gone", "link"] {
             fs::write(root.join(name), "1234").expect("written");
         }
         fs::create_dir(root.join("d")).expect("made");
         let old = SystemTime::now() - Duration::from_secs(1000);
-        let set_time = |name: &str| fs::File::open(root.join(name)).and_then(|f| f.set_modified(old)).expect("set");
+        let set_time = |name: &str| {
+            fs::File::open(root.join(name))
+                .and_then(|f| f.set_modified(old))
+                .expect("set")
+        };
         set_time("forged");
         let state = StateDir::at(state.path().join("s")).expect("made");
         let workspace = Workspace::open(root, Caps::default(), &state).expect("opened");
@@ -227,14 +306,24 @@ mod tests {
         std::os::unix::fs::symlink("same", root.join("link")).expect("linked");
         fs::write(root.join("d/new"), "").expect("written");
         let after = workspace.glance().expect("seen");
-        let seen: Vec<_> =
-            before.until(&after).changes.into_iter().map(|c| (c.path.display().to_string(), c.kind)).collect();
+        let seen: Vec<_> = before
+            .until(&after)
+            .changes
+            .into_iter()
+            .map(|c| (c.path.display().to_string(), c.kind))
+            .collect();
         let expected = [
             ("d/new", ChangeKind::Added),
             ("forged", ChangeKind::Modified),
             ("gone", ChangeKind::Deleted),
             ("link", ChangeKind::TypeChanged),
-            ("mode", ChangeKind::ModeChanged { from: 0o644, to: 0o600 }),
+            (
+                "mode",
+                ChangeKind::ModeChanged {
+                    from: 0o644,
+                    to: 0o600,
+                },
+            ),
             ("text", ChangeKind::Modified),
         ];
         assert_eq!(seen, expected.map(|(path, kind)| (path.to_owned(), kind)));
@@ -242,14 +331,28 @@ mod tests {
 
     #[test]
     fn what_is_no_small_file_is_not_read() {
-        let (dir, state) = (tempfile::tempdir().expect("made"), tempfile::tempdir().expect("made"));
+        let (dir, state) = (
+            tempfile::tempdir().expect("made"),
+            tempfile::tempdir().expect("made"),
+        );
         fs::write(dir.path().join("f"), "12345").expect("written");
         std::os::unix::fs::symlink("f", dir.path().join("l")).expect("linked");
         let state = StateDir::at(state.path().join("s")).expect("made");
         let workspace = Workspace::open(dir.path(), Caps::default(), &state).expect("opened");
-        let said = |path: &str| workspace.peek(Path::new(path), 4).expect_err("refused").to_string();
+        let said = |path: &str| {
+            workspace
+                .peek(Path::new(path), 4)
+                .expect_err("refused")
+                .to_string()
+        };
         assert_eq!(said("f"), "has 5 bytes, and 4 is the most");
-        assert_eq!((said("l"), said("none")), ("is no regular file".into(), "is not there".into()));
-        assert_eq!(said("../f"), "cannot be read: Invalid cross-device link (os error 18)");
+        assert_eq!(
+            (said("l"), said("none")),
+            ("is no regular file".into(), "is not there".into())
+        );
+        assert_eq!(
+            said("../f"),
+            "cannot be read: Invalid cross-device link (os error 18)"
+        );
     }
 }

@@ -29,38 +29,127 @@ enum Sign {
 /// Build and cache directories. They are large, written by every test run and made again when missing;
 /// protecting them would cost more than it saves. Each is named in the result.
 const BUILT: &[BuildDirectory] = &[
-    BuildDirectory { name: "target", sign: Sign::Inside("CACHEDIR.TAG") }, // cargo marks its own
-    BuildDirectory { name: "target", sign: Sign::Beside(&["pom.xml"]) },
-    BuildDirectory { name: "build", sign: Sign::Inside("CMakeCache.txt") },
-    BuildDirectory { name: "build", sign: Sign::Beside(&["build.gradle", "build.gradle.kts"]) },
+    BuildDirectory {
+        name: "target",
+        sign: Sign::Inside("CACHEDIR.TAG"),
+    }, // cargo marks its own
+    BuildDirectory {
+        name: "target",
+        sign: Sign::Beside(&["pom.xml"]),
+    },
+    BuildDirectory {
+        name: "build",
+        sign: Sign::Inside("CMakeCache.txt"),
+    },
+    BuildDirectory {
+        name: "build",
+        sign: Sign::Beside(&["build.gradle", "build.gradle.kts"]),
+    },
     BuildDirectory {
         name: ".gradle",
-        sign: Sign::Beside(&["build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"]),
+        sign: Sign::Beside(&[
+            "build.gradle",
+            "build.gradle.kts",
+            "settings.gradle",
+            "settings.gradle.kts",
+        ]),
     },
-    BuildDirectory { name: "node_modules", sign: Sign::Name },
-    BuildDirectory { name: ".venv", sign: Sign::Inside("pyvenv.cfg") },
-    BuildDirectory { name: "venv", sign: Sign::Inside("pyvenv.cfg") },
-    BuildDirectory { name: "__pycache__", sign: Sign::Name },
-    BuildDirectory { name: ".pytest_cache", sign: Sign::Name },
-    BuildDirectory { name: ".mypy_cache", sign: Sign::Name },
-    BuildDirectory { name: ".ruff_cache", sign: Sign::Name },
-    BuildDirectory { name: ".tox", sign: Sign::Name },
-    BuildDirectory { name: ".nox", sign: Sign::Name },
-    BuildDirectory { name: "_build", sign: Sign::Beside(&["mix.exs"]) },
-    BuildDirectory { name: "deps", sign: Sign::Beside(&["mix.exs"]) },
-    BuildDirectory { name: ".elixir_ls", sign: Sign::Name },
-    BuildDirectory { name: ".bundle", sign: Sign::Ignored },
-    BuildDirectory { name: "vendor", sign: Sign::Ignored },
-    BuildDirectory { name: "dist", sign: Sign::Ignored },
-    BuildDirectory { name: "build", sign: Sign::Ignored },
-    BuildDirectory { name: "out", sign: Sign::Ignored },
-    BuildDirectory { name: "coverage", sign: Sign::Ignored },
-    BuildDirectory { name: ".cache", sign: Sign::Ignored },
-    BuildDirectory { name: ".next", sign: Sign::Ignored },
-    BuildDirectory { name: ".nuxt", sign: Sign::Ignored },
-    BuildDirectory { name: ".turbo", sign: Sign::Ignored },
-    BuildDirectory { name: ".parcel-cache", sign: Sign::Ignored },
-    BuildDirectory { name: ".eggs", sign: Sign::Ignored },
+    BuildDirectory {
+        name: "node_modules",
+        sign: Sign::Name,
+    },
+    BuildDirectory {
+        name: ".venv",
+        sign: Sign::Inside("pyvenv.cfg"),
+    },
+    BuildDirectory {
+        name: "venv",
+        sign: Sign::Inside("pyvenv.cfg"),
+    },
+    BuildDirectory {
+        name: "__pycache__",
+        sign: Sign::Name,
+    },
+    BuildDirectory {
+        name: ".pytest_cache",
+        sign: Sign::Name,
+    },
+    BuildDirectory {
+        name: ".mypy_cache",
+        sign: Sign::Name,
+    },
+    BuildDirectory {
+        name: ".ruff_cache",
+        sign: Sign::Name,
+    },
+    BuildDirectory {
+        name: ".tox",
+        sign: Sign::Name,
+    },
+    BuildDirectory {
+        name: ".nox",
+        sign: Sign::Name,
+    },
+    BuildDirectory {
+        name: "_build",
+        sign: Sign::Beside(&["mix.exs"]),
+    },
+    BuildDirectory {
+        name: "deps",
+        sign: Sign::Beside(&["mix.exs"]),
+    },
+    BuildDirectory {
+        name: ".elixir_ls",
+        sign: Sign::Name,
+    },
+    BuildDirectory {
+        name: ".bundle",
+        sign: Sign::Ignored,
+    },
+    BuildDirectory {
+        name: "vendor",
+        sign: Sign::Ignored,
+    },
+    BuildDirectory {
+        name: "dist",
+        sign: Sign::Ignored,
+    },
+    BuildDirectory {
+        name: "build",
+        sign: Sign::Ignored,
+    },
+    BuildDirectory {
+        name: "out",
+        sign: Sign::Ignored,
+    },
+    BuildDirectory {
+        name: "coverage",
+        sign: Sign::Ignored,
+    },
+    BuildDirectory {
+        name: ".cache",
+        sign: Sign::Ignored,
+    },
+    BuildDirectory {
+        name: ".next",
+        sign: Sign::Ignored,
+    },
+    BuildDirectory {
+        name: ".nuxt",
+        sign: Sign::Ignored,
+    },
+    BuildDirectory {
+        name: ".turbo",
+        sign: Sign::Ignored,
+    },
+    BuildDirectory {
+        name: ".parcel-cache",
+        sign: Sign::Ignored,
+    },
+    BuildDirectory {
+        name: ".eggs",
+        sign: Sign::Ignored,
+    },
 ];
 
 /// True for a build or cache directory. `beside` and `inside` tell whether a file is there.
@@ -102,19 +191,35 @@ impl Rules {
     /// Rules for the whole tree, weakest first: the user's own excludes, then the repository's.
     pub(super) fn base(info_exclude: &[u8]) -> Arc<Self> {
         let (global, _) = GitignoreBuilder::new("").build_global();
-        let user = Arc::new(Self { own: global, cut: PrefixChange::Drop(0), above: None });
-        Arc::new(Self { own: matcher(info_exclude), cut: PrefixChange::Drop(0), above: Some(user) })
+        let user = Arc::new(Self {
+            own: global,
+            cut: PrefixChange::Drop(0),
+            above: None,
+        });
+        Arc::new(Self {
+            own: matcher(info_exclude),
+            cut: PrefixChange::Drop(0),
+            above: Some(user),
+        })
     }
 
     /// The rules of a directory above the root; `prefix` leads from there to the root.
     pub(super) fn from_above(above: Arc<Self>, text: &[u8], prefix: Vec<u8>) -> Arc<Self> {
-        Arc::new(Self { own: matcher(text), cut: PrefixChange::Add(prefix), above: Some(above) })
+        Arc::new(Self {
+            own: matcher(text),
+            cut: PrefixChange::Add(prefix),
+            above: Some(above),
+        })
     }
 
     /// The rules of a directory in the tree.
     pub(super) fn below(above: Arc<Self>, text: &[u8], dir: &[u8]) -> Arc<Self> {
         let cut = if dir.is_empty() { 0 } else { dir.len() + 1 };
-        Arc::new(Self { own: matcher(text), cut: PrefixChange::Drop(cut), above: Some(above) })
+        Arc::new(Self {
+            own: matcher(text),
+            cut: PrefixChange::Drop(cut),
+            above: Some(above),
+        })
     }
 
     /// What is said about this very path; what is said about the directories above it is for the caller to know.
@@ -123,8 +228,12 @@ impl Rules {
         while let Some(here) = rules {
             if !here.own.is_empty() {
                 let said = match &here.cut {
-                    PrefixChange::Drop(n) => here.own.matched(as_path(path.get(*n..).unwrap_or_default()), is_dir),
-                    PrefixChange::Add(prefix) => here.own.matched(as_path(&[prefix.as_slice(), path].concat()), is_dir),
+                    PrefixChange::Drop(n) => here
+                        .own
+                        .matched(as_path(path.get(*n..).unwrap_or_default()), is_dir),
+                    PrefixChange::Add(prefix) => here
+                        .own
+                        .matched(as_path(&[prefix.as_slice(), path].concat()), is_dir),
                 };
                 if !said.is_none() {
                     return said.is_ignore();
@@ -160,7 +269,11 @@ mod tests {
         let top = Rules::from_above(base, b"/pkg/gen/\n", b"pkg/".to_vec());
         let root = Rules::below(top, b"*.tmp\n", b"");
         let sub = Rules::below(root.clone(), b"!keep.tmp\n", b"a/b");
-        assert!(root.ignores(b"x.log", false) && root.ignores(b"gen", true) && !root.ignores(b"a/gen", true));
+        assert!(
+            root.ignores(b"x.log", false)
+                && root.ignores(b"gen", true)
+                && !root.ignores(b"a/gen", true)
+        );
         assert!(sub.ignores(b"a/b/x.tmp", false) && !sub.ignores(b"a/b/keep.tmp", false));
         assert!(root.ignores(b"a/b/keep.tmp", false));
     }
@@ -170,7 +283,9 @@ mod tests {
         let no = |_: &str| false;
         assert!(!is_built(b"target", false, no, no) && is_built(b"target", true, no, no));
         assert!(is_built(b"target", false, no, |f| f == "CACHEDIR.TAG"));
-        assert!(!is_built(b"deps", false, no, no) && is_built(b"deps", false, |f| f == "mix.exs", no));
+        assert!(
+            !is_built(b"deps", false, no, no) && is_built(b"deps", false, |f| f == "mix.exs", no)
+        );
         assert!(!is_built(b"src", true, no, no));
     }
 }

@@ -123,7 +123,12 @@ const LONG: u64 = 1 << 20;
 impl Journal {
     pub(super) fn open(project: &Path) -> io::Result<Self> {
         let path = project.join("journal");
-        let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&path)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .append(true)
+            .create(true)
+            .mode(0o600)
+            .open(&path)?;
         Ok(Self { file, path })
     }
 
@@ -144,19 +149,33 @@ impl Journal {
                 (JournalRecord::Armed(armed), _) => {
                     let (edited, by_products, later) = Default::default();
                     let (exposed, rolling_back) = (false, None);
-                    open = Some(Open { armed: *armed, edited, by_products, exposed, rolling_back, later });
+                    open = Some(Open {
+                        armed: *armed,
+                        edited,
+                        by_products,
+                        exposed,
+                        rolling_back,
+                        later,
+                    });
                 }
-                (JournalRecord::RolledBack { .. } | JournalRecord::Accepted { .. }, _) => open = None,
+                (JournalRecord::RolledBack { .. } | JournalRecord::Accepted { .. }, _) => {
+                    open = None
+                }
                 (_, None) => {}
-                (JournalRecord::Editing { paths }, Some(open)) => open.edited.extend(paths.into_iter().map(|p| p.0)),
+                (JournalRecord::Editing { paths }, Some(open)) => {
+                    open.edited.extend(paths.into_iter().map(|p| p.0))
+                }
                 (JournalRecord::Exposed, Some(open)) => open.exposed = true,
                 (JournalRecord::ByProducts { paths }, Some(open)) => {
                     open.by_products.extend(paths.into_iter().map(|p| p.0));
                     open.exposed = false;
                 }
-                (JournalRecord::RollingBack { scope }, Some(open)) => open.rolling_back = Some(scope),
+                (JournalRecord::RollingBack { scope }, Some(open)) => {
+                    open.rolling_back = Some(scope)
+                }
                 (JournalRecord::Recovering { later }, Some(open)) => {
-                    open.later.extend(later.into_iter().map(|(area, path)| (area, path.0)));
+                    open.later
+                        .extend(later.into_iter().map(|(area, path)| (area, path.0)));
                 }
             }
         }
@@ -192,15 +211,21 @@ impl Journal {
 
 /// Does a journal of this project say that the work of this call stays? Also the one before it, and makes neither.
 pub(super) fn has_accepted(project: &Path, call: &str) -> bool {
-    let texts = ["journal", "journal.old"].map(|name| std::fs::read(project.join(name)).unwrap_or_default());
-    let mut records = texts.iter().flat_map(|text| text.split(|byte| *byte == b'\n')).filter_map(parse);
+    let texts = ["journal", "journal.old"]
+        .map(|name| std::fs::read(project.join(name)).unwrap_or_default());
+    let mut records = texts
+        .iter()
+        .flat_map(|text| text.split(|byte| *byte == b'\n'))
+        .filter_map(parse);
     records.any(|record| matches!(record, JournalRecord::Accepted { call: of } if of == call))
 }
 
 /// A line that does not match its sum was never finished, so its step was never taken.
 fn parse(line: &[u8]) -> Option<JournalRecord> {
     let (head, json) = line.split_at_checked(17)?;
-    (head == format!("{} ", sum(json)).as_bytes()).then(|| serde_json::from_slice(json).ok()).flatten()
+    (head == format!("{} ", sum(json)).as_bytes())
+        .then(|| serde_json::from_slice(json).ok())
+        .flatten()
 }
 
 fn sum(bytes: &[u8]) -> String {
@@ -231,18 +256,44 @@ mod tests {
         let mut journal = Journal::open(dir.path()).expect("opened");
         assert!(journal.open_snapshot().expect("read").is_none());
         journal.write(&armed("1")).expect("written");
-        journal.write(&JournalRecord::Editing { paths: vec![Name(b"a\nb".to_vec())] }).expect("written");
-        journal.file.write_all(b"0123456789abcdef {\"state\":\"accepted\"").expect("torn");
+        journal
+            .write(&JournalRecord::Editing {
+                paths: vec![Name(b"a\nb".to_vec())],
+            })
+            .expect("written");
+        journal
+            .file
+            .write_all(b"0123456789abcdef {\"state\":\"accepted\"")
+            .expect("torn");
         let open = journal.open_snapshot().expect("read").expect("still open");
-        assert_eq!((open.armed.root.0.as_slice(), open.scope()), (&b"/p\xff"[..], Scope::Applied));
+        assert_eq!(
+            (open.armed.root.0.as_slice(), open.scope()),
+            (&b"/p\xff"[..], Scope::Applied)
+        );
         assert!(open.edited.contains(&b"a\nb"[..]));
         journal.write(&JournalRecord::Exposed).expect("written");
-        assert_eq!(journal.open_snapshot().expect("read").expect("open").scope(), Scope::Everything);
-        journal.write(&JournalRecord::Accepted { call: String::new() }).expect("written");
+        assert_eq!(
+            journal
+                .open_snapshot()
+                .expect("read")
+                .expect("open")
+                .scope(),
+            Scope::Everything
+        );
+        journal
+            .write(&JournalRecord::Accepted {
+                call: String::new(),
+            })
+            .expect("written");
         assert!(journal.open_snapshot().expect("read").is_none());
         assert!(!has_accepted(dir.path(), "c1"));
-        journal.write(&JournalRecord::Accepted { call: "c1".into() }).expect("written");
+        journal
+            .write(&JournalRecord::Accepted { call: "c1".into() })
+            .expect("written");
         assert!(has_accepted(dir.path(), "c1") && !has_accepted(dir.path(), "c2"));
-        assert!(serde_json::from_str::<JournalRecord>(r#"{"state":"accepted"}"#).is_ok(), "as older servers wrote it");
+        assert!(
+            serde_json::from_str::<JournalRecord>(r#"{"state":"accepted"}"#).is_ok(),
+            "as older servers wrote it"
+        );
     }
 }

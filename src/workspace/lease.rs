@@ -45,12 +45,16 @@ pub(super) async fn lock(
         if !has_open_snapshot(project)? {
             if mode == Mode::Exclusive && recover::has_open_view(project) {
                 let project = project.clone();
-                let ended = tokio::task::spawn_blocking(move || recover::end_viewers(&project)).await;
+                let ended =
+                    tokio::task::spawn_blocking(move || recover::end_viewers(&project)).await;
                 if let Ok(Err(error)) = ended {
-                    tracing::warn!("what a killed call left in its private view could not be ended: {error}");
+                    tracing::warn!(
+                        "what a killed call left in its private view could not be ended: {error}"
+                    );
                 }
             }
-            let place = lock::acquire_place(workspace.0.layout.lock_place(), mode, left, stop).await?;
+            let place =
+                lock::acquire_place(workspace.0.layout.lock_place(), mode, left, stop).await?;
             return Ok(Lease {
                 workspace: workspace.clone(),
                 lock,
@@ -71,14 +75,19 @@ pub(super) async fn lock(
             let _held = lock;
             recover::finish(&project, Some(&root), Who::Recovery)
         });
-        recovered.await.unwrap_or(Err(RestoreError::StillRunning)).map_err(LockError::NotRecovered)?;
+        recovered
+            .await
+            .unwrap_or(Err(RestoreError::StillRunning))
+            .map_err(LockError::NotRecovered)?;
     }
 }
 
 fn has_open_snapshot(project: &Path) -> Result<bool, LockError> {
     let open = Journal::open(project).and_then(|mut journal| journal.open_snapshot());
     let path = project.join("journal");
-    Ok(open.map_err(|source| LockError::NotRecovered(RestoreError::Journal { path, source }))?.is_some())
+    Ok(open
+        .map_err(|source| LockError::NotRecovered(RestoreError::Journal { path, source }))?
+        .is_some())
 }
 
 impl Lease {
@@ -105,13 +114,21 @@ impl Lease {
 
     fn walled_project(&self) -> WalledProject {
         let (root, git) = (self.workspace.root().to_owned(), self.git_directories());
-        WalledProject { root, git, view: None, view_files: None, record: self.record.clone() }
+        WalledProject {
+            root,
+            git,
+            view: None,
+            view_files: None,
+            record: self.record.clone(),
+        }
     }
 
     /// No child writes to these, wherever a mount can prevent it.
     pub(super) fn git_directories(&self) -> Vec<PathBuf> {
         let repository = self.workspace.0.layout.repository.iter();
-        repository.flat_map(|found| [found.git.clone(), found.common().to_owned()]).collect()
+        repository
+            .flat_map(|found| [found.git.clone(), found.common().to_owned()])
+            .collect()
     }
 
     /// Which walls stood around the programs that were run meanwhile.

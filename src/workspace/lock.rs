@@ -63,7 +63,12 @@ impl std::fmt::Display for Holder {
 impl Holder {
     fn this(what: &str) -> Self {
         let pid = std::process::id();
-        Self { pid, since: super::timestamp(), what: what.to_owned(), started: started(pid).unwrap_or(0) }
+        Self {
+            pid,
+            since: super::timestamp(),
+            what: what.to_owned(),
+            started: started(pid).unwrap_or(0),
+        }
     }
 
     fn is_alive(&self) -> bool {
@@ -96,7 +101,9 @@ pub(super) async fn acquire(
         }
         if began.elapsed() >= wait {
             return Err(match holder(project) {
-                Some(holder) if holder.is_alive() && holder.what != RECOVERING => LockError::Busy { holder },
+                Some(holder) if holder.is_alive() && holder.what != RECOVERING => {
+                    LockError::Busy { holder }
+                }
                 // The holder is gone, but the lock is not: a shim is putting things right.
                 _ => LockError::Recovering,
             });
@@ -117,7 +124,9 @@ pub(super) async fn acquire_place(
     stop: &CancellationToken,
 ) -> Result<Option<File>, LockError> {
     let began = Instant::now();
-    let Ok(dir) = File::open(place) else { return Ok(None) };
+    let Ok(dir) = File::open(place) else {
+        return Ok(None);
+    };
     loop {
         let tried = match mode {
             Mode::Shared => dir.try_lock_shared(),
@@ -126,7 +135,9 @@ pub(super) async fn acquire_place(
         match tried {
             Ok(()) => return Ok(Some(dir)),
             Err(TryLockError::Error(_)) => return Ok(None),
-            Err(TryLockError::WouldBlock) if began.elapsed() >= wait => return Err(LockError::Elsewhere),
+            Err(TryLockError::WouldBlock) if began.elapsed() >= wait => {
+                return Err(LockError::Elsewhere);
+            }
             Err(TryLockError::WouldBlock) => {}
         }
         tokio::select! {
@@ -137,9 +148,16 @@ pub(super) async fn acquire_place(
 }
 
 /// `None` if another process holds it. Never unlock what this returns, only close it: a shim may hold the same lock.
-pub(super) fn try_acquire(project: &Path, mode: Mode, what: &str) -> Result<Option<File>, LockError> {
+pub(super) fn try_acquire(
+    project: &Path,
+    mode: Mode,
+    what: &str,
+) -> Result<Option<File>, LockError> {
     let path = project.join("lock");
-    let unusable = |source| LockError::Unusable { path: path.clone(), source };
+    let unusable = |source| LockError::Unusable {
+        path: path.clone(),
+        source,
+    };
     let file = open(&path).map_err(unusable)?;
     let tried = match mode {
         Mode::Shared => file.try_lock_shared(),
@@ -177,7 +195,9 @@ pub(super) fn all_at_rest(project: &Path, patience: Duration) -> io::Result<Opti
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(Some(file)),
-            Err(TryLockError::WouldBlock) if began.elapsed() < patience => std::thread::sleep(LOOK_AGAIN),
+            Err(TryLockError::WouldBlock) if began.elapsed() < patience => {
+                std::thread::sleep(LOOK_AGAIN)
+            }
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(e)) => return Err(e),
         }
@@ -198,7 +218,13 @@ pub(super) fn holder(project: &Path) -> Option<Holder> {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
 }
 
 /// When the process began, in the kernel's own count; `None` if it has ended, also if it was not reaped yet.
@@ -207,10 +233,16 @@ fn started(pid: u32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut words = stat.rsplit_once(')')?.1.split_ascii_whitespace();
     let state = words.next()?;
-    if matches!(state, "Z" | "X") { None } else { words.nth(18)?.parse().ok() }
+    if matches!(state, "Z" | "X") {
+        None
+    } else {
+        words.nth(18)?.parse().ok()
+    }
 }
 
 fn has_process(pid: u32) -> bool {
-    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    let pid = i32::try_from(pid)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
     pid.is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
 }

@@ -119,14 +119,20 @@ impl Manifest {
     }
 
     pub(super) fn position(&self, area: Area, path: &[u8]) -> Option<usize> {
-        self.entries.binary_search_by(|e| e.key().cmp(&(area, path))).ok()
+        self.entries
+            .binary_search_by(|e| e.key().cmp(&(area, path)))
+            .ok()
     }
 
     /// True if something below the directory is in the manifest.
     pub(super) fn any_below(&self, area: Area, dir: &[u8]) -> bool {
         let below = super::root::join(dir, b"");
-        let at = self.entries.partition_point(|e| e.key() < (area, below.as_slice()));
-        self.entries.get(at).is_some_and(|e| e.area == area && e.path.starts_with(&below))
+        let at = self
+            .entries
+            .partition_point(|e| e.key() < (area, below.as_slice()));
+        self.entries
+            .get(at)
+            .is_some_and(|e| e.area == area && e.path.starts_with(&below))
     }
 
     pub(super) fn encode(&self) -> Vec<u8> {
@@ -138,12 +144,20 @@ impl Manifest {
 
     pub(super) fn load(path: &Path) -> io::Result<Self> {
         let bytes = std::fs::read(path)?;
-        let broken = |why: &str| io::Error::new(io::ErrorKind::InvalidData, format!("`{}` {why}", path.display()));
-        let (body, sum) = bytes.split_last_chunk::<32>().ok_or_else(|| broken("is too short"))?;
+        let broken = |why: &str| {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("`{}` {why}", path.display()),
+            )
+        };
+        let (body, sum) = bytes
+            .split_last_chunk::<32>()
+            .ok_or_else(|| broken("is too short"))?;
         if blake3::hash(body) != *sum {
             return Err(broken("does not match its checksum"));
         }
-        let (version, _) = postcard::take_from_bytes::<u32>(body).map_err(|_| broken("cannot be read"))?;
+        let (version, _) =
+            postcard::take_from_bytes::<u32>(body).map_err(|_| broken("cannot be read"))?;
         match version {
             VERSION => postcard::from_bytes(body),
             former::FIRST | former::SECOND => former::read(version, body),

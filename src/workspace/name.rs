@@ -55,7 +55,13 @@ mod tests {
 
     #[test]
     fn every_name_comes_back() {
-        for name in [&b"a/b"[..], b"50%", b"\xff\xfe\n\x7f", "\u{85}é🦀".as_bytes(), b""] {
+        for name in [
+            &b"a/b"[..],
+            b"50%",
+            b"\xff\xfe\n\x7f",
+            "\u{85}é🦀".as_bytes(),
+            b"",
+        ] {
             let text = serde_json::to_string(&Name(name.to_vec())).expect("text");
             assert_eq!(serde_json::from_str::<Name>(&text).expect(&text).0, name);
         }

@@ -41,10 +41,21 @@ impl PackBase {
 impl Pack {
     pub(super) fn open(dir: &Path, name: &str, base: Option<PackBase>) -> io::Result<Self> {
         let path = dir.join(name);
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path)?;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)?;
         let before = base.as_ref().map_or(0, |base| base.length);
         let end = AtomicU64::new(before + file.metadata()?.len());
-        Ok(Self { base, file, path, end })
+        Ok(Self {
+            base,
+            file,
+            path,
+            end,
+        })
     }
 
     pub(super) fn len(&self) -> u64 {
@@ -82,18 +93,30 @@ impl Pack {
     }
 
     /// Writes those bytes somewhere, a piece at a time. On an error what was written means nothing.
-    pub(super) fn copy_to(&self, at: u64, size: u64, hash: &[u8; 32], to: &mut impl Write) -> io::Result<()> {
+    pub(super) fn copy_to(
+        &self,
+        at: u64,
+        size: u64,
+        hash: &[u8; 32],
+        to: &mut impl Write,
+    ) -> io::Result<()> {
         let most = usize::try_from(size).unwrap_or(usize::MAX).min(256 << 10);
         let (mut hasher, mut done, mut buffer) = (blake3::Hasher::new(), 0, vec![0; most]);
         let (file, _, start) = self.place(at);
         while done < size {
-            let room = buffer.len().min(usize::try_from(size - done).unwrap_or(buffer.len()));
+            let room = buffer
+                .len()
+                .min(usize::try_from(size - done).unwrap_or(buffer.len()));
             file.read_exact_at(&mut buffer[..room], start + done)?;
             hasher.update(&buffer[..room]);
             to.write_all(&buffer[..room])?;
             done += room as u64;
         }
-        if hasher.finalize() == *hash { Ok(()) } else { Err(self.damaged(at)) }
+        if hasher.finalize() == *hash {
+            Ok(())
+        } else {
+            Err(self.damaged(at))
+        }
     }
 
     /// The bytes at a position are those of this hash. What was written here is believed; what another project wrote is
@@ -153,10 +176,21 @@ mod tests {
         // The first one grows, which the second does not see.
         first.append(b"later").expect("append");
         let hash = |bytes: &[u8]| *blake3::hash(bytes).as_bytes();
-        assert_eq!(second.read(shared, 6, &hash(b"shared")).expect("read"), b"shared");
+        assert_eq!(
+            second.read(shared, 6, &hash(b"shared")).expect("read"),
+            b"shared"
+        );
         assert_eq!(second.read(own, 3, &hash(b"own")).expect("read"), b"own");
-        assert!(second.holds(shared, 6, &hash(b"shared")) && !second.holds(shared, 6, &hash(b"others")));
-        assert!(second.write_at(b"x", shared).is_err(), "the shared part was written");
-        assert_eq!(std::fs::read(dir.path().join("first")).expect("read"), b"sharedlater");
+        assert!(
+            second.holds(shared, 6, &hash(b"shared")) && !second.holds(shared, 6, &hash(b"others"))
+        );
+        assert!(
+            second.write_at(b"x", shared).is_err(),
+            "the shared part was written"
+        );
+        assert_eq!(
+            std::fs::read(dir.path().join("first")).expect("read"),
+            b"sharedlater"
+        );
     }
 }

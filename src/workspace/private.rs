@@ -63,7 +63,12 @@ impl PrivateProject {
     /// Mounts the server's view and takes its snapshot.
     pub fn arm(lease: Lease, launcher: &Launcher) -> Result<Self, NotPrivate> {
         let inner = lease.workspace.0.clone();
-        let failed = |source| NotPrivate::Arm(ArmError::State { path: inner.project.clone(), source });
+        let failed = |source| {
+            NotPrivate::Arm(ArmError::State {
+                path: inner.project.clone(),
+                source,
+            })
+        };
         let place = inner.project.join("view");
         store::make_private(&place).map_err(failed)?;
         // Before anything is looked at through the view: what changes from here on is noticed.
@@ -71,7 +76,8 @@ impl PrivateProject {
         if let Some(path) = glance.other_owner() {
             return Err(NotPrivate::NoView(lease, ViewError::other_owner(&path)));
         }
-        let layer = WriteLayer::kept(place.join("tests"), inner.layout.tree.path()).map_err(failed)?;
+        let layer =
+            WriteLayer::kept(place.join("tests"), inner.layout.tree.path()).map_err(failed)?;
         let view = match View::mount(launcher, &layer.over(inner.layout.tree.path())) {
             Ok(view) => view,
             Err(why) => {
@@ -84,7 +90,10 @@ impl PrivateProject {
         // Nothing that is open there has to be undone: the views of a killed call are gone with it.
         let _ = std::fs::remove_file(place.join("journal"));
         let workspace = Workspace(std::sync::Arc::new(Inner {
-            layout: inner.layout.seen_through(&view.path(), layer.written()).map_err(failed)?,
+            layout: inner
+                .layout
+                .seen_through(&view.path(), layer.written())
+                .map_err(failed)?,
             caps: inner.caps.clone(),
             state: inner.state.clone(),
             store: store::Store::at(place.join(&inner.store_name)).map_err(failed)?,
@@ -101,7 +110,15 @@ impl PrivateProject {
             record: lease.record.clone(),
         };
         let armed = seen.arm().map_err(NotPrivate::Arm)?;
-        Ok(Self { armed, worker: None, view, layer, real: lease, glance, launcher: launcher.clone() })
+        Ok(Self {
+            armed,
+            worker: None,
+            view,
+            layer,
+            real: lease,
+            glance,
+            launcher: launcher.clone(),
+        })
     }
 
     pub fn armed(&self) -> &ArmedSnapshot {
@@ -157,25 +174,40 @@ impl PrivateProject {
             view_files: Some(view.path()),
             record: project.record,
         });
-        Guard { ticket: None, project, ..guard }
+        Guard {
+            ticket: None,
+            project,
+            ..guard
+        }
     }
 
     /// Takes what the last worker changed into the server's view. Only what it wrote itself counts: what the user did
     /// meanwhile shines through its view and is not in its layer. Build and cache directories are left behind.
     pub fn take_in(&mut self) -> Result<(), EditError> {
-        let Some(worker) = self.worker.take() else { return Ok(()) };
+        let Some(worker) = self.worker.take() else {
+            return Ok(());
+        };
         let taken = self.take_from(&worker);
         worker.throw_away();
         taken
     }
 
     fn take_from(&mut self, worker: &WorkerView) -> Result<(), EditError> {
-        let failed = |source| EditError::Io { path: String::from("the worker's view"), source };
+        let failed = |source| EditError::Io {
+            path: String::from("the worker's view"),
+            source,
+        };
         let layout = &self.real.workspace.0.layout;
-        let seen = layout.seen_through(&worker.view.path(), worker.layer.written()).map_err(failed)?;
+        let seen = layout
+            .seen_through(&worker.view.path(), worker.layer.written())
+            .map_err(failed)?;
         let state = self.armed.state_mut();
         let found = compare(&seen, &state.inner().caps, &state.snapshot).map_err(failed)?;
-        let changes: Vec<&Difference> = found.differences.iter().filter(|d| d.area == Area::Tree).collect();
+        let changes: Vec<&Difference> = found
+            .differences
+            .iter()
+            .filter(|d| d.area == Area::Tree)
+            .collect();
         // The deepest first, so that directories are empty when their turn comes.
         for gone in changes.iter().rev().filter(|d| d.now.is_none()) {
             let done = state.inner().layout.tree.remove(&gone.path);
@@ -198,21 +230,52 @@ impl PrivateProject {
     /// The server's view is as it was armed, for the next attempt.
     pub fn reject(mut self) -> Result<(Self, RestoreReport), super::RestoreError> {
         self.drop_worker();
-        let Self { armed, worker, view, layer, real, glance, launcher } = self;
+        let Self {
+            armed,
+            worker,
+            view,
+            layer,
+            real,
+            glance,
+            launcher,
+        } = self;
         let (lease, restored) = armed.restore(Scope::Everything)?;
         let path = real.workspace.root().to_owned();
-        let armed = lease
-            .arm()
-            .map_err(|error| super::RestoreError::Io { path, source: io::Error::other(error.to_string()) })?;
-        Ok((Self { armed, worker, view, layer, real, glance, launcher }, restored))
+        let armed = lease.arm().map_err(|error| super::RestoreError::Io {
+            path,
+            source: io::Error::other(error.to_string()),
+        })?;
+        Ok((
+            Self {
+                armed,
+                worker,
+                view,
+                layer,
+                real,
+                glance,
+                launcher,
+            },
+            restored,
+        ))
     }
 
     /// Nothing is written; the project is given back.
     pub fn leave(mut self) -> Lease {
         self.drop_worker();
-        let Self { armed, view, layer, real, .. } = self;
+        let Self {
+            armed,
+            view,
+            layer,
+            real,
+            ..
+        } = self;
         let state = armed.state();
-        let seen: BTreeSet<Vec<u8>> = state.edited.keys().chain(state.lease.times.keys()).cloned().collect();
+        let seen: BTreeSet<Vec<u8>> = state
+            .edited
+            .keys()
+            .chain(state.lease.times.keys())
+            .cloned()
+            .collect();
         if let Err(error) = armed.accept() {
             tracing::debug!("the view's journal could not be closed: {error}");
         }
@@ -248,9 +311,19 @@ impl ArmedState {
     /// Copies one name of a worker's view into ours, with a fresh time: build tools believe times.
     fn copy_in(&mut self, from: &Root, path: &[u8], meta: &Meta) -> Result<(), EditError> {
         let name = || as_path(path).to_string_lossy().into_owned();
-        let failed = |source| EditError::Io { path: name(), source };
-        let (tree, limit) = (self.inner().layout.tree.clone(), self.inner().caps.max_file_bytes);
-        let there = if path.is_empty() { None } else { tree.meta(path).map_err(failed)? };
+        let failed = |source| EditError::Io {
+            path: name(),
+            source,
+        };
+        let (tree, limit) = (
+            self.inner().layout.tree.clone(),
+            self.inner().caps.max_file_bytes,
+        );
+        let there = if path.is_empty() {
+            None
+        } else {
+            tree.meta(path).map_err(failed)?
+        };
         if there.is_some_and(|there| there.node != meta.node) {
             tree.remove(path).map_err(failed)?;
         }
@@ -259,20 +332,29 @@ impl ArmedState {
         }
         let temporary = super::temporary(&self.id, &super::random_name()).into_bytes();
         let copied = match meta.node {
-            Node::Dir => tree.make_dirs(path, 0o755).and_then(|_| tree.chmod(path, meta.mode)),
+            Node::Dir => tree
+                .make_dirs(path, 0o755)
+                .and_then(|_| tree.chmod(path, meta.mode)),
             // Never read: it may be larger than any disk.
             Node::File if meta.size > limit => {
-                return Err(EditError::TooLarge { path: name(), size: meta.size, limit });
+                return Err(EditError::TooLarge {
+                    path: name(),
+                    size: meta.size,
+                    limit,
+                });
             }
             Node::File => {
                 let mtime = fresh_time(self.newest_time(path, there.map(|there| there.mtime)));
                 from.file(path).and_then(|file| {
                     let mut file = io::Read::take(file, limit);
                     let fill = |to: &mut std::fs::File| io::copy(&mut file, to).map(drop);
-                    tree.stage(path, temporary, meta.mode, mtime, false, fill)?.commit()
+                    tree.stage(path, temporary, meta.mode, mtime, false, fill)?
+                        .commit()
                 })
             }
-            Node::Link => from.link_target(path).and_then(|target| tree.stage_link(path, temporary, &target)?.commit()),
+            Node::Link => from
+                .link_target(path)
+                .and_then(|target| tree.stage_link(path, temporary, &target)?.commit()),
             // A socket or device is shown as the special file it is; what it leads to is not ours to open.
             Node::Fifo | Node::Special if there.is_none_or(|there| there.node != meta.node) => {
                 tree.make_fifo(path, 0o600)

@@ -25,7 +25,9 @@ pub(super) struct Pulse {
 
 impl Pulse {
     pub(super) fn start(project: &Path) -> Self {
-        let Some(mut beats) = PulseBeats::begin(project) else { return Self { _stop: None } };
+        let Some(mut beats) = PulseBeats::begin(project) else {
+            return Self { _stop: None };
+        };
         let (stop, stopped) = mpsc::channel();
         let beat = move || {
             while stopped.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
@@ -33,14 +35,25 @@ impl Pulse {
             }
         };
         // Without a thread to be had the last beat is the first, and a recovery undoes less.
-        let beating = std::thread::Builder::new().name(String::from("pulse")).spawn(beat).is_ok();
-        Self { _stop: beating.then_some(stop) }
+        let beating = std::thread::Builder::new()
+            .name(String::from("pulse"))
+            .spawn(beat)
+            .is_ok();
+        Self {
+            _stop: beating.then_some(stop),
+        }
     }
 
     /// After this moment no process was alive; `None` if nothing is known.
     pub(super) fn ended(project: &Path) -> Option<i64> {
-        let meta = File::open(at(project)).and_then(|file| file.metadata()).ok()?;
-        Some(meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec()))
+        let meta = File::open(at(project))
+            .and_then(|file| file.metadata())
+            .ok()?;
+        Some(
+            meta.mtime()
+                .saturating_mul(1_000_000_000)
+                .saturating_add(meta.mtime_nsec()),
+        )
     }
 }
 
@@ -57,9 +70,19 @@ pub struct PulseBeats {
 impl PulseBeats {
     /// The first beat of a call, which also ends whatever an earlier one had promised.
     fn begin(project: &Path) -> Option<Self> {
-        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(at(project)).ok()?;
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(at(project))
+            .ok()?;
         let _ = file.set_modified(SystemTime::now());
-        let mut beats = Self { file, due: Instant::now(), late: Duration::ZERO };
+        let mut beats = Self {
+            file,
+            due: Instant::now(),
+            late: Duration::ZERO,
+        };
         beats.beat();
         Some(beats)
     }
@@ -67,7 +90,11 @@ impl PulseBeats {
     /// Beats of a further process, if the project has a pulse: in a private view nothing has to be told apart.
     pub fn join(project: &Path) -> Option<Self> {
         let file = OpenOptions::new().write(true).open(at(project)).ok()?;
-        Some(Self { file, due: Instant::now(), late: Duration::ZERO })
+        Some(Self {
+            file,
+            due: Instant::now(),
+            late: Duration::ZERO,
+        })
     }
 
     /// Beats if it is time to.
@@ -85,7 +112,12 @@ impl PulseBeats {
         // A promise that no beat can have made is of another clock.
         let furthest = promised + MOST_ALLOWANCE;
         let holds = |known: &SystemTime| *known > promised && *known <= furthest;
-        if !self.file.metadata().and_then(|meta| meta.modified()).is_ok_and(|known| holds(&known)) {
+        if !self
+            .file
+            .metadata()
+            .and_then(|meta| meta.modified())
+            .is_ok_and(|known| holds(&known))
+        {
             let _ = self.file.set_modified(promised);
         }
     }
@@ -112,7 +144,10 @@ mod tests {
     fn the_last_promise_is_known_after_the_end() {
         let dir = tempfile::tempdir().expect("made");
         assert_eq!(Pulse::ended(dir.path()), None);
-        assert!(PulseBeats::join(dir.path()).is_none(), "a project without a pulse gets none by a program");
+        assert!(
+            PulseBeats::join(dir.path()).is_none(),
+            "a project without a pulse gets none by a program"
+        );
         let before = super::super::now();
         drop(Pulse::start(dir.path()));
         let ended = Pulse::ended(dir.path()).expect("it beat");
@@ -129,7 +164,11 @@ mod tests {
         let before = super::super::now();
         late.beat();
         let promised = Pulse::ended(dir.path()).expect("it beat");
-        assert!(promised >= before + nanoseconds(Duration::from_secs(10)), "{}", promised - before);
+        assert!(
+            promised >= before + nanoseconds(Duration::from_secs(10)),
+            "{}",
+            promised - before
+        );
         calm.beat();
         assert_eq!(Pulse::ended(dir.path()), Some(promised));
         // With every beat in time the allowance becomes the least one again.
@@ -139,7 +178,9 @@ mod tests {
         }
         assert_eq!(allowance(late.late), LEAST_ALLOWANCE);
         // A clock that was set back an hour does not leave a promise of an hour.
-        late.file.set_modified(SystemTime::now() + Duration::from_secs(3600)).expect("set");
+        late.file
+            .set_modified(SystemTime::now() + Duration::from_secs(3600))
+            .expect("set");
         calm.beat();
         assert!(Pulse::ended(dir.path()) < Some(super::super::now() + nanoseconds(MOST_ALLOWANCE)));
     }

@@ -38,20 +38,43 @@ impl<'a> TreeReader<'a> {
         known: Option<&'a Manifest>,
         at: HashMap<[u8; 32], u64>,
     ) -> Self {
-        Self { layout, caps, store, pack, known, at: Mutex::new(at) }
+        Self {
+            layout,
+            caps,
+            store,
+            pack,
+            known,
+            at: Mutex::new(at),
+        }
     }
 
     /// One entry per name, in the same order. Files that surely did not change are not opened.
-    pub(super) fn read_all(&self, names: &[(Area, Vec<u8>, Meta)]) -> Result<Vec<ManifestEntry>, ArmError> {
+    pub(super) fn read_all(
+        &self,
+        names: &[(Area, Vec<u8>, Meta)],
+    ) -> Result<Vec<ManifestEntry>, ArmError> {
         let mut entries = Vec::with_capacity(names.len());
         let mut stale = Vec::new();
         let taken = self.known.map_or(0, |m| m.taken);
-        let mut before = self.known.map(|m| m.entries.as_slice()).unwrap_or_default().iter().peekable();
+        let mut before = self
+            .known
+            .map(|m| m.entries.as_slice())
+            .unwrap_or_default()
+            .iter()
+            .peekable();
         for (area, path, meta) in names {
-            while before.next_if(|e| e.key() < (*area, path.as_slice())).is_some() {}
-            let same = before.peek().filter(|e| e.key() == (*area, path.as_slice()));
+            while before
+                .next_if(|e| e.key() < (*area, path.as_slice()))
+                .is_some()
+            {}
+            let same = before
+                .peek()
+                .filter(|e| e.key() == (*area, path.as_slice()));
             match same.filter(|e| has_content(e.node) && e.is_surely(meta, taken)) {
-                Some(same) => entries.push(ManifestEntry { mode: meta.mode, ..(*same).clone() }),
+                Some(same) => entries.push(ManifestEntry {
+                    mode: meta.mode,
+                    ..(*same).clone()
+                }),
                 None => {
                     if has_content(meta.node) {
                         stale.push(entries.len());
@@ -61,7 +84,9 @@ impl<'a> TreeReader<'a> {
             }
         }
         let next = AtomicUsize::new(0);
-        let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(8)).min(stale.len());
+        let threads = std::thread::available_parallelism()
+            .map_or(1, |n| n.get().min(8))
+            .min(stale.len());
         let work = || {
             let mut read = Vec::new();
             while let Some(&i) = stale.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -70,10 +95,14 @@ impl<'a> TreeReader<'a> {
             }
             Ok(read)
         };
-        let parts: Vec<Result<Vec<(usize, ManifestEntry)>, ArmError>> = std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
-            workers.into_iter().map(|w| w.join().unwrap_or_else(|p| std::panic::resume_unwind(p))).collect()
-        });
+        let parts: Vec<Result<Vec<(usize, ManifestEntry)>, ArmError>> =
+            std::thread::scope(|scope| {
+                let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+                workers
+                    .into_iter()
+                    .map(|w| w.join().unwrap_or_else(|p| std::panic::resume_unwind(p)))
+                    .collect()
+            });
         for part in parts {
             for (i, entry) in part? {
                 entries[i] = entry;
@@ -84,11 +113,21 @@ impl<'a> TreeReader<'a> {
 
     /// Reads one file or link into the pack. What changes under our eyes is read again.
     fn read(&self, area: Area, path: &[u8]) -> Result<ManifestEntry, ArmError> {
-        let root =
-            self.layout.area(area).map_err(|source| ArmError::Unreadable { path: as_path(path).to_owned(), source })?;
-        let unreadable = |source| ArmError::Unreadable { path: root.full(path), source };
+        let root = self
+            .layout
+            .area(area)
+            .map_err(|source| ArmError::Unreadable {
+                path: as_path(path).to_owned(),
+                source,
+            })?;
+        let unreadable = |source| ArmError::Unreadable {
+            path: root.full(path),
+            source,
+        };
         for _ in 0..8 {
-            let Some(meta) = root.meta(path).map_err(unreadable)? else { break };
+            let Some(meta) = root.meta(path).map_err(unreadable)? else {
+                break;
+            };
             match meta.node {
                 Node::Link => {
                     let target = root.link_target(path).map_err(unreadable)?;
@@ -100,44 +139,66 @@ impl<'a> TreeReader<'a> {
                 }
                 Node::File if meta.size > self.caps.max_file_bytes => {
                     let (size, limit) = (meta.size, self.caps.max_file_bytes);
-                    return Err(ArmError::FileTooLarge { path: root.full(path), size, limit });
+                    return Err(ArmError::FileTooLarge {
+                        path: root.full(path),
+                        size,
+                        limit,
+                    });
                 }
                 Node::File => {
                     let read = self.read_file(&root, path).map_err(|e| match e {
                         ReadError::Source(source) => unreadable(source),
-                        ReadError::Pack(source) => ArmError::State { path: self.store.path().to_owned(), source },
+                        ReadError::Pack(source) => ArmError::State {
+                            path: self.store.path().to_owned(),
+                            source,
+                        },
                     })?;
                     if let Some(read) = read {
                         let entry = entry(area, path.to_vec(), &read.meta, read.hash, read.at);
-                        return Ok(ManifestEntry { attributes: read.attributes, ..entry });
+                        return Ok(ManifestEntry {
+                            attributes: read.attributes,
+                            ..entry
+                        });
                     }
                 }
                 _ => break,
             }
         }
-        Err(ArmError::Unsteady { path: root.full(path) })
+        Err(ArmError::Unsteady {
+            path: root.full(path),
+        })
     }
 
     /// `None` if the file changed while it was read.
     fn read_file(&self, root: &Root, path: &[u8]) -> Result<Option<ReadFile>, ReadError> {
         let mut file = root.file(path).map_err(ReadError::Source)?;
         let meta = |file: &std::fs::File| {
-            rustix::fs::fstat(file).map(|s| Meta::from(&s)).map_err(|e| ReadError::Source(e.into()))
+            rustix::fs::fstat(file)
+                .map(|s| Meta::from(&s))
+                .map_err(|e| ReadError::Source(e.into()))
         };
         let before = meta(&file)?;
-        let known = if before.size > STREAM_ABOVE { self.known_contents(&mut file)? } else { None };
+        let known = if before.size > STREAM_ABOVE {
+            self.known_contents(&mut file)?
+        } else {
+            None
+        };
         let (hash, at, length) = if let Some((hash, at)) = known {
             (hash, at, before.size)
         } else if before.size > STREAM_ABOVE {
             let at = self.pack.reserve(before.size);
             let (mut hasher, mut length, mut buffer) = (blake3::Hasher::new(), 0, vec![0; CHUNK]);
             while length < before.size {
-                let room = buffer.len().min(usize::try_from(before.size - length).unwrap_or(CHUNK));
+                let room = buffer
+                    .len()
+                    .min(usize::try_from(before.size - length).unwrap_or(CHUNK));
                 match file.read(&mut buffer[..room]).map_err(ReadError::Source)? {
                     0 => break,
                     n => {
                         hasher.update(&buffer[..n]);
-                        self.pack.write_at(&buffer[..n], at + length).map_err(ReadError::Pack)?;
+                        self.pack
+                            .write_at(&buffer[..n], at + length)
+                            .map_err(ReadError::Pack)?;
                         length += n as u64;
                     }
                 }
@@ -145,25 +206,45 @@ impl<'a> TreeReader<'a> {
             (*hasher.finalize().as_bytes(), at, length)
         } else {
             let mut bytes = Vec::with_capacity(usize::try_from(before.size).unwrap_or(0) + 1);
-            (&file).take(before.size + 1).read_to_end(&mut bytes).map_err(ReadError::Source)?;
+            (&file)
+                .take(before.size + 1)
+                .read_to_end(&mut bytes)
+                .map_err(ReadError::Source)?;
             if bytes.len() as u64 != before.size {
                 return Ok(None);
             }
-            let (hash, at) = self.keep(&bytes).map_err(|e| ReadError::Pack(io::Error::other(e)))?;
+            let (hash, at) = self
+                .keep(&bytes)
+                .map_err(|e| ReadError::Pack(io::Error::other(e)))?;
             (hash, at, bytes.len() as u64)
         };
         let after = meta(&file)?;
         let steady = before == after && length == before.size;
-        Ok(steady.then(|| ReadFile { meta: after, hash, at, attributes: FileAttributes::of(&file, &after) }))
+        Ok(steady.then(|| ReadFile {
+            meta: after,
+            hash,
+            at,
+            attributes: FileAttributes::of(&file, &after),
+        }))
     }
 
     /// A large file is only looked at if it may be in the pack already: touched, or written a moment ago.
-    fn known_contents(&self, file: &mut std::fs::File) -> Result<Option<([u8; 32], u64)>, ReadError> {
-        if self.at.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
+    fn known_contents(
+        &self,
+        file: &mut std::fs::File,
+    ) -> Result<Option<([u8; 32], u64)>, ReadError> {
+        if self
+            .at
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_empty()
+        {
             return Ok(None);
         }
         let mut hasher = blake3::Hasher::new();
-        hasher.update_reader(&mut *file).map_err(ReadError::Source)?;
+        hasher
+            .update_reader(&mut *file)
+            .map_err(ReadError::Source)?;
         file.rewind().map_err(ReadError::Source)?;
         let hash = *hasher.finalize().as_bytes();
         Ok(self.position(hasher.count(), &hash).map(|at| (hash, at)))
@@ -171,7 +252,12 @@ impl<'a> TreeReader<'a> {
 
     /// Where these contents lie already.
     fn position(&self, size: u64, hash: &[u8; 32]) -> Option<u64> {
-        let at = self.at.lock().unwrap_or_else(PoisonError::into_inner).get(hash).copied();
+        let at = self
+            .at
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(hash)
+            .copied();
         at.filter(|at| self.pack.holds(*at, size, hash))
     }
 
@@ -181,9 +267,14 @@ impl<'a> TreeReader<'a> {
         if let Some(at) = self.position(bytes.len() as u64, &hash) {
             return Ok((hash, at));
         }
-        let at =
-            self.pack.append(bytes).map_err(|source| ArmError::State { path: self.store.path().to_owned(), source })?;
-        self.at.lock().unwrap_or_else(PoisonError::into_inner).insert(hash, at);
+        let at = self.pack.append(bytes).map_err(|source| ArmError::State {
+            path: self.store.path().to_owned(),
+            source,
+        })?;
+        self.at
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(hash, at);
         Ok((hash, at))
     }
 }
@@ -202,7 +293,15 @@ enum ReadError {
 }
 
 fn entry(area: Area, path: Vec<u8>, meta: &Meta, hash: [u8; 32], at: u64) -> ManifestEntry {
-    let Meta { node, mode, size, mtime, ctime, ino, .. } = *meta;
+    let Meta {
+        node,
+        mode,
+        size,
+        mtime,
+        ctime,
+        ino,
+        ..
+    } = *meta;
     if !has_content(node) {
         // Of a directory or a fifo only type and mode are restored; its times change with every test run.
         return ManifestEntry {
@@ -219,11 +318,28 @@ fn entry(area: Area, path: Vec<u8>, meta: &Meta, hash: [u8; 32], at: u64) -> Man
             attributes: None,
         };
     }
-    ManifestEntry { area, path, node, mode, size, mtime, ctime, ino, hash, at, attributes: None }
+    ManifestEntry {
+        area,
+        path,
+        node,
+        mode,
+        size,
+        mtime,
+        ctime,
+        ino,
+        hash,
+        at,
+        attributes: None,
+    }
 }
 
 pub(super) fn positions(manifest: &Manifest) -> HashMap<[u8; 32], u64> {
-    manifest.entries.iter().filter(|e| has_content(e.node)).map(|e| (e.hash, e.at)).collect()
+    manifest
+        .entries
+        .iter()
+        .filter(|e| has_content(e.node))
+        .map(|e| (e.hash, e.at))
+        .collect()
 }
 
 pub(super) fn has_content(node: Node) -> bool {

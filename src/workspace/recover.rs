@@ -47,18 +47,31 @@ impl fmt::Display for Recovery {
             RecoveryOutcome::Restored(restored) => {
                 write!(f, "{} restored", words::count(restored.paths.len(), "path"))?;
                 if let Some(kept) = &restored.kept_in {
-                    write!(f, ", what was there is kept in {} for 7 days", kept.display())?;
+                    write!(
+                        f,
+                        ", what was there is kept in {} for 7 days",
+                        kept.display()
+                    )?;
                 }
                 if !restored.others.is_empty() {
-                    write!(f, ", {} of others left alone", words::count(restored.others.len(), "edit"))?;
+                    write!(
+                        f,
+                        ", {} of others left alone",
+                        words::count(restored.others.len(), "edit")
+                    )?;
                 }
                 if restored.outlived > 0 {
                     let programs = words::count(restored.outlived, "program");
-                    write!(f, ", {programs} of the call had outlived it and ended now: look at what is left")?;
+                    write!(
+                        f,
+                        ", {programs} of the call had outlived it and ended now: look at what is left"
+                    )?;
                 }
                 Ok(())
             }
-            RecoveryOutcome::Busy => f.write_str("a call is at work there, or is being undone right now"),
+            RecoveryOutcome::Busy => {
+                f.write_str("a call is at work there, or is being undone right now")
+            }
             RecoveryOutcome::Failed(error) => write!(f, "{error}"),
         }
     }
@@ -104,21 +117,31 @@ pub fn recover(state: &StateDir) -> io::Result<Vec<Recovery>> {
 
 /// Is the work of this call in its project? The journal says so from the commit point on, also after a crash.
 pub fn was_accepted(state: &StateDir, call: &str) -> bool {
-    let projects = std::fs::read_dir(state.path().join("projects")).into_iter().flatten().flatten();
-    !call.is_empty() && projects.map(|entry| entry.path()).any(|project| journal::has_accepted(&project, call))
+    let projects = std::fs::read_dir(state.path().join("projects"))
+        .into_iter()
+        .flatten()
+        .flatten();
+    !call.is_empty()
+        && projects
+            .map(|entry| entry.path())
+            .any(|project| journal::has_accepted(&project, call))
 }
 
 /// Was a call killed while it worked in a private view?
 pub(super) fn has_open_view(project: &Path) -> bool {
     let view = project.join("view");
     view.join("journal").exists()
-        && Journal::open(&view).and_then(|mut journal| journal.open_snapshot()).is_ok_and(|open| open.is_some())
+        && Journal::open(&view)
+            .and_then(|mut journal| journal.open_snapshot())
+            .is_ok_and(|open| open.is_some())
 }
 
 /// Ends what works on in the private view of a killed call; nothing has to be undone there. The project's lock is held.
 pub(super) fn end_viewers(project: &Path) -> io::Result<()> {
     let mut journal = Journal::open(&project.join("view"))?;
-    let Some(open) = journal.open_snapshot()? else { return Ok(()) };
+    let Some(open) = journal.open_snapshot()? else {
+        return Ok(());
+    };
     if let Some(tag) = Tag::parse(&open.armed.tag) {
         sweep_tagged(&tag);
     }
@@ -133,23 +156,40 @@ pub fn finish_orphaned(ticket: &Path) -> Result<Option<RestoreReport>, RestoreEr
 }
 
 /// Restores a project whose lock is held. `root` is where it is now, if that is known.
-pub(super) fn finish(project: &Path, root: Option<&Path>, who: Who) -> Result<Option<RestoreReport>, RestoreError> {
-    let at_journal = |source| RestoreError::Journal { path: project.join("journal"), source };
+pub(super) fn finish(
+    project: &Path,
+    root: Option<&Path>,
+    who: Who,
+) -> Result<Option<RestoreReport>, RestoreError> {
+    let at_journal = |source| RestoreError::Journal {
+        path: project.join("journal"),
+        source,
+    };
     let mut journal = Journal::open(project).map_err(at_journal)?;
-    let Some(open) = journal.open_snapshot().map_err(at_journal)? else { return Ok(None) };
+    let Some(open) = journal.open_snapshot().map_err(at_journal)? else {
+        return Ok(None);
+    };
     // The parents of its commands may have been killed too: end what carries the call's mark, then restore.
-    let tag = (who == Who::Recovery).then(|| Tag::parse(&open.armed.tag)).flatten();
+    let tag = (who == Who::Recovery)
+        .then(|| Tag::parse(&open.armed.tag))
+        .flatten();
     let outlived = tag.map_or(0, |tag| sweep_tagged(&tag));
     let layout = find(&open, root)?;
     let store = Store::at(project.join(&open.armed.store)).map_err(at_journal)?;
-    let of_snapshot = |source| RestoreError::Snapshot { project: project.to_owned(), source };
+    let of_snapshot = |source| RestoreError::Snapshot {
+        project: project.to_owned(),
+        source,
+    };
     let snapshot = store.load(&open.armed.manifest).map_err(of_snapshot)?;
     let scope = open.scope();
     // `<state>/projects/<key>` is where a project lies.
     let state = project.ancestors().nth(2).unwrap_or(project);
     let reserve = reserve(state);
     if open.rolling_back.is_none() {
-        with_reserve(&reserve, &mut || journal.write(&JournalRecord::RollingBack { scope })).map_err(at_journal)?;
+        with_reserve(&reserve, &mut || {
+            journal.write(&JournalRecord::RollingBack { scope })
+        })
+        .map_err(at_journal)?;
         point(Point::RollingBack);
     }
     let mut aside = Aside::at(aside_path(state, &open.armed.since, &open.armed.id));
@@ -161,16 +201,32 @@ pub(super) fn finish(project: &Path, root: Option<&Path>, who: Who) -> Result<Op
         times: &BTreeMap::new(),
         reserve: &reserve,
     };
-    let ended = if who == Who::Recovery { Pulse::ended(project) } else { None };
-    let is_later = |d: &Difference| ended.zip(d.now).is_some_and(|(ended, now)| now.ctime > ended);
+    let ended = if who == Who::Recovery {
+        Pulse::ended(project)
+    } else {
+        None
+    };
+    let is_later = |d: &Difference| {
+        ended
+            .zip(d.now)
+            .is_some_and(|(ended, now)| now.ctime > ended)
+    };
     let mut later = open.later.clone();
     if who == Who::Recovery {
-        let at_root = |source| RestoreError::Io { path: layout.tree.path().to_owned(), source };
-        let found = compare(&layout, &open.armed.caps, &snapshot).map_err(at_root)?.differences;
+        let at_root = |source| RestoreError::Io {
+            path: layout.tree.path().to_owned(),
+            source,
+        };
+        let found = compare(&layout, &open.armed.caps, &snapshot)
+            .map_err(at_root)?
+            .differences;
         let found = found.into_iter().filter(is_later).map(|d| (d.area, d.path));
         let met: Vec<_> = found.filter(|one| !later.contains(one)).collect();
         if !met.is_empty() {
-            let record = met.iter().map(|(area, path)| (*area, Name(path.clone()))).collect();
+            let record = met
+                .iter()
+                .map(|(area, path)| (*area, Name(path.clone())))
+                .collect();
             let record = JournalRecord::Recovering { later: record };
             with_reserve(&reserve, &mut || journal.write(&record)).map_err(at_journal)?;
             later.extend(met);
@@ -183,13 +239,22 @@ pub(super) fn finish(project: &Path, root: Option<&Path>, who: Who) -> Result<Op
     let ours = |d: &Difference| match scope {
         _ if is_later(d) || later.contains(&(d.area, d.path.clone())) => false,
         Scope::Everything => true,
-        Scope::Applied => d.area == Area::Tree && (open.edited.contains(&d.path) || open.by_products.contains(&d.path)),
+        Scope::Applied => {
+            d.area == Area::Tree
+                && (open.edited.contains(&d.path) || open.by_products.contains(&d.path))
+        }
     };
     let outcome = restore.run(&mut aside, scope == Scope::Everything, ours)?;
     point(Point::Restored);
-    with_reserve(&reserve, &mut || journal.write(&JournalRecord::RolledBack { by: who })).map_err(at_journal)?;
+    with_reserve(&reserve, &mut || {
+        journal.write(&JournalRecord::RolledBack { by: who })
+    })
+    .map_err(at_journal)?;
     point(Point::RolledBack);
-    Ok(Some(RestoreReport { outlived, ..report(&outcome, &aside, Vec::new()) }))
+    Ok(Some(RestoreReport {
+        outlived,
+        ..report(&outcome, &aside, Vec::new())
+    }))
 }
 
 /// The project's directory, which must be the very one that was armed: it may have been renamed since.
@@ -203,6 +268,12 @@ fn find(open: &Open, root: Option<&Path>) -> Result<Layout, RestoreError> {
             return Ok(layout);
         }
     }
-    let source = io::Error::new(io::ErrorKind::NotFound, "the project that was armed is not there any more");
-    Err(RestoreError::Io { path: recorded.to_owned(), source })
+    let source = io::Error::new(
+        io::ErrorKind::NotFound,
+        "the project that was armed is not there any more",
+    );
+    Err(RestoreError::Io {
+        path: recorded.to_owned(),
+        source,
+    })
 }

@@ -44,9 +44,17 @@ pub enum RestoreError {
 }
 
 fn list(paths: &[PathBuf]) -> String {
-    let shown: Vec<_> = paths.iter().take(5).map(|p| format!("`{}`", p.display())).collect();
+    let shown: Vec<_> = paths
+        .iter()
+        .take(5)
+        .map(|p| format!("`{}`", p.display()))
+        .collect();
     let more = paths.len().saturating_sub(shown.len());
-    if more == 0 { shown.join(", ") } else { format!("{} and {more} more", shown.join(", ")) }
+    if more == 0 {
+        shown.join(", ")
+    } else {
+        format!("{} and {more} more", shown.join(", "))
+    }
 }
 
 /// What to bring back, and how.
@@ -91,37 +99,52 @@ impl Restore<'_> {
         if whole_directories && in_place {
             self.bring_back_repository();
         }
-        let ours = |d: &Difference| ours(d) && (d.area == Area::Tree || (in_place && steers(&d.path)));
+        let ours =
+            |d: &Difference| ours(d) && (d.area == Area::Tree || (in_place && steers(&d.path)));
         // Directories that we made and in which another process has put something since.
         let mut shared = BTreeSet::new();
         for _ in 0..ROUNDS {
             let mut found = self.compare()?;
             let wanted = |d: &Difference| {
-                (ours(d) || self.is_temporary(d)) && !(shared.contains(&d.path) && d.what == DifferenceKind::Added)
+                (ours(d) || self.is_temporary(d))
+                    && !(shared.contains(&d.path) && d.what == DifferenceKind::Added)
             };
             let differences = std::mem::take(&mut found.differences);
             let (mine, others): (Vec<_>, Vec<_>) = differences.into_iter().partition(|d| wanted(d));
             if mine.is_empty() {
-                outcome.others = TreeComparison { differences: others, ..found };
+                outcome.others = TreeComparison {
+                    differences: others,
+                    ..found
+                };
                 return Ok(outcome);
             }
-            outcome.lost.extend(self.undo(&mine, aside, whole_directories, &mut shared)?);
-            outcome.undone.extend(mine.into_iter().map(|d| (d.area, d.path)));
+            outcome
+                .lost
+                .extend(self.undo(&mine, aside, whole_directories, &mut shared)?);
+            outcome
+                .undone
+                .extend(mine.into_iter().map(|d| (d.area, d.path)));
         }
         let paths = self.compare()?.differences.into_iter().filter(|d| ours(d));
-        Err(RestoreError::NotVerified { paths: paths.map(|d| as_path(&d.path).to_owned()).collect() })
+        Err(RestoreError::NotVerified {
+            paths: paths.map(|d| as_path(&d.path).to_owned()).collect(),
+        })
     }
 
     /// The directory that was armed still has its name. If not, only what lies below the directory itself is ours.
     fn is_in_place(&self) -> bool {
         let tree = &self.layout.tree;
-        let there = Root::open(tree.path()).and_then(|root| root.identity()).ok();
+        let there = Root::open(tree.path())
+            .and_then(|root| root.identity())
+            .ok();
         there.is_some() && there == tree.identity().ok()
     }
 
     /// A repository's directory that was only renamed is renamed back: its objects are in no snapshot.
     fn bring_back_repository(&self) {
-        let Some(repository) = &self.snapshot.manifest.repository else { return };
+        let Some(repository) = &self.snapshot.manifest.repository else {
+            return;
+        };
         if repository.git.parent() != Some(self.layout.tree.path()) || repository.git.exists() {
             return;
         }
@@ -134,12 +157,17 @@ impl Restore<'_> {
     }
 
     fn compare(&self) -> Result<TreeComparison, RestoreError> {
-        compare(self.layout, self.caps, self.snapshot)
-            .map_err(|source| RestoreError::Io { path: self.layout.tree.path().to_owned(), source })
+        compare(self.layout, self.caps, self.snapshot).map_err(|source| RestoreError::Io {
+            path: self.layout.tree.path().to_owned(),
+            source,
+        })
     }
 
     fn is_temporary(&self, d: &Difference) -> bool {
-        d.what == DifferenceKind::Added && split(&d.path).1.starts_with(super::temporary(self.id, "").as_bytes())
+        d.what == DifferenceKind::Added
+            && split(&d.path)
+                .1
+                .starts_with(super::temporary(self.id, "").as_bytes())
     }
 
     fn undo(
@@ -150,14 +178,29 @@ impl Restore<'_> {
         shared: &mut BTreeSet<Vec<u8>>,
     ) -> Result<BTreeSet<(Vec<u8>, &'static str)>, RestoreError> {
         let (dirs, lost) = (BTreeSet::new(), BTreeSet::new());
-        let mut work = Undo { of: self, roots: Vec::new(), dirs, together: mine.len() > TOGETHER, lost };
+        let mut work = Undo {
+            of: self,
+            roots: Vec::new(),
+            dirs,
+            together: mine.len() > TOGETHER,
+            lost,
+        };
         let step = |d: &Difference, done: io::Result<()>| match done {
-            Err(e) if is_full(&e) => Err(RestoreError::DiskFull { path: as_path(&d.path).to_owned() }),
-            Err(source) => Err(RestoreError::Io { path: as_path(&d.path).to_owned(), source }),
+            Err(e) if is_full(&e) => Err(RestoreError::DiskFull {
+                path: as_path(&d.path).to_owned(),
+            }),
+            Err(source) => Err(RestoreError::Io {
+                path: as_path(&d.path).to_owned(),
+                source,
+            }),
             Ok(()) => Ok(()),
         };
         // First what is in the way, the deepest first.
-        for d in mine.iter().rev().filter(|d| matches!(d.what, DifferenceKind::Added | DifferenceKind::Type)) {
+        for d in mine
+            .iter()
+            .rev()
+            .filter(|d| matches!(d.what, DifferenceKind::Added | DifferenceKind::Type))
+        {
             let mut again = || work.clear(d, aside, whole_directories, shared);
             step(d, self.with_reserve(&mut again))?;
         }
@@ -181,7 +224,10 @@ impl Restore<'_> {
 }
 
 /// Tries again with the reserve's blocks free if the disk is full.
-pub(super) fn with_reserve(reserve: &Path, attempt: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
+pub(super) fn with_reserve(
+    reserve: &Path,
+    attempt: &mut dyn FnMut() -> io::Result<()>,
+) -> io::Result<()> {
     match attempt() {
         Err(e) if is_full(&e) && std::fs::remove_file(reserve).is_ok() => attempt(),
         done => done,
@@ -208,7 +254,9 @@ impl Undo<'_> {
     ) -> io::Result<()> {
         let root = self.root(d.area)?;
         // A change of type under a parent that is itself in the way goes with that parent.
-        let Some(now) = root.meta(&d.path)? else { return Ok(()) };
+        let Some(now) = root.meta(&d.path)? else {
+            return Ok(());
+        };
         self.open_up(&root, d.area, split(&d.path).0)?;
         if self.of.is_temporary(d) {
             return root.remove(&d.path);
@@ -252,7 +300,13 @@ impl Undo<'_> {
     }
 
     /// Another process may have removed the directory above, or put something else in its place.
-    fn make_room(&mut self, root: &Root, area: Area, dir: &[u8], aside: &mut Aside) -> io::Result<()> {
+    fn make_room(
+        &mut self,
+        root: &Root,
+        area: Area,
+        dir: &[u8],
+        aside: &mut Aside,
+    ) -> io::Result<()> {
         if dir.is_empty() {
             return Ok(());
         }
@@ -268,12 +322,26 @@ impl Undo<'_> {
         Ok(())
     }
 
-    fn put_contents(&mut self, root: &Root, d: &Difference, was: &ManifestEntry, aside: &mut Aside) -> io::Result<()> {
+    fn put_contents(
+        &mut self,
+        root: &Root,
+        d: &Difference,
+        was: &ManifestEntry,
+        aside: &mut Aside,
+    ) -> io::Result<()> {
         let now = root.meta(&d.path)?;
         let known = self.of.times.get(&d.path).copied();
-        let mtime = restored_time([now.map(|m| m.mtime), known, Some(was.mtime)].into_iter().flatten().max());
+        let mtime = restored_time(
+            [now.map(|m| m.mtime), known, Some(was.mtime)]
+                .into_iter()
+                .flatten()
+                .max(),
+        );
         let pack = &self.of.snapshot.pack;
-        let has_names = was.attributes.as_ref().is_some_and(|attributes| attributes.links > 1);
+        let has_names = was
+            .attributes
+            .as_ref()
+            .is_some_and(|attributes| attributes.links > 1);
         if has_names && now.is_some_and(|now| now.node == Node::File && now.ino == was.ino) {
             // The very file, so that what was written through one of its names is gone from all of them.
             aside.keep_copy(d.area, root, &d.path)?;
@@ -297,7 +365,10 @@ impl Undo<'_> {
         let mut lost = None;
         let fill = |file: &mut std::fs::File| {
             pack.copy_to(was.at, was.size, &was.hash, file)?;
-            lost = was.attributes.as_ref().and_then(|attributes| attributes.put_on(file));
+            lost = was
+                .attributes
+                .as_ref()
+                .and_then(|attributes| attributes.put_on(file));
             Ok(())
         };
         let staged = root.stage(&d.path, temporary, was.mode, mtime, !self.together, fill)?;
@@ -322,8 +393,15 @@ impl Undo<'_> {
             if !self.together {
                 root.sync_dir(dir)?;
             }
-            if let Some(was) = self.of.snapshot.manifest.find(*area, dir).filter(|w| w.node == Node::Dir)
-                && self.meta(&root, dir)?.is_some_and(|m| m.node == Node::Dir && m.mode != was.mode)
+            if let Some(was) = self
+                .of
+                .snapshot
+                .manifest
+                .find(*area, dir)
+                .filter(|w| w.node == Node::Dir)
+                && self
+                    .meta(&root, dir)?
+                    .is_some_and(|m| m.node == Node::Dir && m.mode != was.mode)
             {
                 root.chmod(dir, was.mode)?;
             }
@@ -341,7 +419,10 @@ impl Undo<'_> {
         if rustix::process::geteuid().is_root() {
             return Ok(());
         }
-        if let Some(meta) = self.meta(root, dir)?.filter(|m| m.node == Node::Dir && m.mode & 0o700 != 0o700) {
+        if let Some(meta) = self
+            .meta(root, dir)?
+            .filter(|m| m.node == Node::Dir && m.mode & 0o700 != 0o700)
+        {
             root.chmod(dir, meta.mode | 0o700)?;
             self.dirs.insert((area, dir.to_vec()));
         }
@@ -350,7 +431,11 @@ impl Undo<'_> {
 
     /// The empty path is the root itself.
     fn meta(&self, root: &Root, dir: &[u8]) -> io::Result<Option<Meta>> {
-        if dir.is_empty() { root.own_meta().map(Some) } else { root.meta(dir) }
+        if dir.is_empty() {
+            root.own_meta().map(Some)
+        } else {
+            root.meta(dir)
+        }
     }
 
     /// An area's root; a repository's directory that is gone is made again.
@@ -378,7 +463,10 @@ impl Undo<'_> {
 }
 
 fn is_full(e: &io::Error) -> bool {
-    matches!(e.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge)
+    matches!(
+        e.kind(),
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge
+    )
 }
 
 #[cfg(target_os = "linux")]

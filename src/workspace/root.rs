@@ -52,13 +52,19 @@ const LONGEST: usize = 4000;
 impl Root {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(Self { fd: rustix::fs::openat(CWD, path, flags, Mode::empty())?, path: path.to_owned() })
+        Ok(Self {
+            fd: rustix::fs::openat(CWD, path, flags, Mode::empty())?,
+            path: path.to_owned(),
+        })
     }
 
     /// As [`Root::open`], but a link at the end of the path is an error.
     pub(super) fn open_no_link(path: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        Ok(Self { fd: rustix::fs::openat(CWD, path, flags, Mode::empty())?, path: path.to_owned() })
+        Ok(Self {
+            fd: rustix::fs::openat(CWD, path, flags, Mode::empty())?,
+            path: path.to_owned(),
+        })
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -95,7 +101,9 @@ impl Root {
 
     /// `None` if nothing has that name, or if a component above it is no directory.
     pub(super) fn meta(&self, path: &[u8]) -> io::Result<Option<Meta>> {
-        let found = self.parent(path).and_then(|(dir, name)| meta_at(dir.as_fd(), name));
+        let found = self
+            .parent(path)
+            .and_then(|(dir, name)| meta_at(dir.as_fd(), name));
         match found {
             Ok(meta) => Ok(Some(meta)),
             Err(e) if is_absent(&e) => Ok(None),
@@ -125,7 +133,11 @@ impl Root {
 }
 
 impl From<&Stat> for Meta {
-    #[allow(clippy::unnecessary_cast, clippy::useless_conversion, reason = "the fields' types differ by platform")]
+    #[allow(
+        clippy::unnecessary_cast,
+        clippy::useless_conversion,
+        reason = "the fields' types differ by platform"
+    )]
     fn from(s: &Stat) -> Self {
         let nanos = |s: i64, n: i64| s.saturating_mul(1_000_000_000).saturating_add(n);
         Self {
@@ -149,7 +161,11 @@ impl From<&Stat> for Meta {
 }
 
 pub(super) fn meta_at(dir: BorrowedFd<'_>, name: &[u8]) -> io::Result<Meta> {
-    Ok(Meta::from(&rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?))
+    Ok(Meta::from(&rustix::fs::statat(
+        dir,
+        name,
+        AtFlags::SYMLINK_NOFOLLOW,
+    )?))
 }
 
 pub(super) fn as_path(bytes: &[u8]) -> &Path {
@@ -173,7 +189,10 @@ pub(super) fn join(dir: &[u8], name: &[u8]) -> Vec<u8> {
 
 /// Nothing is there: the name, or a directory above it, is missing, or something above it is a file or a link.
 pub(super) fn is_absent(e: &io::Error) -> bool {
-    matches!(e.raw_os_error().map(Errno::from_raw_os_error), Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP))
+    matches!(
+        e.raw_os_error().map(Errno::from_raw_os_error),
+        Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP)
+    )
 }
 
 fn open_beneath(root: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> io::Result<OwnedFd> {
@@ -182,7 +201,10 @@ fn open_beneath(root: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> io::Result<
         return Ok(rustix::fs::openat(root, c".", flags, Mode::empty())?);
     }
     if path.len() > LONGEST {
-        let cut = path[..LONGEST].iter().rposition(|b| *b == b'/').ok_or(Errno::NAMETOOLONG)?;
+        let cut = path[..LONGEST]
+            .iter()
+            .rposition(|b| *b == b'/')
+            .ok_or(Errno::NAMETOOLONG)?;
         let dir = open_beneath(root, &path[..cut], OFlags::RDONLY | OFlags::DIRECTORY)?;
         return open_beneath(dir.as_fd(), &path[cut + 1..], flags);
     }
@@ -203,7 +225,11 @@ fn by_component(root: BorrowedFd<'_>, path: &[u8], flags: OFlags) -> io::Result<
     let (dir, name) = split(path);
     let step = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut at = rustix::fs::openat(root, c".", step, Mode::empty())?;
-    for part in dir.split(|b| *b == b'/').filter(|p| !p.is_empty()).chain([name]) {
+    for part in dir
+        .split(|b| *b == b'/')
+        .filter(|p| !p.is_empty())
+        .chain([name])
+    {
         if part == b".." {
             return Err(Errno::XDEV.into());
         }
@@ -230,9 +256,16 @@ mod tests {
         assert_eq!(root.read(b"d/f").expect("read"), b"f");
         for path in [&b"../secret"[..], b"up/secret", b"same/f", b"/etc/passwd"] {
             assert!(root.file(path).is_err(), "{}", as_path(path).display());
-            assert!(by_component(root.fd(), path, OFlags::RDONLY).is_err() || path == b"/etc/passwd");
+            assert!(
+                by_component(root.fd(), path, OFlags::RDONLY).is_err() || path == b"/etc/passwd"
+            );
         }
-        assert_eq!(by_component(root.fd(), b"d/f", OFlags::RDONLY).map(|_| ()).ok(), Some(()));
+        assert_eq!(
+            by_component(root.fd(), b"d/f", OFlags::RDONLY)
+                .map(|_| ())
+                .ok(),
+            Some(())
+        );
     }
 
     #[test]
@@ -247,6 +280,9 @@ mod tests {
             at = root.dir(&path).expect("deeper");
         }
         assert!(path.len() > 6000);
-        assert_eq!(root.meta(&path).expect("stat").expect("there").node, Node::Dir);
+        assert_eq!(
+            root.meta(&path).expect("stat").expect("there").node,
+            Node::Dir
+        );
     }
 }

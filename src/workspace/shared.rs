@@ -36,10 +36,16 @@ impl TreeSketch {
 
     /// `None` for a tree of a few files, which has nothing worth sharing.
     pub(super) fn of(names: &[(Area, Vec<u8>, Meta)]) -> Option<Self> {
-        let files = names.iter().filter(|(area, _, meta)| *area == Area::Tree && meta.node == Node::File);
+        let files = names
+            .iter()
+            .filter(|(area, _, meta)| *area == Area::Tree && meta.node == Node::File);
         let mut digests: Vec<u32> = files
             .map(|(_, path, meta)| {
-                let digest = *blake3::Hasher::new().update(path).update(&meta.size.to_le_bytes()).finalize().as_bytes();
+                let digest = *blake3::Hasher::new()
+                    .update(path)
+                    .update(&meta.size.to_le_bytes())
+                    .finalize()
+                    .as_bytes();
                 u32::from_le_bytes([digest[0], digest[1], digest[2], digest[3]])
             })
             .collect();
@@ -52,7 +58,9 @@ impl TreeSketch {
     fn from_name(name: &OsStr) -> Option<Self> {
         let hex = name.to_str()?.strip_prefix("pack.")?.split_once('.')?.1;
         let digits: &[u8; Self::DIGESTS * 8] = hex.as_bytes().try_into().ok()?;
-        let (digests, []) = digits.as_chunks::<8>() else { return None };
+        let (digests, []) = digits.as_chunks::<8>() else {
+            return None;
+        };
         let mut sketch = [0; Self::DIGESTS];
         for (digest, text) in sketch.iter_mut().zip(digests) {
             *digest = u32::from_str_radix(std::str::from_utf8(text).ok()?, 16).ok()?;
@@ -61,36 +69,52 @@ impl TreeSketch {
     }
 
     fn in_common(&self, other: &Self) -> usize {
-        self.0.iter().filter(|digest| other.0.contains(digest)).count()
+        self.0
+            .iter()
+            .filter(|digest| other.0.contains(digest))
+            .count()
     }
 }
 
 impl fmt::Display for TreeSketch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|digest| write!(f, "{digest:08x}"))
+        self.0
+            .iter()
+            .try_for_each(|digest| write!(f, "{digest:08x}"))
     }
 }
 
 /// The contents of the store that is most alike, under a name in `store`. That there are none is never an error: then
 /// everything is written.
-pub(super) fn find_shared(projects: &Path, store: &Store, sketch: &TreeSketch) -> Option<SharedContents> {
+pub(super) fn find_shared(
+    projects: &Path,
+    store: &Store,
+    sketch: &TreeSketch,
+) -> Option<SharedContents> {
     let mut alike: Vec<(usize, PathBuf)> = stores(projects)
         .filter(|dir| dir != store.path())
         .filter_map(|dir| {
-            let sketches = names(&dir).into_iter().filter_map(|name| TreeSketch::from_name(name.as_os_str()));
+            let sketches = names(&dir)
+                .into_iter()
+                .filter_map(|name| TreeSketch::from_name(name.as_os_str()));
             let most = sketches.map(|found| found.in_common(sketch)).max()?;
             (most >= TreeSketch::ALIKE).then_some((most, dir))
         })
         .collect();
     alike.sort_by(|a, b| b.cmp(a));
-    alike.into_iter().take(TRIED).find_map(|(_, dir)| take_from(&dir, store).ok())
+    alike
+        .into_iter()
+        .take(TRIED)
+        .find_map(|(_, dir)| take_from(&dir, store).ok())
 }
 
 fn take_from(dir: &Path, store: &Store) -> io::Result<SharedContents> {
     let manifest = Store::newest_manifest(dir).ok_or(io::ErrorKind::NotFound)?;
     // What that store has from a third one lies at the beginning; only one base is ever stood on.
-    let pack =
-        manifest.base.clone().unwrap_or_else(|| SharedPack { name: manifest.pack.clone(), length: extent(&manifest) });
+    let pack = manifest.base.clone().unwrap_or_else(|| SharedPack {
+        name: manifest.pack.clone(),
+        length: extent(&manifest),
+    });
     let own = store.path().join(&pack.name);
     match std::fs::hard_link(dir.join(&pack.name), &own) {
         // Left by a call that was killed; names are never used twice.
@@ -98,7 +122,10 @@ fn take_from(dir: &Path, store: &Store) -> io::Result<SharedContents> {
         linked => linked?,
     }
     let base = PackBase::open(own, pack.length)?;
-    let contents = manifest.entries.iter().filter(|e| has_content(e.node) && e.at + e.size <= pack.length);
+    let contents = manifest
+        .entries
+        .iter()
+        .filter(|e| has_content(e.node) && e.at + e.size <= pack.length);
     let at = contents.map(|e| (e.hash, e.at)).collect();
     Ok(SharedContents { base, at, pack })
 }
@@ -115,13 +142,20 @@ fn stores(projects: &Path) -> impl Iterator<Item = PathBuf> {
         .into_iter()
         .flat_map(move |project| [projects.join(&project), projects.join(project).join("view")]);
     places.flat_map(|place| {
-        let stores = names(&place).into_iter().filter(|name| name.as_encoded_bytes().starts_with(b"root-"));
+        let stores = names(&place)
+            .into_iter()
+            .filter(|name| name.as_encoded_bytes().starts_with(b"root-"));
         stores.map(move |name| place.join(name)).collect::<Vec<_>>()
     })
 }
 
 fn names(dir: &Path) -> Vec<std::ffi::OsString> {
-    std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.file_name()).collect()
+    std::fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.file_name())
+        .collect()
 }
 
 #[cfg(test)]
@@ -129,21 +163,41 @@ mod tests {
     use super::*;
 
     fn sketch(files: impl Iterator<Item = (String, u64)>) -> Option<TreeSketch> {
-        let meta = |size| Meta { size, ..Meta::from(&rustix::fs::stat("/proc/self/exe").expect("a file")) };
-        TreeSketch::of(&files.map(|(path, size)| (Area::Tree, path.into_bytes(), meta(size))).collect::<Vec<_>>())
+        let meta = |size| Meta {
+            size,
+            ..Meta::from(&rustix::fs::stat("/proc/self/exe").expect("a file"))
+        };
+        TreeSketch::of(
+            &files
+                .map(|(path, size)| (Area::Tree, path.into_bytes(), meta(size)))
+                .collect::<Vec<_>>(),
+        )
     }
 
     #[test]
     fn trees_that_have_most_files_in_common_are_alike_and_others_are_not() {
         let files = |from: u64, to: u64| (from..to).map(|n| (format!("src/{n}.rs"), 100 + n));
-        let (one, most, none) = (sketch(files(0, 100)), sketch(files(5, 105)), sketch(files(1000, 1100)));
-        let (one, most, none) = (one.expect("enough"), most.expect("enough"), none.expect("enough"));
+        let (one, most, none) = (
+            sketch(files(0, 100)),
+            sketch(files(5, 105)),
+            sketch(files(1000, 1100)),
+        );
+        let (one, most, none) = (
+            one.expect("enough"),
+            most.expect("enough"),
+            none.expect("enough"),
+        );
         assert!(one.in_common(&most) >= TreeSketch::ALIKE, "{one} {most}");
         assert_eq!(one.in_common(&none), 0);
         assert_eq!(sketch(files(0, 7)), None);
         let name = format!("pack.0123456789abcdef.{one}");
         assert_eq!(TreeSketch::from_name(OsStr::new(&name)), Some(one));
-        for other in ["pack.0123456789abcdef", "manifest.1", "pack.1.xyz", &name[..name.len() - 1]] {
+        for other in [
+            "pack.0123456789abcdef",
+            "manifest.1",
+            "pack.1.xyz",
+            &name[..name.len() - 1],
+        ] {
             assert_eq!(TreeSketch::from_name(OsStr::new(other)), None, "{other}");
         }
     }

@@ -28,17 +28,29 @@ pub enum ArmError {
         "`{}` has {size} bytes, more than `max_file_bytes` = {limit} under [workspace]; raise that, or name the file in `exclude`",
         path.display()
     )]
-    FileTooLarge { path: PathBuf, size: u64, limit: u64 },
+    FileTooLarge {
+        path: PathBuf,
+        size: u64,
+        limit: u64,
+    },
     #[error(
         "`{}` has {files} files to protect, more than `max_files` = {limit} under [workspace]; raise that, or name directories in `exclude`",
         root.display()
     )]
-    TooManyFiles { root: PathBuf, files: u64, limit: u64 },
+    TooManyFiles {
+        root: PathBuf,
+        files: u64,
+        limit: u64,
+    },
     #[error(
         "`{}` has {size} bytes to protect, more than `max_total_bytes` = {limit} under [workspace]; raise that, or name directories in `exclude`",
         root.display()
     )]
-    TooLarge { root: PathBuf, size: u64, limit: u64 },
+    TooLarge {
+        root: PathBuf,
+        size: u64,
+        limit: u64,
+    },
     #[error("`{}` is being written all the time, so no copy of it is whole; end what writes it, or name it in `exclude` under [workspace]", path.display())]
     Unsteady { path: PathBuf },
     #[error("the snapshot cannot be written to `{}`: {source}; free some space there, or set $SUPERVISOR_STATE_DIR", path.display())]
@@ -51,33 +63,70 @@ pub enum ArmError {
 const SLACK: u64 = 64 << 20;
 
 /// `projects` are the places of all projects: what one of them keeps already is not kept twice.
-pub(super) fn take(layout: &Layout, caps: &Caps, store: &Store, projects: &Path) -> Result<Snapshot, ArmError> {
-    let state = |source| ArmError::State { path: store.path().to_owned(), source };
+pub(super) fn take(
+    layout: &Layout,
+    caps: &Caps,
+    store: &Store,
+    projects: &Path,
+) -> Result<Snapshot, ArmError> {
+    let state = |source| ArmError::State {
+        path: store.path().to_owned(),
+        source,
+    };
     let taken = super::now();
     let newest = store.newest();
     let is_first = newest.is_none();
     let before = newest.filter(|s| s.pack.len() <= 2 * live(&s.manifest) + SLACK);
     let names = names(layout, caps)?;
-    let Basis { known, pack_name, base, at, pack } = match before {
-        Some(Snapshot { manifest, pack, name }) => {
-            let (pack_name, base, at) = (manifest.pack.clone(), manifest.base.clone(), positions(&manifest));
-            Basis { known: Some((manifest, name)), pack_name, base, at, pack }
+    let Basis {
+        known,
+        pack_name,
+        base,
+        at,
+        pack,
+    } = match before {
+        Some(Snapshot {
+            manifest,
+            pack,
+            name,
+        }) => {
+            let (pack_name, base, at) = (
+                manifest.pack.clone(),
+                manifest.base.clone(),
+                positions(&manifest),
+            );
+            Basis {
+                known: Some((manifest, name)),
+                pack_name,
+                base,
+                at,
+                pack,
+            }
         }
         None => {
             let sketch = TreeSketch::of(&names.names);
             // One that has become too large may have done so because of what it shares.
-            let shared = sketch.filter(|_| is_first).and_then(|sketch| find_shared(projects, store, &sketch));
+            let shared = sketch
+                .filter(|_| is_first)
+                .and_then(|sketch| find_shared(projects, store, &sketch));
             let (base, at, below) = match shared {
                 Some(SharedContents { pack, base, at }) => (Some(pack), at, Some(base)),
                 None => (None, HashMap::new(), None),
             };
             let (pack_name, pack) = store.new_pack(sketch, below).map_err(state)?;
-            Basis { known: None, pack_name, base, at, pack }
+            Basis {
+                known: None,
+                pack_name,
+                base,
+                at,
+                pack,
+            }
         }
     };
     let start = pack.len();
     let known_manifest = known.as_ref().map(|(m, _)| m);
-    let entries = TreeReader::new(layout, caps, store, &pack, known_manifest, at).read_all(&names.names)?;
+    let entries =
+        TreeReader::new(layout, caps, store, &pack, known_manifest, at).read_all(&names.names)?;
     if pack.len() != start {
         pack.sync().map_err(state)?;
         point(Point::PackWritten);
@@ -85,14 +134,31 @@ pub(super) fn take(layout: &Layout, caps: &Caps, store: &Store, projects: &Path)
     let index = index_digest(layout, &entries, &pack);
     let repository = layout.repository.clone();
     let Names { left_out, .. } = names;
-    let manifest = Manifest { version: VERSION, taken, pack: pack_name, entries, left_out, repository, index, base };
+    let manifest = Manifest {
+        version: VERSION,
+        taken,
+        pack: pack_name,
+        entries,
+        left_out,
+        repository,
+        index,
+        base,
+    };
     if let Some((before, name)) = known
         && is_still_good(&before, &manifest)
     {
-        return Ok(Snapshot { manifest: before, pack, name });
+        return Ok(Snapshot {
+            manifest: before,
+            pack,
+            name,
+        });
     }
     let name = store.write(&manifest).map_err(state)?;
-    Ok(Snapshot { manifest, pack, name })
+    Ok(Snapshot {
+        manifest,
+        pack,
+        name,
+    })
 }
 
 /// What a snapshot starts from.
@@ -112,7 +178,10 @@ fn is_still_good(before: &Manifest, now: &Manifest) -> bool {
         && before.left_out == now.left_out
         && before.index == now.index
         && before.repository == now.repository
-        && !before.entries.iter().any(|e| e.node == Node::File && e.is_racy(before.taken))
+        && !before
+            .entries
+            .iter()
+            .any(|e| e.node == Node::File && e.is_racy(before.taken))
 }
 
 struct Names {
@@ -122,50 +191,78 @@ struct Names {
 
 /// Everything to be protected, within the caps.
 fn names(layout: &Layout, caps: &Caps) -> Result<Names, ArmError> {
-    let unreadable = |root: &Root, path: &[u8], source| ArmError::Unreadable { path: root.full(path), source };
+    let unreadable = |root: &Root, path: &[u8], source| ArmError::Unreadable {
+        path: root.full(path),
+        source,
+    };
     let tracked = tracked(layout)?;
     let walked = layout.walk_now(caps, &tracked);
     if let Some((path, source)) = walked.unreadable.into_iter().next() {
         return Err(unreadable(&layout.tree, &path, source));
     }
     let mut left_out = walked.left_out;
-    let mut names: Vec<_> = walked.found.into_iter().map(|f| (Area::Tree, f.path, f.meta)).collect();
+    let mut names: Vec<_> = walked
+        .found
+        .into_iter()
+        .map(|f| (Area::Tree, f.path, f.meta))
+        .collect();
     for (area, part) in layout.git_areas() {
-        let root = layout.area(area).map_err(|e| unreadable(&layout.tree, b".git", e))?;
+        let root = layout
+            .area(area)
+            .map_err(|e| unreadable(&layout.tree, b".git", e))?;
         let found = walk_git(&root, part).map_err(|e| unreadable(&root, b"", e))?;
         names.extend(found.into_iter().map(|f| (area, f.path, f.meta)));
         if area == Area::Git
-            && let Some(meta) = root.meta(b"index").map_err(|e| unreadable(&root, b"index", e))?
+            && let Some(meta) = root
+                .meta(b"index")
+                .map_err(|e| unreadable(&root, b"index", e))?
         {
             names.push((area, b"index".to_vec(), meta));
         }
     }
     if layout.repository.is_some() {
-        left_out.push(LeftOut { path: b".git/objects".to_vec(), why: Why::GitObjects });
+        left_out.push(LeftOut {
+            path: b".git/objects".to_vec(),
+            why: Why::GitObjects,
+        });
     }
     names.sort_unstable_by(|a, b| (a.0, &a.1).cmp(&(b.0, &b.1)));
     let root = || layout.tree.path().to_owned();
     let files = names.len() as u64;
     if files > caps.max_files {
-        return Err(ArmError::TooManyFiles { root: root(), files, limit: caps.max_files });
+        return Err(ArmError::TooManyFiles {
+            root: root(),
+            files,
+            limit: caps.max_files,
+        });
     }
     let mut total = 0;
     for (area, path, meta) in names.iter().filter(|(_, _, m)| m.node == Node::File) {
         if meta.size > caps.max_file_bytes {
             let path = layout.area(*area).map_or_else(|_| root(), |r| r.full(path));
-            return Err(ArmError::FileTooLarge { path, size: meta.size, limit: caps.max_file_bytes });
+            return Err(ArmError::FileTooLarge {
+                path,
+                size: meta.size,
+                limit: caps.max_file_bytes,
+            });
         }
         total += meta.size;
     }
     if total > caps.max_total_bytes {
-        return Err(ArmError::TooLarge { root: root(), size: total, limit: caps.max_total_bytes });
+        return Err(ArmError::TooLarge {
+            root: root(),
+            size: total,
+            limit: caps.max_total_bytes,
+        });
     }
     Ok(Names { names, left_out })
 }
 
 /// Tracked paths below the root, relative to it, sorted.
 pub(super) fn tracked(layout: &Layout) -> Result<Vec<Vec<u8>>, ArmError> {
-    let Some(repository) = &layout.repository else { return Ok(Vec::new()) };
+    let Some(repository) = &layout.repository else {
+        return Ok(Vec::new());
+    };
     let path = repository.git.join("index");
     let bytes = match std::fs::read(&path) {
         Ok(bytes) => bytes,
@@ -173,18 +270,32 @@ pub(super) fn tracked(layout: &Layout) -> Result<Vec<Vec<u8>>, ArmError> {
         Err(source) => return Err(ArmError::Unreadable { path, source }),
     };
     let all = read_index(&bytes).map(|i| i.tracked).unwrap_or_default();
-    Ok(all.into_iter().filter_map(|p| p.strip_prefix(repository.prefix.as_slice()).map(<[u8]>::to_vec)).collect())
+    Ok(all
+        .into_iter()
+        .filter_map(|p| {
+            p.strip_prefix(repository.prefix.as_slice())
+                .map(<[u8]>::to_vec)
+        })
+        .collect())
 }
 
 fn index_digest(layout: &Layout, entries: &[ManifestEntry], pack: &Pack) -> Option<[u8; 32]> {
     layout.repository.as_ref()?;
-    let at = entries.iter().position(|e| e.area == Area::Git && e.path == b"index")?;
+    let at = entries
+        .iter()
+        .position(|e| e.area == Area::Git && e.path == b"index")?;
     let entry = &entries[at];
     Some(read_index(&pack.read(entry.at, entry.size, &entry.hash).ok()?)?.digest)
 }
 
 fn live(manifest: &Manifest) -> u64 {
     let mut blobs: HashMap<&[u8; 32], u64> = HashMap::new();
-    blobs.extend(manifest.entries.iter().filter(|e| has_content(e.node)).map(|e| (&e.hash, e.size)));
+    blobs.extend(
+        manifest
+            .entries
+            .iter()
+            .filter(|e| has_content(e.node))
+            .map(|e| (&e.hash, e.size)),
+    );
     blobs.values().sum()
 }

@@ -40,14 +40,20 @@ impl Store {
     pub(super) fn newest(&self) -> Option<Snapshot> {
         let mut numbers = self.numbers();
         numbers.sort_unstable();
-        numbers.into_iter().rev().find_map(|n| self.load(&manifest_name(n)).ok())
+        numbers
+            .into_iter()
+            .rev()
+            .find_map(|n| self.load(&manifest_name(n)).ok())
     }
 
     pub(super) fn load(&self, name: &str) -> io::Result<Snapshot> {
         let manifest = Manifest::load(&self.dir.join(name))?;
         let is_there = |pack: &str| match self.dir.join(pack) {
             path if path.exists() => Ok(path),
-            path => Err(io::Error::new(io::ErrorKind::NotFound, format!("`{}` is missing", path.display()))),
+            path => Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                format!("`{}` is missing", path.display()),
+            )),
         };
         is_there(&manifest.pack)?;
         let base = match &manifest.base {
@@ -55,18 +61,32 @@ impl Store {
             None => None,
         };
         let pack = Pack::open(&self.dir, &manifest.pack, base)?;
-        Ok(Snapshot { manifest, pack, name: name.to_owned() })
+        Ok(Snapshot {
+            manifest,
+            pack,
+            name: name.to_owned(),
+        })
     }
 
     /// What the newest manifest of a store says that may belong to another project.
     pub(super) fn newest_manifest(dir: &Path) -> Option<Manifest> {
-        let mut numbers = Self { dir: dir.to_owned() }.numbers();
+        let mut numbers = Self {
+            dir: dir.to_owned(),
+        }
+        .numbers();
         numbers.sort_unstable();
-        numbers.into_iter().rev().find_map(|n| Manifest::load(&dir.join(manifest_name(n))).ok())
+        numbers
+            .into_iter()
+            .rev()
+            .find_map(|n| Manifest::load(&dir.join(manifest_name(n))).ok())
     }
 
     /// A new pack, on the beginning of another if there is one. Its name says what kind of tree it was made for.
-    pub(super) fn new_pack(&self, sketch: Option<TreeSketch>, base: Option<PackBase>) -> io::Result<(String, Pack)> {
+    pub(super) fn new_pack(
+        &self,
+        sketch: Option<TreeSketch>,
+        base: Option<PackBase>,
+    ) -> io::Result<(String, Pack)> {
         let mut name = format!("pack.{}", super::random_name());
         if let Some(sketch) = sketch {
             name = format!("{name}.{sketch}");
@@ -86,10 +106,18 @@ impl Store {
     /// Removes everything but this snapshot. Only while no other is armed.
     pub(super) fn keep_only(&self, snapshot: &Snapshot) -> io::Result<()> {
         let Snapshot { manifest, name, .. } = snapshot;
-        let kept = [Some(name), Some(&manifest.pack), manifest.base.as_ref().map(|base| &base.name)];
+        let kept = [
+            Some(name),
+            Some(&manifest.pack),
+            manifest.base.as_ref().map(|base| &base.name),
+        ];
         for entry in std::fs::read_dir(&self.dir)? {
             let entry = entry?;
-            if !kept.iter().flatten().any(|kept| entry.file_name() == kept.as_str()) {
+            if !kept
+                .iter()
+                .flatten()
+                .any(|kept| entry.file_name() == kept.as_str())
+            {
                 std::fs::remove_file(entry.path())?;
             }
         }
@@ -97,16 +125,27 @@ impl Store {
     }
 
     fn numbers(&self) -> Vec<u64> {
-        let Ok(entries) = std::fs::read_dir(&self.dir) else { return Vec::new() };
-        let names = entries.flatten().filter_map(|e| e.file_name().into_string().ok());
-        names.filter_map(|n| n.strip_prefix("manifest.")?.parse().ok()).collect()
+        let Ok(entries) = std::fs::read_dir(&self.dir) else {
+            return Vec::new();
+        };
+        let names = entries
+            .flatten()
+            .filter_map(|e| e.file_name().into_string().ok());
+        names
+            .filter_map(|n| n.strip_prefix("manifest.")?.parse().ok())
+            .collect()
     }
 }
 
 /// Replaces a file in one step: a reader sees the old bytes or the new ones, also after a power cut.
 pub(super) fn write_synced(dir: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let temporary = dir.join(format!("{name}.new"));
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&temporary)?;
     file.write_all(bytes)?;
     file.sync_data()?;
     std::fs::rename(&temporary, dir.join(name))?;
@@ -119,7 +158,10 @@ pub(super) fn sync_dir(dir: &Path) -> io::Result<()> {
 
 pub(super) fn make_private(dir: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
 }
 
 fn manifest_name(number: u64) -> String {

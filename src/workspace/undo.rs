@@ -43,14 +43,17 @@ pub enum UndoStep {
 impl UndoRecord {
     /// The files of the change itself, by-products of tests apart.
     pub fn steps(&self) -> impl Iterator<Item = (PathBuf, UndoStep)> {
-        self.files.iter().filter(|(_, file)| !file.by_product).map(|(path, file)| {
-            let step = match (&file.before, &file.after) {
-                (None, _) => UndoStep::Remove,
-                (Some(_), None) => UndoStep::BringBack,
-                (Some(_), Some(_)) => UndoStep::Restore,
-            };
-            (as_path(path).to_owned(), step)
-        })
+        self.files
+            .iter()
+            .filter(|(_, file)| !file.by_product)
+            .map(|(path, file)| {
+                let step = match (&file.before, &file.after) {
+                    (None, _) => UndoStep::Remove,
+                    (Some(_), None) => UndoStep::BringBack,
+                    (Some(_), Some(_)) => UndoStep::Restore,
+                };
+                (as_path(path).to_owned(), step)
+            })
     }
 }
 
@@ -75,9 +78,10 @@ impl ArmedSnapshot {
             let now = difference.now.map(|now| now.node);
             let by_product = state.is_by_product(&difference);
             let before = match &difference.was {
-                Some(was) if was.node == Node::File => {
-                    Some((state.snapshot.pack.read(was.at, was.size, &was.hash)?, was.mode))
-                }
+                Some(was) if was.node == Node::File => Some((
+                    state.snapshot.pack.read(was.at, was.size, &was.hash)?,
+                    was.mode,
+                )),
                 None => None,
                 // Directories, links and the like that went or changed are no part of a change that is accepted here.
                 Some(_) => continue,
@@ -85,14 +89,31 @@ impl ArmedSnapshot {
             match now {
                 Some(Node::Dir) if before.is_none() => record.directories.push(difference.path),
                 // Never read, and so not taken back: only tests leave a file above the cap in place.
-                Some(Node::File) if difference.now.is_some_and(|now| now.size > state.inner().caps.max_file_bytes) => {}
+                Some(Node::File)
+                    if difference
+                        .now
+                        .is_some_and(|now| now.size > state.inner().caps.max_file_bytes) => {}
                 Some(Node::File) => {
                     let mut hasher = blake3::Hasher::new();
                     hasher.update_reader(tree.file(&difference.path)?)?;
                     let after = Some(*hasher.finalize().as_bytes());
-                    record.files.insert(difference.path, FileBefore { before, after, by_product });
+                    record.files.insert(
+                        difference.path,
+                        FileBefore {
+                            before,
+                            after,
+                            by_product,
+                        },
+                    );
                 }
-                None => drop(record.files.insert(difference.path, FileBefore { before, after: None, by_product })),
+                None => drop(record.files.insert(
+                    difference.path,
+                    FileBefore {
+                        before,
+                        after: None,
+                        by_product,
+                    },
+                )),
                 Some(_) => {}
             }
         }
@@ -112,7 +133,10 @@ impl ArmedSnapshot {
         let state = self.state_mut();
         let (plan, report) = state.plan_undo(record)?;
         if !report.left.is_empty() {
-            return Ok(UndoReport { taken_back: Vec::new(), ..report });
+            return Ok(UndoReport {
+                taken_back: Vec::new(),
+                ..report
+            });
         }
         state.carry_out_undo(&plan, record)?;
         Ok(report)
@@ -138,9 +162,16 @@ impl ArmedState {
                 Err(EditError::NotAFile { .. }) => continue,
                 now => now?,
             };
-            let digest = now.as_ref().map(|(bytes, _)| *blake3::hash(bytes).as_bytes());
+            let digest = now
+                .as_ref()
+                .map(|(bytes, _)| *blake3::hash(bytes).as_bytes());
             // By-products of a private view never came here.
-            if digest == file.before.as_ref().map(|(bytes, _)| *blake3::hash(bytes).as_bytes()) {
+            if digest
+                == file
+                    .before
+                    .as_ref()
+                    .map(|(bytes, _)| *blake3::hash(bytes).as_bytes())
+            {
                 continue;
             }
             if digest != file.after {
@@ -151,7 +182,15 @@ impl ArmedState {
             }
             let (after, mode) = file.before.clone().unzip();
             report.taken_back.push(as_path(path).to_owned());
-            plan.insert(path.clone(), PlannedFile { name, before: now, after, mode });
+            plan.insert(
+                path.clone(),
+                PlannedFile {
+                    name,
+                    before: now,
+                    after,
+                    mode,
+                },
+            );
         }
         Ok((plan, report))
     }
@@ -160,9 +199,16 @@ impl ArmedState {
         self.carry_out(plan)?;
         let tree = self.inner().layout.tree.clone();
         for path in record.directories.iter().rev() {
-            let failed = |source| EditError::Io { path: as_path(path).display().to_string(), source };
+            let failed = |source| EditError::Io {
+                path: as_path(path).display().to_string(),
+                source,
+            };
             // Only an empty one goes: others may have put something there.
-            if tree.meta(path).map_err(failed)?.is_some_and(|meta| meta.node == Node::Dir) {
+            if tree
+                .meta(path)
+                .map_err(failed)?
+                .is_some_and(|meta| meta.node == Node::Dir)
+            {
                 tree.remove_if_empty(path).map_err(failed)?;
             }
         }

@@ -63,12 +63,24 @@ struct UndoFileEntry {
 
 impl UndoStore {
     pub fn of(state: &StateDir) -> Self {
-        Self { state: state.clone() }
+        Self {
+            state: state.clone(),
+        }
     }
 
     /// Writes the record down. False if the change is empty or too large to be kept.
-    pub fn keep(&self, call: &str, skill: &str, root: &Path, record: &UndoRecord) -> io::Result<bool> {
-        let bytes: usize = record.files.values().filter_map(|file| Some(file.before.as_ref()?.0.len())).sum();
+    pub fn keep(
+        &self,
+        call: &str,
+        skill: &str,
+        root: &Path,
+        record: &UndoRecord,
+    ) -> io::Result<bool> {
+        let bytes: usize = record
+            .files
+            .values()
+            .filter_map(|file| Some(file.before.as_ref()?.0.len()))
+            .sum();
         if record.files.is_empty() || bytes > LARGEST || !is_call(call) {
             return Ok(false);
         }
@@ -82,7 +94,11 @@ impl UndoStore {
             directories: record.directories.iter().cloned().map(Name).collect(),
         };
         let folder = self.state.sub(FOLDER).map_err(io::Error::other)?;
-        write_synced(&folder, &format!("{call}.json"), &serde_json::to_vec(&file).map_err(io::Error::other)?)?;
+        write_synced(
+            &folder,
+            &format!("{call}.json"),
+            &serde_json::to_vec(&file).map_err(io::Error::other)?,
+        )?;
         Ok(true)
     }
 
@@ -98,7 +114,11 @@ impl UndoStore {
 
     /// Every record that can be read, the latest first.
     pub fn list(&self) -> Vec<StoredUndo> {
-        let entries = fs::read_dir(self.folder()).into_iter().flatten().flatten().map(|entry| entry.path());
+        let entries = fs::read_dir(self.folder())
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.path());
         let mut found: Vec<StoredUndo> = entries.filter_map(|path| load(&path)).collect();
         found.sort_by(|a, b| b.accepted.cmp(&a.accepted));
         found
@@ -138,9 +158,14 @@ impl From<(&Vec<u8>, &FileBefore)> for UndoFileEntry {
     fn from((path, file): (&Vec<u8>, &FileBefore)) -> Self {
         Self {
             path: Name(path.clone()),
-            before: file.before.as_ref().map(|(bytes, _)| STANDARD.encode(bytes)),
+            before: file
+                .before
+                .as_ref()
+                .map(|(bytes, _)| STANDARD.encode(bytes)),
             mode: file.before.as_ref().map_or(0, |(_, mode)| *mode),
-            after: file.after.map(|digest| blake3::Hash::from(digest).to_hex().to_string()),
+            after: file
+                .after
+                .map(|digest| blake3::Hash::from(digest).to_hex().to_string()),
             by_product: file.by_product,
         }
     }
@@ -157,7 +182,14 @@ impl UndoFileEntry {
             Some(text) => Some(*blake3::Hash::from_hex(text).ok()?.as_bytes()),
             None => None,
         };
-        Some((self.path.0, FileBefore { before, after, by_product: self.by_product }))
+        Some((
+            self.path.0,
+            FileBefore {
+                before,
+                after,
+                by_product: self.by_product,
+            },
+        ))
     }
 }
 
@@ -179,12 +211,26 @@ mod tests {
             (b"gone".to_vec(), file(Some(b""), None)),
             (b"made".to_vec(), file(None, Some(b"x"))),
         ]);
-        let record = UndoRecord { files, directories: vec![b"d".to_vec()] };
-        assert!(store.keep("0a", "tdd_green", Path::new("/p"), &record).expect("kept"));
-        assert!(!store.keep("../x", "tdd_green", Path::new("/p"), &record).expect("refused"));
+        let record = UndoRecord {
+            files,
+            directories: vec![b"d".to_vec()],
+        };
+        assert!(
+            store
+                .keep("0a", "tdd_green", Path::new("/p"), &record)
+                .expect("kept")
+        );
+        assert!(
+            !store
+                .keep("../x", "tdd_green", Path::new("/p"), &record)
+                .expect("refused")
+        );
         let found = store.list();
         assert_eq!(found.len(), 1);
-        assert_eq!((&found[0].record, found[0].root.as_path()), (&record, Path::new("/p")));
+        assert_eq!(
+            (&found[0].record, found[0].root.as_path()),
+            (&record, Path::new("/p"))
+        );
         store.remove("0a").expect("removed");
         assert!(store.list().is_empty());
     }

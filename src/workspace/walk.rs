@@ -64,14 +64,26 @@ struct Task {
 
 impl TreeWalk<'_> {
     pub(super) fn run(&self) -> WalkedTree {
-        let first = Task { dir: Vec::new(), rules: self.rules.clone(), ignored: false, pinned_only: false };
-        let queue = Queue { state: Mutex::new((vec![first], 0)), more: Condvar::new() };
+        let first = Task {
+            dir: Vec::new(),
+            rules: self.rules.clone(),
+            ignored: false,
+            pinned_only: false,
+        };
+        let queue = Queue {
+            state: Mutex::new((vec![first], 0)),
+            more: Condvar::new(),
+        };
         let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(8));
         let mut all = WalkedTree::default();
         std::thread::scope(|scope| {
-            let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| self.work(&queue))).collect();
+            let workers: Vec<_> = (0..threads)
+                .map(|_| scope.spawn(|| self.work(&queue)))
+                .collect();
             for worker in workers {
-                let part = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                let part = worker
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
                 all.found.extend(part.found);
                 all.left_out.extend(part.left_out);
                 all.unreadable.extend(part.unreadable);
@@ -79,7 +91,11 @@ impl TreeWalk<'_> {
         });
         // The root itself: our rights to it may have been taken away.
         if let Ok(stat) = rustix::fs::fstat(self.root.fd()) {
-            all.found.push(ProtectedName { path: Vec::new(), meta: Meta::from(&stat), ignored: false });
+            all.found.push(ProtectedName {
+                path: Vec::new(),
+                meta: Meta::from(&stat),
+                ignored: false,
+            });
         }
         all.found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         all.left_out.sort_unstable_by(|a, b| a.path.cmp(&b.path));
@@ -124,7 +140,15 @@ impl TreeWalk<'_> {
             };
             let is_dir = meta.node == Node::Dir;
             let ignored = task.ignored || rules.ignores(&path, is_dir);
-            let why = self.left_out(&path, name, &names, &meta, ignored, task.pinned_only, fd.as_fd());
+            let why = self.left_out(
+                &path,
+                name,
+                &names,
+                &meta,
+                ignored,
+                task.pinned_only,
+                fd.as_fd(),
+            );
             let keep = match why {
                 None => true,
                 Some(_) => self.is_pinned(&path) || (is_dir && self.any_pinned_below(&path)),
@@ -132,23 +156,38 @@ impl TreeWalk<'_> {
             if let Some(why) = why
                 && !task.pinned_only
             {
-                seen.left_out.push(LeftOut { path: path.clone(), why });
+                seen.left_out.push(LeftOut {
+                    path: path.clone(),
+                    why,
+                });
             }
             if !keep {
                 continue;
             }
             if is_dir {
                 let pinned_only = why.is_some();
-                below.push(Task { dir: path.clone(), rules: rules.clone(), ignored, pinned_only });
+                below.push(Task {
+                    dir: path.clone(),
+                    rules: rules.clone(),
+                    ignored,
+                    pinned_only,
+                });
             }
             let ignored = ignored && !self.is_pinned(&path);
-            seen.found.push(ProtectedName { path, meta, ignored });
+            seen.found.push(ProtectedName {
+                path,
+                meta,
+                ignored,
+            });
         }
         Ok(())
     }
 
     /// Why a name is not protected, unless it is pinned.
-    #[expect(clippy::too_many_arguments, reason = "one question about one name, asked in one place")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "one question about one name, asked in one place"
+    )]
     fn left_out(
         &self,
         path: &[u8],
@@ -163,7 +202,10 @@ impl TreeWalk<'_> {
         if pinned_only {
             return Some(Why::BuildOrCache);
         }
-        if let WalkView::Armed { manifest, left_out, .. } = &self.view {
+        if let WalkView::Armed {
+            manifest, left_out, ..
+        } = &self.view
+        {
             if left_out.contains(path) {
                 return Some(Why::Excluded);
             }
@@ -189,7 +231,9 @@ impl TreeWalk<'_> {
 
     fn is_pinned(&self, path: &[u8]) -> bool {
         match &self.view {
-            WalkView::Now { tracked } => tracked.binary_search_by(|t| t.as_slice().cmp(path)).is_ok(),
+            WalkView::Now { tracked } => {
+                tracked.binary_search_by(|t| t.as_slice().cmp(path)).is_ok()
+            }
             WalkView::Armed { manifest, .. } => manifest.position(Area::Tree, path).is_some(),
         }
     }
@@ -208,7 +252,9 @@ impl TreeWalk<'_> {
     fn rules_in(&self, task: &Task, names: &[Vec<u8>]) -> Arc<Rules> {
         let file = join(&task.dir, b".gitignore");
         let text = match &self.view {
-            WalkView::Now { .. } if names.iter().any(|n| n == b".gitignore") => self.root.read(&file).ok(),
+            WalkView::Now { .. } if names.iter().any(|n| n == b".gitignore") => {
+                self.root.read(&file).ok()
+            }
             WalkView::Now { .. } => None,
             WalkView::Armed { ignore_file, .. } => ignore_file(&file),
         };
@@ -237,7 +283,10 @@ impl Queue {
                 self.more.notify_all();
                 return None;
             }
-            state = self.more.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .more
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 

@@ -32,9 +32,19 @@ impl Root {
         fill: impl FnOnce(&mut File) -> io::Result<()>,
     ) -> io::Result<StagedFile> {
         let (dir, name) = self.parent(path)?;
-        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let mut file = File::from(rustix::fs::openat(&dir, &*temporary, flags, Mode::RUSR | Mode::WUSR)?);
-        let staged = StagedFile { dir, temporary, name: name.to_vec() };
+        let flags =
+            OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let mut file = File::from(rustix::fs::openat(
+            &dir,
+            &*temporary,
+            flags,
+            Mode::RUSR | Mode::WUSR,
+        )?);
+        let staged = StagedFile {
+            dir,
+            temporary,
+            name: name.to_vec(),
+        };
         let written = fill(&mut file)
             .and_then(|()| Ok(rustix::fs::fchmod(&file, Mode::from_raw_mode(mode as _))?))
             .and_then(|()| Ok(rustix::fs::futimens(&file, &times(mtime))?))
@@ -75,10 +85,19 @@ impl Root {
         Ok(true)
     }
 
-    pub(super) fn stage_link(&self, path: &[u8], temporary: Vec<u8>, target: &[u8]) -> io::Result<StagedFile> {
+    pub(super) fn stage_link(
+        &self,
+        path: &[u8],
+        temporary: Vec<u8>,
+        target: &[u8],
+    ) -> io::Result<StagedFile> {
         let (dir, name) = self.parent(path)?;
         rustix::fs::symlinkat(target, &dir, &*temporary)?;
-        Ok(StagedFile { dir, temporary, name: name.to_vec() })
+        Ok(StagedFile {
+            dir,
+            temporary,
+            name: name.to_vec(),
+        })
     }
 
     /// Changes the mode of what has this name now; never of what a link points to.
@@ -96,12 +115,20 @@ impl Root {
             if Meta::from(&rustix::fs::fstat(&held)?).node == Node::Link {
                 return Err(Errno::LOOP.into());
             }
-            Ok(rustix::fs::chmod(format!("/proc/self/fd/{}", held.as_raw_fd()), raw)?)
+            Ok(rustix::fs::chmod(
+                format!("/proc/self/fd/{}", held.as_raw_fd()),
+                raw,
+            )?)
         }
         #[cfg(not(target_os = "linux"))]
         {
             let _ = flags;
-            Ok(rustix::fs::chmodat(&dir, name, raw, AtFlags::SYMLINK_NOFOLLOW)?)
+            Ok(rustix::fs::chmodat(
+                &dir,
+                name,
+                raw,
+                AtFlags::SYMLINK_NOFOLLOW,
+            )?)
         }
     }
 
@@ -124,7 +151,9 @@ impl Root {
 
     /// Removes a name and everything below it. What is not there is removed already.
     pub(super) fn remove(&self, path: &[u8]) -> io::Result<()> {
-        let Some(meta) = self.meta(path)? else { return Ok(()) };
+        let Some(meta) = self.meta(path)? else {
+            return Ok(());
+        };
         let (dir, name) = self.parent(path)?;
         if meta.node != Node::Dir {
             return absent_is_fine(rustix::fs::unlinkat(&dir, name, AtFlags::empty()));
@@ -165,7 +194,13 @@ impl Root {
     #[cfg(target_os = "linux")]
     pub(super) fn make_fifo(&self, path: &[u8], mode: u32) -> io::Result<()> {
         let (dir, name) = self.parent(path)?;
-        rustix::fs::mknodat(&dir, name, rustix::fs::FileType::Fifo, Mode::RUSR | Mode::WUSR, 0)?;
+        rustix::fs::mknodat(
+            &dir,
+            name,
+            rustix::fs::FileType::Fifo,
+            Mode::RUSR | Mode::WUSR,
+            0,
+        )?;
         self.chmod(path, mode)
     }
 
@@ -216,8 +251,14 @@ fn next_second(nanos: i64) -> i64 {
 }
 
 fn times(mtime: i64) -> Timestamps {
-    let at = Timespec { tv_sec: mtime.div_euclid(SECOND), tv_nsec: mtime.rem_euclid(SECOND) };
-    Timestamps { last_access: at, last_modification: at }
+    let at = Timespec {
+        tv_sec: mtime.div_euclid(SECOND),
+        tv_nsec: mtime.rem_euclid(SECOND),
+    };
+    Timestamps {
+        last_access: at,
+        last_modification: at,
+    }
 }
 
 fn absent_is_fine(done: Result<(), Errno>) -> io::Result<()> {
@@ -249,8 +290,14 @@ mod tests {
         let root = Root::open(&dir.path().join("in")).expect("opened");
         assert!(root.chmod(b"f", 0o777).is_err());
         let fill = |f: &mut File| io::Write::write_all(f, b"new");
-        root.stage(b"f", b".t".to_vec(), 0o640, 0, true, fill).expect("staged").commit().expect("renamed");
-        assert_eq!(std::fs::read(dir.path().join("outside")).expect("read"), b"o");
+        root.stage(b"f", b".t".to_vec(), 0o640, 0, true, fill)
+            .expect("staged")
+            .commit()
+            .expect("renamed");
+        assert_eq!(
+            std::fs::read(dir.path().join("outside")).expect("read"),
+            b"o"
+        );
         assert_eq!(root.read(b"f").expect("read"), b"new");
         assert_eq!(root.meta(b"f").expect("stat").expect("there").mode, 0o640);
     }

@@ -1,5 +1,8 @@
 //! One integration binary, in folders by the modules of the map; each file is about one promise. `house` keeps the map.
-#![allow(clippy::unwrap_used, reason = "a test that unwraps says where it failed")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test that unwraps says where it failed"
+)]
 
 mod answers;
 mod backend;

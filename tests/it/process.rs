@@ -12,7 +12,9 @@ mod matrix;
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
-use supervisor::testing::process::{CaptureLimits, CapturedOutput, End, Launcher, Spec, StartError, Stdin, lines};
+use supervisor::testing::process::{
+    CaptureLimits, CapturedOutput, End, Launcher, Spec, StartError, Stdin, lines,
+};
 use tokio_util::sync::CancellationToken;
 
 /// Where the program is, for tests that are run as another user, or with the program as users build it.
@@ -31,7 +33,8 @@ pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 pub(crate) fn sh(script: &str) -> Spec {
     let mut spec = Spec::new(["sh", "-c", script], "/");
-    spec.env.insert("PATH".into(), std::env::var_os("PATH").unwrap());
+    spec.env
+        .insert("PATH".into(), std::env::var_os("PATH").unwrap());
     spec.limit = LONG;
     spec
 }
@@ -40,8 +43,13 @@ async fn run(spec: Spec) -> supervisor::testing::process::FinishedProcess {
     stoppable(spec, &CancellationToken::new()).await
 }
 
-async fn stoppable(spec: Spec, stop: &CancellationToken) -> supervisor::testing::process::FinishedProcess {
-    tokio::time::timeout(LONG * 6, launcher().run(spec, stop)).await.expect("the run hangs")
+async fn stoppable(
+    spec: Spec,
+    stop: &CancellationToken,
+) -> supervisor::testing::process::FinishedProcess {
+    tokio::time::timeout(LONG * 6, launcher().run(spec, stop))
+        .await
+        .expect("the run hangs")
 }
 
 fn text(captured: &CapturedOutput) -> String {
@@ -51,10 +59,16 @@ fn text(captured: &CapturedOutput) -> String {
 #[tokio::test]
 async fn exit_codes_and_signals_are_told_apart() {
     for code in [0, 1, 3, 127, 255] {
-        assert_eq!(run(sh(&format!("exit {code}"))).await.end, End::Exited(code));
+        assert_eq!(
+            run(sh(&format!("exit {code}"))).await.end,
+            End::Exited(code)
+        );
     }
     for signal in [6, 9, 15] {
-        assert_eq!(run(sh(&format!("kill -{signal} $$"))).await.end, End::Signalled(signal));
+        assert_eq!(
+            run(sh(&format!("kill -{signal} $$"))).await.end,
+            End::Signalled(signal)
+        );
     }
 }
 
@@ -82,13 +96,34 @@ async fn what_cannot_be_started_says_why() {
             other => panic!("{argv:?} in {}: {other:?}", cwd.display()),
         }
     };
-    assert_eq!(start(&["no-such-program-here"], dir.path()).await, StartError::NotFound("no-such-program-here".into()));
-    assert!(matches!(start(&["./gone"], dir.path()).await, StartError::NotFound(_)));
-    assert!(matches!(start(&["./plain"], dir.path()).await, StartError::NotExecutable(_)));
-    assert!(matches!(start(&["sh"], &dir.path().join("gone")).await, StartError::NoDirectory(_)));
-    assert!(matches!(start(&["sh"], &plain).await, StartError::NoDirectory(_)));
-    assert!(matches!(start(&[], dir.path()).await, StartError::Other { .. }));
-    assert!(matches!(start(&["sh", "a\0b"], dir.path()).await, StartError::Other { .. }));
+    assert_eq!(
+        start(&["no-such-program-here"], dir.path()).await,
+        StartError::NotFound("no-such-program-here".into())
+    );
+    assert!(matches!(
+        start(&["./gone"], dir.path()).await,
+        StartError::NotFound(_)
+    ));
+    assert!(matches!(
+        start(&["./plain"], dir.path()).await,
+        StartError::NotExecutable(_)
+    ));
+    assert!(matches!(
+        start(&["sh"], &dir.path().join("gone")).await,
+        StartError::NoDirectory(_)
+    ));
+    assert!(matches!(
+        start(&["sh"], &plain).await,
+        StartError::NoDirectory(_)
+    ));
+    assert!(matches!(
+        start(&[], dir.path()).await,
+        StartError::Other { .. }
+    ));
+    assert!(matches!(
+        start(&["sh", "a\0b"], dir.path()).await,
+        StartError::Other { .. }
+    ));
     let why = start(&["./script"], dir.path()).await.to_string();
     assert!(why.contains("interpreter"), "{why}");
 }
@@ -99,7 +134,11 @@ async fn the_environment_is_what_was_given_and_nothing_else() {
     spec.env.insert("GIVEN".into(), "a b\nc".into());
     let seen = text(&run(spec).await.stdout);
     assert!(seen.contains("GIVEN=a b\nc\n"), "{seen}");
-    let mut names: Vec<_> = seen.lines().filter_map(|l| l.split_once('=')).map(|(name, _)| name).collect();
+    let mut names: Vec<_> = seen
+        .lines()
+        .filter_map(|l| l.split_once('='))
+        .map(|(name, _)| name)
+        .collect();
     names.sort_unstable();
     // `sh` itself adds PWD, and some shells SHLVL and `_`.
     names.retain(|n| !["PWD", "SHLVL", "_", "OLDPWD"].contains(n));
@@ -110,16 +149,26 @@ async fn the_environment_is_what_was_given_and_nothing_else() {
 async fn an_environment_and_arguments_beyond_any_socket_buffer_arrive() {
     let mut spec = sh("echo ${#BIG3} ${#1} $#");
     for i in 0..8 {
-        spec.env.insert(format!("BIG{i}").into(), "e".repeat(100_000).into());
+        spec.env
+            .insert(format!("BIG{i}").into(), "e".repeat(100_000).into());
     }
     spec.argv.push("name".into());
-    spec.argv.extend((0..6).map(|_| OsString::from("a".repeat(100_000))));
+    spec.argv
+        .extend((0..6).map(|_| OsString::from("a".repeat(100_000))));
     let finished = run(spec).await;
-    assert_eq!((finished.end, text(&finished.stdout)), (End::Exited(0), "100000 100000 6\n".into()));
+    assert_eq!(
+        (finished.end, text(&finished.stdout)),
+        (End::Exited(0), "100000 100000 6\n".into())
+    );
 
     let mut too_large = sh("true");
-    too_large.env.insert("HUGE".into(), "e".repeat(200_000).into());
-    assert!(matches!(run(too_large).await.end, End::CouldNotStart(StartError::Other { .. })));
+    too_large
+        .env
+        .insert("HUGE".into(), "e".repeat(200_000).into());
+    assert!(matches!(
+        run(too_large).await.end,
+        End::CouldNotStart(StartError::Other { .. })
+    ));
 }
 
 #[tokio::test]
@@ -127,9 +176,16 @@ async fn input_is_written_and_closed() {
     let mut spec = sh("cat; echo end");
     let input = "x".repeat(300_000);
     spec.stdin = Stdin::Bytes(input.clone().into_bytes());
-    spec.capture = CaptureLimits { head: 1_000_000, tail: 0 };
+    spec.capture = CaptureLimits {
+        head: 1_000_000,
+        tail: 0,
+    };
     assert_eq!(text(&run(spec).await.stdout), format!("{input}end\n"));
-    assert_eq!(text(&run(sh("cat; echo end")).await.stdout,), "end\n", "without input it is null");
+    assert_eq!(
+        text(&run(sh("cat; echo end")).await.stdout,),
+        "end\n",
+        "without input it is null"
+    );
 }
 
 #[tokio::test]
@@ -150,21 +206,33 @@ async fn a_program_gets_three_descriptors_and_no_more() {
         let strange: Vec<_> = open
             .iter()
             .filter(|(number, target)| {
-                !["0", "1", "2"].contains(&number.rsplit(' ').next().unwrap()) && !target.starts_with("/proc/")
+                !["0", "1", "2"].contains(&number.rsplit(' ').next().unwrap())
+                    && !target.starts_with("/proc/")
             })
             .collect();
         assert!(strange.is_empty() && open.len() == 4, "{seen}");
-        assert!(!seen.contains("socket:"), "the control channel must stay with the shim: {seen}");
+        assert!(
+            !seen.contains("socket:"),
+            "the control channel must stay with the shim: {seen}"
+        );
     }
 }
 
 #[tokio::test]
 async fn signals_are_as_a_program_expects_them() {
-    let seen = text(&run(sh("grep -E '^Sig(Blk|Ign)' /proc/self/status")).await.stdout);
+    let seen = text(
+        &run(sh("grep -E '^Sig(Blk|Ign)' /proc/self/status"))
+            .await
+            .stdout,
+    );
     for line in seen.lines() {
         let mask = u64::from_str_radix(line.split_whitespace().last().unwrap(), 16).unwrap();
         // The first 31; those above are the business of whoever started the tests.
-        assert_eq!(mask & 0x7fff_ffff, 0, "blocked or ignored from the start: {seen}");
+        assert_eq!(
+            mask & 0x7fff_ffff,
+            0,
+            "blocked or ignored from the start: {seen}"
+        );
     }
     assert_eq!(seen.lines().count(), 2);
 }
@@ -174,7 +242,10 @@ async fn a_limit_is_an_answer_with_the_output_so_far() {
     let mut spec = sh("echo begun; sleep 600");
     spec.limit = Duration::from_millis(300);
     let finished = run(spec).await;
-    assert_eq!((finished.end, text(&finished.stdout)), (End::TimedOut, "begun\n".into()));
+    assert_eq!(
+        (finished.end, text(&finished.stdout)),
+        (End::TimedOut, "begun\n".into())
+    );
 }
 
 #[tokio::test]
@@ -204,14 +275,21 @@ async fn an_interrupt_comes_before_the_kill() {
         assert_eq!(seen.next().await.unwrap(), b"begun");
         stop.cancel();
     });
-    assert_eq!((finished.end, text(&finished.stdout)), (End::Cancelled, "begun\ntidied\n".into()));
+    assert_eq!(
+        (finished.end, text(&finished.stdout)),
+        (End::Cancelled, "begun\ntidied\n".into())
+    );
 }
 
 #[tokio::test]
 async fn what_does_not_heed_the_interrupt_is_asked_once_more_and_then_killed() {
-    for (trap, last_words) in
-        [("trap '' INT; trap 'echo terminated; exit 0' TERM", "terminated\n"), ("trap '' INT TERM", "")]
-    {
+    for (trap, last_words) in [
+        (
+            "trap '' INT; trap 'echo terminated; exit 0' TERM",
+            "terminated\n",
+        ),
+        ("trap '' INT TERM", ""),
+    ] {
         let (sink, mut seen) = lines();
         let mut spec = sh(&format!("{trap}; echo begun; while :; do sleep 0.05; done"));
         spec.grace = Duration::from_secs(if last_words.is_empty() { 1 } else { 20 });
@@ -221,7 +299,10 @@ async fn what_does_not_heed_the_interrupt_is_asked_once_more_and_then_killed() {
             assert_eq!(seen.next().await.unwrap(), b"begun");
             stop.cancel();
         });
-        assert_eq!((finished.end, text(&finished.stdout)), (End::Cancelled, format!("begun\n{last_words}")));
+        assert_eq!(
+            (finished.end, text(&finished.stdout)),
+            (End::Cancelled, format!("begun\n{last_words}"))
+        );
     }
 }
 
@@ -231,13 +312,20 @@ async fn a_program_that_ended_by_itself_is_not_called_cancelled() {
     let finished = stoppable(sh("exit 7"), &stop).await;
     stop.cancel();
     assert_eq!(finished.end, End::Exited(7));
-    assert_eq!(stoppable(sh("sleep 600"), &stop).await.end, End::Cancelled, "stopped before it began");
+    assert_eq!(
+        stoppable(sh("sleep 600"), &stop).await.end,
+        End::Cancelled,
+        "stopped before it began"
+    );
 }
 
 #[tokio::test]
 async fn what_the_leader_leaves_behind_is_counted() {
     let finished = run(sh("sleep 600 & sleep 600 & exit 5")).await;
-    assert_eq!((finished.end, finished.leaked, finished.left), (End::Exited(5), 2, 0));
+    assert_eq!(
+        (finished.end, finished.leaked, finished.left),
+        (End::Exited(5), 2, 0)
+    );
 }
 
 #[test]
@@ -245,19 +333,32 @@ fn a_flood_is_kept_in_bounded_memory() {
     // In a process of its own, so that only this flood is measured.
     let dir = tempfile::tempdir().unwrap();
     let flooded = shapes::part_beside("Flooded", dir.path()).output().unwrap();
-    assert!(flooded.status.success(), "{}", String::from_utf8_lossy(&flooded.stderr));
+    assert!(
+        flooded.status.success(),
+        "{}",
+        String::from_utf8_lossy(&flooded.stderr)
+    );
 }
 
 fn play_flooded() {
     const FLOOD: u64 = 200_000_000;
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(run(sh("exit 0")));
     let before = resident();
-    let mut spec = sh(&format!("echo first; yes 0123456789abcde | head -c {FLOOD}; echo; echo last"));
+    let mut spec = sh(&format!(
+        "echo first; yes 0123456789abcde | head -c {FLOOD}; echo; echo last"
+    ));
     spec.limit = LONG * 5;
     let finished = runtime.block_on(run(spec));
     let grown = resident().saturating_sub(before);
-    assert_eq!((finished.end, finished.stdout.total()), (End::Exited(0), FLOOD + 12));
+    assert_eq!(
+        (finished.end, finished.stdout.total()),
+        (End::Exited(0), FLOOD + 12)
+    );
     let kept = text(&finished.stdout);
     assert!(kept.starts_with("first\n") && kept.ends_with("last\n") && finished.stdout.is_cut());
     assert!(before > 0 && grown < 16_000_000, "grew by {grown} bytes");
@@ -267,7 +368,9 @@ fn play_flooded() {
 fn resident() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmRSS:"));
-    line.and_then(|l| l.trim().trim_end_matches(" kB").parse::<u64>().ok()).unwrap_or(0) * 1024
+    line.and_then(|l| l.trim().trim_end_matches(" kB").parse::<u64>().ok())
+        .unwrap_or(0)
+        * 1024
 }
 
 #[tokio::test]
@@ -276,7 +379,10 @@ async fn lines_are_seen_while_the_program_runs() {
     // The program goes on only when its first line has been acted upon.
     let dir = tempfile::tempdir().unwrap();
     let flag = dir.path().join("go");
-    let mut spec = sh(&format!("echo one; while [ ! -e {} ]; do sleep 0.02; done; printf two", flag.display()));
+    let mut spec = sh(&format!(
+        "echo one; while [ ! -e {} ]; do sleep 0.02; done; printf two",
+        flag.display()
+    ));
     spec.on_line = Some(sink);
     let (finished, rest) = tokio::join!(run(spec), async {
         let first = seen.next().await;
@@ -292,13 +398,24 @@ async fn many_at_once_do_not_mix() {
     let launcher = launcher();
     let runs = (0..24).map(|i| {
         let launcher = launcher.clone();
-        tokio::spawn(
-            async move { (i, launcher.run(sh(&format!("echo {i}; exit {i}")), &CancellationToken::new()).await) },
-        )
+        tokio::spawn(async move {
+            (
+                i,
+                launcher
+                    .run(
+                        sh(&format!("echo {i}; exit {i}")),
+                        &CancellationToken::new(),
+                    )
+                    .await,
+            )
+        })
     });
     for run in runs.collect::<Vec<_>>() {
         let (i, finished) = run.await.unwrap();
-        assert_eq!((finished.end, text(&finished.stdout)), (End::Exited(i), format!("{i}\n")));
+        assert_eq!(
+            (finished.end, text(&finished.stdout)),
+            (End::Exited(i), format!("{i}\n"))
+        );
     }
 }
 
@@ -317,7 +434,11 @@ fn the_shim_is_not_for_people() {
 /// file open for writing cannot be executed.
 pub(crate) fn write_program(path: &std::path::Path, text: &str) {
     let script = "printf %s \"$1\" > \"$2\" && chmod 755 \"$2\"";
-    let status = std::process::Command::new("sh").args(["-c", script, "sh", text]).arg(path).status().unwrap();
+    let status = std::process::Command::new("sh")
+        .args(["-c", script, "sh", text])
+        .arg(path)
+        .status()
+        .unwrap();
     assert!(status.success());
 }
 

@@ -35,14 +35,24 @@ struct Bench {
 fn bench() -> Bench {
     let dir = tempfile::tempdir().unwrap();
     let state = StateDir::at(dir.path().join("state")).unwrap();
-    Bench { log: SessionLog::open(&state).unwrap(), state, _dir: dir }
+    Bench {
+        log: SessionLog::open(&state).unwrap(),
+        state,
+        _dir: dir,
+    }
 }
 
 fn id(name: &str) -> SessionId {
     name.parse().unwrap()
 }
 
-fn attempt(model: &str, tier: TierKind, cause: Cause, duration_ms: u64, warm_start: Option<bool>) -> Attempt {
+fn attempt(
+    model: &str,
+    tier: TierKind,
+    cause: Cause,
+    duration_ms: u64,
+    warm_start: Option<bool>,
+) -> Attempt {
     Attempt {
         attempt: 1,
         model: model.into(),
@@ -100,13 +110,28 @@ fn entry(session: &str, attempts: Vec<Attempt>) -> Entry {
 #[test]
 fn one_line_tells_the_whole_call() {
     let bench = bench();
-    let mut rejected = attempt("ollama/qwen3-coder", TierKind::Local, Cause::Rejected, 4100, Some(false));
+    let mut rejected = attempt(
+        "ollama/qwen3-coder",
+        TierKind::Local,
+        Cause::Rejected,
+        4100,
+        Some(false),
+    );
     rejected.feedback = "tests::adds still fails".into();
     rejected.runner_output = "1 failed\nleft: 41\nright: 42".into();
     rejected.tokens_in = Some(1200);
-    let mut accepted = attempt("claude-sonnet-4-6", TierKind::Subagent, Cause::Accepted, 1000, None);
+    let mut accepted = attempt(
+        "claude-sonnet-4-6",
+        TierKind::Subagent,
+        Cause::Accepted,
+        1000,
+        None,
+    );
     (accepted.attempt, accepted.cost_usd) = (2, Some(0.013));
-    let written = bench.log.append(&entry("s", vec![rejected, accepted])).unwrap();
+    let written = bench
+        .log
+        .append(&entry("s", vec![rejected, accepted]))
+        .unwrap();
 
     let text = std::fs::read_to_string(&written.path).unwrap();
     assert_eq!(text.len(), written.bytes);
@@ -118,15 +143,28 @@ fn one_line_tells_the_whole_call() {
 #[test]
 fn what_was_written_is_what_is_read() {
     let bench = bench();
-    let mut failed = entry("s", vec![attempt("m", TierKind::Managed, Cause::Infra, 7, None)]);
+    let mut failed = entry(
+        "s",
+        vec![attempt("m", TierKind::Managed, Cause::Infra, 7, None)],
+    );
     failed.final_status = Status::Error;
     for entry in [&entry("s", vec![]), &failed] {
         bench.log.append(entry).unwrap();
     }
     let history = bench.log.read(&id("s")).unwrap();
     assert_eq!(history.damage.summary(), None);
-    let found: Vec<_> = history.records.into_iter().map(|r| (r.entry, r.outcome)).collect();
-    assert_eq!(found, [(entry("s", vec![]), RecordedOutcome::Pass), (failed, RecordedOutcome::Error)]);
+    let found: Vec<_> = history
+        .records
+        .into_iter()
+        .map(|r| (r.entry, r.outcome))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            (entry("s", vec![]), RecordedOutcome::Pass),
+            (failed, RecordedOutcome::Error)
+        ]
+    );
 }
 
 #[test]
@@ -140,14 +178,24 @@ fn a_session_without_a_log_is_empty_and_the_others_are_listed() {
     let directory = bench.state.path().join("sessions");
     std::fs::write(directory.join("notes.txt"), "").unwrap();
     std::fs::write(directory.join("-no name.jsonl"), "").unwrap();
-    assert_eq!(bench.log.sessions().unwrap(), [id("a"), id("a.jsonl"), id("b")]);
+    assert_eq!(
+        bench.log.sessions().unwrap(),
+        [id("a"), id("a.jsonl"), id("b")]
+    );
 }
 
 #[test]
 fn a_name_that_is_a_path_is_refused_and_nothing_is_written() {
     let bench = bench();
-    let error = bench.log.append(&entry("../escape", vec![])).unwrap_err().to_string();
-    assert!(error.contains("`../escape`") && error.contains("letters"), "{error}");
+    let error = bench
+        .log
+        .append(&entry("../escape", vec![]))
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("`../escape`") && error.contains("letters"),
+        "{error}"
+    );
     assert!(!bench.state.path().join("escape.jsonl").exists());
 }
 
@@ -156,7 +204,10 @@ fn the_log_and_its_directory_are_private() {
     let bench = bench();
     let written = bench.log.append(&entry("s", vec![])).unwrap();
     let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!((mode(&written.path), mode(written.path.parent().unwrap())), (0o600, 0o700));
+    assert_eq!(
+        (mode(&written.path), mode(written.path.parent().unwrap())),
+        (0o600, 0o700)
+    );
 }
 
 #[test]
@@ -176,11 +227,18 @@ fn a_link_in_place_of_a_log_is_refused_by_writer_reader_and_check() {
     std::fs::write(&target, "").unwrap();
     symlink(&target, bench.log.path(&id("s"))).unwrap();
     for error in [
-        bench.log.append(&entry("s", vec![])).unwrap_err().to_string(),
+        bench
+            .log
+            .append(&entry("s", vec![]))
+            .unwrap_err()
+            .to_string(),
         bench.log.read(&id("s")).unwrap_err().to_string(),
         bench.log.ready(&id("s")).unwrap_err().to_string(),
     ] {
-        assert!(error.contains("symbolic link") && error.contains("s.jsonl"), "{error}");
+        assert!(
+            error.contains("symbolic link") && error.contains("s.jsonl"),
+            "{error}"
+        );
     }
     assert_eq!(std::fs::read(&target).unwrap(), b"");
 }
@@ -210,7 +268,12 @@ fn a_canary_in_every_field_reaches_no_line() {
         tokens_in: None,
         tokens_out: None,
         cost_usd: None,
-        verifier: Some(Opinion { model: told(), tokens_in: None, tokens_out: None, cost_usd: None }),
+        verifier: Some(Opinion {
+            model: told(),
+            tokens_in: None,
+            tokens_out: None,
+            cost_usd: None,
+        }),
         author: None,
         flags: {
             let mut flags = Flags::default();
@@ -226,7 +289,11 @@ fn a_canary_in_every_field_reaches_no_line() {
             tokens_out: None,
             cost_usd: None,
         }],
-        gates: vec![Gate { id: told(), pass: false, detail: told() }],
+        gates: vec![Gate {
+            id: told(),
+            pass: false,
+            detail: told(),
+        }],
         flaky: vec![told()],
         exchange: vec![],
         diff: None,
@@ -248,14 +315,27 @@ fn a_canary_in_every_field_reaches_no_line() {
         input: json!({"deep": [{CANARY: told()}], "env": {"OTHER_API_KEY": "not known by value"}}),
         attempts: vec![attempt],
         duration_ms: 0,
-        top_tier: Some(TopTier { model: told(), cost_usd: None, basis: Basis::Estimated }),
-        class: Some(TaskClass { skill: told(), language: told(), size: TaskSize::Small }),
+        top_tier: Some(TopTier {
+            model: told(),
+            cost_usd: None,
+            basis: Basis::Estimated,
+        }),
+        class: Some(TaskClass {
+            skill: told(),
+            language: told(),
+            size: TaskSize::Small,
+        }),
         policy: None,
         sandbox: String::new(),
     };
     let written = log.append(&entry).unwrap();
     let text = std::fs::read_to_string(written.path).unwrap();
-    let around = |at: usize| text[at.saturating_sub(100)..].chars().take(200).collect::<String>();
+    let around = |at: usize| {
+        text[at.saturating_sub(100)..]
+            .chars()
+            .take(200)
+            .collect::<String>()
+    };
     for secret in ["canary", "not known by value"] {
         assert_eq!(text.find(secret).map(around), None);
     }
@@ -275,10 +355,16 @@ fn an_output_beyond_all_bounds_is_cut_in_the_middle_and_said_so() {
     let written = bench.log.append(&entry("s", vec![long; 30])).unwrap();
     assert!(written.bytes <= 1 << 20, "{}", written.bytes);
     assert_eq!(written.cut.len(), 30);
-    assert_eq!((written.cut[0].field.as_str(), written.cut[0].was), (".attempts[0].runner_output", was));
+    assert_eq!(
+        (written.cut[0].field.as_str(), written.cut[0].was),
+        (".attempts[0].runner_output", was)
+    );
     let history = bench.log.read(&id("s")).unwrap();
     let kept = &history.records[0].entry.attempts[29].runner_output;
-    assert!(kept.starts_with("first line") && kept.ends_with("last line") && kept.contains("bytes cut"), "{kept}");
+    assert!(
+        kept.starts_with("first line") && kept.ends_with("last line") && kept.contains("bytes cut"),
+        "{kept}"
+    );
 }
 
 #[test]
@@ -286,42 +372,75 @@ fn a_full_disk_is_an_error_with_the_path_and_leaves_no_half_line() {
     let bench = bench();
     bench.log.append(&entry("s", vec![])).unwrap();
     // The kernel cuts the file off in the middle of a line, as a full disk does.
-    let said = Role::WriteUntilRefused.play_limited(Scene { state: bench.state.path(), session: "s" });
-    assert!(said.contains("no room") && said.contains("s.jsonl") && said.contains("free some space"), "{said}");
+    let said = Role::WriteUntilRefused.play_limited(Scene {
+        state: bench.state.path(),
+        session: "s",
+    });
+    assert!(
+        said.contains("no room") && said.contains("s.jsonl") && said.contains("free some space"),
+        "{said}"
+    );
     let text = std::fs::read(bench.log.path(&id("s"))).unwrap();
     assert_eq!(text.last(), Some(&b'\n'));
     bench.log.append(&entry("s", vec![])).unwrap();
     let history = bench.log.read(&id("s")).unwrap();
-    assert!(history.records.len() > 3 && history.damage.lines() == 0, "{:?}", history.damage);
+    assert!(
+        history.records.len() > 3 && history.damage.lines() == 0,
+        "{:?}",
+        history.damage
+    );
 }
 
 #[test]
 fn another_users_log_and_a_directory_without_permission_are_refused_in_words() {
     const NOBODY: u32 = 65534;
     let bench = bench();
-    let scene = Scene { state: bench.state.path(), session: "s" };
+    let scene = Scene {
+        state: bench.state.path(),
+        session: "s",
+    };
     let sessions = bench.state.path().join("sessions");
-    let set_mode = |path: &Path, mode| std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    let set_mode = |path: &Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap()
+    };
     if !rustix::process::geteuid().is_root() {
         set_mode(&sessions, 0o500);
         let said = Role::WriteOnce.play(scene);
         set_mode(&sessions, 0o700);
-        assert!(said.contains("cannot be used") && said.contains("s.jsonl"), "{said}");
+        assert!(
+            said.contains("cannot be used") && said.contains("s.jsonl"),
+            "{said}"
+        );
         skip("another user's log needs root to make one");
         return;
     }
     let said = Role::WriteOnce.play_as(NOBODY, scene);
-    assert!(said.contains("the state directory") && said.contains("another user"), "{said}");
+    assert!(
+        said.contains("the state directory") && said.contains("another user"),
+        "{said}"
+    );
 
     set_mode(bench._dir.path(), 0o755);
     for path in [bench.state.path(), &sessions] {
         chown(path, Some(NOBODY), Some(NOBODY)).unwrap();
     }
-    assert_eq!(Role::WriteOnce.play_as(NOBODY, Scene { session: "own", ..scene }), "written");
+    assert_eq!(
+        Role::WriteOnce.play_as(
+            NOBODY,
+            Scene {
+                session: "own",
+                ..scene
+            }
+        ),
+        "written"
+    );
 
     set_mode(&sessions, 0o500);
     let said = Role::WriteOnce.play_as(NOBODY, scene);
-    assert!(said.contains("cannot be used") && said.contains("s.jsonl") && said.contains("ermission"), "{said}");
+    assert!(
+        said.contains("cannot be used") && said.contains("s.jsonl") && said.contains("ermission"),
+        "{said}"
+    );
     set_mode(&sessions, 0o700);
 
     let foreign = sessions.join("s.jsonl");
@@ -354,30 +473,73 @@ fn three_lines_of_jq_count_escalations_latency_and_cold_starts() {
         ))
         .unwrap();
     // A writer that died is no reason to lose the count.
-    let mut file = std::fs::OpenOptions::new().append(true).open(bench.log.path(&id("one"))).unwrap();
+    let mut file = std::fs::OpenOptions::new()
+        .append(true)
+        .open(bench.log.path(&id("one")))
+        .unwrap();
     file.write_all(b"{\"attempts\":[{\"model\":\"to").unwrap();
     for attempts in [
-        vec![attempt(local, TierKind::Local, Cause::CannotVerify, 2000, Some(true))],
+        vec![attempt(
+            local,
+            TierKind::Local,
+            Cause::CannotVerify,
+            2000,
+            Some(true),
+        )],
         vec![attempt(local, TierKind::Local, Cause::Infra, 0, None)],
         vec![],
     ] {
         bench.log.append(&entry("one", attempts)).unwrap();
     }
-    bench.log.append(&entry("two", vec![attempt(cloud, TierKind::Subagent, Cause::Accepted, 300, None)])).unwrap();
+    bench
+        .log
+        .append(&entry(
+            "two",
+            vec![attempt(
+                cloud,
+                TierKind::Subagent,
+                Cause::Accepted,
+                300,
+                None,
+            )],
+        ))
+        .unwrap();
 
     let logs = [bench.log.path(&id("one")), bench.log.path(&id("two"))];
     let jq = |program: &str| -> Option<Vec<Value>> {
-        let output = Command::new("jq").args(["-cnR", program]).args(&logs).output().ok()?;
-        assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
-        Some(String::from_utf8(output.stdout).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect())
+        let output = Command::new("jq")
+            .args(["-cnR", program])
+            .args(&logs)
+            .output()
+            .ok()?;
+        assert!(
+            output.status.success() && output.stderr.is_empty(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        Some(
+            String::from_utf8(output.stdout)
+                .unwrap()
+                .lines()
+                .map(|l| serde_json::from_str(l).unwrap())
+                .collect(),
+        )
     };
-    let Some(escalations) = jq(ESCALATIONS) else { return skip("`jq` is missing") };
+    let Some(escalations) = jq(ESCALATIONS) else {
+        return skip("`jq` is missing");
+    };
     assert_eq!(escalations, [json!({"model": local, "escalations": 2})]);
     assert_eq!(
         jq(LATENCY).unwrap(),
-        [json!({"model": cloud, "mean_ms": 600}), json!({"model": local, "mean_ms": 2000})]
+        [
+            json!({"model": cloud, "mean_ms": 600}),
+            json!({"model": local, "mean_ms": 2000})
+        ]
     );
-    assert_eq!(jq(COLD_STARTS).unwrap(), [json!({"model": local, "cold_starts": 1})]);
+    assert_eq!(
+        jq(COLD_STARTS).unwrap(),
+        [json!({"model": local, "cold_starts": 1})]
+    );
 }
 
 /// As the requirement has them: nothing in them forgives a line without `attempts`.
@@ -400,8 +562,16 @@ fn the_plain_lines_of_jq_say_nothing_on_stderr_also_where_no_attempt_was_made() 
         let Ok(output) = Command::new("jq").args(["-cs", program]).arg(path).output() else {
             return skip("`jq` is missing");
         };
-        assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
-        let n = if program.contains("duration") { 4000 } else { 1 };
+        assert!(
+            output.status.success() && output.stderr.is_empty(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let n = if program.contains("duration") {
+            4000
+        } else {
+            1
+        };
         let found: Value = serde_json::from_slice(&output.stdout).unwrap();
         assert_eq!(found, json!([{"model": "small", "n": n}]), "{program}");
     }

@@ -24,7 +24,12 @@ fn manifests_are_asked_in_the_stated_order() {
         ("Gemfile", "", "spec/a_spec.rb", "bundle exec rspec"),
         ("Cargo.toml", "", "tests/a.rs", "cargo test"),
         ("pytest.ini", "", "tests/test_a.py", "pytest"),
-        ("package.json", r#"{"scripts": {"test": "x"}}"#, "a.test.js", "npm test"),
+        (
+            "package.json",
+            r#"{"scripts": {"test": "x"}}"#,
+            "a.test.js",
+            "npm test",
+        ),
         ("go.mod", "", "a_test.go", "go test ./..."),
     ];
     let dir = tempfile::tempdir().unwrap();
@@ -36,8 +41,21 @@ fn manifests_are_asked_in_the_stated_order() {
     }
     let suite = detect(dir.path(), None, None).unwrap();
     assert_eq!(suite.because(), "go.mod");
-    let others: Vec<_> = suite.alternatives().iter().map(|a| a.manifest.to_str().unwrap()).collect();
-    assert_eq!(others, ["package.json", "pytest.ini", "Cargo.toml", "Gemfile", "mix.exs"]);
+    let others: Vec<_> = suite
+        .alternatives()
+        .iter()
+        .map(|a| a.manifest.to_str().unwrap())
+        .collect();
+    assert_eq!(
+        others,
+        [
+            "package.json",
+            "pytest.ini",
+            "Cargo.toml",
+            "Gemfile",
+            "mix.exs"
+        ]
+    );
 }
 
 #[test]
@@ -48,11 +66,21 @@ fn the_manifest_nearest_to_a_file_wins() {
     file(dir.path(), "web/api/pyproject.toml", "");
     assert_eq!(command(dir.path(), None), "go test ./...");
     assert_eq!(command(dir.path(), Some("cmd/main.go")), "go test ./...");
-    assert_eq!(command(dir.path(), Some("web/src/not/there/yet.js")), "npm test");
+    assert_eq!(
+        command(dir.path(), Some("web/src/not/there/yet.js")),
+        "npm test"
+    );
     let suite = detect(dir.path(), Some(Path::new("web/api/test_a.py")), None).unwrap();
-    assert_eq!((suite.command().as_str(), suite.because()), ("pytest", "web/api/pyproject.toml"));
+    assert_eq!(
+        (suite.command().as_str(), suite.because()),
+        ("pytest", "web/api/pyproject.toml")
+    );
     assert!(suite.root().ends_with("web/api"));
-    let others: Vec<_> = suite.alternatives().iter().map(|a| a.manifest.to_str().unwrap()).collect();
+    let others: Vec<_> = suite
+        .alternatives()
+        .iter()
+        .map(|a| a.manifest.to_str().unwrap())
+        .collect();
     assert_eq!(others, ["web/package.json", "go.mod"]);
     assert!(command(dir.path(), Some("../elsewhere/a.go")).contains("outside the project"));
 }
@@ -65,9 +93,16 @@ fn nothing_found_says_what_was_looked_for_and_what_helps() {
     file(dir.path(), "sub/Cargo.toml", "");
     file(dir.path(), "web/go.mod", "");
     let said = command(dir.path(), None);
-    for word in
-        ["go.mod", "package.json", "pyproject.toml", "pytest.ini", "Cargo.toml", "Gemfile", "mix.exs", "test_cmd"]
-    {
+    for word in [
+        "go.mod",
+        "package.json",
+        "pyproject.toml",
+        "pytest.ini",
+        "Cargo.toml",
+        "Gemfile",
+        "mix.exs",
+        "test_cmd",
+    ] {
         assert!(said.contains(word), "`{word}` is missing in: {said}");
     }
     assert!(said.contains("sub/Cargo.toml"), "{said}");
@@ -93,11 +128,20 @@ fn a_named_command_is_split_into_words_and_its_runner_recognised() {
         ("sh -c 'cargo test'", "generic"),
     ] {
         let suite = detect(dir.path(), None, Some(words)).unwrap();
-        assert_eq!((suite.runner(), suite.because()), (runner, "test_cmd"), "{words}");
+        assert_eq!(
+            (suite.runner(), suite.because()),
+            (runner, "test_cmd"),
+            "{words}"
+        );
     }
-    assert_eq!(detect(dir.path(), None, Some("a 'b c'")).unwrap().argv(), ["a", "b c"]);
+    assert_eq!(
+        detect(dir.path(), None, Some("a 'b c'")).unwrap().argv(),
+        ["a", "b c"]
+    );
     for wrong in ["", "  ", "a 'b"] {
-        let said = detect(dir.path(), None, Some(wrong)).unwrap_err().to_string();
+        let said = detect(dir.path(), None, Some(wrong))
+            .unwrap_err()
+            .to_string();
         assert!(said.contains("test_cmd"), "{said}");
     }
 }

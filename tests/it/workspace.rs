@@ -18,7 +18,8 @@ use std::time::Duration;
 
 use supervisor::testing::state::StateDir;
 use supervisor::testing::workspace::{
-    ArmedSnapshot, Caps, ChangeKind, ChangeSet, Lease, LockError, Mode, OpenError, Scope, Why, Workspace,
+    ArmedSnapshot, Caps, ChangeKind, ChangeSet, Lease, LockError, Mode, OpenError, Scope, Why,
+    Workspace,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -38,7 +39,9 @@ impl Bench {
 
     /// In memory where that is possible: thousands of cases would wait for the disk most of the time.
     pub(crate) fn quick() -> Self {
-        let Ok(dir) = tempfile::tempdir_in("/dev/shm") else { return Self::new() };
+        let Ok(dir) = tempfile::tempdir_in("/dev/shm") else {
+            return Self::new();
+        };
         fs::create_dir(dir.path().join("project")).unwrap();
         Self { dir }
     }
@@ -105,24 +108,42 @@ impl Bench {
 
 pub(crate) async fn lease(workspace: &Workspace) -> Lease {
     let stop = CancellationToken::new();
-    workspace.lock(Mode::Exclusive, "a test", Duration::from_secs(20), &stop).await.unwrap()
+    workspace
+        .lock(Mode::Exclusive, "a test", Duration::from_secs(20), &stop)
+        .await
+        .unwrap()
 }
 
 pub(crate) fn git(dir: &Path, arguments: &[&str]) -> String {
     let output = std::process::Command::new("git")
-        .args(["-c", "user.name=t", "-c", "user.email=t@t", "-c", "init.defaultBranch=main"])
+        .args([
+            "-c",
+            "user.name=t",
+            "-c",
+            "user.email=t@t",
+            "-c",
+            "init.defaultBranch=main",
+        ])
         .args(arguments)
         .current_dir(dir)
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_CONFIG_NOSYSTEM", "1")
         .output()
         .unwrap();
-    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "git {arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 pub(crate) fn kinds(changes: &ChangeSet) -> Vec<(String, ChangeKind)> {
-    changes.changes.iter().map(|c| (c.path.to_string_lossy().into_owned(), c.kind)).collect()
+    changes
+        .changes
+        .iter()
+        .map(|c| (c.path.to_string_lossy().into_owned(), c.kind))
+        .collect()
 }
 
 #[tokio::test]
@@ -139,14 +160,24 @@ async fn what_a_worker_did_is_seen_and_undone() {
     fs::remove_dir(bench.root().join("empty")).unwrap();
     fs::remove_file(bench.root().join("link")).unwrap();
     fs::create_dir(bench.root().join("link")).unwrap();
-    fs::set_permissions(bench.root().join("b/c.txt"), fs::Permissions::from_mode(0o600)).unwrap();
+    fs::set_permissions(
+        bench.root().join("b/c.txt"),
+        fs::Permissions::from_mode(0o600),
+    )
+    .unwrap();
 
     let changes = armed.changes().unwrap();
     assert_eq!(
         kinds(&changes),
         [
             ("a.txt".into(), ChangeKind::Modified),
-            ("b/c.txt".into(), ChangeKind::ModeChanged { from: 0o644, to: 0o600 }),
+            (
+                "b/c.txt".into(),
+                ChangeKind::ModeChanged {
+                    from: 0o644,
+                    to: 0o600
+                }
+            ),
             ("empty".into(), ChangeKind::Deleted),
             ("gone.txt".into(), ChangeKind::Deleted),
             ("link".into(), ChangeKind::TypeChanged),
@@ -155,16 +186,35 @@ async fn what_a_worker_did_is_seen_and_undone() {
         ]
     );
     let diff = armed.diff(10_000).unwrap();
-    assert!(diff.contains("-one\n+ONE\n") && diff.contains("+++ b/new/deep.txt"), "{diff}");
+    assert!(
+        diff.contains("-one\n+ONE\n") && diff.contains("+++ b/new/deep.txt"),
+        "{diff}"
+    );
     assert!(diff.contains("mode 0644 => 0600 b/c.txt"), "{diff}");
 
     let (lease, restored) = armed.restore(Scope::Everything).unwrap();
     assert_eq!(restored.others, []);
-    assert_eq!((bench.read("a.txt").as_str(), bench.read("gone.txt").as_str()), ("one\n", "x"));
+    assert_eq!(
+        (
+            bench.read("a.txt").as_str(),
+            bench.read("gone.txt").as_str()
+        ),
+        ("one\n", "x")
+    );
     assert!(bench.root().join("empty").is_dir() && !bench.root().join("new").exists());
-    assert_eq!(fs::read_link(bench.root().join("link")).unwrap(), Path::new("a.txt"));
-    let kept: Vec<_> = bench.kept().iter().map(|p| fs::read_to_string(p).unwrap()).collect();
-    assert!(kept.contains(&"ONE\n".into()) && kept.contains(&"n".into()), "{kept:?}");
+    assert_eq!(
+        fs::read_link(bench.root().join("link")).unwrap(),
+        Path::new("a.txt")
+    );
+    let kept: Vec<_> = bench
+        .kept()
+        .iter()
+        .map(|p| fs::read_to_string(p).unwrap())
+        .collect();
+    assert!(
+        kept.contains(&"ONE\n".into()) && kept.contains(&"n".into()),
+        "{kept:?}"
+    );
     assert!(lease.arm().unwrap().changes().unwrap().is_empty());
 }
 
@@ -185,7 +235,11 @@ async fn hidden_or_ignored_files_are_protected_and_what_is_not_is_named() {
     bench.git(&["init", "-q"]);
     bench.git(&["add", "-f", "forced.log", ".gitignore"]);
     let armed = bench.arm().await;
-    let mut left_out: Vec<_> = armed.unprotected().into_iter().map(|u| (u.path, u.why)).collect();
+    let mut left_out: Vec<_> = armed
+        .unprotected()
+        .into_iter()
+        .map(|u| (u.path, u.why))
+        .collect();
     left_out.sort();
     assert_eq!(
         left_out,
@@ -204,10 +258,29 @@ async fn hidden_or_ignored_files_are_protected_and_what_is_not_is_named() {
     bench.write(".gitignore", "*\n");
     fs::write(bench.root().join("hidden.bin"), vec![1; (1 << 20) + 1]).unwrap();
     let changes = armed.changes().unwrap();
-    let seen: Vec<_> = changes.changes.iter().map(|c| c.path.to_str().unwrap()).collect();
-    assert_eq!(seen, [".env", ".gitignore", "data/small.db", "forced.log", "hidden.bin"]);
+    let seen: Vec<_> = changes
+        .changes
+        .iter()
+        .map(|c| c.path.to_str().unwrap())
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            ".env",
+            ".gitignore",
+            "data/small.db",
+            "forced.log",
+            "hidden.bin"
+        ]
+    );
     armed.restore(Scope::Everything).unwrap();
-    assert_eq!((bench.read(".env").as_str(), bench.read("data/small.db").as_str()), ("SECRET=1\n", "rows\n"));
+    assert_eq!(
+        (
+            bench.read(".env").as_str(),
+            bench.read("data/small.db").as_str()
+        ),
+        ("SECRET=1\n", "rows\n")
+    );
     assert_eq!(bench.read("target/debug/big.o"), "built again\n");
     assert!(!bench.root().join("hidden.bin").exists());
 }
@@ -219,17 +292,45 @@ async fn by_products_are_reported_and_restored_but_not_held_against_the_worker()
     bench.write("Cargo.lock", "new\n");
     bench.write("snapshots/a.snap", "s\n");
     let marked = armed.mark_by_products().unwrap();
-    assert_eq!(marked, [Path::new("Cargo.lock"), Path::new("snapshots"), Path::new("snapshots/a.snap")]);
+    assert_eq!(
+        marked,
+        [
+            Path::new("Cargo.lock"),
+            Path::new("snapshots"),
+            Path::new("snapshots/a.snap")
+        ]
+    );
     bench.write("src.rs", "y\n");
     bench.write("Cargo.lock", "newer\n");
     let changes = armed.changes().unwrap();
     assert_eq!(kinds(&changes), [("src.rs".into(), ChangeKind::Modified)]);
-    let since: Vec<_> = changes.by_products.iter().map(|b| (b.path.to_str().unwrap(), b.changed_since)).collect();
-    assert_eq!(since, [("Cargo.lock", true), ("snapshots", false), ("snapshots/a.snap", false)]);
+    let since: Vec<_> = changes
+        .by_products
+        .iter()
+        .map(|b| (b.path.to_str().unwrap(), b.changed_since))
+        .collect();
+    assert_eq!(
+        since,
+        [
+            ("Cargo.lock", true),
+            ("snapshots", false),
+            ("snapshots/a.snap", false)
+        ]
+    );
     let (lease, restored) = armed.restore(Scope::Applied).unwrap();
-    assert_eq!((bench.read("Cargo.lock").as_str(), bench.read("src.rs").as_str()), ("old\n", "y\n"));
+    assert_eq!(
+        (
+            bench.read("Cargo.lock").as_str(),
+            bench.read("src.rs").as_str()
+        ),
+        ("old\n", "y\n")
+    );
     assert!(!bench.root().join("snapshots").exists());
-    assert_eq!(restored.others.len(), 1, "somebody else's edit is kept and reported");
+    assert_eq!(
+        restored.others.len(),
+        1,
+        "somebody else's edit is kept and reported"
+    );
     // The next tier's tests write the same things again: still no fault of the worker.
     let armed = lease.arm().unwrap();
     bench.write("Cargo.lock", "new\n");
@@ -241,32 +342,85 @@ async fn a_project_that_cannot_be_protected_is_not_armed_and_the_file_is_named()
     let bench = Bench::with(&[("big.txt", "0123456789"), ("b.txt", "x")]);
     let try_with = async |caps: Caps| {
         let workspace = Workspace::open(&bench.root(), caps, &bench.state()).unwrap();
-        lease(&workspace).await.arm().map(|_| ()).map_err(|e| e.to_string())
+        lease(&workspace)
+            .await
+            .arm()
+            .map(|_| ())
+            .map_err(|e| e.to_string())
     };
-    let error = try_with(Caps { max_file_bytes: 9, ..Caps::default() }).await.unwrap_err();
-    assert!(error.contains("big.txt") && error.contains("max_file_bytes") && error.contains("exclude"), "{error}");
-    let error = try_with(Caps { max_files: 1, ..Caps::default() }).await.unwrap_err();
+    let error = try_with(Caps {
+        max_file_bytes: 9,
+        ..Caps::default()
+    })
+    .await
+    .unwrap_err();
+    assert!(
+        error.contains("big.txt") && error.contains("max_file_bytes") && error.contains("exclude"),
+        "{error}"
+    );
+    let error = try_with(Caps {
+        max_files: 1,
+        ..Caps::default()
+    })
+    .await
+    .unwrap_err();
     assert!(error.contains("max_files"), "{error}");
-    let error = try_with(Caps { max_total_bytes: 10, ..Caps::default() }).await.unwrap_err();
+    let error = try_with(Caps {
+        max_total_bytes: 10,
+        ..Caps::default()
+    })
+    .await
+    .unwrap_err();
     assert!(error.contains("max_total_bytes"), "{error}");
-    try_with(Caps { max_file_bytes: 9, exclude: vec!["big.*".into()], ..Caps::default() }).await.unwrap();
+    try_with(Caps {
+        max_file_bytes: 9,
+        exclude: vec!["big.*".into()],
+        ..Caps::default()
+    })
+    .await
+    .unwrap();
 }
 
 #[test]
 fn roots_that_nobody_can_mean_are_refused_by_name() {
     let bench = Bench::with(&[("file", "x")]);
-    let open = |root: &Path| Workspace::open(root, Caps::default(), &bench.state()).map(|_| ()).unwrap_err();
-    assert!(matches!(open(Path::new("relative")), OpenError::Relative(_)));
+    let open = |root: &Path| {
+        Workspace::open(root, Caps::default(), &bench.state())
+            .map(|_| ())
+            .unwrap_err()
+    };
+    assert!(matches!(
+        open(Path::new("relative")),
+        OpenError::Relative(_)
+    ));
     assert!(matches!(open(Path::new("/")), OpenError::WholeSystem(_)));
-    assert!(matches!(open(&bench.root().join("missing")), OpenError::Missing(_)));
-    assert!(matches!(open(&bench.root().join("file")), OpenError::NotADirectory(_)));
-    assert!(matches!(open(&etcetera::home_dir().unwrap()), OpenError::Home(_)));
-    assert!(matches!(open(bench.dir.path()), OpenError::HoldsState { .. }));
+    assert!(matches!(
+        open(&bench.root().join("missing")),
+        OpenError::Missing(_)
+    ));
+    assert!(matches!(
+        open(&bench.root().join("file")),
+        OpenError::NotADirectory(_)
+    ));
+    assert!(matches!(
+        open(&etcetera::home_dir().unwrap()),
+        OpenError::Home(_)
+    ));
+    assert!(matches!(
+        open(bench.dir.path()),
+        OpenError::HoldsState { .. }
+    ));
     // A link to the root of the file system is the root of the file system.
     symlink("/", bench.dir.path().join("innocent")).unwrap();
-    assert!(matches!(open(&bench.dir.path().join("innocent")), OpenError::WholeSystem(_)));
+    assert!(matches!(
+        open(&bench.dir.path().join("innocent")),
+        OpenError::WholeSystem(_)
+    ));
     for error in [open(Path::new("/")), open(&bench.root().join("missing"))] {
-        assert!(error.to_string().contains("give"), "a remedy is missing: {error}");
+        assert!(
+            error.to_string().contains("give"),
+            "a remedy is missing: {error}"
+        );
     }
 }
 
@@ -281,33 +435,57 @@ fn what_this_user_may_not_read_or_write_is_refused_by_name() {
     let dir = tempfile::tempdir().unwrap();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let mut command = std::process::Command::new(dir.path().join("test"));
-    for (name, mode) in [("locked", 0o755), ("closed", 0o000), ("open", 0o777), ("home", 0o777), ("state", 0o777)] {
+    for (name, mode) in [
+        ("locked", 0o755),
+        ("closed", 0o000),
+        ("open", 0o777),
+        ("home", 0o777),
+        ("state", 0o777),
+    ] {
         fs::create_dir(dir.path().join(name)).unwrap();
         fs::set_permissions(dir.path().join(name), fs::Permissions::from_mode(mode)).unwrap();
     }
     fs::write(dir.path().join("open/secret"), "s").unwrap();
-    fs::set_permissions(dir.path().join("open/secret"), fs::Permissions::from_mode(0o000)).unwrap();
+    fs::set_permissions(
+        dir.path().join("open/secret"),
+        fs::Permissions::from_mode(0o000),
+    )
+    .unwrap();
     fs::copy(std::env::current_exe().unwrap(), dir.path().join("test")).unwrap();
     if rustix::process::geteuid().is_root() {
         std::os::unix::process::CommandExt::uid(&mut command, 65534);
     } else {
         fs::set_permissions(dir.path().join("locked"), fs::Permissions::from_mode(0o555)).unwrap();
     }
-    command.args(["--exact", "workspace::what_this_user_may_not_read_or_write_is_refused_by_name"]);
-    command.env(AS_NOBODY, dir.path()).env("HOME", dir.path().join("home"));
+    command.args([
+        "--exact",
+        "workspace::what_this_user_may_not_read_or_write_is_refused_by_name",
+    ]);
+    command
+        .env(AS_NOBODY, dir.path())
+        .env("HOME", dir.path().join("home"));
     // A child forked by another thread may hold the copy open for writing until it has exec'd.
     let output = loop {
         match command.output() {
-            Err(e) if e.kind() == std::io::ErrorKind::ExecutableFileBusy => std::thread::yield_now(),
+            Err(e) if e.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                std::thread::yield_now()
+            }
             done => break done.unwrap(),
         }
     };
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stdout)
+    );
     assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"));
 }
 
 fn refused_for_nobody(dir: &Path) {
-    assert!(!rustix::process::geteuid().is_root(), "privileges were not dropped");
+    assert!(
+        !rustix::process::geteuid().is_root(),
+        "privileges were not dropped"
+    );
     let state = StateDir::at(dir.join("state/own")).unwrap();
     let error = Workspace::open(&dir.join("locked"), Caps::default(), &state).unwrap_err();
     assert!(matches!(error, OpenError::Unwritable(_)), "{error}");
@@ -317,14 +495,26 @@ fn refused_for_nobody(dir: &Path) {
         let error = open(&dir.join("closed"), Caps::default(), &state).unwrap_err();
         assert!(matches!(error, OpenError::Unreadable(_)), "{error}");
     }
-    let run = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let run = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     run.block_on(async {
         let workspace = Workspace::open(&dir.join("open"), Caps::default(), &state).unwrap();
         let error = lease(&workspace).await.arm().unwrap_err().to_string();
-        assert!(error.contains("open/secret") && error.contains("exclude"), "{error}");
+        assert!(
+            error.contains("open/secret") && error.contains("exclude"),
+            "{error}"
+        );
         // A worker may take rights away from itself; a restore gives them back.
-        let workspace =
-            Workspace::open(&dir.join("open"), Caps { exclude: vec!["secret".into()], ..Caps::default() }, &state);
+        let workspace = Workspace::open(
+            &dir.join("open"),
+            Caps {
+                exclude: vec!["secret".into()],
+                ..Caps::default()
+            },
+            &state,
+        );
         fs::create_dir(dir.join("open/d")).unwrap();
         fs::write(dir.join("open/d/f"), "f").unwrap();
         let armed = lease(&workspace.unwrap()).await.arm().unwrap();
@@ -338,7 +528,10 @@ fn refused_for_nobody(dir: &Path) {
         let own = dir.join("home/project");
         fs::create_dir(&own).unwrap();
         fs::write(own.join("f"), "f").unwrap();
-        let armed = lease(&Workspace::open(&own, Caps::default(), &state).unwrap()).await.arm().unwrap();
+        let armed = lease(&Workspace::open(&own, Caps::default(), &state).unwrap())
+            .await
+            .arm()
+            .unwrap();
         fs::remove_file(own.join("f")).unwrap();
         fs::set_permissions(&own, fs::Permissions::from_mode(0o000)).unwrap();
         armed.restore(Scope::Everything).unwrap();
@@ -356,35 +549,63 @@ async fn a_project_is_held_by_one_editor_and_the_second_hears_by_whom() {
     let stop = CancellationToken::new();
     let whole = bench.open();
     let part = Workspace::open(&bench.root().join("pkg"), Caps::default(), &bench.state()).unwrap();
-    let held = whole.lock(Mode::Exclusive, "tdd_green", Duration::ZERO, &stop).await.unwrap();
+    let held = whole
+        .lock(Mode::Exclusive, "tdd_green", Duration::ZERO, &stop)
+        .await
+        .unwrap();
     for mode in [Mode::Exclusive, Mode::Shared] {
         match part.lock(mode, "review", Duration::ZERO, &stop).await {
             Err(LockError::Busy { holder }) => {
-                assert_eq!((holder.pid, holder.what.as_str()), (std::process::id(), "tdd_green"));
-                assert!(holder.to_string().contains(&std::process::id().to_string()), "{holder}");
+                assert_eq!(
+                    (holder.pid, holder.what.as_str()),
+                    (std::process::id(), "tdd_green")
+                );
+                assert!(
+                    holder.to_string().contains(&std::process::id().to_string()),
+                    "{holder}"
+                );
             }
             other => panic!("{other:?}"),
         }
     }
     let cancelled = CancellationToken::new();
     cancelled.cancel();
-    let waited = part.lock(Mode::Shared, "review", Duration::from_secs(60), &cancelled).await;
+    let waited = part
+        .lock(Mode::Shared, "review", Duration::from_secs(60), &cancelled)
+        .await;
     assert!(matches!(waited, Err(LockError::Cancelled)), "{waited:?}");
     drop(held);
     // A program that another test is just starting has a copy of every descriptor until it runs, locks included.
     let soon = Duration::from_secs(20);
-    let first = part.lock(Mode::Shared, "review", soon, &stop).await.unwrap();
-    let second = whole.lock(Mode::Shared, "debug", soon, &stop).await.unwrap();
-    assert!(whole.lock(Mode::Exclusive, "tdd_red", Duration::ZERO, &stop).await.is_err());
+    let first = part
+        .lock(Mode::Shared, "review", soon, &stop)
+        .await
+        .unwrap();
+    let second = whole
+        .lock(Mode::Shared, "debug", soon, &stop)
+        .await
+        .unwrap();
+    assert!(
+        whole
+            .lock(Mode::Exclusive, "tdd_red", Duration::ZERO, &stop)
+            .await
+            .is_err()
+    );
     drop((first, second));
-    whole.lock(Mode::Exclusive, "tdd_red", soon, &stop).await.unwrap();
+    whole
+        .lock(Mode::Exclusive, "tdd_red", soon, &stop)
+        .await
+        .unwrap();
 }
 
 #[tokio::test]
 async fn whoever_forgets_to_decide_has_rejected() {
     let bench = Bench::with(&[("a.txt", "a\n")]);
     let mut armed = bench.arm().await;
-    let edit = supervisor::testing::workspace::Edit::Replace { path: "a.txt".into(), contents: b"b\n".to_vec() };
+    let edit = supervisor::testing::workspace::Edit::Replace {
+        path: "a.txt".into(),
+        contents: b"b\n".to_vec(),
+    };
     armed.apply(&[edit], &|_| Ok(())).unwrap();
     drop(armed);
     assert_eq!(bench.read("a.txt"), "a\n");
@@ -396,17 +617,30 @@ async fn rejected_work_is_kept_also_when_state_and_project_lie_on_different_disk
     let other = Path::new("/dev/shm");
     let state = tempfile::tempdir().unwrap();
     let device = |p: &Path| fs::metadata(p).map(|m| m.dev()).ok();
-    let Some(project) = tempfile::tempdir_in(other).ok().filter(|p| device(p.path()) != device(state.path())) else {
+    let Some(project) = tempfile::tempdir_in(other)
+        .ok()
+        .filter(|p| device(p.path()) != device(state.path()))
+    else {
         return skip("no second file system at /dev/shm");
     };
     fs::write(project.path().join("a"), "a").unwrap();
-    let caps = Caps { exclude: vec!["sock".into()], ..Caps::default() };
+    let caps = Caps {
+        exclude: vec!["sock".into()],
+        ..Caps::default()
+    };
     let place = StateDir::at(state.path().join("s")).unwrap();
-    let armed = lease(&Workspace::open(project.path(), caps, &place).unwrap()).await.arm().unwrap();
+    let armed = lease(&Workspace::open(project.path(), caps, &place).unwrap())
+        .await
+        .arm()
+        .unwrap();
     fs::write(project.path().join("a"), "changed").unwrap();
     fs::create_dir(project.path().join("d")).unwrap();
     fs::write(project.path().join("d/new"), "new").unwrap();
-    fs::set_permissions(project.path().join("d/new"), fs::Permissions::from_mode(0o000)).unwrap();
+    fs::set_permissions(
+        project.path().join("d/new"),
+        fs::Permissions::from_mode(0o000),
+    )
+    .unwrap();
     symlink("new", project.path().join("d/link")).unwrap();
     let (_, restored) = armed.restore(Scope::Everything).unwrap();
     assert_eq!(fs::read_to_string(project.path().join("a")).unwrap(), "a");
@@ -414,5 +648,8 @@ async fn rejected_work_is_kept_also_when_state_and_project_lie_on_different_disk
     let kept = restored.kept_in.unwrap().join("files");
     assert_eq!(fs::read_to_string(kept.join("a")).unwrap(), "changed");
     assert_eq!(fs::read_to_string(kept.join("d/new")).unwrap(), "new");
-    assert_eq!(fs::read_link(kept.join("d/link")).unwrap(), Path::new("new"));
+    assert_eq!(
+        fs::read_link(kept.join("d/link")).unwrap(),
+        Path::new("new")
+    );
 }

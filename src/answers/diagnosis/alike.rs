@@ -9,7 +9,11 @@ const SAME_WORDS_SAME_PLACE: f64 = 0.55;
 
 /// Do both say the same? `same_place` if they cite the same lines.
 pub(super) fn is_like(one: &BTreeSet<String>, other: &BTreeSet<String>, same_place: bool) -> bool {
-    let limit = if same_place { SAME_WORDS_SAME_PLACE } else { SAME_WORDS };
+    let limit = if same_place {
+        SAME_WORDS_SAME_PLACE
+    } else {
+        SAME_WORDS
+    };
     let all = one.len() + other.len();
     let shared = one.intersection(other).count();
     #[expect(clippy::cast_precision_loss, reason = "a few dozen words")]
@@ -23,7 +27,11 @@ mod tests {
     use crate::words::lexicon::Prose;
 
     fn alike(a: &str, b: &str, same_place: bool) -> bool {
-        is_like(&Prose::whole(a).stems(), &Prose::whole(b).stems(), same_place)
+        is_like(
+            &Prose::whole(a).stems(),
+            &Prose::whole(b).stems(),
+            same_place,
+        )
     }
 
     #[test]

@@ -71,34 +71,68 @@ impl Hypothesis {
         match &self.experiment {
             Experiment::RunTest(name) => {
                 let (passes, detail) = lab.run_named(name, bench, stop).await;
-                let outcome = |passes| if passes { ExperimentOutcome::Passes } else { ExperimentOutcome::Fails };
+                let outcome = |passes| {
+                    if passes {
+                        ExperimentOutcome::Passes
+                    } else {
+                        ExperimentOutcome::Fails
+                    }
+                };
                 self.confirmation(passes.map(outcome), detail, Vec::new())
             }
             Experiment::Search { pattern, file } => self.search(pattern, file, shelf),
         }
     }
 
-    pub(super) fn search(&self, pattern: &SearchPattern, file: &Path, shelf: &EvidenceShelf) -> Confirmation {
+    pub(super) fn search(
+        &self,
+        pattern: &SearchPattern,
+        file: &Path,
+        shelf: &EvidenceShelf,
+    ) -> Confirmation {
         let named = file.to_string_lossy();
         // Read together with the citations; a path that the project uses is its own name.
         match shelf.text(file).map(|text| pattern.lines(text)) {
-            Some(Ok(lines)) if lines.is_empty() => {
-                self.confirmation(Some(ExperimentOutcome::NotFound), format!("no line of `{named}`"), lines)
+            Some(Ok(lines)) if lines.is_empty() => self.confirmation(
+                Some(ExperimentOutcome::NotFound),
+                format!("no line of `{named}`"),
+                lines,
+            ),
+            Some(Ok(lines)) => {
+                self.confirmation(Some(ExperimentOutcome::Found), list_lines(&lines), lines)
             }
-            Some(Ok(lines)) => self.confirmation(Some(ExperimentOutcome::Found), list_lines(&lines), lines),
             Some(Err(why)) => self.confirmation(None, why, Vec::new()),
             None => self.confirmation(None, format!("`{named}` cannot be read"), Vec::new()),
         }
     }
 
-    fn confirmation(&self, outcome: Option<ExperimentOutcome>, detail: String, found: Vec<usize>) -> Confirmation {
-        Confirmation { outcome, detail, found, predicted: self.expect_if_true, telling: Telling::default() }
+    fn confirmation(
+        &self,
+        outcome: Option<ExperimentOutcome>,
+        detail: String,
+        found: Vec<usize>,
+    ) -> Confirmation {
+        Confirmation {
+            outcome,
+            detail,
+            found,
+            predicted: self.expect_if_true,
+            telling: Telling::default(),
+        }
     }
 }
 
 fn list_lines(found: &[usize]) -> String {
     let shown: Vec<String> = found.iter().take(LINES).map(ToString::to_string).collect();
     let more = found.len().saturating_sub(LINES);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{} {}{more}", if found.len() == 1 { "line" } else { "lines" }, shown.join(", "))
+    let more = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
+    format!(
+        "{} {}{more}",
+        if found.len() == 1 { "line" } else { "lines" },
+        shown.join(", ")
+    )
 }

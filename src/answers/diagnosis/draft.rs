@@ -69,13 +69,25 @@ pub(super) struct RivalDraft {
 impl HypothesisDraft {
     /// Every file that is named, as it is written.
     pub fn files(&self) -> impl Iterator<Item = &str> {
-        let searched = self.confirm.as_ref().and_then(|ways| ways.search.as_ref()).map(|search| search.file.as_str());
-        self.evidence.iter().map(|pointer| pointer.file.as_str()).chain(searched).filter(|file| !file.is_empty())
+        let searched = self
+            .confirm
+            .as_ref()
+            .and_then(|ways| ways.search.as_ref())
+            .map(|search| search.file.as_str());
+        self.evidence
+            .iter()
+            .map(|pointer| pointer.file.as_str())
+            .chain(searched)
+            .filter(|file| !file.is_empty())
     }
 
     /// How a refusal speaks of it: `hypothesis 2 ("the cache is stale")`.
     pub(super) fn called(&self, n: usize) -> String {
-        let text = if self.title.is_empty() { &self.mechanism } else { &self.title };
+        let text = if self.title.is_empty() {
+            &self.mechanism
+        } else {
+            &self.title
+        };
         match words::cut_end(&words::plain(text), 60) {
             text if text.is_empty() => format!("hypothesis {}", n + 1),
             text => format!("hypothesis {} (\"{}\")", n + 1, text.replace('\n', " ")),
@@ -93,13 +105,19 @@ pub fn drafts(answer: &Value) -> Result<Vec<HypothesisDraft>, Check> {
     };
     serde_path_to_error::deserialize(given).map_err(|e| {
         let path = e.path().to_string();
-        refuse(format!("`hypotheses{path}` has the wrong shape: {}", words::cut_end(&e.inner().to_string(), 300)))
+        refuse(format!(
+            "`hypotheses{path}` has the wrong shape: {}",
+            words::cut_end(&e.inner().to_string(), 300)
+        ))
     })
 }
 
 /// Models write null for what they leave out.
 fn text<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
-    Ok(Option::<String>::deserialize(from)?.unwrap_or_default().trim().to_owned())
+    Ok(Option::<String>::deserialize(from)?
+        .unwrap_or_default()
+        .trim()
+        .to_owned())
 }
 
 fn list<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<EvidencePointer>, D::Error> {
@@ -109,7 +127,9 @@ fn list<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<EvidencePointer>, D::E
 /// `12` of `12`, `12-14` and `12 (the guard)`; 0 if there is none.
 fn leading(text: &str) -> usize {
     let text = text.trim();
-    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let end = text
+        .find(|c: char| !c.is_ascii_digit())
+        .unwrap_or(text.len());
     text[..end].parse().unwrap_or(0)
 }
 
@@ -131,17 +151,28 @@ impl<'de> Deserialize<'de> for EvidencePointer {
         }
         // A line that is no number is line 0, which does not exist anywhere.
         let number = |line: &Value| match line {
-            Value::Number(n) => n.as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or(0),
+            Value::Number(n) => n
+                .as_u64()
+                .and_then(|n| usize::try_from(n).ok())
+                .unwrap_or(0),
             Value::String(text) => leading(text),
             _ => 0,
         };
         Ok(match WrittenPointer::deserialize(from)? {
-            WrittenPointer::Whole { file, line, quote } => Self { file, line: number(&line), quote },
+            WrittenPointer::Whole { file, line, quote } => Self {
+                file,
+                line: number(&line),
+                quote,
+            },
             WrittenPointer::Short(text) => {
                 let mut parts = text.trim().splitn(3, ':');
                 let file = parts.next().unwrap_or_default().to_owned();
                 let line = parts.next().map_or(0, leading);
-                Self { file, line, quote: String::new() }
+                Self {
+                    file,
+                    line,
+                    quote: String::new(),
+                }
             }
         })
     }
@@ -159,15 +190,37 @@ mod tests {
             "evidence": ["src/a.rs:12:3", {"file": "b", "line": "7-9"}, {"file": "c", "line": null}, "d:4 (the guard)"],
             "confirm": {"search": {"pattern": " x", "file": "a"}}}]});
         let read = &drafts(&answer).expect("read")[0];
-        let places: Vec<(&str, usize)> = read.evidence.iter().map(|p| (p.file.as_str(), p.line)).collect();
+        let places: Vec<(&str, usize)> = read
+            .evidence
+            .iter()
+            .map(|p| (p.file.as_str(), p.line))
+            .collect();
         assert_eq!(places, [("src/a.rs", 12), ("b", 7), ("c", 0), ("d", 4)]);
-        assert_eq!(read.files().collect::<Vec<_>>(), ["src/a.rs", "b", "c", "d", "a"]);
-        assert_eq!(read.confirm.as_ref().and_then(|c| c.search.as_ref()).map(|s| s.pattern.as_str()), Some(" x"));
+        assert_eq!(
+            read.files().collect::<Vec<_>>(),
+            ["src/a.rs", "b", "c", "d", "a"]
+        );
+        assert_eq!(
+            read.confirm
+                .as_ref()
+                .and_then(|c| c.search.as_ref())
+                .map(|s| s.pattern.as_str()),
+            Some(" x")
+        );
         for (answer, named) in [
             (json!({}), "no `hypotheses`"),
-            (json!({"hypotheses": "none"}), "`hypotheses.` has the wrong shape"),
-            (json!({"hypotheses": [{"mechanism": 3}]}), "`hypotheses[0].mechanism` has the wrong shape"),
-            (json!({"hypotheses": [{"confirm": "run it"}]}), "`hypotheses[0].confirm` has the wrong shape"),
+            (
+                json!({"hypotheses": "none"}),
+                "`hypotheses.` has the wrong shape",
+            ),
+            (
+                json!({"hypotheses": [{"mechanism": 3}]}),
+                "`hypotheses[0].mechanism` has the wrong shape",
+            ),
+            (
+                json!({"hypotheses": [{"confirm": "run it"}]}),
+                "`hypotheses[0].confirm` has the wrong shape",
+            ),
         ] {
             let check = drafts(&answer).expect_err("refused");
             assert!(check.detail().contains(named), "{check:?}");

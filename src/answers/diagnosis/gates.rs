@@ -33,12 +33,21 @@ pub struct ExaminedDiagnosis {
 }
 
 /// Looks at every draft. `error` is what is to be explained.
-pub fn examine(drafts: &[HypothesisDraft], error: &str, shelf: &EvidenceShelf) -> ExaminedDiagnosis {
+pub fn examine(
+    drafts: &[HypothesisDraft],
+    error: &str,
+    shelf: &EvidenceShelf,
+) -> ExaminedDiagnosis {
     if drafts.len() > MOST_READ {
-        return ExaminedDiagnosis { checks: vec![count(drafts)], flags: Flags::default(), hypotheses: None };
+        return ExaminedDiagnosis {
+            checks: vec![count(drafts)],
+            flags: Flags::default(),
+            hypotheses: None,
+        };
     }
-    let experiments: Vec<Result<PlannedExperiment, String>> =
-        (0..drafts.len()).map(|n| planned(drafts, n, shelf)).collect();
+    let experiments: Vec<Result<PlannedExperiment, String>> = (0..drafts.len())
+        .map(|n| planned(drafts, n, shelf))
+        .collect();
     let error = Prose::whole(&words::cut_middle(error, ERROR)).stems();
     let checks = vec![
         count(drafts),
@@ -50,21 +59,40 @@ pub fn examine(drafts: &[HypothesisDraft], error: &str, shelf: &EvidenceShelf) -
     ];
     let mut flags = flag_wording(drafts, &error, shelf);
     if !checks.iter().all(Check::passed) {
-        return ExaminedDiagnosis { checks, flags, hypotheses: None };
+        return ExaminedDiagnosis {
+            checks,
+            flags,
+            hypotheses: None,
+        };
     }
-    let hypotheses: Option<Vec<Hypothesis>> =
-        drafts.iter().zip(experiments).map(|(draft, planned)| whole(draft, planned.ok()?, shelf)).collect();
-    if hypotheses.as_ref().is_some_and(|all| all.iter().all(|h| !h.is_about_its_test() && comes_true(h, shelf))) {
+    let hypotheses: Option<Vec<Hypothesis>> = drafts
+        .iter()
+        .zip(experiments)
+        .map(|(draft, planned)| whole(draft, planned.ok()?, shelf))
+        .collect();
+    if hypotheses.as_ref().is_some_and(|all| {
+        all.iter()
+            .all(|h| !h.is_about_its_test() && comes_true(h, shelf))
+    }) {
         let detail = "no search looks for anything that its hypothesis speaks of, and each comes out as it says";
         flags.raise("beside_the_cause", "the confirmations", detail);
     }
-    ExaminedDiagnosis { checks, flags, hypotheses }
+    ExaminedDiagnosis {
+        checks,
+        flags,
+        hypotheses,
+    }
 }
 
 /// Can it be seen already that the search comes out as predicted?
 fn comes_true(hypothesis: &Hypothesis, shelf: &EvidenceShelf) -> bool {
-    let Experiment::Search { pattern, file } = &hypothesis.experiment else { return false };
-    let found = shelf.text(file).and_then(|text| pattern.lines(text).ok()).is_some_and(|lines| !lines.is_empty());
+    let Experiment::Search { pattern, file } = &hypothesis.experiment else {
+        return false;
+    };
+    let found = shelf
+        .text(file)
+        .and_then(|text| pattern.lines(text).ok())
+        .is_some_and(|lines| !lines.is_empty());
     found == (hypothesis.expect_if_true == ExperimentOutcome::Found)
 }
 
@@ -76,12 +104,20 @@ struct PlannedExperiment {
     rivals: Vec<RivalPrediction>,
 }
 
-fn whole(draft: &HypothesisDraft, planned: PlannedExperiment, shelf: &EvidenceShelf) -> Option<Hypothesis> {
+fn whole(
+    draft: &HypothesisDraft,
+    planned: PlannedExperiment,
+    shelf: &EvidenceShelf,
+) -> Option<Hypothesis> {
     Some(Hypothesis {
         likelihood: likelihood(draft)?,
         title: draft.title.clone(),
         mechanism: draft.mechanism.clone(),
-        evidence: draft.evidence.iter().map(|pointer| shelf.cite(pointer).ok()).collect::<Option<_>>()?,
+        evidence: draft
+            .evidence
+            .iter()
+            .map(|pointer| shelf.cite(pointer).ok())
+            .collect::<Option<_>>()?,
         experiment: planned.experiment,
         expect_if_true: planned.if_true,
         expect_if_false: planned.if_false,
@@ -116,9 +152,15 @@ fn order(drafts: &[HypothesisDraft]) -> Check {
     let mut last: Option<Likelihood> = None;
     for (n, draft) in drafts.iter().enumerate() {
         match likelihood(draft) {
-            None => wrong.push(format!("{} has no `likelihood` of `high`, `medium` or `low`", draft.called(n))),
+            None => wrong.push(format!(
+                "{} has no `likelihood` of `high`, `medium` or `low`",
+                draft.called(n)
+            )),
             Some(now) if last.is_some_and(|last| now < last) => {
-                wrong.push(format!("{} is likelier than the one before it: put the likeliest first", draft.called(n)));
+                wrong.push(format!(
+                    "{} is likelier than the one before it: put the likeliest first",
+                    draft.called(n)
+                ));
             }
             Some(now) => last = Some(now),
         }
@@ -136,7 +178,10 @@ fn mechanisms(drafts: &[HypothesisDraft], error: &BTreeSet<String>) -> Check {
                 draft.called(n)
             ));
         } else if Prose::whole(&draft.mechanism).stems().is_subset(error) {
-            wrong.push(format!("{} only says the error again: say what causes it", draft.called(n)));
+            wrong.push(format!(
+                "{} only says the error again: say what causes it",
+                draft.called(n)
+            ));
         }
     }
     verdict("mechanism", &wrong, "each says what causes the error")
@@ -147,16 +192,29 @@ fn tests(drafts: &[HypothesisDraft], planned: &[Result<PlannedExperiment, String
         .iter()
         .zip(planned)
         .enumerate()
-        .filter_map(|(n, (draft, planned))| Some(format!("{} {}", draft.called(n), planned.as_ref().err()?)))
+        .filter_map(|(n, (draft, planned))| {
+            Some(format!("{} {}", draft.called(n), planned.as_ref().err()?))
+        })
         .collect();
-    verdict("test", &wrong, "each has a test the server can run, with other outcomes if true and if false")
+    verdict(
+        "test",
+        &wrong,
+        "each has a test the server can run, with other outcomes if true and if false",
+    )
 }
 
-fn planned(drafts: &[HypothesisDraft], own: usize, shelf: &EvidenceShelf) -> Result<PlannedExperiment, String> {
+fn planned(
+    drafts: &[HypothesisDraft],
+    own: usize,
+    shelf: &EvidenceShelf,
+) -> Result<PlannedExperiment, String> {
     let draft = &drafts[own];
     let none = ConfirmDraft::default();
     let ways = draft.confirm.as_ref().unwrap_or(&none);
-    let search = ways.search.as_ref().filter(|search| !(search.pattern.is_empty() && search.file.is_empty()));
+    let search = ways
+        .search
+        .as_ref()
+        .filter(|search| !(search.pattern.is_empty() && search.file.is_empty()));
     let experiment = match (ways.run_test.as_str(), search) {
         ("", None) => {
             return Err(String::from(
@@ -165,12 +223,21 @@ fn planned(drafts: &[HypothesisDraft], own: usize, shelf: &EvidenceShelf) -> Res
         }
         ("", Some(search)) => {
             let pattern = SearchPattern::new(&search.pattern)?;
-            let (file, source) = shelf.find(&search.file).map_err(|why| format!("searches where it cannot: {why}"))?;
+            let (file, source) = shelf
+                .find(&search.file)
+                .map_err(|why| format!("searches where it cannot: {why}"))?;
             pattern.lines(source.text())?;
-            Experiment::Search { pattern, file: file.to_owned() }
+            Experiment::Search {
+                pattern,
+                file: file.to_owned(),
+            }
         }
         (test, None) => Experiment::RunTest(test.to_owned()),
-        (_, Some(_)) => return Err(String::from("has two tests: `confirm` holds `run_test` or `search`, not both")),
+        (_, Some(_)) => {
+            return Err(String::from(
+                "has two tests: `confirm` holds `run_test` or `search`, not both",
+            ));
+        }
     };
     let accepted = match experiment {
         Experiment::RunTest(_) => [ExperimentOutcome::Fails, ExperimentOutcome::Passes],
@@ -183,57 +250,109 @@ fn planned(drafts: &[HypothesisDraft], own: usize, shelf: &EvidenceShelf) -> Res
     let expected = |field: &str, said: &str| {
         read(said).ok_or_else(|| {
             let said = words::cut_end(&words::plain(said), 60).into_owned();
-            format!("has `{field}` of `{said}`, where `{}` or `{}` is known", accepted[0], accepted[1])
+            format!(
+                "has `{field}` of `{said}`, where `{}` or `{}` is known",
+                accepted[0], accepted[1]
+            )
         })
     };
     let if_true = expected("expect_if_true", &draft.expect_if_true)?;
     let if_false = expected("expect_if_false", &draft.expect_if_false)?;
     if if_true == if_false {
-        return Err(format!("expects `{if_true}` whether it is true or not, so that its test shows nothing"));
+        return Err(format!(
+            "expects `{if_true}` whether it is true or not, so that its test shows nothing"
+        ));
     }
     let mut rivals = Vec::new();
     for rival in draft.rivals.iter().flatten() {
         match rival.rank.checked_sub(1).filter(|n| *n < drafts.len()) {
-            Some(n) => rivals.push(RivalPrediction { hypothesis: n, expects: read(&rival.expects) }),
+            Some(n) => rivals.push(RivalPrediction {
+                hypothesis: n,
+                expects: read(&rival.expects),
+            }),
             None => {
-                return Err(format!("names rival {} of {} in `rivals`; count them from 1", rival.rank, drafts.len()));
+                return Err(format!(
+                    "names rival {} of {} in `rivals`; count them from 1",
+                    rival.rank,
+                    drafts.len()
+                ));
             }
         }
     }
-    Ok(PlannedExperiment { experiment, if_true, if_false, rivals })
+    Ok(PlannedExperiment {
+        experiment,
+        if_true,
+        if_false,
+        rivals,
+    })
 }
 
 fn evidence(drafts: &[HypothesisDraft], shelf: &EvidenceShelf) -> Check {
     let mut wrong = Vec::new();
     for (n, draft) in drafts.iter().enumerate() {
         if draft.evidence.is_empty() {
-            wrong.push(format!("{} has no evidence: cite at least one line as `file` and `line`", draft.called(n)));
+            wrong.push(format!(
+                "{} has no evidence: cite at least one line as `file` and `line`",
+                draft.called(n)
+            ));
         }
-        let cited: Vec<_> = draft.evidence.iter().take(MOST_EVIDENCE).filter_map(|p| shelf.cite(p).ok()).collect();
-        if !cited.is_empty() && !cited.iter().any(|c| c.text.chars().any(char::is_alphanumeric)) {
-            wrong.push(format!("{} cites only lines without a word: cite those that show the cause", draft.called(n)));
+        let cited: Vec<_> = draft
+            .evidence
+            .iter()
+            .take(MOST_EVIDENCE)
+            .filter_map(|p| shelf.cite(p).ok())
+            .collect();
+        if !cited.is_empty()
+            && !cited
+                .iter()
+                .any(|c| c.text.chars().any(char::is_alphanumeric))
+        {
+            wrong.push(format!(
+                "{} cites only lines without a word: cite those that show the cause",
+                draft.called(n)
+            ));
         }
         if draft.evidence.len() > MOST_EVIDENCE {
-            wrong.push(format!("{} cites more than {MOST_EVIDENCE} lines: cite those that matter", draft.called(n)));
+            wrong.push(format!(
+                "{} cites more than {MOST_EVIDENCE} lines: cite those that matter",
+                draft.called(n)
+            ));
             continue;
         }
-        let bad = draft.evidence.iter().filter_map(|pointer| shelf.cite(pointer).err());
+        let bad = draft
+            .evidence
+            .iter()
+            .filter_map(|pointer| shelf.cite(pointer).err());
         wrong.extend(bad.map(|why| format!("{}: {why}", draft.called(n))));
     }
-    let held = format!("{} resolve", words::count(drafts.iter().map(|d| d.evidence.len()).sum(), "citation"));
+    let held = format!(
+        "{} resolve",
+        words::count(drafts.iter().map(|d| d.evidence.len()).sum(), "citation")
+    );
     verdict("evidence", &wrong, &held)
 }
 
 fn distinct(drafts: &[HypothesisDraft]) -> Check {
     let mut wrong = Vec::new();
-    let said: Vec<_> = drafts.iter().map(|d| Prose::whole(&format!("{} {}", d.title, d.mechanism)).stems()).collect();
-    let places = |d: &HypothesisDraft| d.evidence.iter().map(|p| (p.file.clone(), p.line)).collect::<Vec<_>>();
+    let said: Vec<_> = drafts
+        .iter()
+        .map(|d| Prose::whole(&format!("{} {}", d.title, d.mechanism)).stems())
+        .collect();
+    let places = |d: &HypothesisDraft| {
+        d.evidence
+            .iter()
+            .map(|p| (p.file.clone(), p.line))
+            .collect::<Vec<_>>()
+    };
     for b in 1..drafts.len() {
         for a in 0..b {
             let names = || format!("{} and {}", drafts[a].called(a), drafts[b].called(b));
             let same_test = drafts[a].confirm.is_some() && drafts[a].confirm == drafts[b].confirm;
             if is_like(&said[a], &said[b], places(&drafts[a]) == places(&drafts[b])) {
-                wrong.push(format!("{} are one idea in other words: give different causes", names()));
+                wrong.push(format!(
+                    "{} are one idea in other words: give different causes",
+                    names()
+                ));
             } else if same_test && drafts[a].expect_if_true == drafts[b].expect_if_true {
                 wrong.push(format!(
                     "{} have the same test with the same outcome, which cannot tell them apart",

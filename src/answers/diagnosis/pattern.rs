@@ -33,16 +33,36 @@ impl SearchPattern {
             return Err(format!("the pattern is longer than {LONGEST} bytes"));
         }
         let build = |text: &str, unicode: bool| {
-            RegexBuilder::new(text).unicode(unicode).size_limit(COMPILED).dfa_size_limit(COMPILED).build()
+            RegexBuilder::new(text)
+                .unicode(unicode)
+                .size_limit(COMPILED)
+                .dfa_size_limit(COMPILED)
+                .build()
         };
         // Bytes, so that any file can be searched; `[€£]` are no bytes, though.
-        let compiled = build(text, false).or_else(|e| if text.is_ascii() { Err(e) } else { build(text, true) });
+        let compiled = build(text, false).or_else(|e| {
+            if text.is_ascii() {
+                Err(e)
+            } else {
+                build(text, true)
+            }
+        });
         let pattern = compiled.map_err(|e| {
             let why = e.to_string();
-            let why = why.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
-            format!("the pattern `{}` is no regular expression: {}", short(text), words::cut_end(why, 200))
+            let why = why
+                .lines()
+                .map(str::trim)
+                .rfind(|line| !line.is_empty())
+                .unwrap_or_default();
+            format!(
+                "the pattern `{}` is no regular expression: {}",
+                short(text),
+                words::cut_end(why, 200)
+            )
         })?;
-        let everything = ["a", "0", " ", "}", "\u{7f}"].iter().all(|any| pattern.is_match(any.as_bytes()));
+        let everything = ["a", "0", " ", "}", "\u{7f}"]
+            .iter()
+            .all(|any| pattern.is_match(any.as_bytes()));
         if text.trim().is_empty() || pattern.is_match(b"") || everything {
             return Err(format!(
                 "the pattern `{}` fits every line, so that finding it shows nothing; name what would really stand there",
@@ -54,10 +74,15 @@ impl SearchPattern {
 
     /// The lines that it fits, from 1. `Err` if it fits all of them, which shows nothing.
     pub(super) fn lines(&self, text: &str) -> Result<Vec<usize>, String> {
-        let filled = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+        let filled = text
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| !line.trim().is_empty());
         let all = filled.clone().count();
-        let found: Vec<usize> =
-            filled.filter(|(_, line)| self.0.is_match(line.as_bytes())).map(|(n, _)| n + 1).collect();
+        let found: Vec<usize> = filled
+            .filter(|(_, line)| self.0.is_match(line.as_bytes()))
+            .map(|(n, _)| n + 1)
+            .collect();
         if all >= SMALL && found.len() == all {
             return Err(format!(
                 "the pattern `{}` fits every line of the file, so that finding it shows nothing",
@@ -91,7 +116,10 @@ impl SearchPattern {
             spell(&ast, &mut bare);
         }
         let words = bare.split(|c: char| !c.is_alphanumeric());
-        words.filter(|word| word.chars().count() >= WORD).map(str::to_owned).collect()
+        words
+            .filter(|word| word.chars().count() >= WORD)
+            .map(str::to_owned)
+            .collect()
     }
 }
 
@@ -113,7 +141,9 @@ fn spell(ast: &Ast, out: &mut String) {
                     !range.is_valid()
                         || matches!(
                             range,
-                            RepetitionRange::Exactly(0) | RepetitionRange::AtLeast(0) | RepetitionRange::Bounded(0, _)
+                            RepetitionRange::Exactly(0)
+                                | RepetitionRange::AtLeast(0)
+                                | RepetitionRange::Bounded(0, _)
                         )
                 }
             };
@@ -154,9 +184,21 @@ mod tests {
         ] {
             assert!(SearchPattern::new(bad).is_err(), "{bad}");
         }
-        for good in [r"unwrap\(\)", r"^fn \w+", "é", r"\d+ ms", "(?i)todo", r"[€$£]\s*\d", r"[ä\w]+\b=", "[“”]"]
-        {
-            assert!(SearchPattern::new(good).is_ok(), "{good}: {:?}", SearchPattern::new(good));
+        for good in [
+            r"unwrap\(\)",
+            r"^fn \w+",
+            "é",
+            r"\d+ ms",
+            "(?i)todo",
+            r"[€$£]\s*\d",
+            r"[ä\w]+\b=",
+            "[“”]",
+        ] {
+            assert!(
+                SearchPattern::new(good).is_ok(),
+                "{good}: {:?}",
+                SearchPattern::new(good)
+            );
         }
         let price = SearchPattern::new(r"[€$£]\s*\d").expect("a pattern");
         assert_eq!(price.lines("a\n€ 5\n5\n$5\n£\n"), Ok(vec![2, 4]));
@@ -164,15 +206,32 @@ mod tests {
 
     #[test]
     fn a_pattern_without_a_word_that_fits_most_lines_is_refused() {
-        let code = "import os\n\ndef f(x):\n    if x:\n        return 1\n    }\n    return os.path\n";
-        for (pattern, good) in [("[a-z]", false), (r"\w+", false), ("return", true), (r"\(", true)] {
-            assert_eq!(SearchPattern::new(pattern).expect(pattern).lines(code).is_ok(), good, "{pattern}");
+        let code =
+            "import os\n\ndef f(x):\n    if x:\n        return 1\n    }\n    return os.path\n";
+        for (pattern, good) in [
+            ("[a-z]", false),
+            (r"\w+", false),
+            ("return", true),
+            (r"\(", true),
+        ] {
+            assert_eq!(
+                SearchPattern::new(pattern)
+                    .expect(pattern)
+                    .lines(code)
+                    .is_ok(),
+                good,
+                "{pattern}"
+            );
         }
     }
 
     #[test]
     fn a_pattern_is_about_the_words_it_shares() {
-        let cause = ["The queue is full", "no lock protects `items` when put() blocks", "jobs.put(n)"];
+        let cause = [
+            "The queue is full",
+            "no lock protects `items` when put() blocks",
+            "jobs.put(n)",
+        ];
         for (pattern, about) in [
             (r"jobs\.put\(", true),
             (r"put\(.*timeout", true),
@@ -186,7 +245,11 @@ mod tests {
             ("(?:locks?)+", true),
             ("(?:lock)?zzqq", false), // what may be missing names nothing
         ] {
-            assert_eq!(SearchPattern::new(pattern).expect(pattern).is_about(&cause), about, "{pattern}");
+            assert_eq!(
+                SearchPattern::new(pattern).expect(pattern).is_about(&cause),
+                about,
+                "{pattern}"
+            );
         }
     }
 
@@ -194,10 +257,16 @@ mod tests {
     fn lines_are_found_one_by_one() {
         let pattern = SearchPattern::new("x =").expect("a pattern");
         assert_eq!(pattern.lines("a\nx = 1\n\nlet x = 2"), Ok(vec![2, 4]));
-        assert_eq!(pattern.lines("x = 1"), Ok(vec![1]), "one line can be what is meant");
+        assert_eq!(
+            pattern.lines("x = 1"),
+            Ok(vec![1]),
+            "one line can be what is meant"
+        );
         assert!(pattern.lines("x = 1\nx = 2\n\nx = 3\nx = 4\n").is_err());
         assert_eq!(
-            SearchPattern::new("(a+)+$").expect("linear").lines(&format!("{}b", "a".repeat(200_000))),
+            SearchPattern::new("(a+)+$")
+                .expect("linear")
+                .lines(&format!("{}b", "a".repeat(200_000))),
             Ok(vec![])
         );
     }

@@ -14,11 +14,17 @@ const MECHANISM_WORDS: usize = 8;
 const NEW_WORDS: usize = 4;
 
 /// What is to be asked about the words of these drafts. `error` are the stems of what is to be explained.
-pub(super) fn flag_wording(drafts: &[HypothesisDraft], error: &BTreeSet<String>, shelf: &EvidenceShelf) -> Flags {
+pub(super) fn flag_wording(
+    drafts: &[HypothesisDraft],
+    error: &BTreeSet<String>,
+    shelf: &EvidenceShelf,
+) -> Flags {
     let mut flags = Flags::default();
     for (n, draft) in drafts.iter().enumerate() {
         let place = draft.called(n);
-        if let Some(phrase) = [&draft.title, &draft.mechanism, &draft.because].into_iter().find_map(|t| try_and_see(t))
+        if let Some(phrase) = [&draft.title, &draft.mechanism, &draft.because]
+            .into_iter()
+            .find_map(|t| try_and_see(t))
         {
             flags.raise(
                 "try_and_see",
@@ -28,16 +34,24 @@ pub(super) fn flag_wording(drafts: &[HypothesisDraft], error: &BTreeSet<String>,
         }
         let said = Prose::whole(&draft.mechanism);
         let new = said.stems().difference(error).count();
-        if new < NEW_WORDS || (draft.mechanism.is_ascii() && said.words().count() < MECHANISM_WORDS) {
-            flags.raise("thin_mechanism", &place, "hardly says more than the error itself");
+        if new < NEW_WORDS || (draft.mechanism.is_ascii() && said.words().count() < MECHANISM_WORDS)
+        {
+            flags.raise(
+                "thin_mechanism",
+                &place,
+                "hardly says more than the error itself",
+            );
         }
     }
-    let said = drafts.iter().flat_map(|draft| Prose::whole(&format!("{} {}", draft.title, draft.mechanism)).stems());
-    let said: BTreeSet<String> = said.filter(|stem| !lexicon().general.has_stem(stem)).collect();
+    let said = drafts
+        .iter()
+        .flat_map(|draft| Prose::whole(&format!("{} {}", draft.title, draft.mechanism)).stems());
+    let said: BTreeSet<String> = said
+        .filter(|stem| !lexicon().general.has_stem(stem))
+        .collect();
     // One may speak of what happens elsewhere; all of them cannot.
     if !drafts.is_empty() && said.is_disjoint(error) && !shelf.speaks_of(&said) {
-        let detail =
-            "no hypothesis names anything that stands in the files it cites, so that they could explain any error";
+        let detail = "no hypothesis names anything that stands in the files it cites, so that they could explain any error";
         flags.raise("any_error", "all hypotheses", detail);
     }
     flags
@@ -45,10 +59,23 @@ pub(super) fn flag_wording(drafts: &[HypothesisDraft], error: &BTreeSet<String>,
 
 /// The words that propose a change where a cause should stand.
 fn try_and_see(text: &str) -> Option<String> {
-    let bare = text.to_lowercase().replace(['’', '`'], "'").split_whitespace().collect::<Vec<_>>().join(" ");
-    let advice =
-        || lexicon().advice.find(&bare).map(|found| found.trim_matches([' ', ',', '.', ';', ':', '(']).to_owned());
-    lexicon().try_and_see.find(&Prose::whole(&bare)).or_else(advice)
+    let bare = text
+        .to_lowercase()
+        .replace(['’', '`'], "'")
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    let advice = || {
+        lexicon().advice.find(&bare).map(|found| {
+            found
+                .trim_matches([' ', ',', '.', ';', ':', '('])
+                .to_owned()
+        })
+    };
+    lexicon()
+        .try_and_see
+        .find(&Prose::whole(&bare))
+        .or_else(advice)
 }
 
 #[cfg(test)]

@@ -10,10 +10,22 @@ use super::vocabulary::says_nothing;
 pub(super) fn take_directives(lines: &[&str], reading: &mut Reading<'_>) -> bool {
     let mut taken = false;
     for (n, line) in lines.iter().enumerate() {
-        let Some((word, rest)) = split(line) else { continue };
+        let Some((word, rest)) = split(line) else {
+            continue;
+        };
         // A reason may begin on the next line and have several.
-        let following = || lines[n + 1..].iter().take_while(|line| !line.trim().is_empty() && split(line).is_none());
-        let in_full = || std::iter::once(rest).chain(following().copied()).map(str::trim).collect::<Vec<_>>().join(" ");
+        let following = || {
+            lines[n + 1..]
+                .iter()
+                .take_while(|line| !line.trim().is_empty() && split(line).is_none())
+        };
+        let in_full = || {
+            std::iter::once(rest)
+                .chain(following().copied())
+                .map(str::trim)
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
         match word {
             Directive::Delete => {
                 let path = rest.trim_matches(['`', '*', '"', '\'', ' ']);
@@ -29,8 +41,9 @@ pub(super) fn take_directives(lines: &[&str], reading: &mut Reading<'_>) -> bool
             Directive::Need => {
                 let before = reading.need.len();
                 if rest.trim().is_empty() {
-                    let listed: Vec<&str> =
-                        following().map(|line| line.trim().trim_start_matches(['-', '*', ' '])).collect();
+                    let listed: Vec<&str> = following()
+                        .map(|line| line.trim().trim_start_matches(['-', '*', ' ']))
+                        .collect();
                     listed.into_iter().for_each(|what| reading.add_need(what));
                 } else {
                     rest.split(", ").for_each(|what| reading.add_need(what));

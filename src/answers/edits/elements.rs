@@ -62,15 +62,23 @@ fn take_element(text: &str, reading: &mut Reading<'_>) -> Option<usize> {
     }
     length?;
     let mut fields = children(body);
-    let is_function = open.get(2).is_some() || body.trim_start().starts_with("<function=") || name == "invoke";
+    let is_function =
+        open.get(2).is_some() || body.trim_start().starts_with("<function=") || name == "invoke";
     for (key, value) in attributes(open.get(3).map_or("", |m| m.as_str())) {
-        let key = if key == "name" && is_path(&value, &reading.known) { "path".to_owned() } else { key };
+        let key = if key == "name" && is_path(&value, &reading.known) {
+            "path".to_owned()
+        } else {
+            key
+        };
         fields.entry(key).or_insert(Value::from(value));
     }
     let keys = &vocabulary().keys;
     let has = |names: &[String]| fields.keys().any(|key| is_one_of(key, names));
     if has(&keys.path) {
-        let path = fields.iter().find(|(key, _)| is_one_of(key, &keys.path)).and_then(|(_, path)| path.as_str());
+        let path = fields
+            .iter()
+            .find(|(key, _)| is_one_of(key, &keys.path))
+            .and_then(|(_, path)| path.as_str());
         let path = path.unwrap_or_default().to_owned();
         if !has(&keys.content) && !has(&keys.replace) && !has(&keys.diff) {
             if is_shape(inner) {
@@ -86,13 +94,21 @@ fn take_element(text: &str, reading: &mut Reading<'_>) -> Option<usize> {
         if !take_answer(&Value::Object(fields), reading) {
             return None;
         }
-        reading.used(if is_function { ReadingRule::FunctionElements } else { ReadingRule::Elements });
+        reading.used(if is_function {
+            ReadingRule::FunctionElements
+        } else {
+            ReadingRule::Elements
+        });
         return Some(end);
     }
     // Something around others, or around the whole answer.
     let around = body.contains("</") || body.contains("```") || body.contains("<<<<<");
     if around && !inner.is_empty() && reading.take_text(inner) {
-        reading.used(if is_function { ReadingRule::FunctionElements } else { ReadingRule::Wrapper });
+        reading.used(if is_function {
+            ReadingRule::FunctionElements
+        } else {
+            ReadingRule::Wrapper
+        });
         return Some(end);
     }
     None
@@ -100,12 +116,19 @@ fn take_element(text: &str, reading: &mut Reading<'_>) -> Option<usize> {
 
 /// The text between two tags, without the line break after the first and without a CDATA section around it.
 fn element_text(body: &str) -> &str {
-    let inside = body.trim().strip_prefix("<![CDATA[").and_then(|rest| rest.strip_suffix("]]>")).unwrap_or(body);
+    let inside = body
+        .trim()
+        .strip_prefix("<![CDATA[")
+        .and_then(|rest| rest.strip_suffix("]]>"))
+        .unwrap_or(body);
     inside.strip_prefix('\n').unwrap_or(inside)
 }
 
 fn is_shape(text: &str) -> bool {
-    text.starts_with("```") || text.starts_with("<<<<<") || text.starts_with("--- ") || text.starts_with("@@")
+    text.starts_with("```")
+        || text.starts_with("<<<<<")
+        || text.starts_with("--- ")
+        || text.starts_with("@@")
 }
 
 /// `<path>x</path>`, `<parameter=path>x</parameter>`, `<parameter name="path">x</parameter>`.
@@ -141,7 +164,9 @@ fn children(body: &str) -> Map<String, Value> {
         let text = element_text(&body[whole.end()..whole.end() + length]);
         let is_path = is_one_of(key, &vocabulary().keys.path);
         let text = if is_path { text.trim() } else { text };
-        fields.entry(key.to_owned()).or_insert_with(|| Value::from(text));
+        fields
+            .entry(key.to_owned())
+            .or_insert_with(|| Value::from(text));
         at = whole.end() + length + close.len();
     }
     fields
@@ -149,11 +174,15 @@ fn children(body: &str) -> Map<String, Value> {
 
 fn attributes(text: &str) -> Vec<(String, String)> {
     static ATTRIBUTE: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r#"([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')"#).expect("a pattern that is tested below")
+        Regex::new(r#"([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)')"#)
+            .expect("a pattern that is tested below")
     });
     let pair = |c: regex::Captures<'_>| {
         let value = c.get(2).or_else(|| c.get(3)).map_or("", |m| m.as_str());
-        (c.get(1).map_or("", |m| m.as_str()).to_owned(), value.to_owned())
+        (
+            c.get(1).map_or("", |m| m.as_str()).to_owned(),
+            value.to_owned(),
+        )
     };
     ATTRIBUTE.captures_iter(text).map(pair).collect()
 }

@@ -17,7 +17,11 @@ pub(super) enum FoundText {
     /// All of a file.
     Whole(String),
     /// One place. `line` is where a diff says that it is, from 1.
-    Change { search: String, replace: String, line: Option<usize> },
+    Change {
+        search: String,
+        replace: String,
+        line: Option<usize>,
+    },
     /// Text for the end of a file, or for a new one.
     Append(String),
     #[default]

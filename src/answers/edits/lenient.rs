@@ -22,13 +22,27 @@ pub(super) struct LenientValue {
 pub(super) fn read_value(text: &str) -> Option<LenientValue> {
     let mut strict = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     if let Some(Ok(value)) = strict.next() {
-        return Some(LenientValue { value, read: strict.byte_offset(), is_strict: true });
+        return Some(LenientValue {
+            value,
+            read: strict.byte_offset(),
+            is_strict: true,
+        });
     }
-    [Quoting::Escaped, Quoting::Bare].into_iter().find_map(|quoting| {
-        let mut reader = LenientReader { text, at: 0, quoting };
-        let value = reader.value(0)?;
-        Some(LenientValue { value, read: reader.at, is_strict: false })
-    })
+    [Quoting::Escaped, Quoting::Bare]
+        .into_iter()
+        .find_map(|quoting| {
+            let mut reader = LenientReader {
+                text,
+                at: 0,
+                quoting,
+            };
+            let value = reader.value(0)?;
+            Some(LenientValue {
+                value,
+                read: reader.at,
+                is_strict: false,
+            })
+        })
 }
 
 /// How quotes inside of a string are written.
@@ -154,14 +168,19 @@ impl<'t> LenientReader<'t> {
     }
 
     fn literal(&mut self) -> Option<Value> {
-        let word: &str = self.rest().split(|c: char| !(c.is_alphanumeric() || "+-._".contains(c))).next()?;
+        let word: &str = self
+            .rest()
+            .split(|c: char| !(c.is_alphanumeric() || "+-._".contains(c)))
+            .next()?;
         let value = match word {
             "true" | "True" => Value::Bool(true),
             "false" | "False" => Value::Bool(false),
             "null" | "None" | "nil" | "undefined" => Value::Null,
             number => {
                 let whole = number.parse::<i64>().ok().map(Number::from);
-                Value::Number(whole.or_else(|| number.parse::<f64>().ok().and_then(Number::from_f64))?)
+                Value::Number(
+                    whole.or_else(|| number.parse::<f64>().ok().and_then(Number::from_f64))?,
+                )
             }
         };
         self.at += word.len();
@@ -170,7 +189,10 @@ impl<'t> LenientReader<'t> {
 
     /// A key without quotes.
     fn name(&mut self) -> Option<String> {
-        let word: &str = self.rest().split(|c: char| !(c.is_alphanumeric() || "_-$./".contains(c))).next()?;
+        let word: &str = self
+            .rest()
+            .split(|c: char| !(c.is_alphanumeric() || "_-$./".contains(c)))
+            .next()?;
         self.at += word.len();
         (!word.is_empty()).then(|| word.to_owned())
     }
@@ -183,7 +205,8 @@ impl<'t> LenientReader<'t> {
             self.skip();
             let added = self.eat("+");
             self.skip();
-            let more = matches!(self.peek(), Some('"' | '\'' | '`')) && (added || self.is_beside(before));
+            let more =
+                matches!(self.peek(), Some('"' | '\'' | '`')) && (added || self.is_beside(before));
             if !more {
                 if !added {
                     self.at = before;
@@ -196,10 +219,15 @@ impl<'t> LenientReader<'t> {
 
     /// A string right after another, where no key can stand: the next thing after it is no colon.
     fn is_beside(&self, before: usize) -> bool {
-        let mut ahead = LenientReader { text: self.text, at: self.at, quoting: self.quoting };
+        let mut ahead = LenientReader {
+            text: self.text,
+            at: self.at,
+            quoting: self.quoting,
+        };
         before != self.at && ahead.string(Follow::Value).is_some() && {
             ahead.skip();
-            !ahead.rest().starts_with(':') && !ahead.rest().starts_with(',') || ahead.rest().starts_with(')')
+            !ahead.rest().starts_with(':') && !ahead.rest().starts_with(',')
+                || ahead.rest().starts_with(')')
         }
     }
 
@@ -256,13 +284,20 @@ impl<'t> LenientReader<'t> {
     }
 
     fn unicode(&mut self) -> Option<char> {
-        let unit = |text: &str| text.get(..4).and_then(|hex| u32::from_str_radix(hex, 16).ok());
+        let unit = |text: &str| {
+            text.get(..4)
+                .and_then(|hex| u32::from_str_radix(hex, 16).ok())
+        };
         let first = unit(self.rest())?;
         if let Some(c) = char::from_u32(first) {
             self.at += 4;
             return Some(c);
         }
-        let second = self.rest().get(4..).and_then(|rest| rest.strip_prefix("\\u")).and_then(unit)?;
+        let second = self
+            .rest()
+            .get(4..)
+            .and_then(|rest| rest.strip_prefix("\\u"))
+            .and_then(unit)?;
         let pair = 0x10000 + ((first.checked_sub(0xd800)?) << 10) + second.checked_sub(0xdc00)?;
         self.at += 10;
         char::from_u32(pair)
@@ -276,7 +311,8 @@ impl<'t> LenientReader<'t> {
             (Follow::Key, Some(c)) => c == ':',
             (Follow::Value, Some('}' | ']')) => {
                 // Of an object or list of ours, not of code: nothing but brackets and commas up to the next key.
-                let after = rest.trim_start_matches(|c: char| c.is_whitespace() || "}],".contains(c));
+                let after =
+                    rest.trim_start_matches(|c: char| c.is_whitespace() || "}],".contains(c));
                 after.is_empty() || after.starts_with(['{', '"', '`'])
             }
             (Follow::Value, Some(',')) => {
@@ -297,9 +333,14 @@ enum Follow {
 
 /// `"name":`
 fn starts_with_key(text: &str) -> bool {
-    let Some(inside) = text.strip_prefix(['"', '\'']) else { return false };
+    let Some(inside) = text.strip_prefix(['"', '\'']) else {
+        return false;
+    };
     let name = inside.trim_start_matches(|c: char| c.is_alphanumeric() || "_-".contains(c));
-    name.len() < inside.len() && name.strip_prefix(['"', '\'']).is_some_and(|rest| rest.trim_start().starts_with(':'))
+    name.len() < inside.len()
+        && name
+            .strip_prefix(['"', '\''])
+            .is_some_and(|rest| rest.trim_start().starts_with(':'))
 }
 
 #[cfg(test)]
@@ -324,7 +365,11 @@ mod tests {
             "{\"a\": \"x\\ny\", \"b\": [1, 2",
             "{\"a\": \"x\\ny\"\n \"b\": [1, 2]}",
         ] {
-            assert_eq!(read_value(text).map(|v| v.value), Some(meant.clone()), "{text}");
+            assert_eq!(
+                read_value(text).map(|v| v.value),
+                Some(meant.clone()),
+                "{text}"
+            );
         }
         assert!(read_value(r#"{"a": 1}"#).is_some_and(|v| v.is_strict));
         assert_eq!(
@@ -349,13 +394,18 @@ mod tests {
     #[test]
     fn what_ends_inside_of_a_string_is_not_read() {
         assert_eq!(read_value(r#"{"a": "x"#), None);
-        assert_eq!(read_value(r#"{"edits": [{"path": "a", "content": "fn a() {"#), None);
+        assert_eq!(
+            read_value(r#"{"edits": [{"path": "a", "content": "fn a() {"#),
+            None
+        );
         assert_eq!(read_value("fn main() {}"), None);
     }
 
     #[test]
     fn depth_and_repetition_end_quickly() {
-        for unit in ["[", "{\"a\":", "{", "\"", "'", "\"a\" ", "(", "[\"a\" ", "\\", "/*", "{a:\"", "```"] {
+        for unit in [
+            "[", "{\"a\":", "{", "\"", "'", "\"a\" ", "(", "[\"a\" ", "\\", "/*", "{a:\"", "```",
+        ] {
             let _ = read_value(&unit.repeat(200_000 / unit.len()));
         }
     }

@@ -6,13 +6,20 @@ use regex::Regex;
 
 /// The text without its line numbers; `None` if it has none.
 pub(super) fn without_line_numbers(text: &str) -> Option<String> {
-    let written: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-    let numbered: Vec<(u32, &str)> =
-        written.iter().filter_map(|line| split(line)).map(|(n, mark, _)| (n, mark)).collect();
+    let written: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    let numbered: Vec<(u32, &str)> = written
+        .iter()
+        .filter_map(|line| split(line))
+        .map(|(n, mark, _)| (n, mark))
+        .collect();
     let (_, mark) = *numbered.first()?;
     // Lines that were put in between have none, or repeat one.
     let most = numbered.len() * 10 >= written.len() * 6 && (numbered.len() > 1 || mark == "|");
-    let rises = numbered.windows(2).all(|pair| pair[0].0 <= pair[1].0) && numbered.iter().all(|(_, m)| *m == mark);
+    let rises = numbered.windows(2).all(|pair| pair[0].0 <= pair[1].0)
+        && numbered.iter().all(|(_, m)| *m == mark);
     if !most || !rises {
         return None;
     }
@@ -55,8 +62,14 @@ mod tests {
             let bare = without_line_numbers(text).map(|t| t.replace("new\n", ""));
             assert_eq!(bare.as_deref(), Some("fn a() {\n    b\n}\n"), "{text}");
         }
-        assert_eq!(without_line_numbers("1| a\n2|\n3| b").as_deref(), Some("a\n\nb"));
-        assert_eq!(without_line_numbers("12|     let x = 1;").as_deref(), Some("    let x = 1;"));
+        assert_eq!(
+            without_line_numbers("1| a\n2|\n3| b").as_deref(),
+            Some("a\n\nb")
+        );
+        assert_eq!(
+            without_line_numbers("12|     let x = 1;").as_deref(),
+            Some("    let x = 1;")
+        );
     }
 
     #[test]

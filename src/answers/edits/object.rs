@@ -28,7 +28,9 @@ fn take(value: &Value, reading: &mut Reading<'_>, depth: usize) -> bool {
         Value::Array(items) => {
             let mut taken = false;
             for item in items {
-                let is_edit = item.as_object().is_some_and(|fields| is_edit(fields, reading));
+                let is_edit = item
+                    .as_object()
+                    .is_some_and(|fields| is_edit(fields, reading));
                 if is_edit || item.is_object() {
                     taken |= take(item, reading, depth + 1);
                 }
@@ -40,7 +42,8 @@ fn take(value: &Value, reading: &mut Reading<'_>, depth: usize) -> bool {
             if !inner.starts_with(['{', '[', '"']) {
                 return false;
             }
-            let taken = read_value(inner).is_some_and(|inner| take(&inner.value, reading, depth + 1));
+            let taken =
+                read_value(inner).is_some_and(|inner| take(&inner.value, reading, depth + 1));
             if taken {
                 reading.used(ReadingRule::DoubleEncoding);
             }
@@ -59,8 +62,9 @@ fn take_object(fields: &Map<String, Value>, reading: &mut Reading<'_>, depth: us
         }
         take_edit(fields, reading);
         taken = true;
-    } else if let Some((key, edits)) =
-        fields.iter().find(|(key, edits)| is_one_of(key, &words.edits) && holds_edits(edits))
+    } else if let Some((key, edits)) = fields
+        .iter()
+        .find(|(key, edits)| is_one_of(key, &words.edits) && holds_edits(edits))
     {
         if key != "edits" {
             reading.used(ReadingRule::OtherWords);
@@ -84,16 +88,22 @@ fn take_object(fields: &Map<String, Value>, reading: &mut Reading<'_>, depth: us
             reading.notes.push(note.to_owned());
         }
     }
-    let diff = fields.iter().find(|(key, value)| is_one_of(key, &vocabulary().keys.diff) && value.is_string());
+    let diff = fields
+        .iter()
+        .find(|(key, value)| is_one_of(key, &vocabulary().keys.diff) && value.is_string());
     if let Some(diff) = diff.and_then(|(_, diff)| diff.as_str()).filter(|_| !taken) {
         let before = reading.found.len();
         reading.take_diff(diff, None);
         taken = reading.found.len() > before;
     }
-    let nothing_to_do = fields.iter().any(|(key, value)| is_one_of(key, &words.edits) && is_empty(value));
+    let nothing_to_do = fields
+        .iter()
+        .any(|(key, value)| is_one_of(key, &words.edits) && is_empty(value));
     taken |= nothing_to_do;
     if !taken {
-        taken = fields.iter().any(|(key, value)| !is_one_of(key, &words.notes) && take(value, reading, depth + 1));
+        taken = fields
+            .iter()
+            .any(|(key, value)| !is_one_of(key, &words.notes) && take(value, reading, depth + 1));
         if taken {
             reading.used(ReadingRule::Wrapper);
         }
@@ -113,7 +123,9 @@ fn is_empty(value: &Value) -> bool {
 
 fn holds_edits(value: &Value) -> bool {
     match value {
-        Value::Array(items) => items.iter().any(|item| item.is_object() || item.is_string()),
+        Value::Array(items) => items
+            .iter()
+            .any(|item| item.is_object() || item.is_string()),
         Value::Object(fields) => !fields.is_empty(),
         Value::String(text) => !says_nothing(text),
         _ => false,
@@ -139,7 +151,9 @@ fn take_edits(value: &Value, reading: &mut Reading<'_>, depth: usize) -> bool {
             take_path_map(fields, reading);
             true
         }
-        Value::String(text) if !text.trim_start().starts_with(['{', '[']) => reading.take_text(text),
+        Value::String(text) if !text.trim_start().starts_with(['{', '[']) => {
+            reading.take_text(text)
+        }
         other => take(other, reading, depth + 1),
     }
 }
@@ -156,7 +170,9 @@ fn take_edits_item(item: &Value, reading: &mut Reading<'_>, depth: usize) -> boo
         }
         Value::Object(fields) => {
             // An edit of which something is missing: what, is said when it is settled.
-            if has_key(fields, &vocabulary().keys.path) || has_key(fields, &vocabulary().keys.content) {
+            if has_key(fields, &vocabulary().keys.path)
+                || has_key(fields, &vocabulary().keys.content)
+            {
                 take_edit(fields, reading);
                 return true;
             }
@@ -174,7 +190,9 @@ fn has_key(fields: &Map<String, Value>, names: &[String]) -> bool {
 /// The value under one of these names, the first name first, and whether it is the name that was asked for.
 fn field<'v>(fields: &'v Map<String, Value>, names: &[String]) -> Option<(&'v Value, bool)> {
     names.iter().find_map(|name| {
-        let found = fields.iter().find(|(key, value)| is_one_of(key, std::slice::from_ref(name)) && !value.is_null());
+        let found = fields
+            .iter()
+            .find(|(key, value)| is_one_of(key, std::slice::from_ref(name)) && !value.is_null());
         found.map(|(key, value)| (value, names.first() == Some(key)))
     })
 }
@@ -183,34 +201,46 @@ fn field<'v>(fields: &'v Map<String, Value>, names: &[String]) -> Option<(&'v Va
 fn holds_places(value: &Value) -> bool {
     let keys = &vocabulary().keys;
     let is_place = |item: &Value| {
-        item.as_object().is_some_and(|fields| has_key(fields, &keys.search) && !has_key(fields, &keys.path))
+        item.as_object()
+            .is_some_and(|fields| has_key(fields, &keys.search) && !has_key(fields, &keys.path))
     };
-    value.as_array().is_some_and(|items| !items.is_empty() && items.iter().all(is_place))
+    value
+        .as_array()
+        .is_some_and(|items| !items.is_empty() && items.iter().all(is_place))
 }
 
 /// A path, and something to do with it.
 fn is_edit(fields: &Map<String, Value>, reading: &Reading<'_>) -> bool {
     let keys = &vocabulary().keys;
     let path = field(fields, &keys.path).and_then(|(value, _)| value.as_str());
-    let Some(path) = path.filter(|path| is_path(path.trim(), &reading.known) || path.contains(['/', '.'])) else {
+    let Some(path) =
+        path.filter(|path| is_path(path.trim(), &reading.known) || path.contains(['/', '.']))
+    else {
         return false;
     };
-    let has_places =
-        fields.iter().any(|(key, value)| is_one_of(key, &vocabulary().answer.edits) && holds_places(value));
+    let has_places = fields
+        .iter()
+        .any(|(key, value)| is_one_of(key, &vocabulary().answer.edits) && holds_places(value));
     let has_text = has_places
-        || [&keys.content, &keys.search, &keys.replace, &keys.diff].into_iter().any(|names| has_key(fields, names));
+        || [&keys.content, &keys.search, &keys.replace, &keys.diff]
+            .into_iter()
+            .any(|names| has_key(fields, names));
     let action = field(fields, &keys.action).and_then(|(value, _)| value.as_str());
     !path.trim().is_empty()
-        && (has_text || action.is_some_and(|action| is_one_of(action, &vocabulary().actions.delete)))
+        && (has_text
+            || action.is_some_and(|action| is_one_of(action, &vocabulary().actions.delete)))
 }
 
 fn take_edit(fields: &Map<String, Value>, reading: &mut Reading<'_>) {
     let keys = &vocabulary().keys;
-    let (path, as_asked) = field(fields, &keys.path).map_or((None, true), |(path, own)| (path.as_str(), own));
+    let (path, as_asked) =
+        field(fields, &keys.path).map_or((None, true), |(path, own)| (path.as_str(), own));
     let action = field(fields, &keys.action);
     let action_word = action.and_then(|(value, _)| value.as_str());
     // A list of small edits inside of one: `{"path": …, "edits": [{"search": …, "replace": …}]}`.
-    let nested = fields.iter().filter(|(key, v)| is_one_of(key, &vocabulary().answer.edits) && holds_places(v));
+    let nested = fields
+        .iter()
+        .filter(|(key, v)| is_one_of(key, &vocabulary().answer.edits) && holds_places(v));
     let nested = nested.map(|(_, v)| v).find_map(Value::as_array);
     if let (Some(path), Some(nested)) = (path, nested) {
         reading.used(ReadingRule::Wrapper);
@@ -227,13 +257,19 @@ fn take_edit(fields: &Map<String, Value>, reading: &mut Reading<'_>) {
         is_plain &= own;
         text_of(value, reading_rules(&mut *reading))
     };
-    let (content, search, replace, diff) =
-        (text(&keys.content), text(&keys.search), text(&keys.replace), text(&keys.diff));
+    let (content, search, replace, diff) = (
+        text(&keys.content),
+        text(&keys.search),
+        text(&keys.replace),
+        text(&keys.diff),
+    );
     let actions = &vocabulary().actions;
     let says = |list: &[String]| action_word.is_some_and(|word| is_one_of(word, list));
     if action_word.is_none() {
         reading.used(ReadingRule::NoAction);
-    } else if !is_plain || !["create", "replace", "change", "delete"].contains(&action_word.unwrap_or_default()) {
+    } else if !is_plain
+        || !["create", "replace", "change", "delete"].contains(&action_word.unwrap_or_default())
+    {
         reading.used(ReadingRule::OtherWords);
     }
     if !is_plain && action_word.is_none() {
@@ -243,26 +279,38 @@ fn take_edit(fields: &Map<String, Value>, reading: &mut Reading<'_>) {
     if (action_word == Some("create") && exists) || (action_word == Some("replace") && !exists) {
         reading.used(ReadingRule::CreateOrReplace);
     }
-    if let Some(diff) = diff.filter(|diff| diff.contains("@@") || diff.contains("\n+") || diff.contains("\n-")) {
+    if let Some(diff) =
+        diff.filter(|diff| diff.contains("@@") || diff.contains("\n+") || diff.contains("\n-"))
+    {
         reading.take_diff(&diff, path);
         return;
     }
     let search = search.filter(|search| !search.trim().is_empty());
     let text = match (content, search, replace) {
         (None, None, None) if says(&actions.delete) => FoundText::Delete,
-        (None, Some(search), Some(replace)) => FoundText::Change { search, replace, line: None },
-        (Some(content), Some(search), None) if !says(&actions.whole) => {
-            FoundText::Change { search, replace: content, line: None }
-        }
-        (Some(_), Some(search), Some(replace)) if says(&actions.change) => {
-            FoundText::Change { search, replace, line: None }
-        }
+        (None, Some(search), Some(replace)) => FoundText::Change {
+            search,
+            replace,
+            line: None,
+        },
+        (Some(content), Some(search), None) if !says(&actions.whole) => FoundText::Change {
+            search,
+            replace: content,
+            line: None,
+        },
+        (Some(_), Some(search), Some(replace)) if says(&actions.change) => FoundText::Change {
+            search,
+            replace,
+            line: None,
+        },
         (Some(content), ..) => FoundText::Whole(content),
         // With no search text, what it is to be replaced by is the file.
         (None, None, Some(replace)) => FoundText::Whole(replace),
-        (None, Some(search), None) if says(&actions.delete) => {
-            FoundText::Change { search, replace: String::new(), line: None }
-        }
+        (None, Some(search), None) if says(&actions.delete) => FoundText::Change {
+            search,
+            replace: String::new(),
+            line: None,
+        },
         (None, search, _) => FoundText::Incomplete {
             has: if search.is_some() {
                 "`search` without `replace`"
@@ -271,11 +319,18 @@ fn take_edit(fields: &Map<String, Value>, reading: &mut Reading<'_>) {
             },
         },
     };
-    reading.add(FoundEdit { path: path.map(str::to_owned), text, from_json: true, ..FoundEdit::default() });
+    reading.add(FoundEdit {
+        path: path.map(str::to_owned),
+        text,
+        from_json: true,
+        ..FoundEdit::default()
+    });
 }
 
 /// Lets a closure note a rule while the reading is borrowed elsewhere.
-fn reading_rules<'r>(reading: &'r mut Reading<'_>) -> &'r mut std::collections::BTreeSet<ReadingRule> {
+fn reading_rules<'r>(
+    reading: &'r mut Reading<'_>,
+) -> &'r mut std::collections::BTreeSet<ReadingRule> {
     &mut reading.rules
 }
 
@@ -286,12 +341,21 @@ fn text_of(value: &Value, rules: &mut std::collections::BTreeSet<ReadingRule>) -
         Value::Array(lines) if lines.iter().all(Value::is_string) => {
             rules.insert(ReadingRule::ListOfLines);
             let lines = lines.iter().filter_map(Value::as_str);
-            Some(lines.map(|line| line.strip_suffix('\n').unwrap_or(line).to_owned() + "\n").collect())
+            Some(
+                lines
+                    .map(|line| line.strip_suffix('\n').unwrap_or(line).to_owned() + "\n")
+                    .collect(),
+            )
         }
         // A file that is JSON itself, written as such.
         Value::Object(fields) => {
-            let inner = field(fields, &vocabulary().keys.content).and_then(|(inner, _)| text_of(inner, rules));
-            inner.or_else(|| serde_json::to_string_pretty(value).ok().map(|text| text + "\n"))
+            let inner = field(fields, &vocabulary().keys.content)
+                .and_then(|(inner, _)| text_of(inner, rules));
+            inner.or_else(|| {
+                serde_json::to_string_pretty(value)
+                    .ok()
+                    .map(|text| text + "\n")
+            })
         }
         _ => None,
     }
@@ -300,12 +364,16 @@ fn text_of(value: &Value, rules: &mut std::collections::BTreeSet<ReadingRule>) -
 /// Keys that are paths, values that are texts.
 fn is_path_map(fields: &Map<String, Value>, reading: &Reading<'_>) -> bool {
     let is_entry = |(key, value): (&String, &Value)| {
-        let certain = key.contains('/') || key.contains('.') || find_file(key, &reading.known).is_some();
-        certain && is_path(key, &reading.known) && (value.is_string() || value.is_array() || value.is_object())
+        let certain =
+            key.contains('/') || key.contains('.') || find_file(key, &reading.known).is_some();
+        certain
+            && is_path(key, &reading.known)
+            && (value.is_string() || value.is_array() || value.is_object())
     };
     let paths = fields.iter().filter(|entry| is_entry(*entry)).count();
     let aside = |key: &&String| {
-        is_one_of(key, &vocabulary().answer.notes) || is_one_of(key, &vocabulary().answer.contradiction)
+        is_one_of(key, &vocabulary().answer.notes)
+            || is_one_of(key, &vocabulary().answer.contradiction)
     };
     paths > 0 && paths + fields.keys().filter(aside).count() == fields.len()
 }
@@ -319,7 +387,8 @@ fn take_path_map(fields: &Map<String, Value>, reading: &mut Reading<'_>) {
         .collect::<Vec<_>>()
     {
         if let Value::Object(inner) = &value
-            && (has_key(inner, &vocabulary().keys.content) || has_key(inner, &vocabulary().keys.search))
+            && (has_key(inner, &vocabulary().keys.content)
+                || has_key(inner, &vocabulary().keys.search))
         {
             let mut whole = inner.clone();
             whole.insert("path".to_owned(), Value::from(path));
@@ -346,7 +415,9 @@ fn take_contradiction(value: &Value, reading: &mut Reading<'_>) -> bool {
             reading.used(ReadingRule::NoContradiction);
             false
         }
-        Value::Object(fields) => fields.values().any(|inner| inner.is_string() && take_contradiction(inner, reading)),
+        Value::Object(fields) => fields
+            .values()
+            .any(|inner| inner.is_string() && take_contradiction(inner, reading)),
         _ => false,
     }
 }

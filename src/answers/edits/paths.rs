@@ -26,10 +26,18 @@ pub(super) fn path_in_line(line: &str, facts: &KnownFiles<'_>) -> Option<NamedPa
     }
     let is_heading = line.starts_with('#');
     if let Some(path) = alone(line, facts) {
-        let rule = if is_heading { ReadingRule::PathInHeading } else { ReadingRule::PathBeforeFence };
+        let rule = if is_heading {
+            ReadingRule::PathInHeading
+        } else {
+            ReadingRule::PathBeforeFence
+        };
         return Some(NamedPath { path, rule });
     }
-    let rule = if is_heading { ReadingRule::PathInHeading } else { ReadingRule::PathInSentence };
+    let rule = if is_heading {
+        ReadingRule::PathInHeading
+    } else {
+        ReadingRule::PathInSentence
+    };
     in_sentence(line, facts).map(|path| NamedPath { path, rule })
 }
 
@@ -57,18 +65,31 @@ fn undecorate(text: &str) -> &str {
 /// The one path in a sentence: quoted ones first. Of several, the one that may be edited.
 fn in_sentence(line: &str, facts: &KnownFiles<'_>) -> Option<String> {
     static QUOTED: LazyLock<Regex> = LazyLock::new(|| {
-        Regex::new(r#"`([^`\s][^`]*)`|\*\*([^*\s][^*]*)\*\*|"([^"\s][^"]*)"|'([^'\s]+)'|\]\(([^)\s]+)\)"#)
-            .expect("a pattern that is tested below")
+        Regex::new(
+            r#"`([^`\s][^`]*)`|\*\*([^*\s][^*]*)\*\*|"([^"\s][^"]*)"|'([^'\s]+)'|\]\(([^)\s]+)\)"#,
+        )
+        .expect("a pattern that is tested below")
     });
-    let quoted = QUOTED.captures_iter(line).filter_map(|c| (1..=5).find_map(|n| c.get(n))).map(|m| m.as_str());
+    let quoted = QUOTED
+        .captures_iter(line)
+        .filter_map(|c| (1..=5).find_map(|n| c.get(n)))
+        .map(|m| m.as_str());
     let bare = line
         .split(|c: char| c.is_whitespace() || "()[]<>,;".contains(c))
-        .map(|word| word.trim_matches(|c: char| "`*\"':!?".contains(c)).trim_end_matches('.'));
-    let mut paths: Vec<&str> = quoted.chain(bare).filter(|word| is_certain(word, facts)).collect();
+        .map(|word| {
+            word.trim_matches(|c: char| "`*\"':!?".contains(c))
+                .trim_end_matches('.')
+        });
+    let mut paths: Vec<&str> = quoted
+        .chain(bare)
+        .filter(|word| is_certain(word, facts))
+        .collect();
     paths.sort_unstable();
     paths.dedup();
     if paths.len() > 1 {
-        paths.retain(|path| !facts.is_sealed(&find_file(path, facts).unwrap_or_else(|| (*path).to_owned())));
+        paths.retain(|path| {
+            !facts.is_sealed(&find_file(path, facts).unwrap_or_else(|| (*path).to_owned()))
+        });
     }
     match paths.as_slice() {
         [path] => Some((*path).to_owned()),
@@ -78,7 +99,11 @@ fn in_sentence(line: &str, facts: &KnownFiles<'_>) -> Option<String> {
 
 /// Can this be meant as a path, where a path is expected?
 pub(super) fn is_path(word: &str, facts: &KnownFiles<'_>) -> bool {
-    if word.is_empty() || word.len() > 300 || word.contains("://") || word.contains(['`', '"', '*', '<', '>', '\n']) {
+    if word.is_empty()
+        || word.len() > 300
+        || word.contains("://")
+        || word.contains(['`', '"', '*', '<', '>', '\n'])
+    {
         return false;
     }
     if find_file(word, facts).is_some() {
@@ -106,7 +131,10 @@ fn has_extension(name: &str) -> bool {
 
 fn has_known_extension(word: &str) -> bool {
     let extension = word.rsplit_once('.').map_or("", |(_, extension)| extension);
-    super::vocabulary::vocabulary().languages.values().any(|known| known.iter().any(|k| k == extension))
+    super::vocabulary::vocabulary()
+        .languages
+        .values()
+        .any(|known| known.iter().any(|k| k == extension))
 }
 
 /// `rust src/lib.rs`, `rust:src/lib.rs`, `src/lib.rs`, `py title="a.py"`, `js {file: "a.js"}`.
@@ -117,14 +145,21 @@ pub(super) fn path_in_info(info: &str, facts: &KnownFiles<'_>) -> Option<NamedPa
     let words = info
         .split(|c: char| c.is_whitespace() || "=:{},\"'".contains(c))
         .map(|w| w.trim_matches(['#', '/', '*', '(', ')']));
-    let mut found = words.filter(|word| word.contains('.') || word.contains('/')).filter(|word| is_path(word, facts));
+    let mut found = words
+        .filter(|word| word.contains('.') || word.contains('/'))
+        .filter(|word| is_path(word, facts));
     // An absolute path keeps its slash.
     let path = found.next()?;
     let path = match info.find(path) {
-        Some(at) if info[..at].ends_with('/') && !info[..at].ends_with("//") => &info[at - 1..at + path.len()],
+        Some(at) if info[..at].ends_with('/') && !info[..at].ends_with("//") => {
+            &info[at - 1..at + path.len()]
+        }
         _ => path,
     };
-    Some(NamedPath { path: path.to_owned(), rule: ReadingRule::PathInInfo })
+    Some(NamedPath {
+        path: path.to_owned(),
+        rule: ReadingRule::PathInInfo,
+    })
 }
 
 /// The path in the first line of a block, as a comment or bare, and whether the line belongs to the text all the same.
@@ -136,12 +171,18 @@ pub(super) fn path_in_first_line(line: &str, facts: &KnownFiles<'_>) -> Option<N
     if line.len() > LONGEST || line.starts_with("#!") {
         return None;
     }
-    let word = COMMENT.captures(line)?.get(1)?.as_str().trim_matches(['`', '*', '"', '\'']);
-    let is_meant =
-        is_path(word, facts) && (word.contains('/') || find_file(word, facts).is_some() || has_known_extension(word));
+    let word = COMMENT
+        .captures(line)?
+        .get(1)?
+        .as_str()
+        .trim_matches(['`', '*', '"', '\'']);
+    let is_meant = is_path(word, facts)
+        && (word.contains('/') || find_file(word, facts).is_some() || has_known_extension(word));
     // `require "x.rb"` has two words; `a.b()` is a call.
-    (is_meant && !word.contains(['(', ')', ';', '=']))
-        .then(|| NamedPath { path: word.to_owned(), rule: ReadingRule::PathInFirstLine })
+    (is_meant && !word.contains(['(', ')', ';', '='])).then(|| NamedPath {
+        path: word.to_owned(),
+        rule: ReadingRule::PathInFirstLine,
+    })
 }
 
 #[cfg(test)]
@@ -150,7 +191,8 @@ mod tests {
     use super::*;
 
     static PROJECT: LazyLock<SampleProject> = LazyLock::new(|| {
-        SampleProject::new(&[("src/lib.rs", ""), ("tests/roman.rs", ""), ("Makefile", "")]).sealing("tests/")
+        SampleProject::new(&[("src/lib.rs", ""), ("tests/roman.rs", ""), ("Makefile", "")])
+            .sealing("tests/")
     });
 
     fn facts() -> KnownFiles<'static> {
@@ -179,19 +221,34 @@ mod tests {
             "Save this as **src/lib.rs**.",
             "See [the code](src/lib.rs):",
         ] {
-            let found =
-                path_in_line(line, &facts()).map(|named| find_file(&named.path, &facts()).unwrap_or(named.path));
+            let found = path_in_line(line, &facts())
+                .map(|named| find_file(&named.path, &facts()).unwrap_or(named.path));
             assert_eq!(found.as_deref(), Some("src/lib.rs"), "{line}");
         }
-        assert_eq!(path_in_line("Makefile", &facts()).map(|n| n.path).as_deref(), Some("Makefile"));
-        assert_eq!(path_in_line("src/new_thing.rs", &facts()).map(|n| n.path).as_deref(), Some("src/new_thing.rs"));
+        assert_eq!(
+            path_in_line("Makefile", &facts())
+                .map(|n| n.path)
+                .as_deref(),
+            Some("Makefile")
+        );
+        assert_eq!(
+            path_in_line("src/new_thing.rs", &facts())
+                .map(|n| n.path)
+                .as_deref(),
+            Some("src/new_thing.rs")
+        );
     }
 
     #[test]
     fn other_words_are_no_path() {
-        for line in
-            ["Here is the code:", "call `roman.to_i()` then", "version 1.5", "e.g. so", "see https://a.b/c.rs", ""]
-        {
+        for line in [
+            "Here is the code:",
+            "call `roman.to_i()` then",
+            "version 1.5",
+            "e.g. so",
+            "see https://a.b/c.rs",
+            "",
+        ] {
             assert_eq!(path_in_line(line, &facts()), None, "{line}");
         }
     }
@@ -206,10 +263,16 @@ mod tests {
             "rust {file: 'src/lib.rs'}",
             "rust // src/lib.rs",
         ] {
-            assert_eq!(path_in_info(info, &facts()).map(|n| n.path).as_deref(), Some("src/lib.rs"), "{info}");
+            assert_eq!(
+                path_in_info(info, &facts()).map(|n| n.path).as_deref(),
+                Some("src/lib.rs"),
+                "{info}"
+            );
         }
         assert_eq!(
-            path_in_info("rust:/p/demo/src/lib.rs", &facts()).map(|n| n.path).as_deref(),
+            path_in_info("rust:/p/demo/src/lib.rs", &facts())
+                .map(|n| n.path)
+                .as_deref(),
             Some("/p/demo/src/lib.rs")
         );
         assert_eq!(path_in_info("rust", &facts()), None);
@@ -222,7 +285,13 @@ mod tests {
             "src/lib.rs",
             "# path = src/lib.rs",
         ] {
-            assert_eq!(path_in_first_line(line, &facts()).map(|n| n.path).as_deref(), Some("src/lib.rs"), "{line}");
+            assert_eq!(
+                path_in_first_line(line, &facts())
+                    .map(|n| n.path)
+                    .as_deref(),
+                Some("src/lib.rs"),
+                "{line}"
+            );
         }
         for line in [
             "use std::fmt;",

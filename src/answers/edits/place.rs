@@ -24,8 +24,18 @@ impl<'f> KnownFiles<'f> {
         for path in facts.paths() {
             folded.entry(fold(path)).or_default().push(path);
         }
-        let tops = facts.paths().iter().filter_map(|path| path.split_once('/')).map(|(top, _)| top).collect();
-        Self { facts, names: facts.paths().iter().map(String::as_str).collect(), folded, tops }
+        let tops = facts
+            .paths()
+            .iter()
+            .filter_map(|path| path.split_once('/'))
+            .map(|(top, _)| top)
+            .collect();
+        Self {
+            facts,
+            names: facts.paths().iter().map(String::as_str).collect(),
+            folded,
+            tops,
+        }
     }
 
     pub(super) fn exists(&self, path: &str) -> bool {
@@ -56,7 +66,10 @@ pub(super) fn find_file(written: &str, facts: &KnownFiles<'_>) -> Option<String>
 }
 
 /// The path that is meant. A path that cannot be beneath the root is left as it is, for the workspace to refuse.
-pub(super) fn resolve(written: &str, facts: &KnownFiles<'_>) -> Result<ResolvedPath, UnreadableAnswer> {
+pub(super) fn resolve(
+    written: &str,
+    facts: &KnownFiles<'_>,
+) -> Result<ResolvedPath, UnreadableAnswer> {
     let mut rules = Vec::new();
     let tidy = written.trim().trim_matches(['`', '"', '\'', '*']);
     let tidy = tidy.strip_prefix("file://").unwrap_or(tidy);
@@ -70,13 +83,19 @@ pub(super) fn resolve(written: &str, facts: &KnownFiles<'_>) -> Result<ResolvedP
         path = Cow::Owned(beneath);
     }
     if facts.exists(&path) {
-        return Ok(ResolvedPath { path: path.into_owned(), rules });
+        return Ok(ResolvedPath {
+            path: path.into_owned(),
+            rules,
+        });
     }
     if let Some(inside) = after_project_name(&path, facts) {
         rules.push(ReadingRule::ProjectName);
         path = Cow::Owned(inside);
         if facts.exists(&path) {
-            return Ok(ResolvedPath { path: path.into_owned(), rules });
+            return Ok(ResolvedPath {
+                path: path.into_owned(),
+                rules,
+            });
         }
     }
     match other_spelling(&path, facts) {
@@ -84,8 +103,14 @@ pub(super) fn resolve(written: &str, facts: &KnownFiles<'_>) -> Result<ResolvedP
             rules.push(ReadingRule::OtherSpelling);
             Ok(ResolvedPath { path: known, rules })
         }
-        OtherSpelling::None => Ok(ResolvedPath { path: path.into_owned(), rules }),
-        OtherSpelling::Several(known) => Err(UnreadableAnswer::AmbiguousPath { path: path.into_owned(), known }),
+        OtherSpelling::None => Ok(ResolvedPath {
+            path: path.into_owned(),
+            rules,
+        }),
+        OtherSpelling::Several(known) => Err(UnreadableAnswer::AmbiguousPath {
+            path: path.into_owned(),
+            known,
+        }),
     }
 }
 
@@ -93,7 +118,10 @@ pub(super) fn resolve(written: &str, facts: &KnownFiles<'_>) -> Result<ResolvedP
 fn beneath_root(path: &str, facts: &KnownFiles<'_>) -> Option<String> {
     let inside = path.strip_prefix('/')?;
     let root = facts.facts.root().to_str()?.trim_end_matches('/');
-    if let Some(rest) = path.strip_prefix(root).and_then(|rest| rest.strip_prefix('/')) {
+    if let Some(rest) = path
+        .strip_prefix(root)
+        .and_then(|rest| rest.strip_prefix('/'))
+    {
         return Some(rest.to_owned());
     }
     facts.exists(inside).then(|| inside.to_owned())
@@ -117,10 +145,20 @@ enum OtherSpelling {
 /// and has this bare name.
 fn other_spelling(path: &str, facts: &KnownFiles<'_>) -> OtherSpelling {
     let known = facts.folded.get(&fold(path));
-    let mut alike: Vec<String> = known.into_iter().flatten().map(|known| (*known).to_owned()).collect();
+    let mut alike: Vec<String> = known
+        .into_iter()
+        .flatten()
+        .map(|known| (*known).to_owned())
+        .collect();
     if alike.is_empty() && !path.contains('/') {
         let named = |known: &&String| known.rsplit('/').next() == Some(path);
-        alike = facts.facts.editable().iter().filter(named).cloned().collect();
+        alike = facts
+            .facts
+            .editable()
+            .iter()
+            .filter(named)
+            .cloned()
+            .collect();
         if alike.len() > 1 {
             // A new file at the top, perhaps.
             alike.clear();
@@ -138,7 +176,9 @@ pub(super) fn fold(path: &str) -> String {
     if path.is_ascii() {
         return path.to_ascii_lowercase();
     }
-    ComposingNormalizerBorrowed::new_nfc().normalize(path).to_lowercase()
+    ComposingNormalizerBorrowed::new_nfc()
+        .normalize(path)
+        .to_lowercase()
 }
 
 #[cfg(test)]
@@ -147,8 +187,14 @@ mod tests {
     use super::*;
 
     fn resolved(path: &str) -> String {
-        let facts = SampleProject::new(&[("src/lib.rs", ""), ("src/caf\u{e9}.rs", ""), ("a/X.py", ""), ("a/x.py", "")]);
-        resolve(path, &KnownFiles::new(&facts)).map_or_else(|e| e.to_string(), |resolved| resolved.path)
+        let facts = SampleProject::new(&[
+            ("src/lib.rs", ""),
+            ("src/caf\u{e9}.rs", ""),
+            ("a/X.py", ""),
+            ("a/x.py", ""),
+        ]);
+        resolve(path, &KnownFiles::new(&facts))
+            .map_or_else(|e| e.to_string(), |resolved| resolved.path)
     }
 
     #[test]
@@ -171,9 +217,21 @@ mod tests {
 
     #[test]
     fn what_is_not_beneath_the_root_stays_what_it_is() {
-        for path in ["/etc/passwd", "../x", "/p/demo2/src/lib.rs", "~/x.rs", "src/new.rs", "new.rs", "/p/demo"] {
+        for path in [
+            "/etc/passwd",
+            "../x",
+            "/p/demo2/src/lib.rs",
+            "~/x.rs",
+            "src/new.rs",
+            "new.rs",
+            "/p/demo",
+        ] {
             assert_eq!(resolved(path), path, "{path}");
         }
-        assert!(resolved("A/X.PY").contains("`a/X.py`"), "{}", resolved("A/X.PY"));
+        assert!(
+            resolved("A/X.PY").contains("`a/X.py`"),
+            "{}",
+            resolved("A/X.PY")
+        );
     }
 }

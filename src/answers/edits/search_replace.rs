@@ -16,7 +16,9 @@ enum MarkLine {
 
 /// Do these lines hold a block of this kind?
 pub(super) fn has_search_blocks(lines: &[&str]) -> bool {
-    lines.iter().any(|line| mark_of(line) == Some(MarkLine::Search))
+    lines
+        .iter()
+        .any(|line| mark_of(line) == Some(MarkLine::Search))
 }
 
 fn mark_of(line: &str) -> Option<MarkLine> {
@@ -28,10 +30,19 @@ fn mark_of(line: &str) -> Option<MarkLine> {
     };
     // A word after the marks tells them from a heading or a rule.
     let is_word = |rest: &str, words: &[&str]| {
-        words.iter().any(|word| rest.get(..word.len()).is_some_and(|r| r.eq_ignore_ascii_case(word)))
+        words.iter().any(|word| {
+            rest.get(..word.len())
+                .is_some_and(|r| r.eq_ignore_ascii_case(word))
+        })
     };
     if run('<').is_some_and(|rest| {
-        rest.is_empty() || is_word(rest, &["search", "original", "old", "head", "before", "current", "find"])
+        rest.is_empty()
+            || is_word(
+                rest,
+                &[
+                    "search", "original", "old", "head", "before", "current", "find",
+                ],
+            )
     }) {
         return Some(MarkLine::Search);
     }
@@ -42,7 +53,13 @@ fn mark_of(line: &str) -> Option<MarkLine> {
         return Some(MarkLine::Divider);
     }
     if run('>').is_some_and(|rest| {
-        rest.is_empty() || is_word(rest, &["replace", "updated", "new", "after", "incoming", "modified", "end"])
+        rest.is_empty()
+            || is_word(
+                rest,
+                &[
+                    "replace", "updated", "new", "after", "incoming", "modified", "end",
+                ],
+            )
     }) {
         return Some(MarkLine::Replace);
     }
@@ -53,7 +70,11 @@ fn mark_of(line: &str) -> Option<MarkLine> {
 }
 
 /// Takes all blocks in these lines. `path` is the one named before them; a line with a path before a block wins.
-pub(super) fn take_search_blocks(lines: &[&str], mut path: Option<String>, reading: &mut Reading<'_>) {
+pub(super) fn take_search_blocks(
+    lines: &[&str],
+    mut path: Option<String>,
+    reading: &mut Reading<'_>,
+) {
     let mut before: Option<&str> = None;
     let mut at = 0;
     while at < lines.len() {
@@ -64,11 +85,15 @@ pub(super) fn take_search_blocks(lines: &[&str], mut path: Option<String>, readi
             at += 1;
             continue;
         }
-        let named = before
-            .take()
-            .and_then(|line| path_in_first_line(line, &reading.known).or_else(|| path_in_line(line, &reading.known)));
+        let named = before.take().and_then(|line| {
+            path_in_first_line(line, &reading.known).or_else(|| path_in_line(line, &reading.known))
+        });
         // `<<<<<<< SEARCH src/lib.rs`
-        let words = lines[at].trim_start_matches(['<', '-']).trim().split_once(' ').map(|(_, rest)| rest);
+        let words = lines[at]
+            .trim_start_matches(['<', '-'])
+            .trim()
+            .split_once(' ')
+            .map(|(_, rest)| rest);
         let named = named.or_else(|| words.and_then(|words| path_in_line(words, &reading.known)));
         if let Some(named) = named {
             path = Some(named.path);
@@ -78,38 +103,68 @@ pub(super) fn take_search_blocks(lines: &[&str], mut path: Option<String>, readi
 }
 
 /// Takes the block whose first mark stands at `start`; says where to go on.
-fn take_block(lines: &[&str], start: usize, path: Option<String>, reading: &mut Reading<'_>) -> usize {
+fn take_block(
+    lines: &[&str],
+    start: usize,
+    path: Option<String>,
+    reading: &mut Reading<'_>,
+) -> usize {
     let next = |from: usize, wanted: &[MarkLine]| {
         (from..lines.len()).find(|n| mark_of(lines[*n]).is_some_and(|mark| wanted.contains(&mark)))
     };
     let named = path.clone().unwrap_or_default();
     let Some(divider) = next(start + 1, &[MarkLine::Divider, MarkLine::Search]) else {
-        reading.faults.push(UnreadableAnswer::SearchWithoutDivider { path: named });
+        reading
+            .faults
+            .push(UnreadableAnswer::SearchWithoutDivider { path: named });
         return lines.len();
     };
     if mark_of(lines[divider]) == Some(MarkLine::Search) {
-        reading.faults.push(UnreadableAnswer::SearchWithoutDivider { path: named });
+        reading
+            .faults
+            .push(UnreadableAnswer::SearchWithoutDivider { path: named });
         return divider;
     }
     let Some(end) = next(divider + 1, &[MarkLine::Replace, MarkLine::Search]) else {
-        reading.faults.push(UnreadableAnswer::SearchWithoutEnd { path: named });
+        reading
+            .faults
+            .push(UnreadableAnswer::SearchWithoutEnd { path: named });
         return lines.len();
     };
     if mark_of(lines[end]) == Some(MarkLine::Search) {
-        reading.faults.push(UnreadableAnswer::SearchWithoutEnd { path: named });
+        reading
+            .faults
+            .push(UnreadableAnswer::SearchWithoutEnd { path: named });
         return end;
     }
-    let joined = |part: &[&str]| part.iter().flat_map(|line| [*line, "\n"]).collect::<String>();
+    let joined = |part: &[&str]| {
+        part.iter()
+            .flat_map(|line| [*line, "\n"])
+            .collect::<String>()
+    };
     // A divider drawn twice is drawn once too often.
-    let replace_from = (divider + 1..end).find(|n| mark_of(lines[*n]) != Some(MarkLine::Divider)).unwrap_or(end);
-    let (search, replace) = (joined(&lines[start + 1..divider]), joined(&lines[replace_from..end]));
+    let replace_from = (divider + 1..end)
+        .find(|n| mark_of(lines[*n]) != Some(MarkLine::Divider))
+        .unwrap_or(end);
+    let (search, replace) = (
+        joined(&lines[start + 1..divider]),
+        joined(&lines[replace_from..end]),
+    );
     reading.used(ReadingRule::SearchReplace);
     let text = if search.trim().is_empty() {
         reading.used(ReadingRule::EmptySearch);
         FoundText::Append(replace)
     } else {
-        FoundText::Change { search, replace, line: None }
+        FoundText::Change {
+            search,
+            replace,
+            line: None,
+        }
     };
-    reading.add(FoundEdit { path, text, ..FoundEdit::default() });
+    reading.add(FoundEdit {
+        path,
+        text,
+        ..FoundEdit::default()
+    });
     end + 1
 }

@@ -31,7 +31,10 @@ impl FencedBlock<'_> {
 
     /// The first word of the info string.
     pub(super) fn language(&self) -> &str {
-        self.info.split([' ', ':', '{', ',', '=']).next().unwrap_or_default()
+        self.info
+            .split([' ', ':', '{', ',', '='])
+            .next()
+            .unwrap_or_default()
     }
 }
 
@@ -50,7 +53,12 @@ fn fence_line(line: &str) -> Option<FenceLine<'_>> {
     let length = body.chars().take_while(|c| *c == mark).count();
     let info = body[length..].trim();
     // Three marks inside of a sentence are no fence.
-    (length >= 3 && !(mark == '`' && info.contains('`'))).then_some(FenceLine { indent, mark, length, info })
+    (length >= 3 && !(mark == '`' && info.contains('`'))).then_some(FenceLine {
+        indent,
+        mark,
+        length,
+        info,
+    })
 }
 
 /// The parts of an answer in their order.
@@ -67,13 +75,21 @@ pub(super) fn split_segments(text: &str) -> Vec<AnswerSegment<'_>> {
             segments.push(AnswerSegment::Prose(std::mem::take(&mut prose)));
         }
         let (end, mut is_closed) = find_end(&lines, at, &open);
-        let mut inside: Vec<&str> = lines[at + 1..end].iter().map(|line| without_indent(line, open.indent)).collect();
+        let mut inside: Vec<&str> = lines[at + 1..end]
+            .iter()
+            .map(|line| without_indent(line, open.indent))
+            .collect();
         let ends_at = if is_closed { end + 1 } else { end };
         if !is_closed && let Some(bare) = closed_on_last_line(&inside, &open) {
             inside = bare;
             is_closed = true;
         }
-        segments.push(AnswerSegment::Block(FencedBlock { info: open.info, lines: inside, line: at + 1, is_closed }));
+        segments.push(AnswerSegment::Block(FencedBlock {
+            info: open.info,
+            lines: inside,
+            line: at + 1,
+            is_closed,
+        }));
         at = ends_at;
     }
     if !prose.is_empty() {
@@ -84,12 +100,20 @@ pub(super) fn split_segments(text: &str) -> Vec<AnswerSegment<'_>> {
 
 /// The line after the last one inside, and whether it is the end of the block.
 fn find_end(lines: &[&str], at: usize, open: &FenceLine<'_>) -> (usize, bool) {
-    let is_markdown = is_one_of(open.info.split(' ').next().unwrap_or_default(), &vocabulary().blocks.markdown)
-        || open.info.ends_with(".md")
-        || lines[at.saturating_sub(2)..at].iter().any(|line| line.trim_end_matches(['*', '`', ':']).ends_with(".md"));
+    let is_markdown = is_one_of(
+        open.info.split(' ').next().unwrap_or_default(),
+        &vocabulary().blocks.markdown,
+    ) || open.info.ends_with(".md")
+        || lines[at.saturating_sub(2)..at]
+            .iter()
+            .any(|line| line.trim_end_matches(['*', '`', ':']).ends_with(".md"));
     let (mut depth, mut fallback) = (0_usize, None);
     for (n, line) in lines.iter().enumerate().skip(at + 1) {
-        let Some(fence) = fence_line(line).filter(|f| f.mark == open.mark && f.length >= open.length) else { continue };
+        let Some(fence) =
+            fence_line(line).filter(|f| f.mark == open.mark && f.length >= open.length)
+        else {
+            continue;
+        };
         if !fence.info.is_empty() {
             if is_markdown && fence.length == open.length {
                 depth += 1;
@@ -130,7 +154,9 @@ mod tests {
 
     fn blocks(text: &str) -> Vec<(String, String, bool)> {
         let block = |segment| match segment {
-            AnswerSegment::Block(block) => Some((block.info.to_owned(), block.text(), block.is_closed)),
+            AnswerSegment::Block(block) => {
+                Some((block.info.to_owned(), block.text(), block.is_closed))
+            }
             AnswerSegment::Prose(_) => None,
         };
         split_segments(text).into_iter().filter_map(block).collect()
@@ -140,8 +166,14 @@ mod tests {
     fn blocks_are_found_however_they_are_fenced() {
         let one = |info: &str, body: &str, closed| vec![(info.to_owned(), body.to_owned(), closed)];
         assert_eq!(blocks("a\n```rust\nx\n```\nb"), one("rust", "x\n", true));
-        assert_eq!(blocks("1. so:\n   ~~~ py\n   x\n     y\n   ~~~"), one("py", "x\n  y\n", true));
-        assert_eq!(blocks("````md\n```\nx\n```\n````"), one("md", "```\nx\n```\n", true));
+        assert_eq!(
+            blocks("1. so:\n   ~~~ py\n   x\n     y\n   ~~~"),
+            one("py", "x\n  y\n", true)
+        );
+        assert_eq!(
+            blocks("````md\n```\nx\n```\n````"),
+            one("md", "```\nx\n```\n", true)
+        );
         assert_eq!(blocks("```\nopen\n"), one("", "open\n", false));
         assert_eq!(blocks("```js\nx()\n}```\n"), one("js", "x()\n}\n", true));
         assert_eq!(blocks("not ```a fence``` here"), vec![]);
@@ -164,7 +196,11 @@ mod tests {
 
     #[test]
     fn nothing_but_fences_is_linear() {
-        assert!(blocks(&"```\n".repeat(100_000)).iter().all(|b| b.1.is_empty()));
+        assert!(
+            blocks(&"```\n".repeat(100_000))
+                .iter()
+                .all(|b| b.1.is_empty())
+        );
         // Each opening fence is left open, and each looks no further than the next one.
         assert_eq!(blocks(&"```rust\n".repeat(100_000)).len(), 100_000);
         let nested = blocks(&"~~~~~~\n```\n".repeat(50_000));

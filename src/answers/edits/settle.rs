@@ -36,42 +36,76 @@ fn place_pathless(reading: &mut Reading<'_>) {
     if blocks.is_empty() || !reading.found.is_empty() {
         return;
     }
-    let Some((language, text)) = blocks.last().cloned() else { return };
+    let Some((language, text)) = blocks.last().cloned() else {
+        return;
+    };
     let candidates = candidates(&language, reading);
     match candidates.as_slice() {
         [only] => {
             reading.used(ReadingRule::OnlyFile);
-            let found = FoundEdit { path: Some(only.clone()), text: FoundText::Whole(text), ..FoundEdit::default() };
+            let found = FoundEdit {
+                path: Some(only.clone()),
+                text: FoundText::Whole(text),
+                ..FoundEdit::default()
+            };
             reading.found.push(found);
         }
         _ => match most_alike(&text, &candidates, reading) {
             Some(path) if blocks.len() == 1 => {
                 reading.used(ReadingRule::OnlyFile);
-                let found = FoundEdit { path: Some(path), text: FoundText::Whole(text), ..FoundEdit::default() };
+                let found = FoundEdit {
+                    path: Some(path),
+                    text: FoundText::Whole(text),
+                    ..FoundEdit::default()
+                };
                 reading.found.push(found);
             }
-            _ => reading.faults.push(UnreadableAnswer::NoPath { blocks: blocks.len(), candidates }),
+            _ => reading.faults.push(UnreadableAnswer::NoPath {
+                blocks: blocks.len(),
+                candidates,
+            }),
         },
     }
 }
 
 /// The files that a block of this language can be meant for.
 fn candidates(language: &str, reading: &Reading<'_>) -> Vec<String> {
-    let known = vocabulary().languages.iter().find(|(name, _)| name.eq_ignore_ascii_case(language));
+    let known = vocabulary()
+        .languages
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(language));
     let fits = |path: &&String| {
         let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension);
         known.is_none_or(|(_, extensions)| extensions.iter().any(|e| e == extension))
     };
-    reading.known.facts.editable().iter().filter(fits).cloned().collect()
+    reading
+        .known
+        .facts
+        .editable()
+        .iter()
+        .filter(fits)
+        .cloned()
+        .collect()
 }
 
 /// The one file most of whose lines the block repeats.
 fn most_alike(text: &str, candidates: &[String], reading: &Reading<'_>) -> Option<String> {
-    let said: std::collections::HashSet<&str> = text.lines().map(str::trim).filter(|line| line.len() > 2).collect();
+    let said: std::collections::HashSet<&str> = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| line.len() > 2)
+        .collect();
     let repeats = |path: &&String| {
-        let Some(old) = reading.known.text(path) else { return false };
-        let lines: Vec<&str> = old.lines().map(str::trim).filter(|line| line.len() > 2).collect();
-        !lines.is_empty() && lines.iter().filter(|line| said.contains(**line)).count() * 2 > lines.len()
+        let Some(old) = reading.known.text(path) else {
+            return false;
+        };
+        let lines: Vec<&str> = old
+            .lines()
+            .map(str::trim)
+            .filter(|line| line.len() > 2)
+            .collect();
+        !lines.is_empty()
+            && lines.iter().filter(|line| said.contains(**line)).count() * 2 > lines.len()
     };
     let mut alike = candidates.iter().take(100).filter(repeats);
     alike.next().filter(|_| alike.next().is_none()).cloned()
@@ -79,11 +113,18 @@ fn most_alike(text: &str, candidates: &[String], reading: &Reading<'_>) -> Optio
 
 fn settle(found: FoundEdit, reading: &mut Reading<'_>) -> Result<Option<Edit>, UnreadableAnswer> {
     let written = found.path.as_deref().filter(|path| !path.trim().is_empty());
-    let resolved = written.map(|written| resolve(written, &reading.known)).transpose()?;
+    let resolved = written
+        .map(|written| resolve(written, &reading.known))
+        .transpose()?;
     // Of a path that is nothing but quotes, or the project itself, nothing is left.
     let Some(resolved) = resolved.filter(|resolved| !resolved.path.is_empty()) else {
         let candidates = candidates("", reading);
-        let [only] = candidates.as_slice() else { return Err(UnreadableAnswer::NoPath { blocks: 1, candidates }) };
+        let [only] = candidates.as_slice() else {
+            return Err(UnreadableAnswer::NoPath {
+                blocks: 1,
+                candidates,
+            });
+        };
         reading.used(ReadingRule::OnlyFile);
         let path = Some(only.clone());
         return settle(FoundEdit { path, ..found }, reading);
@@ -96,24 +137,50 @@ fn settle(found: FoundEdit, reading: &mut Reading<'_>) -> Result<Option<Edit>, U
         FoundText::Delete => Ok(Some(Edit::Delete { path })),
         FoundText::Incomplete { has } => Err(UnreadableAnswer::Incomplete { path, has }),
         FoundText::Whole(text) => {
-            let text = if found.from_json { unfenced(text, reading) } else { text };
+            let text = if found.from_json {
+                unfenced(text, reading)
+            } else {
+                text
+            };
             let text = unnumbered(text, old.as_deref(), reading);
-            settle_whole(path, text, old.as_deref(), exists, found.from_sentence, reading)
+            settle_whole(
+                path,
+                text,
+                old.as_deref(),
+                exists,
+                found.from_sentence,
+                reading,
+            )
         }
         FoundText::Append(text) => Ok(match old {
             Some(old) if !old.trim().is_empty() => {
                 let lines: Vec<&str> = old.lines().collect();
-                let last = lines.iter().rposition(|line| !line.trim().is_empty()).unwrap_or_default();
+                let last = lines
+                    .iter()
+                    .rposition(|line| !line.trim().is_empty())
+                    .unwrap_or_default();
                 let (from, to) = widen(&lines, last..last + 1);
                 let tail = joined(&lines[from..to]);
                 let end = old.ends_with('\n');
-                let search = if end { tail.clone() } else { tail.trim_end_matches('\n').to_owned() };
+                let search = if end {
+                    tail.clone()
+                } else {
+                    tail.trim_end_matches('\n').to_owned()
+                };
                 check_text(&path, &text, Some(&old))?;
-                Some(Edit::Change { path, search, replace: tail + &text })
+                Some(Edit::Change {
+                    path,
+                    search,
+                    replace: tail + &text,
+                })
             }
             old => settle_whole(path, text, old.as_deref(), exists, false, reading)?,
         }),
-        FoundText::Change { search, replace, line } => {
+        FoundText::Change {
+            search,
+            replace,
+            line,
+        } => {
             let (search, replace) = if found.from_json {
                 (unfenced(search, reading), unfenced(replace, reading))
             } else {
@@ -140,8 +207,11 @@ fn settle_whole(
         }
         let lines: Vec<&str> = old.lines().collect();
         let quoted: Vec<&str> = text.lines().skip_while(|l| l.trim().is_empty()).collect();
-        let quoted: Vec<&str> =
-            quoted[..quoted.iter().rposition(|l| !l.trim().is_empty()).map_or(0, |at| at + 1)].to_vec();
+        let quoted: Vec<&str> = quoted[..quoted
+            .iter()
+            .rposition(|l| !l.trim().is_empty())
+            .map_or(0, |at| at + 1)]
+            .to_vec();
         let is_quote = !windows_like(&lines, &quoted, 0).is_empty();
         if is_quote && (sealed || from_sentence) {
             reading.used(ReadingRule::Quotation);
@@ -157,7 +227,11 @@ fn settle_whole(
     }
     check_text(&path, &text, old)?;
     let contents = with_line_ends(text, old).into_bytes();
-    Ok(Some(if exists { Edit::Replace { path, contents } } else { Edit::Create { path, contents } }))
+    Ok(Some(if exists {
+        Edit::Replace { path, contents }
+    } else {
+        Edit::Create { path, contents }
+    }))
 }
 
 fn settle_change(
@@ -170,7 +244,11 @@ fn settle_change(
 ) -> Result<Option<Edit>, UnreadableAnswer> {
     let Some(old) = old else {
         // Nothing to search in; the workspace says so.
-        return Ok(Some(Edit::Change { path, search, replace }));
+        return Ok(Some(Edit::Change {
+            path,
+            search,
+            replace,
+        }));
     };
     let (mut search, mut replace) = (search, replace);
     if !stands_in(&search, old)
@@ -196,12 +274,19 @@ fn settle_change(
         (search, replace) = by_line(search, replace, line, old);
     }
     // Whole lines were meant, and the file has no line end after its last one.
-    if !old.contains(&search) && search.ends_with('\n') && old.ends_with(search.trim_end_matches('\n')) {
+    if !old.contains(&search)
+        && search.ends_with('\n')
+        && old.ends_with(search.trim_end_matches('\n'))
+    {
         search.truncate(search.trim_end_matches('\n').len());
         replace.truncate(replace.trim_end_matches('\n').len());
     }
     check_text(&path, &replace, Some(old))?;
-    Ok(Some(Edit::Change { path, search, replace }))
+    Ok(Some(Edit::Change {
+        path,
+        search,
+        replace,
+    }))
 }
 
 /// The change with as much of the file around it as makes it the only place; the line that a diff names decides which.
@@ -213,8 +298,13 @@ fn by_line(search: String, replace: String, line: usize, old: &str) -> (String, 
         true => vec![line.min(lines.len())],
         false => windows_like(&lines, &wanted, 0),
     };
-    let nearest = places.iter().min_by_key(|at| (**at + 1).abs_diff(line)).copied();
-    let Some(at) = nearest.filter(|_| wanted.is_empty() || places.len() > 1) else { return (search, replace) };
+    let nearest = places
+        .iter()
+        .min_by_key(|at| (**at + 1).abs_diff(line))
+        .copied();
+    let Some(at) = nearest.filter(|_| wanted.is_empty() || places.len() > 1) else {
+        return (search, replace);
+    };
     let (from, to) = widen(&lines, at..at + wanted.len());
     let new = joined(&lines[from..at]) + &replace + &joined(&lines[at + wanted.len()..to]);
     (joined(&lines[from..to]), new)
@@ -245,14 +335,19 @@ fn stands_in(search: &str, old: &str) -> bool {
 }
 
 fn same_text(a: &str, b: &str) -> bool {
-    a.trim().lines().map(str::trim_end).eq(b.trim().lines().map(str::trim_end))
+    a.trim()
+        .lines()
+        .map(str::trim_end)
+        .eq(b.trim().lines().map(str::trim_end))
 }
 
 /// The text inside of a fence that surrounds all of it.
 fn unfenced(text: String, reading: &mut Reading<'_>) -> String {
     let bare = text.trim();
-    let inside =
-        bare.strip_prefix("```").and_then(|rest| rest.strip_suffix("```")).and_then(|rest| rest.split_once('\n'));
+    let inside = bare
+        .strip_prefix("```")
+        .and_then(|rest| rest.strip_suffix("```"))
+        .and_then(|rest| rest.split_once('\n'));
     match inside.filter(|(info, _)| !info.contains('`')) {
         Some((_, inside)) => {
             reading.used(ReadingRule::FencedContent);
@@ -278,7 +373,9 @@ fn unnumbered(text: String, old: Option<&str>, reading: &mut Reading<'_>) -> Str
 /// Control characters that the file does not hold already were not meant.
 fn check_text(path: &str, text: &str, old: Option<&str>) -> Result<(), UnreadableAnswer> {
     let is_foul = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t' | '\u{c}');
-    let found = text.char_indices().find(|(_, c)| is_foul(*c) && !old.is_some_and(|old| old.contains(*c)));
+    let found = text
+        .char_indices()
+        .find(|(_, c)| is_foul(*c) && !old.is_some_and(|old| old.contains(*c)));
     match found {
         Some((at, c)) => Err(UnreadableAnswer::ControlCharacter {
             path: path.to_owned(),
@@ -291,8 +388,13 @@ fn check_text(path: &str, text: &str, old: Option<&str>) -> Result<(), Unreadabl
 
 /// The text with the line ends that the file has, and one after its last line if the file has it.
 fn with_line_ends(mut text: String, old: Option<&str>) -> String {
-    let Some(old) = old.filter(|old| old.contains('\n')) else { return text };
-    let (has_crlf, wants_crlf) = (text.contains("\r\n"), old.matches("\r\n").count() == old.matches('\n').count());
+    let Some(old) = old.filter(|old| old.contains('\n')) else {
+        return text;
+    };
+    let (has_crlf, wants_crlf) = (
+        text.contains("\r\n"),
+        old.matches("\r\n").count() == old.matches('\n').count(),
+    );
     if has_crlf && !old.contains("\r\n") {
         text = text.replace("\r\n", "\n");
     } else if !has_crlf && wants_crlf {

@@ -18,9 +18,18 @@ pub(super) struct SampleProject {
 
 impl SampleProject {
     pub(super) fn new(files: &[(&str, &str)]) -> Self {
-        let files: BTreeMap<String, String> = files.iter().map(|(p, t)| ((*p).to_owned(), (*t).to_owned())).collect();
+        let files: BTreeMap<String, String> = files
+            .iter()
+            .map(|(p, t)| ((*p).to_owned(), (*t).to_owned()))
+            .collect();
         let paths: Vec<String> = files.keys().cloned().collect();
-        Self { root: PathBuf::from("/p/demo"), editable: paths.clone(), paths, files, sealed: None }
+        Self {
+            root: PathBuf::from("/p/demo"),
+            editable: paths.clone(),
+            paths,
+            files,
+            sealed: None,
+        }
     }
 
     pub(super) fn sealing(mut self, below: &'static str) -> Self {
@@ -52,12 +61,17 @@ impl ProjectFacts for SampleProject {
     }
 }
 
-const LIB: &str = "pub fn answer() -> u32 {\n    41\n}\n\npub fn twice(n: u32) -> u32 {\n    n * 2\n}\n";
+const LIB: &str =
+    "pub fn answer() -> u32 {\n    41\n}\n\npub fn twice(n: u32) -> u32 {\n    n * 2\n}\n";
 const TEST: &str = "#[test]\nfn answer_is_42() {\n    assert_eq!(demo::answer(), 42);\n}\n";
 
 fn project() -> SampleProject {
-    SampleProject::new(&[("src/lib.rs", LIB), ("tests/answer.rs", TEST), ("Cargo.toml", "[package]\n")])
-        .sealing("tests/")
+    SampleProject::new(&[
+        ("src/lib.rs", LIB),
+        ("tests/answer.rs", TEST),
+        ("Cargo.toml", "[package]\n"),
+    ])
+    .sealing("tests/")
 }
 
 fn read(text: &str) -> Result<EditAnswer, UnreadableAnswer> {
@@ -66,7 +80,10 @@ fn read(text: &str) -> Result<EditAnswer, UnreadableAnswer> {
 
 fn edits(text: &str) -> Vec<Edit> {
     match read(text) {
-        Ok(EditAnswer { proposal: EditProposal::Edits(edits), .. }) => edits,
+        Ok(EditAnswer {
+            proposal: EditProposal::Edits(edits),
+            ..
+        }) => edits,
         other => panic!("{other:?}\n{text}"),
     }
 }
@@ -77,8 +94,9 @@ fn complaint(text: &str) -> String {
 
 #[test]
 fn a_file_repeated_as_it_is_is_no_edit() {
-    let text =
-        format!("src/lib.rs\n```rust\npub fn answer() -> u32 {{ 42 }}\n```\n\ntests/answer.rs\n```rust\n{TEST}```\n");
+    let text = format!(
+        "src/lib.rs\n```rust\npub fn answer() -> u32 {{ 42 }}\n```\n\ntests/answer.rs\n```rust\n{TEST}```\n"
+    );
     assert_eq!(edits(&text).len(), 1);
     let only = format!("tests/answer.rs\n```rust\n{TEST}```\n");
     assert_eq!(read(&only).expect("read").proposal, EditProposal::Nothing);
@@ -109,25 +127,50 @@ fn an_unclosed_block_is_never_applied_and_those_before_it_are() {
 
 #[test]
 fn a_block_without_a_path_goes_to_the_one_file_that_can_be_meant() {
-    assert_eq!(edits("```rust\npub fn answer() -> u32 { 42 }\n```")[0].path(), "src/lib.rs");
+    assert_eq!(
+        edits("```rust\npub fn answer() -> u32 { 42 }\n```")[0].path(),
+        "src/lib.rs"
+    );
     let two = SampleProject::new(&[("src/a.rs", "fn a() {}\n"), ("src/b.rs", "fn b() {}\n")]);
     let refused = read_edit_answer("```rust\nfn c() {}\n```", &two).expect_err("two files");
     insta::assert_snapshot!(refused.to_string(), @"the code block names no file, and it could be meant for `src/a.rs` or `src/b.rs`; put the path of its file on the line before each code block");
-    let alike = read_edit_answer("```rust\nfn a() {}\nfn c() {}\n```", &two).expect("like one of them");
+    let alike =
+        read_edit_answer("```rust\nfn a() {}\nfn c() {}\n```", &two).expect("like one of them");
     assert!(matches!(&alike.proposal, EditProposal::Edits(edits) if edits[0].path() == "src/a.rs"));
 }
 
 #[test]
 fn single_lines_say_the_rest() {
     let answer = read("DELETE: src/lib.rs\nNOTES: not needed any more\n").expect("read");
-    assert_eq!(answer.proposal, EditProposal::Edits(vec![Edit::Delete { path: "src/lib.rs".into() }]));
-    assert_eq!(answer.notes, "not needed any more");
-    let need = read("NEED: src/roman.rs, fn parse\nNEED: search \"VIIII\"").expect("read").proposal;
-    assert_eq!(need, EditProposal::Need(vec!["src/roman.rs".into(), "fn parse".into(), "search \"VIIII".into()]));
-    let why = read("**CONTRADICTION:** the test wants 41\nand the spec 42").expect("read").proposal;
-    assert_eq!(why, EditProposal::Contradiction("the test wants 41 and the spec 42".into()));
     assert_eq!(
-        read(r#"{"need": {"files": ["a.rs"], "symbols": ["f"]}}"#).expect("read").proposal,
+        answer.proposal,
+        EditProposal::Edits(vec![Edit::Delete {
+            path: "src/lib.rs".into()
+        }])
+    );
+    assert_eq!(answer.notes, "not needed any more");
+    let need = read("NEED: src/roman.rs, fn parse\nNEED: search \"VIIII\"")
+        .expect("read")
+        .proposal;
+    assert_eq!(
+        need,
+        EditProposal::Need(vec![
+            "src/roman.rs".into(),
+            "fn parse".into(),
+            "search \"VIIII".into()
+        ])
+    );
+    let why = read("**CONTRADICTION:** the test wants 41\nand the spec 42")
+        .expect("read")
+        .proposal;
+    assert_eq!(
+        why,
+        EditProposal::Contradiction("the test wants 41 and the spec 42".into())
+    );
+    assert_eq!(
+        read(r#"{"need": {"files": ["a.rs"], "symbols": ["f"]}}"#)
+            .expect("read")
+            .proposal,
         EditProposal::Need(vec!["a.rs".into(), "f".into()])
     );
 }
@@ -136,7 +179,12 @@ fn single_lines_say_the_rest() {
 fn a_contradiction_that_says_there_is_none_is_none() {
     let text = r#"{"edits": [{"path": "src/lib.rs", "action": "replace", "content": "x"}], "contradiction": "none"}"#;
     assert_eq!(edits(text).len(), 1);
-    assert_eq!(read(r#"{"edits": [], "contradiction": "N/A"}"#).expect("read").proposal, EditProposal::Nothing);
+    assert_eq!(
+        read(r#"{"edits": [], "contradiction": "N/A"}"#)
+            .expect("read")
+            .proposal,
+        EditProposal::Nothing
+    );
 }
 
 #[test]
@@ -152,7 +200,9 @@ fn what_cannot_be_read_is_told_exactly() {
         complaint("src/lib.rs\n```\n<<<<<<< SEARCH\n41\n=======\n42\n```\n"),
         complaint("src/lib.rs\n```rust\n// ... existing code ...\nfn new() {}\n```\n"),
         complaint("src/lib.rs\n```rust\n\n```\n"),
-        complaint("{\"edits\": [{\"path\": \"src/lib.rs\", \"action\": \"change\", \"search\": \"41\"}]}"),
+        complaint(
+            "{\"edits\": [{\"path\": \"src/lib.rs\", \"action\": \"change\", \"search\": \"41\"}]}",
+        ),
         complaint("src/lib.rs\n```rust\nfn a() { \"\u{1b}[31m\" }\n```\n"),
         complaint("src/A.rs\n```rust\nfn a() {}\n```\nsrc/a.rs\n```rust\nfn b() {}\n```\n"),
         complaint(&"```\n".repeat(101)),
@@ -164,7 +214,13 @@ fn what_cannot_be_read_is_told_exactly() {
 #[test]
 fn of_two_edits_for_one_place_the_last_counts() {
     let twice = "src/lib.rs\n```rust\nfn draft() {}\n```\nBetter:\nsrc/lib.rs\n```rust\nfn last() {}\n```\n";
-    assert_eq!(edits(twice), [Edit::Replace { path: "src/lib.rs".into(), contents: b"fn last() {}\n".to_vec() }]);
+    assert_eq!(
+        edits(twice),
+        [Edit::Replace {
+            path: "src/lib.rs".into(),
+            contents: b"fn last() {}\n".to_vec()
+        }]
+    );
     let places = "src/lib.rs\n<<<<<<< SEARCH\n    41\n=======\n    40\n>>>>>>> REPLACE\nsrc/lib.rs\n<<<<<<< SEARCH\n    41\n=======\n    42\n>>>>>>> REPLACE\n";
     assert!(matches!(&edits(places)[..], [Edit::Change { replace, .. }] if replace == "    42\n"));
 }
@@ -173,25 +229,48 @@ fn of_two_edits_for_one_place_the_last_counts() {
 fn a_diff_finds_its_place_by_number_where_its_lines_stand_twice() {
     let file = "fn a() {\n    one();\n}\nfn b() {\n    one();\n}\n";
     let facts = SampleProject::new(&[("src/x.rs", file)]);
-    let diff = "```diff\n--- a/src/x.rs\n+++ b/src/x.rs\n@@ -5,1 +5,1 @@\n-    one();\n+    two();\n```\n";
-    let Ok(EditAnswer { proposal: EditProposal::Edits(edits), .. }) = read_edit_answer(diff, &facts) else { panic!() };
-    let [Edit::Change { search, replace, .. }] = &edits[..] else { panic!("{edits:?}") };
+    let diff =
+        "```diff\n--- a/src/x.rs\n+++ b/src/x.rs\n@@ -5,1 +5,1 @@\n-    one();\n+    two();\n```\n";
+    let Ok(EditAnswer {
+        proposal: EditProposal::Edits(edits),
+        ..
+    }) = read_edit_answer(diff, &facts)
+    else {
+        panic!()
+    };
+    let [
+        Edit::Change {
+            search, replace, ..
+        },
+    ] = &edits[..]
+    else {
+        panic!("{edits:?}")
+    };
     assert_eq!(file.matches(search.as_str()).count(), 1);
-    assert_eq!(file.replace(search, replace), "fn a() {\n    one();\n}\nfn b() {\n    two();\n}\n");
+    assert_eq!(
+        file.replace(search, replace),
+        "fn a() {\n    one();\n}\nfn b() {\n    two();\n}\n"
+    );
 }
 
 #[test]
 fn line_ends_stay_as_the_file_has_them() {
     let facts = SampleProject::new(&[("a.py", "x = 1\r\ny = 2\r\n"), ("b.py", "x = 1\n")]);
     let read = |text| match read_edit_answer(text, &facts) {
-        Ok(EditAnswer { proposal: EditProposal::Edits(mut edits), .. }) => match edits.remove(0) {
+        Ok(EditAnswer {
+            proposal: EditProposal::Edits(mut edits),
+            ..
+        }) => match edits.remove(0) {
             Edit::Replace { contents, .. } => String::from_utf8(contents).expect("text"),
             other => panic!("{other:?}"),
         },
         other => panic!("{other:?}"),
     };
     assert_eq!(read("a.py\n```\nx = 3\n```\n"), "x = 3\r\n");
-    assert_eq!(read(r#"{"path": "b.py", "content": "x = 1\r\ny = 3"}"#), "x = 1\ny = 3\n");
+    assert_eq!(
+        read(r#"{"path": "b.py", "content": "x = 1\r\ny = 3"}"#),
+        "x = 1\ny = 3\n"
+    );
 }
 
 #[test]
@@ -219,12 +298,26 @@ fn hostile_answers_end_quickly() {
         let started = std::time::Instant::now();
         let _ = read(&many(unit));
         // Quadratic reading takes minutes; a busy machine must not fail this.
-        assert!(started.elapsed().as_secs() < 120, "{unit:?} took {:?}", started.elapsed());
+        assert!(
+            started.elapsed().as_secs() < 120,
+            "{unit:?} took {:?}",
+            started.elapsed()
+        );
     }
-    let edits: String = (0..10_000).map(|n| format!("f{n}.rs\n```rust\nfn a() {{}}\n```\n")).collect();
-    assert!(complaint(&edits).contains("50 are the most"), "{}", complaint(&edits));
-    let edits: Vec<_> = (0..10_000).map(|n| serde_json::json!({"path": format!("f{n}.rs"), "content": "x"})).collect();
-    assert!(complaint(&serde_json::json!({"edits": edits}).to_string()).contains("50 are the most"));
+    let edits: String = (0..10_000)
+        .map(|n| format!("f{n}.rs\n```rust\nfn a() {{}}\n```\n"))
+        .collect();
+    assert!(
+        complaint(&edits).contains("50 are the most"),
+        "{}",
+        complaint(&edits)
+    );
+    let edits: Vec<_> = (0..10_000)
+        .map(|n| serde_json::json!({"path": format!("f{n}.rs"), "content": "x"}))
+        .collect();
+    assert!(
+        complaint(&serde_json::json!({"edits": edits}).to_string()).contains("50 are the most")
+    );
 }
 
 const MARKS: &[&str] = &[

@@ -28,7 +28,11 @@ pub(super) fn without_thoughts(text: &str) -> SpokenText<'_> {
         }
     }
     let only_thoughts = had_words && rest.trim().is_empty();
-    SpokenText { text: rest, rules, only_thoughts }
+    SpokenText {
+        text: rest,
+        rules,
+        only_thoughts,
+    }
 }
 
 /// More thoughts than these in one answer are not taken out one by one.
@@ -55,9 +59,14 @@ fn cut_once(text: &str, open: &str, close: &str) -> Option<String> {
         let after = &text[end + close.len()..];
         let line_end = after.lines().next().unwrap_or_default().trim();
         let line_start = text[..end].rsplit('\n').next().unwrap_or_default().trim();
-        let in_object =
-            text.trim_start().starts_with(['{', '[']) && line_end.contains('"') && !line_end.starts_with('{');
-        if !in_object && (line_start.is_empty() || line_end.is_empty() || line_end.starts_with(['{', '`', '[', '<'])) {
+        let in_object = text.trim_start().starts_with(['{', '['])
+            && line_end.contains('"')
+            && !line_end.starts_with('{');
+        if !in_object
+            && (line_start.is_empty()
+                || line_end.is_empty()
+                || line_end.starts_with(['{', '`', '[', '<']))
+        {
             return Some(after.to_owned());
         }
     }
@@ -75,7 +84,11 @@ fn at_line_start(text: &str, needle: &str) -> Option<usize> {
     let mut from = 0;
     while let Some(step) = text[from..].find(needle) {
         let at = from + step;
-        if text[..at].rsplit('\n').next().is_some_and(|line| line.trim().is_empty()) {
+        if text[..at]
+            .rsplit('\n')
+            .next()
+            .is_some_and(|line| line.trim().is_empty())
+        {
             return Some(at);
         }
         from = at + needle.len();
@@ -93,10 +106,24 @@ fn without_tokens<'t>(text: &'t str, rules: &mut Vec<ReadingRule>) -> Cow<'t, st
     {
         rest = &rest[at + message + MESSAGE.len()..];
     }
-    for end in ["<|end|>", "<|return|>", "<|im_end|>", "<|eot_id|>", "<|endoftext|>", "<|end_of_text|>", "</s>"] {
+    for end in [
+        "<|end|>",
+        "<|return|>",
+        "<|im_end|>",
+        "<|eot_id|>",
+        "<|endoftext|>",
+        "<|end_of_text|>",
+        "</s>",
+    ] {
         rest = rest.trim_end().strip_suffix(end).unwrap_or(rest);
     }
-    for start in ["<|im_start|>assistant", "<|start|>assistant", "<|assistant|>", "[TOOL_CALLS]", "<|python_tag|>"] {
+    for start in [
+        "<|im_start|>assistant",
+        "<|start|>assistant",
+        "<|assistant|>",
+        "[TOOL_CALLS]",
+        "<|python_tag|>",
+    ] {
         rest = rest.trim_start().strip_prefix(start).unwrap_or(rest);
     }
     if rest.len() != text.len() && rest.trim() != text.trim() {

@@ -62,7 +62,8 @@ pub(super) struct BlockWords {
 }
 
 static WORDS: LazyLock<EditVocabulary> = LazyLock::new(|| {
-    toml::from_str(include_str!("vocabulary.toml")).expect("the file is compiled in, and a test reads it")
+    toml::from_str(include_str!("vocabulary.toml"))
+        .expect("the file is compiled in, and a test reads it")
 });
 
 pub(super) fn vocabulary() -> &'static EditVocabulary {
@@ -71,15 +72,32 @@ pub(super) fn vocabulary() -> &'static EditVocabulary {
 
 /// Is the word in this list, whatever its case and separators?
 pub(super) fn is_one_of(word: &str, list: &[String]) -> bool {
-    let fold = |c: char| if matches!(c, '-' | ' ') { '_' } else { c.to_ascii_lowercase() };
+    let fold = |c: char| {
+        if matches!(c, '-' | ' ') {
+            '_'
+        } else {
+            c.to_ascii_lowercase()
+        }
+    };
     // Words of a list are short; what is longer is none of them.
-    word.len() <= 40 && list.iter().any(|known| known.chars().map(fold).eq(word.trim().chars().map(fold)))
+    word.len() <= 40
+        && list
+            .iter()
+            .any(|known| known.chars().map(fold).eq(word.trim().chars().map(fold)))
 }
 
 /// Does this text say that there is nothing to say?
 pub(crate) fn says_nothing(text: &str) -> bool {
-    let bare = text.trim().trim_matches(['.', '!', '"', '\'', '`', '*', '(', ')', '[', ']', '_']).trim();
-    bare.is_empty() || WORDS.nothing.words.iter().any(|word| word.eq_ignore_ascii_case(bare))
+    let bare = text
+        .trim()
+        .trim_matches(['.', '!', '"', '\'', '`', '*', '(', ')', '[', ']', '_'])
+        .trim();
+    bare.is_empty()
+        || WORDS
+            .nothing
+            .words
+            .iter()
+            .any(|word| word.eq_ignore_ascii_case(bare))
 }
 
 #[cfg(test)]
@@ -88,9 +106,20 @@ mod tests {
 
     #[test]
     fn the_words_are_read_and_compared_loosely() {
-        assert!(is_one_of("File-Path", &vocabulary().keys.path) && is_one_of("newString", &["newstring".into()]));
+        assert!(
+            is_one_of("File-Path", &vocabulary().keys.path)
+                && is_one_of("newString", &["newstring".into()])
+        );
         assert!(!is_one_of("profile", &vocabulary().keys.path));
-        for nothing in ["", "none", "None.", "N/A", "**No contradiction**", "null", "(none)"] {
+        for nothing in [
+            "",
+            "none",
+            "None.",
+            "N/A",
+            "**No contradiction**",
+            "null",
+            "(none)",
+        ] {
             assert!(says_nothing(nothing), "{nothing}");
         }
         assert!(!says_nothing("the test wants 41 and the spec 42"));

@@ -26,31 +26,65 @@ pub(super) struct FindingClaim {
 impl FindingClaim {
     /// The error says what is wrong with it.
     pub(super) fn read(given: &Value) -> Result<Self, String> {
-        let text = |field: &str| given.get(field).and_then(Value::as_str).map(str::trim).unwrap_or_default().to_owned();
+        let text = |field: &str| {
+            given
+                .get(field)
+                .and_then(Value::as_str)
+                .map(str::trim)
+                .unwrap_or_default()
+                .to_owned()
+        };
         if !given.is_object() {
-            return Err(String::from("is no object with `severity`, `file`, `line`, `quote` and `why`"));
+            return Err(String::from(
+                "is no object with `severity`, `file`, `line`, `quote` and `why`",
+            ));
         }
         let (file, said) = (text("file"), text("severity"));
         if file.is_empty() {
             return Err(String::from("names no `file`"));
         }
-        let severity = Severity::ALL.into_iter().find(|s| s.word().eq_ignore_ascii_case(&said)).ok_or_else(|| {
-            let known = words::one_of(Severity::ALL.map(Severity::word));
-            format!("its severity is `{}` instead of {known}", words::cut_end(&words::plain(&said), 40))
-        })?;
+        let severity = Severity::ALL
+            .into_iter()
+            .find(|s| s.word().eq_ignore_ascii_case(&said))
+            .ok_or_else(|| {
+                let known = words::one_of(Severity::ALL.map(Severity::word));
+                format!(
+                    "its severity is `{}` instead of {known}",
+                    words::cut_end(&words::plain(&said), 40)
+                )
+            })?;
         let (line, to) = lines(given.get("line"));
         let line = line.ok_or("names no `line`")?;
-        let end_line = lines(given.get("end_line")).0.or(to).filter(|end| *end != 0);
+        let end_line = lines(given.get("end_line"))
+            .0
+            .or(to)
+            .filter(|end| *end != 0);
         // Kept as it is: a quote may begin with an empty line.
-        let quote = given.get("quote").and_then(Value::as_str).unwrap_or_default().to_owned();
-        Ok(Self { severity, file, line, end_line, quote, rule: text("rule"), why: text("why"), fix: text("fix") })
+        let quote = given
+            .get("quote")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        Ok(Self {
+            severity,
+            file,
+            line,
+            end_line,
+            quote,
+            rule: text("rule"),
+            why: text("why"),
+            fix: text("fix"),
+        })
     }
 
     /// The finding, if everything it cites is there and it names a defect.
     pub(super) fn hold(self, scope: &ReviewScope) -> Result<ReviewFinding, String> {
         let cited = scope.quote(&self.file, self.line, self.end_line, &self.quote)?;
         if !cited.text.chars().any(char::is_alphanumeric) {
-            return Err(format!("`{}:{}` holds no word; cite the line that shows the defect", self.file, self.line));
+            return Err(format!(
+                "`{}:{}` holds no word; cite the line that shows the defect",
+                self.file, self.line
+            ));
         }
         if !self.why.chars().any(char::is_alphanumeric) {
             return Err(String::from("its `why` is empty"));

@@ -44,7 +44,10 @@ impl ReviewScope {
 
     /// Lines that stood before this one and are shown as gone.
     pub fn add_gone(&mut self, path: impl Into<PathBuf>, before: usize, lines: &[String]) {
-        self.gone.entry(path.into()).or_default().insert(before, SourceText::new(lines.join("\n")));
+        self.gone
+            .entry(path.into())
+            .or_default()
+            .insert(before, SourceText::new(lines.join("\n")));
     }
 
     /// This one is no longer there: it may be cited, and `reviewed` need not name it.
@@ -57,7 +60,9 @@ impl ReviewScope {
     }
 
     pub fn files(&self) -> impl Iterator<Item = (&Path, &SourceText, &LineRanges)> {
-        self.sources.files().map(|(path, source)| (path, source, &self.shown[path]))
+        self.sources
+            .files()
+            .map(|(path, source)| (path, source, &self.shown[path]))
     }
 
     pub fn source(&self, path: &Path) -> Option<&SourceText> {
@@ -66,15 +71,28 @@ impl ReviewScope {
 
     /// Does the quote stand there, and was it shown? What stands at the number given comes first, whether it is there or
     /// gone; a few lines from it, last.
-    pub(super) fn quote(&self, file: &str, line: usize, end: Option<usize>, quote: &str) -> Result<Citation, String> {
-        let cited = self.sources.quote_here(file, line, end, quote).or_else(|bad| match bad {
-            BadCitation::OutOfScope(_) => Err(format!("{bad}, so it is out of scope")),
-            other => self
-                .gone(file, line, quote)
-                .or_else(|| self.sources.quote(file, line, end, quote).ok())
-                .or_else(|| nearby(line).find_map(|there| self.gone(file, there, quote)).map(|found| found.moved(line)))
-                .ok_or_else(|| other.to_string()),
-        })?;
+    pub(super) fn quote(
+        &self,
+        file: &str,
+        line: usize,
+        end: Option<usize>,
+        quote: &str,
+    ) -> Result<Citation, String> {
+        let cited = self
+            .sources
+            .quote_here(file, line, end, quote)
+            .or_else(|bad| match bad {
+                BadCitation::OutOfScope(_) => Err(format!("{bad}, so it is out of scope")),
+                other => self
+                    .gone(file, line, quote)
+                    .or_else(|| self.sources.quote(file, line, end, quote).ok())
+                    .or_else(|| {
+                        nearby(line)
+                            .find_map(|there| self.gone(file, there, quote))
+                            .map(|found| found.moved(line))
+                    })
+                    .ok_or_else(|| other.to_string()),
+            })?;
         let shown = self.shown.get(&cited.file).ok_or("it was not shown")?;
         match cited.lines.clone().find(|line| !shown.holds(*line)) {
             Some(line) => Err(format!("`{}:{line}` was not shown", cited.file.display())),
@@ -85,21 +103,37 @@ impl ReviewScope {
     /// What is gone has no number: it is cited by the line that follows it, or by the last if none does.
     fn gone(&self, file: &str, line: usize, quote: &str) -> Option<Citation> {
         let (path, source) = self.sources.find(file).ok()?;
-        let unmarked: Vec<&str> = quote.lines().map(|line| line.trim_start().trim_start_matches('-')).collect();
+        let unmarked: Vec<&str> = quote
+            .lines()
+            .map(|line| line.trim_start().trim_start_matches('-'))
+            .collect();
         let unmarked = unmarked.join("\n");
         let lines = quote.lines().count();
         let end = source.lines().max(1);
-        let places = [Some(line).filter(|line| *line <= end), (line == end).then_some(end + 1)];
+        let places = [
+            Some(line).filter(|line| *line <= end),
+            (line == end).then_some(end + 1),
+        ];
         places.into_iter().flatten().find_map(|before| {
             let gone = self.gone.get(path)?.get(&before)?;
             let stands = |from: usize| {
                 let last = (from + lines - 1).min(gone.lines());
-                gone.stands(quote, from, last).or_else(|| gone.stands(&unmarked, from, last)).map(|to| (from, to))
+                gone.stands(quote, from, last)
+                    .or_else(|| gone.stands(&unmarked, from, last))
+                    .map(|to| (from, to))
             };
             let (from, to) = (1..=gone.lines()).find_map(stands)?;
-            let text: Vec<String> = (from..=to).filter_map(|n| gone.line(n)).map(|line| format!("- {line}")).collect();
+            let text: Vec<String> = (from..=to)
+                .filter_map(|n| gone.line(n))
+                .map(|line| format!("- {line}"))
+                .collect();
             let text = text.join("\n");
-            Some(Citation { file: path.to_owned(), lines: line..=line, text, corrected_from: None })
+            Some(Citation {
+                file: path.to_owned(),
+                lines: line..=line,
+                text,
+                corrected_from: None,
+            })
         })
     }
 }
@@ -107,14 +141,21 @@ impl ReviewScope {
 impl LineRanges {
     /// A whole file of so many lines.
     pub fn all(lines: usize) -> Self {
-        if lines == 0 { Self::default() } else { Self(vec![1..=lines]) }
+        if lines == 0 {
+            Self::default()
+        } else {
+            Self(vec![1..=lines])
+        }
     }
 
     /// Single lines with as many neighbours on either side, of a file of so many lines.
     pub fn around(lines: impl IntoIterator<Item = usize>, neighbours: usize, of: usize) -> Self {
         let mut ranges: Vec<RangeInclusive<usize>> = Vec::new();
         for line in lines {
-            let (from, to) = (line.saturating_sub(neighbours).max(1), line.saturating_add(neighbours).min(of));
+            let (from, to) = (
+                line.saturating_sub(neighbours).max(1),
+                line.saturating_add(neighbours).min(of),
+            );
             match ranges.last_mut() {
                 Some(last) if from <= last.end() + 1 => *last = *last.start()..=to.max(*last.end()),
                 _ if from > to => {}
@@ -138,7 +179,10 @@ impl LineRanges {
     }
 
     pub fn count(&self) -> usize {
-        self.0.iter().map(|range| range.end() + 1 - range.start()).sum()
+        self.0
+            .iter()
+            .map(|range| range.end() + 1 - range.start())
+            .sum()
     }
 }
 
@@ -160,13 +204,19 @@ impl ScopePart {
     /// Each file once.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let mut last = None;
-        self.spans.iter().map(|span| span.file.as_path()).filter(move |file| last.replace(*file) != Some(*file))
+        self.spans
+            .iter()
+            .map(|span| span.file.as_path())
+            .filter(move |file| last.replace(*file) != Some(*file))
     }
 }
 
 /// A path as the project names it, whether a model wrote `./src/a.rs` or `src/a.rs`.
 pub(super) fn plain_path(said: &str) -> PathBuf {
-    Path::new(said.trim()).components().filter(|c| *c != Component::CurDir).collect()
+    Path::new(said.trim())
+        .components()
+        .filter(|c| *c != Component::CurDir)
+        .collect()
 }
 
 #[cfg(test)]
@@ -176,8 +226,17 @@ mod tests {
     #[test]
     fn lines_with_their_neighbours_grow_together() {
         let lines = LineRanges::around([1, 2, 10, 15, 30], 3, 31);
-        assert_eq!((lines.to_string().as_str(), lines.count()), ("1-5, 7-18, 27-31", 22));
-        assert!(lines.holds(5) && !lines.holds(6) && lines.holds(31) && !lines.holds(32) && !lines.holds(0));
+        assert_eq!(
+            (lines.to_string().as_str(), lines.count()),
+            ("1-5, 7-18, 27-31", 22)
+        );
+        assert!(
+            lines.holds(5)
+                && !lines.holds(6)
+                && lines.holds(31)
+                && !lines.holds(32)
+                && !lines.holds(0)
+        );
         assert_eq!(LineRanges::around([4], 0, 9).to_string(), "4");
         assert!(LineRanges::around([7], 2, 0).is_empty() && LineRanges::all(0).is_empty());
     }

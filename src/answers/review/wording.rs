@@ -16,29 +16,43 @@ pub(super) fn doubt(why: &str, quote: &str) -> Option<(&'static str, &'static st
     let said = Prose::whole(why);
     let turns = |word: &Word| list.turn.has(word);
     // `no error handling`: a small word that turns what follows is no small word.
-    let says = |word: &&Word| !list.small_talk.has(word) && (!list.stop.has_form(word.form()) || turns(word));
+    let says = |word: &&Word| {
+        !list.small_talk.has(word) && (!list.stop.has_form(word.form()) || turns(word))
+    };
     let (beside, is_praised) = list.praise.cut_from(&said);
     let beside = beside.words().filter(says).count();
     let approves = said.words().any(|word| list.approval.has_form(word.form()));
-    let advises = said.words().next().is_some_and(|first| list.order.has(first));
-    if (is_praised && beside < LEAST_BESIDE_PRAISE) || (approves && !advises && !said.words().any(turns)) {
+    let advises = said
+        .words()
+        .next()
+        .is_some_and(|first| list.order.has(first));
+    if (is_praised && beside < LEAST_BESIDE_PRAISE)
+        || (approves && !advises && !said.words().any(turns))
+    {
         return Some(("praise", "seems to praise and to name no defect"));
     }
     if beside == 0 || (said.words().count() < 2 && why.trim().chars().count() < SHORTEST) {
         return Some(("too_little", "does not seem to say what goes wrong"));
     }
-    let content: Vec<&Word> = said.content().filter(|word| !list.small_talk.has(word)).collect();
+    let content: Vec<&Word> = said
+        .content()
+        .filter(|word| !list.small_talk.has(word))
+        .collect();
     if !content.is_empty() && content.iter().all(|word| list.stock.has(word)) {
         return Some(("any_line", "could be said of any line"));
     }
     let line = Prose::whole(quote);
-    let is_told = |word: &&Word| list.telling.has(word) || line.words().any(|there| there.is_akin(word));
-    (content.len() >= LEAST_TOLD && content.iter().all(is_told)).then_some(("echo", "only says what the line says"))
+    let is_told =
+        |word: &&Word| list.telling.has(word) || line.words().any(|there| there.is_akin(word));
+    (content.len() >= LEAST_TOLD && content.iter().all(is_told))
+        .then_some(("echo", "only says what the line says"))
 }
 
 /// Words alone, in small letters: two that differ in nothing else say the same.
 pub(super) fn normal(text: &str) -> String {
-    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let words = text
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty());
     words.map(str::to_lowercase).collect::<Vec<_>>().join(" ")
 }
 
@@ -51,42 +65,68 @@ pub(super) fn squeezed(text: &str) -> String {
 mod tests {
     use super::*;
 
-    const LINE: &str = "row = conn.execute(\"SELECT owner FROM accounts WHERE owner = '%s'\" % owner).fetchone()";
+    const LINE: &str =
+        "row = conn.execute(\"SELECT owner FROM accounts WHERE owner = '%s'\" % owner).fetchone()";
 
     #[test]
     fn words_that_seem_to_name_no_defect_are_doubted() {
         for (said, kind) in [
             ("Looks good!", "praise"),
-            ("This function looks good and is very well-written.", "praise"),
+            (
+                "This function looks good and is very well-written.",
+                "praise",
+            ),
             ("LGTM", "praise"),
             ("No issues found in this file.", "praise"),
-            ("Approved. The implementation is clean code, great work!", "praise"),
+            (
+                "Approved. The implementation is clean code, great work!",
+                "praise",
+            ),
             ("This is good.", "praise"),
             ("This works as expected.", "praise"),
             ("No changes required.", "praise"),
             ("Handles the owner as intended.", "praise"),
             ("Good use of fetchone for retrieving the row.", "praise"),
-            ("The method is elegant and handles the owner properly.", "praise"),
+            (
+                "The method is elegant and handles the owner properly.",
+                "praise",
+            ),
             ("Correctly validates the owner before use", "praise"),
             ("bug", "too_little"),
             ("ok.", "too_little"),
             ("Everything is fine here", "too_little"),
-            ("Consider adding comments to improve readability.", "any_line"),
+            (
+                "Consider adding comments to improve readability.",
+                "any_line",
+            ),
             ("Add documentation for clarity.", "any_line"),
             ("This could be improved.", "any_line"),
             ("Potential issue here.", "any_line"),
             ("This may cause problems in some cases.", "any_line"),
             ("Does not follow best practices.", "any_line"),
-            ("Consider refactoring this for better maintainability.", "any_line"),
+            (
+                "Consider refactoring this for better maintainability.",
+                "any_line",
+            ),
             ("Please use more descriptive variable names", "any_line"),
             ("Consider improving the code structure.", "any_line"),
             ("This can be optimized for performance.", "any_line"),
-            ("Consider adding type hints for better readability.", "any_line"),
+            (
+                "Consider adding type hints for better readability.",
+                "any_line",
+            ),
             ("Might be worth reviewing.", "any_line"),
-            ("This line executes a SELECT of owner FROM accounts.", "echo"),
+            (
+                "This line executes a SELECT of owner FROM accounts.",
+                "echo",
+            ),
             ("Calls conn.execute and fetchone", "echo"),
         ] {
-            assert_eq!(doubt(said, LINE).map(|(kind, _)| kind), Some(kind), "{said}");
+            assert_eq!(
+                doubt(said, LINE).map(|(kind, _)| kind),
+                Some(kind),
+                "{said}"
+            );
         }
     }
 

@@ -10,7 +10,11 @@ use crate::words;
 
 /// A specification as a model hands it in; nothing about it is known yet.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields, expecting = "an object with the eight sections")]
+#[serde(
+    default,
+    deny_unknown_fields,
+    expecting = "an object with the eight sections"
+)]
 pub struct SpecificationDraft {
     pub problem: String,
     pub criteria: Vec<GivenCriterion>,
@@ -23,7 +27,11 @@ pub struct SpecificationDraft {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields, expecting = "an object with `id`, `text` and `test`")]
+#[serde(
+    default,
+    deny_unknown_fields,
+    expecting = "an object with `id`, `text` and `test`"
+)]
 pub struct GivenCriterion {
     pub id: String,
     pub text: String,
@@ -32,7 +40,11 @@ pub struct GivenCriterion {
 
 /// One of three kinds, told apart by which fields are there.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields, expecting = "an object that holds one kind of test")]
+#[serde(
+    default,
+    deny_unknown_fields,
+    expecting = "an object that holds one kind of test"
+)]
 pub struct GivenTest {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub command: String,
@@ -53,14 +65,22 @@ pub struct GivenTest {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields, expecting = "an object with `decision` and `rationale`")]
+#[serde(
+    default,
+    deny_unknown_fields,
+    expecting = "an object with `decision` and `rationale`"
+)]
 pub struct SpecifiedDecision {
     pub decision: String,
     pub rationale: String,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields, expecting = "an object with `risk` and `mitigation`")]
+#[serde(
+    default,
+    deny_unknown_fields,
+    expecting = "an object with `risk` and `mitigation`"
+)]
 pub struct SpecifiedRisk {
     pub risk: String,
     pub mitigation: String,
@@ -69,7 +89,11 @@ pub struct SpecifiedRisk {
 /// Where one requirement went: to criteria, to an exclusion, or to a question; the last two counted from 1.
 /// Or nowhere, because it only tells how it came about.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields, expecting = "an object with `requirement` and where it went")]
+#[serde(
+    default,
+    deny_unknown_fields,
+    expecting = "an object with `requirement` and where it went"
+)]
 pub struct RequirementMapping {
     pub requirement: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -83,7 +107,11 @@ pub struct RequirementMapping {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(default, deny_unknown_fields, expecting = "an object with `requirement` and `question`")]
+#[serde(
+    default,
+    deny_unknown_fields,
+    expecting = "an object with `requirement` and `question`"
+)]
 pub struct OpenQuestion {
     /// The requirement it is about.
     pub requirement: String,
@@ -107,8 +135,8 @@ const LONGEST_PROBLEM: usize = 6_000;
 /// The reply in its shape, or the check that it has none.
 pub fn read(reply: &Value) -> Result<SpecificationAnswer, Check> {
     let wrong = |why: String| Check::new("shape", false, why);
-    let draft: SpecificationDraft =
-        serde_path_to_error::deserialize(without_nulls(reply.clone())).map_err(|error| {
+    let draft: SpecificationDraft = serde_path_to_error::deserialize(without_nulls(reply.clone()))
+        .map_err(|error| {
             let at = error.path().to_string();
             wrong(format!(
                 "the answer does not have the shape asked for: at {}: {}",
@@ -133,24 +161,47 @@ impl SpecificationDraft {
         for (n, c) in self.criteria.iter().enumerate() {
             let place = c.place(n);
             let test = &c.test;
-            let parts = [("given", &test.given), ("when", &test.when), ("then", &test.then)];
+            let parts = [
+                ("given", &test.given),
+                ("when", &test.when),
+                ("then", &test.then),
+            ];
             all.push((place.clone(), &c.text));
             all.extend(parts.map(|(part, text)| (format!("`{part}` of {place}"), text.as_str())));
             let parts = [("metric", &test.metric), ("unit", &test.unit)];
             all.extend(parts.map(|(part, text)| (format!("`{part}` of {place}"), text.as_str())));
         }
-        all.extend(self.constraints.iter().enumerate().map(|(n, t)| (format!("constraint {}", n + 1), t.as_str())));
-        all.extend(self.out_of_scope.iter().enumerate().map(|(n, t)| (format!("exclusion {}", n + 1), t.as_str())));
+        all.extend(
+            self.constraints
+                .iter()
+                .enumerate()
+                .map(|(n, t)| (format!("constraint {}", n + 1), t.as_str())),
+        );
+        all.extend(
+            self.out_of_scope
+                .iter()
+                .enumerate()
+                .map(|(n, t)| (format!("exclusion {}", n + 1), t.as_str())),
+        );
         for (n, given) in self.approach.iter().enumerate() {
             all.push((format!("decision {}", n + 1), &given.decision));
-            all.push((format!("the rationale of decision {}", n + 1), &given.rationale));
+            all.push((
+                format!("the rationale of decision {}", n + 1),
+                &given.rationale,
+            ));
         }
         for (n, given) in self.risks.iter().enumerate() {
             all.push((format!("risk {}", n + 1), &given.risk));
-            all.push((format!("the mitigation of risk {}", n + 1), &given.mitigation));
+            all.push((
+                format!("the mitigation of risk {}", n + 1),
+                &given.mitigation,
+            ));
         }
         all.extend(
-            self.questions.iter().enumerate().map(|(n, q)| (format!("question {}", n + 1), q.question.as_str())),
+            self.questions
+                .iter()
+                .enumerate()
+                .map(|(n, q)| (format!("question {}", n + 1), q.question.as_str())),
         );
         all.retain(|(_, text)| !text.trim().is_empty());
         all
@@ -163,21 +214,34 @@ impl SpecificationDraft {
             ("out_of_scope", self.out_of_scope.len(), MOST_ENTRIES),
             ("approach", self.approach.len(), MOST_ENTRIES),
             ("risks", self.risks.len(), MOST_ENTRIES),
-            ("requirement_map", self.requirement_map.len(), 4 * MOST_ENTRIES),
+            (
+                "requirement_map",
+                self.requirement_map.len(),
+                4 * MOST_ENTRIES,
+            ),
             ("questions", self.questions.len(), MOST_ENTRIES),
         ];
         let long = lists.into_iter().filter(|(_, is, most)| is > most);
-        let mut faults: Vec<String> =
-            long.map(|(name, is, most)| format!("`{name}` has {is} entries; {most} is the most")).collect();
-        let commands = self
-            .criteria
-            .iter()
-            .enumerate()
-            .map(|(n, c)| (format!("`command` of {}", c.place(n)), c.test.command.as_str()));
+        let mut faults: Vec<String> = long
+            .map(|(name, is, most)| format!("`{name}` has {is} entries; {most} is the most"))
+            .collect();
+        let commands = self.criteria.iter().enumerate().map(|(n, c)| {
+            (
+                format!("`command` of {}", c.place(n)),
+                c.test.command.as_str(),
+            )
+        });
         for (place, text) in self.texts().into_iter().chain(commands) {
-            let most = if place == "the problem" { LONGEST_PROBLEM } else { LONGEST };
+            let most = if place == "the problem" {
+                LONGEST_PROBLEM
+            } else {
+                LONGEST
+            };
             if text.len() > most {
-                faults.push(format!("{place} has {} bytes; {most} is the most", text.len()));
+                faults.push(format!(
+                    "{place} has {} bytes; {most} is the most",
+                    text.len()
+                ));
             }
         }
         faults
@@ -188,7 +252,11 @@ impl GivenCriterion {
     /// `AC-1`, or its number where it has no name.
     pub(super) fn place(&self, n: usize) -> String {
         let id = self.id.trim();
-        if id.is_empty() { format!("criterion {}", n + 1) } else { format!("criterion {}", quoted(id)) }
+        if id.is_empty() {
+            format!("criterion {}", n + 1)
+        } else {
+            format!("criterion {}", quoted(id))
+        }
     }
 }
 
@@ -209,21 +277,35 @@ pub fn schema() -> Value {
     let text = json!({"type": "string"});
     let list = |items: &Value| json!({"type": "array", "items": items});
     let object = |fields: &[(&str, Value)], required: &[&str]| {
-        let fields: serde_json::Map<String, Value> = fields.iter().map(|(n, v)| ((*n).to_owned(), v.clone())).collect();
+        let fields: serde_json::Map<String, Value> = fields
+            .iter()
+            .map(|(n, v)| ((*n).to_owned(), v.clone()))
+            .collect();
         json!({"type": "object", "properties": fields, "required": required, "additionalProperties": false})
     };
-    let whole = |names: &[&str]| object(&names.iter().map(|n| (*n, text.clone())).collect::<Vec<_>>(), names);
+    let whole = |names: &[&str]| {
+        object(
+            &names.iter().map(|n| (*n, text.clone())).collect::<Vec<_>>(),
+            names,
+        )
+    };
     let number = object(
         &[
             ("metric", text.clone()),
-            ("comparison", json!({"type": "string", "enum": ["<", "<=", "=", ">=", ">"]})),
+            (
+                "comparison",
+                json!({"type": "string", "enum": ["<", "<=", "=", ">=", ">"]}),
+            ),
             ("value", json!({"type": "number"})),
             ("unit", text.clone()),
         ],
         &["metric", "comparison", "value", "unit"],
     );
     let test = json!({"anyOf": [whole(&["command"]), number, whole(&["given", "when", "then"])]});
-    let criterion = object(&[("id", text.clone()), ("text", text.clone()), ("test", test)], &["id", "text", "test"]);
+    let criterion = object(
+        &[("id", text.clone()), ("text", text.clone()), ("test", test)],
+        &["id", "text", "test"],
+    );
     let index = json!({"type": "integer", "minimum": 1});
     let mapping = object(
         &[
@@ -246,6 +328,15 @@ pub fn schema() -> Value {
             ("requirement_map", list(&mapping)),
             ("questions", list(&whole(&["requirement", "question"]))),
         ],
-        &["problem", "criteria", "constraints", "out_of_scope", "approach", "risks", "requirement_map", "questions"],
+        &[
+            "problem",
+            "criteria",
+            "constraints",
+            "out_of_scope",
+            "approach",
+            "risks",
+            "requirement_map",
+            "questions",
+        ],
     )
 }

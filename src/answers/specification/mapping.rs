@@ -20,9 +20,16 @@ pub(super) fn examine(
     let mut faults = Vec::new();
     let mut routes: Vec<RequirementRoute> = requirements
         .iter()
-        .map(|(id, _)| RequirementRoute { requirement: id, ..RequirementRoute::default() })
+        .map(|(id, _)| RequirementRoute {
+            requirement: id,
+            ..RequirementRoute::default()
+        })
         .collect();
-    let map = Map { draft, tests, requirements };
+    let map = Map {
+        draft,
+        tests,
+        requirements,
+    };
     for given in &draft.requirement_map {
         if let Err(why) = map.follow(given, &mut routes, flags) {
             faults.push(why);
@@ -30,7 +37,10 @@ pub(super) fn examine(
     }
     for (route, (id, text)) in routes.iter().zip(requirements.iter()) {
         if route.leads_nowhere()
-            && !draft.requirement_map.iter().any(|m| m.requirement.trim().eq_ignore_ascii_case(&id))
+            && !draft
+                .requirement_map
+                .iter()
+                .any(|m| m.requirement.trim().eq_ignore_ascii_case(&id))
         {
             faults.push(format!(
                 "requirement {id} ({}) is not in `requirement_map`; map it to a criterion, an exclusion or a question",
@@ -42,7 +52,8 @@ pub(super) fn examine(
         faults.extend(around(draft, &routes, requirements, flags));
     }
     let check = verdict("mapped", &faults, || {
-        let count = |is: fn(&RequirementRoute) -> bool| routes.iter().filter(|route| is(route)).count();
+        let count =
+            |is: fn(&RequirementRoute) -> bool| routes.iter().filter(|route| is(route)).count();
         let background = match count(|r| r.background) {
             0 => String::new(),
             n => format!(", {n} called background"),
@@ -69,8 +80,13 @@ fn around(
     flags: &mut Flags,
 ) -> Vec<String> {
     let mut faults = Vec::new();
-    let ids =
-        |of: &[&RequirementRoute]| of.iter().take(6).map(|r| r.requirement.as_str()).collect::<Vec<_>>().join(", ");
+    let ids = |of: &[&RequirementRoute]| {
+        of.iter()
+            .take(6)
+            .map(|r| r.requirement.as_str())
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
     let background: Vec<&RequirementRoute> = routes.iter().filter(|r| r.background).collect();
     if background.len() * 2 > routes.len() {
         faults.push(format!(
@@ -88,17 +104,36 @@ fn around(
         return faults;
     }
     let wanted = |n: &usize| !routes[*n].background && !requirements.declines(*n);
-    let wanted: Vec<&RequirementRoute> = (0..routes.len()).filter(wanted).map(|n| &routes[n]).collect();
-    let excluded: Vec<&RequirementRoute> =
-        wanted.iter().copied().filter(|r| r.criteria.is_empty() && r.questions.is_empty()).collect();
+    let wanted: Vec<&RequirementRoute> = (0..routes.len())
+        .filter(wanted)
+        .map(|n| &routes[n])
+        .collect();
+    let excluded: Vec<&RequirementRoute> = wanted
+        .iter()
+        .copied()
+        .filter(|r| r.criteria.is_empty() && r.questions.is_empty())
+        .collect();
     if excluded.len() * 3 > wanted.len() * 2 {
-        let why = format!("{} of {} requirements are put out of scope", excluded.len(), wanted.len());
+        let why = format!(
+            "{} of {} requirements are put out of scope",
+            excluded.len(),
+            wanted.len()
+        );
         flags.raise("mostly_excluded", ids(&excluded), why);
     }
-    let answered: Vec<&RequirementRoute> = routes.iter().filter(|r| !r.criteria.is_empty()).collect();
+    let answered: Vec<&RequirementRoute> =
+        routes.iter().filter(|r| !r.criteria.is_empty()).collect();
     if let ([only], true) = (draft.criteria.as_slice(), answered.len() >= ONE_FOR_ALL) {
-        let why = format!("alone answers for {} requirements ({})", answered.len(), ids(&answered));
-        flags.raise("one_for_all", format!("criterion {}", quoted(only.id.trim())), why);
+        let why = format!(
+            "alone answers for {} requirements ({})",
+            answered.len(),
+            ids(&answered)
+        );
+        flags.raise(
+            "one_for_all",
+            format!("criterion {}", quoted(only.id.trim())),
+            why,
+        );
     }
     faults
 }
@@ -123,7 +158,10 @@ impl Map<'_> {
                 quoted(&given.requirement)
             ));
         };
-        let (id, text) = (&routes[n].requirement, self.requirements.iter().nth(n).map_or("", |(_, text)| text));
+        let (id, text) = (
+            &routes[n].requirement,
+            self.requirements.iter().nth(n).map_or("", |(_, text)| text),
+        );
         let mut speaks = Vec::new();
         let mut criteria = Vec::new();
         for named in &given.criteria {
@@ -131,21 +169,39 @@ impl Map<'_> {
             let mut found = found.filter(|(c, _)| c.id.trim().eq_ignore_ascii_case(named.trim()));
             let Some((criterion, test)) = found.next() else {
                 let named = quoted(named);
-                return Err(format!("{id} is mapped to {named}, but there is no such criterion; name one that exists"));
+                return Err(format!(
+                    "{id} is mapped to {named}, but there is no such criterion; name one that exists"
+                ));
             };
             speaks.push(criterion.text.clone());
             speaks.extend(test.as_ref().map(ToString::to_string));
             criteria.push(criterion.id.trim().to_owned());
         }
         if let Some(index) = given.out_of_scope {
-            let Some(exclusion) = index.checked_sub(1).and_then(|n| self.draft.out_of_scope.get(n)) else {
-                return Err(Self::no_such(id, "out_of_scope", index, self.draft.out_of_scope.len()));
+            let Some(exclusion) = index
+                .checked_sub(1)
+                .and_then(|n| self.draft.out_of_scope.get(n))
+            else {
+                return Err(Self::no_such(
+                    id,
+                    "out_of_scope",
+                    index,
+                    self.draft.out_of_scope.len(),
+                ));
             };
             speaks.push(exclusion.clone());
         }
         if let Some(index) = given.question {
-            let Some(asked) = index.checked_sub(1).and_then(|n| self.draft.questions.get(n)) else {
-                return Err(Self::no_such(id, "questions", index, self.draft.questions.len()));
+            let Some(asked) = index
+                .checked_sub(1)
+                .and_then(|n| self.draft.questions.get(n))
+            else {
+                return Err(Self::no_such(
+                    id,
+                    "questions",
+                    index,
+                    self.draft.questions.len(),
+                ));
             };
             if self.requirements.find(&asked.requirement) != Some(n) {
                 let about = quoted(&asked.requirement);
@@ -167,7 +223,10 @@ impl Map<'_> {
                 flags.raise(
                     "demand",
                     id.clone(),
-                    format!("{} is called background, but it says `{word}`", quoted(text)),
+                    format!(
+                        "{} is called background, but it says `{word}`",
+                        quoted(text)
+                    ),
                 );
             }
             routes[n].background = true;
@@ -180,36 +239,71 @@ impl Map<'_> {
             ));
         }
         let asked = Prose::whole(text);
-        if !asked.shares_a_word(&Prose::whole(&speaks.join(" "))) && !self.is_spoken_of_beside(&asked) {
-            let own = asked.content().take(6).map(|word| word.form()).collect::<Vec<_>>().join(", ");
-            let better = self.speaking(&asked).map(|id| format!("; {} does", quoted(id))).unwrap_or_default();
+        if !asked.shares_a_word(&Prose::whole(&speaks.join(" ")))
+            && !self.is_spoken_of_beside(&asked)
+        {
+            let own = asked
+                .content()
+                .take(6)
+                .map(|word| word.form())
+                .collect::<Vec<_>>()
+                .join(", ");
+            let better = self
+                .speaking(&asked)
+                .map(|id| format!("; {} does", quoted(id)))
+                .unwrap_or_default();
             let why = format!("is mapped to what has none of its words ({own}){better}");
             flags.raise("unrelated", id.clone(), why);
         }
         let route = &mut routes[n];
         route.background = false;
-        route.criteria.extend(criteria.into_iter().filter(|c| !route.criteria.contains(c)).collect::<Vec<_>>());
-        route.out_of_scope.extend(given.out_of_scope.filter(|n| !route.out_of_scope.contains(n)));
-        route.questions.extend(given.question.filter(|n| !route.questions.contains(n)));
+        route.criteria.extend(
+            criteria
+                .into_iter()
+                .filter(|c| !route.criteria.contains(c))
+                .collect::<Vec<_>>(),
+        );
+        route.out_of_scope.extend(
+            given
+                .out_of_scope
+                .filter(|n| !route.out_of_scope.contains(n)),
+        );
+        route
+            .questions
+            .extend(given.question.filter(|n| !route.questions.contains(n)));
         Ok(())
     }
 
     /// Other words may answer a requirement; then the reasons say whose. Where a criterion says its words, the map is wrong.
     fn is_spoken_of_beside(&self, asked: &Prose) -> bool {
         let draft = self.draft;
-        let reasons = draft.approach.iter().flat_map(|d| [&d.decision, &d.rationale]);
+        let reasons = draft
+            .approach
+            .iter()
+            .flat_map(|d| [&d.decision, &d.rationale]);
         let risks = draft.risks.iter().flat_map(|r| [&r.risk, &r.mitigation]);
         let mut beside = reasons.chain(risks).chain(&draft.constraints);
-        self.speaking(asked).is_none() && beside.any(|said| asked.shares_a_word(&Prose::whole(said)))
+        self.speaking(asked).is_none()
+            && beside.any(|said| asked.shares_a_word(&Prose::whole(said)))
     }
 
     /// The first criterion that says one of the words.
     fn speaking(&self, asked: &Prose) -> Option<&str> {
         let all = self.draft.criteria.iter().zip(self.tests);
         let mut said = all.map(|(c, test)| {
-            (c, format!("{} {}", c.text, test.as_ref().map(CriterionTest::to_string).unwrap_or_default()))
+            (
+                c,
+                format!(
+                    "{} {}",
+                    c.text,
+                    test.as_ref()
+                        .map(CriterionTest::to_string)
+                        .unwrap_or_default()
+                ),
+            )
         });
-        said.find(|(_, said)| asked.shares_a_word(&Prose::whole(said))).map(|(c, _)| c.id.trim())
+        said.find(|(_, said)| asked.shares_a_word(&Prose::whole(said)))
+            .map(|(c, _)| c.id.trim())
     }
 
     fn no_such(id: &str, list: &str, index: usize, has: usize) -> String {
@@ -219,6 +313,9 @@ impl Map<'_> {
 
 impl RequirementRoute {
     fn leads_nowhere(&self) -> bool {
-        self.criteria.is_empty() && self.out_of_scope.is_empty() && self.questions.is_empty() && !self.background
+        self.criteria.is_empty()
+            && self.out_of_scope.is_empty()
+            && self.questions.is_empty()
+            && !self.background
     }
 }

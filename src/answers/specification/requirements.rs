@@ -42,7 +42,9 @@ enum RequirementForm {
 /// More than one specification can answer for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequirementsTooLong {
-    #[error("has {is} requirements; {MOST} is the most for one specification, so give them in parts")]
+    #[error(
+        "has {is} requirements; {MOST} is the most for one specification, so give them in parts"
+    )]
     Items { is: usize },
     #[error("has {is} bytes; {MOST_BYTES} is the most for one specification, so give it in parts")]
     Bytes { is: usize },
@@ -63,7 +65,12 @@ impl RequirementItems {
             items = taken_apart(&blocks, |paragraph| vec![paragraph.to_owned()]);
         }
         match items.len() {
-            0 => Ok(Self { items: vec![RequirementItem { text: one_line(text), form: RequirementForm::Prose }] }),
+            0 => Ok(Self {
+                items: vec![RequirementItem {
+                    text: one_line(text),
+                    form: RequirementForm::Prose,
+                }],
+            }),
             is if is > MOST => Err(RequirementsTooLong::Items { is }),
             _ => Ok(Self { items }),
         }
@@ -71,7 +78,10 @@ impl RequirementItems {
 
     /// Each with its id, in order.
     pub fn iter(&self) -> impl Iterator<Item = (String, &str)> {
-        self.items.iter().enumerate().map(|(n, item)| (format!("R{}", n + 1), item.text.as_str()))
+        self.items
+            .iter()
+            .enumerate()
+            .map(|(n, item)| (format!("R{}", n + 1), item.text.as_str()))
     }
 
     pub fn len(&self) -> usize {
@@ -81,32 +91,47 @@ impl RequirementItems {
     /// The place of the one that is meant, whether it is written `R1`, `r1` or ` R1 `.
     pub(super) fn find(&self, id: &str) -> Option<usize> {
         let digits = id.trim().strip_prefix(['R', 'r'])?;
-        let number = digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse::<usize>().ok())??;
+        let number = digits
+            .bytes()
+            .all(|b| b.is_ascii_digit())
+            .then(|| digits.parse::<usize>().ok())??;
         (1..=self.items.len()).contains(&number).then(|| number - 1)
     }
 
     /// Did its author set it apart as an item of a list?
     pub(super) fn is_listed(&self, n: usize) -> bool {
-        self.items.get(n).is_some_and(|item| item.form == RequirementForm::Listed)
+        self.items
+            .get(n)
+            .is_some_and(|item| item.form == RequirementForm::Listed)
     }
 
     /// What makes it a demand rather than a story: a word of demanding, a number, or code.
     pub(super) fn demand(&self, n: usize) -> Option<String> {
         let text = &self.items.get(n)?.text;
         let said = Prose::whole(text);
-        let number = || said.words().find(|word| word.form().bytes().any(|b| b.is_ascii_digit()));
+        let number = || {
+            said.words()
+                .find(|word| word.form().bytes().any(|b| b.is_ascii_digit()))
+        };
         let code = text.contains('`').then(|| String::from("code"));
-        code.or_else(|| lexicon().demand.find(&said)).or_else(|| number().map(|word| word.said.clone()))
+        code.or_else(|| lexicon().demand.find(&said))
+            .or_else(|| number().map(|word| word.said.clone()))
     }
 
     /// Does it ask for something to be left out? Then an exclusion is its answer.
     pub(super) fn declines(&self, n: usize) -> bool {
-        self.items.get(n).is_some_and(|item| lexicon().decline.find(&Prose::whole(&item.text)).is_some())
+        self.items
+            .get(n)
+            .is_some_and(|item| lexicon().decline.find(&Prose::whole(&item.text)).is_some())
     }
 
     /// `R1`, or `R1 to R7`.
     pub(super) fn range(&self) -> String {
-        if self.items.len() == 1 { String::from("R1") } else { format!("R1 to R{}", self.items.len()) }
+        if self.items.len() == 1 {
+            String::from("R1")
+        } else {
+            format!("R1 to R{}", self.items.len())
+        }
     }
 }
 
@@ -119,7 +144,11 @@ struct Block {
 
 impl Block {
     fn new(form: RequirementForm, text: &str) -> Self {
-        Self { form, text: text.to_owned(), code: String::new() }
+        Self {
+            form,
+            text: text.to_owned(),
+            code: String::new(),
+        }
     }
 
     fn goes_on(&mut self, text: &str) {
@@ -165,21 +194,39 @@ impl BlockReader<'_> {
             }
             Event::Start(Tag::CodeBlock(CodeBlockKind::Fenced(_))) => self.take_code(at),
             // A line of dashes below a text may be meant as one; a heading begins with its sign.
-            Event::Start(Tag::Heading { .. }) if self.text[at.clone()].starts_with('#') => self.close(),
-            Event::End(TagEnd::Heading(_)) if self.text[at.clone()].starts_with('#') => self.open = None,
+            Event::Start(Tag::Heading { .. }) if self.text[at.clone()].starts_with('#') => {
+                self.close()
+            }
+            Event::End(TagEnd::Heading(_)) if self.text[at.clone()].starts_with('#') => {
+                self.open = None
+            }
             Event::Start(Tag::TableRow) => {
                 self.close();
-                self.blocks.push(Block::new(RequirementForm::Listed, &cells(&self.text[at.clone()])));
+                self.blocks.push(Block::new(
+                    RequirementForm::Listed,
+                    &cells(&self.text[at.clone()]),
+                ));
             }
             Event::End(TagEnd::TableHead | TagEnd::TableRow) => self.open = None,
             Event::End(TagEnd::CodeBlock) if is_fence(&self.text[at.clone()]) => self.open = None,
-            Event::Text(_) | Event::Code(_) | Event::Html(_) | Event::InlineHtml(_) | Event::SoftBreak => {
+            Event::Text(_)
+            | Event::Code(_)
+            | Event::Html(_)
+            | Event::InlineHtml(_)
+            | Event::SoftBreak => {
                 self.extend(at);
             }
-            Event::HardBreak | Event::Start(Tag::Emphasis | Tag::Strong | Tag::Link { .. } | Tag::Image { .. }) => {
+            Event::HardBreak
+            | Event::Start(Tag::Emphasis | Tag::Strong | Tag::Link { .. } | Tag::Image { .. }) => {
                 self.extend(at);
             }
-            Event::End(TagEnd::Emphasis | TagEnd::Strong | TagEnd::Link | TagEnd::Image | TagEnd::TableCell)
+            Event::End(
+                TagEnd::Emphasis
+                | TagEnd::Strong
+                | TagEnd::Link
+                | TagEnd::Image
+                | TagEnd::TableCell,
+            )
             | Event::Start(Tag::TableCell)
             | Event::TaskListMarker(_) => {}
             _ => self.close(),
@@ -192,7 +239,9 @@ impl BlockReader<'_> {
     }
 
     fn close(&mut self) {
-        let Some(text) = self.open.take().map(|at| self.text[at].trim()) else { return };
+        let Some(text) = self.open.take().map(|at| self.text[at].trim()) else {
+            return;
+        };
         if self.depth == 0 {
             self.take_lines(text);
             return;
@@ -210,25 +259,38 @@ impl BlockReader<'_> {
         if self.blocks.is_empty() {
             self.blocks.push(Block::new(RequirementForm::Prose, ""));
         }
-        let last = self.blocks.last_mut().expect("one was pushed if there was none");
+        let last = self
+            .blocks
+            .last_mut()
+            .expect("one was pushed if there was none");
         for line in self.text[at.clone()].trim_end().lines() {
             last.code.push('\n');
-            last.code.push_str(if is_fence(line) { line.trim() } else { line.trim_end() });
+            last.code.push_str(if is_fence(line) {
+                line.trim()
+            } else {
+                line.trim_end()
+            });
         }
     }
 
     /// A paragraph, which may be a list or a table that Markdown does not know as one.
     fn take_lines(&mut self, paragraph: &str) {
         let mut is_open = false;
-        let lines = paragraph.lines().map(|line| line.trim().trim_start_matches('>').trim_start());
+        let lines = paragraph
+            .lines()
+            .map(|line| line.trim().trim_start_matches('>').trim_start());
         for line in lines.filter(|line| says(line)) {
             match self.blocks.last_mut() {
                 _ if MARKER.is_match(line) => {
                     let text = &line[MARKER.find(line).map_or(0, |marker| marker.end())..];
                     self.blocks.push(Block::new(RequirementForm::Listed, text));
                 }
-                _ if OWN_ID.is_match(line) => self.blocks.push(Block::new(RequirementForm::Listed, line)),
-                _ if line.starts_with('|') => self.blocks.push(Block::new(RequirementForm::Listed, &cells(line))),
+                _ if OWN_ID.is_match(line) => {
+                    self.blocks.push(Block::new(RequirementForm::Listed, line))
+                }
+                _ if line.starts_with('|') => self
+                    .blocks
+                    .push(Block::new(RequirementForm::Listed, &cells(line))),
                 Some(last) if is_open => last.goes_on(line),
                 _ => self.blocks.push(Block::new(RequirementForm::Prose, line)),
             }
@@ -238,17 +300,29 @@ impl BlockReader<'_> {
 }
 
 fn is_fence(text: &str) -> bool {
-    ["```", "~~~"].iter().any(|fence| text.trim_start().starts_with(fence))
+    ["```", "~~~"]
+        .iter()
+        .any(|fence| text.trim_start().starts_with(fence))
 }
 
 /// `| a | b |`
 fn cells(row: &str) -> String {
-    row.split('|').map(str::trim).filter(|cell| !cell.is_empty()).collect::<Vec<_>>().join("; ")
+    row.split('|')
+        .map(str::trim)
+        .filter(|cell| !cell.is_empty())
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 fn blocks(text: &str) -> Vec<Block> {
     let text = letters::without_frame(text).join("\n");
-    let mut reader = BlockReader { text: &text, blocks: Vec::new(), open: None, depth: 0, is_new_item: false };
+    let mut reader = BlockReader {
+        text: &text,
+        blocks: Vec::new(),
+        open: None,
+        depth: 0,
+        is_new_item: false,
+    };
     let options = Options::ENABLE_TABLES | Options::ENABLE_TASKLISTS;
     for (event, at) in Parser::new_ext(&text, options).into_offset_iter() {
         reader.take(&event, &at);
@@ -260,7 +334,9 @@ fn blocks(text: &str) -> Vec<Block> {
         let listed = next.is_some_and(|next| next.form == RequirementForm::Listed);
         listed && block.code.is_empty() && block.text.ends_with([':', '：'])
     };
-    let announced: Vec<bool> = (0..blocks.len()).map(|n| announces(&blocks[n], blocks.get(n + 1))).collect();
+    let announced: Vec<bool> = (0..blocks.len())
+        .map(|n| announces(&blocks[n], blocks.get(n + 1)))
+        .collect();
     let mut announced = announced.into_iter();
     blocks.retain(|_| !announced.next().unwrap_or_default());
     blocks
@@ -276,7 +352,10 @@ fn taken_apart(blocks: &[Block], prose: impl Fn(&str) -> Vec<String>) -> Vec<Req
         if let Some(last) = texts.last_mut() {
             last.push_str(&block.code);
         }
-        texts.into_iter().map(|text| RequirementItem { text: text.trim().to_owned(), form: block.form })
+        texts.into_iter().map(|text| RequirementItem {
+            text: text.trim().to_owned(),
+            form: block.form,
+        })
     });
     parts.filter(|item| says(&item.text)).collect()
 }
@@ -290,7 +369,8 @@ fn one_a_line(paragraph: &str) -> Option<Vec<String>> {
             && line.split_whitespace().count() > 1
             && line.ends_with(|c: char| c.is_alphanumeric() || "`)%\"".contains(c))
     };
-    (lines.len() > 1 && lines.iter().all(fits)).then(|| lines.iter().map(|line| one_line(line)).collect())
+    (lines.len() > 1 && lines.iter().all(fits))
+        .then(|| lines.iter().map(|line| one_line(line)).collect())
 }
 
 /// Cut after `.`, `!` or `?` where a blank and a new beginning follow; scripts without blanks have marks of their own.
@@ -307,9 +387,13 @@ fn sentences(paragraph: &str) -> Vec<String> {
                 let mut rest = paragraph[after..].chars();
                 let blank = rest.next() == Some(' ');
                 let begins = rest.next().is_some_and(|next| !next.is_lowercase());
-                let last = paragraph[from..at].rsplit([' ', '(']).next().unwrap_or_default();
-                let short =
-                    c == '.' && (lexicon().abbreviation.has_form(last) || (last.chars().count() == 1 && last != "I"));
+                let last = paragraph[from..at]
+                    .rsplit([' ', '('])
+                    .next()
+                    .unwrap_or_default();
+                let short = c == '.'
+                    && (lexicon().abbreviation.has_form(last)
+                        || (last.chars().count() == 1 && last != "I"));
                 blank && begins && !short
             }
             _ => false,

@@ -54,8 +54,15 @@ impl fmt::Display for CriterionTest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Command(command) => write!(f, "`{command}` succeeds"),
-            Self::Number { metric, comparison, value, unit } => write!(f, "{metric} {comparison} {value} {unit}"),
-            Self::Scenario { given, when, then } => write!(f, "given {given}, when {when}, then {then}"),
+            Self::Number {
+                metric,
+                comparison,
+                value,
+                unit,
+            } => write!(f, "{metric} {comparison} {value} {unit}"),
+            Self::Scenario { given, when, then } => {
+                write!(f, "given {given}, when {when}, then {then}")
+            }
         }
     }
 }
@@ -99,7 +106,13 @@ pub(super) fn examine(draft: &SpecificationDraft) -> (Vec<Option<CriterionTest>>
 /// A test that two criteria share cannot tell which of them is met.
 fn shared(draft: &SpecificationDraft, tests: &[Option<CriterionTest>]) -> Vec<String> {
     // Signs count: `< 2 s` and `> 2 s` are two tests.
-    let plain = |test: &CriterionTest| test.to_string().split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+    let plain = |test: &CriterionTest| {
+        test.to_string()
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .to_lowercase()
+    };
     let told: Vec<Option<String>> = tests.iter().map(|test| test.as_ref().map(plain)).collect();
     let mut faults = Vec::new();
     for (n, test) in told.iter().enumerate() {
@@ -109,7 +122,10 @@ fn shared(draft: &SpecificationDraft, tests: &[Option<CriterionTest>]) -> Vec<St
         if (0..n).filter(alike).count() != 1 {
             continue;
         }
-        let places: Vec<String> = (0..told.len()).filter(alike).map(|m| quoted(draft.criteria[m].id.trim())).collect();
+        let places: Vec<String> = (0..told.len())
+            .filter(alike)
+            .map(|m| quoted(draft.criteria[m].id.trim()))
+            .collect();
         faults.push(format!(
             "the criteria {} have the same test, {}; give each one that fails until that one is met",
             places.join(", "),
@@ -119,7 +135,8 @@ fn shared(draft: &SpecificationDraft, tests: &[Option<CriterionTest>]) -> Vec<St
     faults
 }
 
-const KINDS: &str = "give `command`, or `metric`, `comparison`, `value` and `unit`, or `given`, `when` and `then`";
+const KINDS: &str =
+    "give `command`, or `metric`, `comparison`, `value` and `unit`, or `given`, `when` and `then`";
 
 fn test(given: &GivenTest) -> Result<CriterionTest, String> {
     let value = number(&given.value);
@@ -131,17 +148,32 @@ fn test(given: &GivenTest) -> Result<CriterionTest, String> {
         ("value", !given.value.is_null()),
         ("unit", there(&given.unit)),
     ];
-    let scenario = [("given", says(&given.given)), ("when", says(&given.when)), ("then", says(&given.then))];
+    let scenario = [
+        ("given", says(&given.given)),
+        ("when", says(&given.when)),
+        ("then", says(&given.then)),
+    ];
     let some = |fields: &[(&str, bool)]| fields.iter().any(|(_, there)| *there);
     match (command, some(&numeric), some(&scenario)) {
         (false, false, false) => Err(format!("has no test; {KINDS}")),
-        (true, false, false) => commands::read_command(given.command.trim()).map(CriterionTest::Command),
+        (true, false, false) => {
+            commands::read_command(given.command.trim()).map(CriterionTest::Command)
+        }
         (false, true, false) => {
             complete(&numeric)?;
             let comparison = comparison(given.comparison.trim())?;
-            let value = value
-                .ok_or_else(|| format!("has the value {}, which is no number", quoted(&given.value.to_string())))?;
-            Ok(CriterionTest::Number { metric: given.metric.clone(), comparison, value, unit: given.unit.clone() })
+            let value = value.ok_or_else(|| {
+                format!(
+                    "has the value {}, which is no number",
+                    quoted(&given.value.to_string())
+                )
+            })?;
+            Ok(CriterionTest::Number {
+                metric: given.metric.clone(),
+                comparison,
+                value,
+                unit: given.unit.clone(),
+            })
         }
         (false, false, true) => {
             complete(&scenario)?;
@@ -151,15 +183,29 @@ fn test(given: &GivenTest) -> Result<CriterionTest, String> {
                     "has a scenario whose parts repeat each other; say what is given, what happens and what is seen",
                 ));
             }
-            Ok(CriterionTest::Scenario { given: given.clone(), when: when.clone(), then: then.clone() })
+            Ok(CriterionTest::Scenario {
+                given: given.clone(),
+                when: when.clone(),
+                then: then.clone(),
+            })
         }
-        _ => Err(format!("has a test of more than one kind; {KINDS}, and only one of them")),
+        _ => Err(format!(
+            "has a test of more than one kind; {KINDS}, and only one of them"
+        )),
     }
 }
 
 fn complete(fields: &[(&str, bool)]) -> Result<(), String> {
-    let missing: Vec<String> = fields.iter().filter(|(_, there)| !there).map(|(name, _)| format!("`{name}`")).collect();
-    if missing.is_empty() { Ok(()) } else { Err(format!("has a test without {}", missing.join(" and "))) }
+    let missing: Vec<String> = fields
+        .iter()
+        .filter(|(_, there)| !there)
+        .map(|(name, _)| format!("`{name}`"))
+        .collect();
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("has a test without {}", missing.join(" and ")))
+    }
 }
 
 /// As it was written; finite, or it bounds nothing.
@@ -169,7 +215,9 @@ fn number(value: &Value) -> Option<String> {
         Value::String(text) => text.trim().to_owned(),
         _ => return None,
     };
-    let plain = written.bytes().all(|b| b.is_ascii_digit() || b"+-.eE".contains(&b));
+    let plain = written
+        .bytes()
+        .all(|b| b.is_ascii_digit() || b"+-.eE".contains(&b));
     (plain && written.parse::<f64>().is_ok_and(f64::is_finite)).then_some(written)
 }
 
@@ -180,7 +228,12 @@ fn comparison(written: &str) -> Result<NumberComparison, String> {
         "=" | "==" => NumberComparison::Equal,
         ">=" | "≥" | "=>" => NumberComparison::AtLeast,
         ">" => NumberComparison::More,
-        other => return Err(format!("has the comparison {}; it is `<`, `<=`, `=`, `>=` or `>`", quoted(other))),
+        other => {
+            return Err(format!(
+                "has the comparison {}; it is `<`, `<=`, `=`, `>=` or `>`",
+                quoted(other)
+            ));
+        }
     })
 }
 
@@ -207,7 +260,11 @@ mod tests {
             json!({"given": "an expired token", "when": "it is used", "then": "the answer is 401"}),
             json!({"metric": "probes answered", "comparison": ">=", "value": 99.9, "unit": "%"}),
         ] {
-            assert!(of(whole.clone()).is_ok(), "{whole}: {:?}", of(whole.clone()));
+            assert!(
+                of(whole.clone()).is_ok(),
+                "{whole}: {:?}",
+                of(whole.clone())
+            );
         }
     }
 
@@ -220,15 +277,39 @@ mod tests {
             (json!({"command": "<command>"}), "names no program"),
             (json!({"command": "A=1"}), "names no program"),
             (json!({"command": "cargo test\nrm -rf /"}), "several lines"),
-            (json!({"metric": "latency", "comparison": "<="}), "without `value` and `unit`"),
-            (json!({"metric": "latency", "comparison": "<=", "value": 5}), "without `unit`"),
-            (json!({"metric": "latency", "comparison": "about", "value": 5, "unit": "s"}), "the comparison `about`"),
-            (json!({"metric": "latency", "comparison": "<", "value": "soon", "unit": "s"}), "no number"),
-            (json!({"metric": "latency", "comparison": "<", "value": "inf", "unit": "s"}), "no number"),
-            (json!({"metric": "latency", "comparison": "<", "value": "1e999", "unit": "s"}), "no number"),
+            (
+                json!({"metric": "latency", "comparison": "<="}),
+                "without `value` and `unit`",
+            ),
+            (
+                json!({"metric": "latency", "comparison": "<=", "value": 5}),
+                "without `unit`",
+            ),
+            (
+                json!({"metric": "latency", "comparison": "about", "value": 5, "unit": "s"}),
+                "the comparison `about`",
+            ),
+            (
+                json!({"metric": "latency", "comparison": "<", "value": "soon", "unit": "s"}),
+                "no number",
+            ),
+            (
+                json!({"metric": "latency", "comparison": "<", "value": "inf", "unit": "s"}),
+                "no number",
+            ),
+            (
+                json!({"metric": "latency", "comparison": "<", "value": "1e999", "unit": "s"}),
+                "no number",
+            ),
             (json!({"given": "a file", "then": "rows"}), "without `when`"),
-            (json!({"given": "a file", "when": "A file.", "then": "rows"}), "repeat each other"),
-            (json!({"command": "cargo test", "given": "a", "when": "b", "then": "c"}), "more than one kind"),
+            (
+                json!({"given": "a file", "when": "A file.", "then": "rows"}),
+                "repeat each other",
+            ),
+            (
+                json!({"command": "cargo test", "given": "a", "when": "b", "then": "c"}),
+                "more than one kind",
+            ),
         ] {
             let said = of(half.clone()).expect_err("half a test");
             assert!(said.contains(part), "{half}: {said}");

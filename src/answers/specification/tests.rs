@@ -42,11 +42,17 @@ fn examined(reply: &Value) -> ExaminedSpecification {
 /// `ids: …` for each check that failed.
 fn faults(reply: &Value) -> Vec<String> {
     let failed = |checks: &[Check]| {
-        checks.iter().filter(|c| !c.passed()).map(|c| format!("{}: {}", c.id(), c.detail())).collect()
+        checks
+            .iter()
+            .filter(|c| !c.passed())
+            .map(|c| format!("{}: {}", c.id(), c.detail()))
+            .collect()
     };
     match read(reply) {
         Ok(SpecificationAnswer::Draft(draft)) => failed(&draft.examine(&requirements()).checks),
-        Ok(SpecificationAnswer::Questions(questions)) => failed(&[examine_questions(&questions, &requirements()).0]),
+        Ok(SpecificationAnswer::Questions(questions)) => {
+            failed(&[examine_questions(&questions, &requirements()).0])
+        }
         Err(check) => failed(&[check]),
     }
 }
@@ -72,49 +78,132 @@ const ASKED: &str = "- read CSV files\n- write JSON\n- support Excel files";
 
 fn with(pointer: &str, value: Value) -> Value {
     let mut reply = good();
-    *reply.pointer_mut(pointer).unwrap_or_else(|| panic!("no {pointer}")) = value;
+    *reply
+        .pointer_mut(pointer)
+        .unwrap_or_else(|| panic!("no {pointer}")) = value;
     reply
 }
 
 #[test]
 fn a_whole_specification_holds() {
     let examined = examined(&good());
-    assert!(examined.checks.iter().all(Check::passed), "{:#?}", examined.checks);
+    assert!(
+        examined.checks.iter().all(Check::passed),
+        "{:#?}",
+        examined.checks
+    );
     let ids: Vec<_> = examined.checks.iter().map(Check::id).collect();
     assert_eq!(ids, ["sections", "ids", "testable", "reasons", "mapped"]);
     assert!(examined.flags.is_empty(), "{:?}", examined.flags);
     let spec = examined.specification.expect("all held");
-    assert_eq!(spec.criteria[1].test.to_string(), "time to write JSON ≤ 2 s");
-    assert_eq!((spec.requirement_map[0].criteria.len(), &spec.requirement_map[2].out_of_scope[..]), (2, &[1][..]));
+    assert_eq!(
+        spec.criteria[1].test.to_string(),
+        "time to write JSON ≤ 2 s"
+    );
+    assert_eq!(
+        (
+            spec.requirement_map[0].criteria.len(),
+            &spec.requirement_map[2].out_of_scope[..]
+        ),
+        (2, &[1][..])
+    );
 }
 
 #[test]
 fn each_fault_of_structure_is_refused_and_named() {
     let rows: Vec<(&str, Value, &str)> = vec![
-        ("/problem", json!(""), "sections: the section `problem` must not be missing or empty"),
-        ("/problem", json!("  ... "), "sections: the section `problem`"),
-        ("/constraints", json!([]), "sections: the section `constraints`"),
-        ("/constraints", json!(null), "sections: the section `constraints`"),
-        ("/constraints", json!(["Offline", " "]), "sections: these say nothing: constraint 2"),
+        (
+            "/problem",
+            json!(""),
+            "sections: the section `problem` must not be missing or empty",
+        ),
+        (
+            "/problem",
+            json!("  ... "),
+            "sections: the section `problem`",
+        ),
+        (
+            "/constraints",
+            json!([]),
+            "sections: the section `constraints`",
+        ),
+        (
+            "/constraints",
+            json!(null),
+            "sections: the section `constraints`",
+        ),
+        (
+            "/constraints",
+            json!(["Offline", " "]),
+            "sections: these say nothing: constraint 2",
+        ),
         ("/approach", json!([]), "sections: the section `approach`"),
         ("/risks", json!([]), "sections: the section `risks`"),
-        ("/criteria/0/text", json!(""), "sections: these say nothing: criterion 1"),
-        ("/criteria/1/id", json!("AC-3"), "ids: two criteria have the id `AC-3`"),
-        ("/criteria/1/id", json!("ac-3"), "ids: two criteria have the id `AC-3`"),
-        ("/criteria/2/id", json!(""), "ids: criterion 3 has the id ``"),
-        ("/criteria/2/id", json!("the last one"), "ids: criterion 3 has the id `the last one`"),
-        ("/criteria/2/id", json!("R3"), "ids: criterion 3 has the id `R3`"),
-        ("/criteria/0/test", json!(null), "testable: criterion `AC-1` has no test"),
-        ("/criteria/2/test/then", json!("???"), "testable: criterion `AC-3` has a test without `then`"),
-        ("/approach/0/rationale", json!(""), "reasons: decision 1 (`Read row by row`) has no rationale"),
-        ("/approach/0/rationale", json!("Read, row by row."), "reasons: the rationale of decision 1 only repeats it"),
-        ("/risks/0/mitigation", json!("-"), "reasons: risk 1 (`Unknown encodings`) has no mitigation"),
+        (
+            "/criteria/0/text",
+            json!(""),
+            "sections: these say nothing: criterion 1",
+        ),
+        (
+            "/criteria/1/id",
+            json!("AC-3"),
+            "ids: two criteria have the id `AC-3`",
+        ),
+        (
+            "/criteria/1/id",
+            json!("ac-3"),
+            "ids: two criteria have the id `AC-3`",
+        ),
+        (
+            "/criteria/2/id",
+            json!(""),
+            "ids: criterion 3 has the id ``",
+        ),
+        (
+            "/criteria/2/id",
+            json!("the last one"),
+            "ids: criterion 3 has the id `the last one`",
+        ),
+        (
+            "/criteria/2/id",
+            json!("R3"),
+            "ids: criterion 3 has the id `R3`",
+        ),
+        (
+            "/criteria/0/test",
+            json!(null),
+            "testable: criterion `AC-1` has no test",
+        ),
+        (
+            "/criteria/2/test/then",
+            json!("???"),
+            "testable: criterion `AC-3` has a test without `then`",
+        ),
+        (
+            "/approach/0/rationale",
+            json!(""),
+            "reasons: decision 1 (`Read row by row`) has no rationale",
+        ),
+        (
+            "/approach/0/rationale",
+            json!("Read, row by row."),
+            "reasons: the rationale of decision 1 only repeats it",
+        ),
+        (
+            "/risks/0/mitigation",
+            json!("-"),
+            "reasons: risk 1 (`Unknown encodings`) has no mitigation",
+        ),
         (
             "/requirement_map/1",
             json!({"requirement": "R1", "criteria": ["AC-1"]}),
             "mapped: requirement R2 (`write JSON`)",
         ),
-        ("/requirement_map/1/criteria", json!([]), "mapped: R2 (`write JSON`) is mapped to nothing"),
+        (
+            "/requirement_map/1/criteria",
+            json!([]),
+            "mapped: R2 (`write JSON`) is mapped to nothing",
+        ),
         (
             "/requirement_map/1/criteria",
             json!(["AC-9"]),
@@ -130,8 +219,16 @@ fn each_fault_of_structure_is_refused_and_named() {
             json!({"requirement": "R2", "background": true}),
             "mapped: R2 (`write JSON`) is called background, but it is an item of a list",
         ),
-        ("/requirement_map/2/out_of_scope", json!(2), "mapped: R3 is mapped to number 2 of `out_of_scope`"),
-        ("/requirement_map/2/out_of_scope", json!(0), "mapped: R3 is mapped to number 0 of `out_of_scope`"),
+        (
+            "/requirement_map/2/out_of_scope",
+            json!(2),
+            "mapped: R3 is mapped to number 2 of `out_of_scope`",
+        ),
+        (
+            "/requirement_map/2/out_of_scope",
+            json!(0),
+            "mapped: R3 is mapped to number 0 of `out_of_scope`",
+        ),
         (
             "/requirement_map/2",
             json!({"requirement": "R3", "question": 1}),
@@ -147,45 +244,119 @@ fn each_fault_of_structure_is_refused_and_named() {
             json!([{"requirement": "R1", "question": "Which dialect"}]),
             "questions: question 1 (`Which dialect`)",
         ),
-        ("/problem", json!(7), "shape: the answer does not have the shape asked for: at `problem`"),
-        ("/constraints", json!("one"), "shape: the answer does not have the shape"),
-        ("/constraints", json!(vec!["x y"; 61]), "shape: `constraints` has 61 entries; 60 is the most"),
-        ("/problem", json!("long ".repeat(2000)), "shape: the problem has 10000 bytes"),
+        (
+            "/problem",
+            json!(7),
+            "shape: the answer does not have the shape asked for: at `problem`",
+        ),
+        (
+            "/constraints",
+            json!("one"),
+            "shape: the answer does not have the shape",
+        ),
+        (
+            "/constraints",
+            json!(vec!["x y"; 61]),
+            "shape: `constraints` has 61 entries; 60 is the most",
+        ),
+        (
+            "/problem",
+            json!("long ".repeat(2000)),
+            "shape: the problem has 10000 bytes",
+        ),
     ];
     assert_eq!(faults(&good()), Vec::<String>::new());
     let count = rows.len();
     for (pointer, value, said) in rows {
         let found = faults(&with(pointer, value.clone()));
-        let first = found.first().unwrap_or_else(|| panic!("{pointer} = {value} was not noticed"));
-        assert!(found.iter().any(|fault| fault.starts_with(said)), "{pointer} = {value}: {found:?}");
+        let first = found
+            .first()
+            .unwrap_or_else(|| panic!("{pointer} = {value} was not noticed"));
+        assert!(
+            found.iter().any(|fault| fault.starts_with(said)),
+            "{pointer} = {value}: {found:?}"
+        );
         assert!(first.len() < 700, "{first}");
     }
     assert_eq!(count, 32);
     let told = faults(&with("/criteria/0/test", json!("cargo test")));
     assert!(
-        told[0].contains("`criteria[0].test`") && told[0].contains("an object that holds one kind of test"),
+        told[0].contains("`criteria[0].test`")
+            && told[0].contains("an object that holds one kind of test"),
         "{told:?}"
     );
     let mut unknown = good();
     unknown["out_of_scop"] = json!([]);
-    assert!(faults(&unknown)[0].contains("unknown field `out_of_scop`"), "{:?}", faults(&unknown));
+    assert!(
+        faults(&unknown)[0].contains("unknown field `out_of_scop`"),
+        "{:?}",
+        faults(&unknown)
+    );
 }
 
 #[test]
 fn each_doubt_about_words_is_flagged_and_refuses_nothing() {
     let rows: Vec<(&str, Value, &str)> = vec![
-        ("/criteria/0/test", json!({"command": "true"}), "idle_command, criterion `AC-1`: has the command `true`"),
-        ("/criteria/0/test/command", json!("cargo test || true"), "idle_command, criterion `AC-1`: "),
-        ("/criteria/0/test/command", json!("Run the tests and look"), "no_program, criterion `AC-1`: "),
-        ("/criteria/0/text", json!("CSV: TBD"), "placeholder, criterion `AC-1`: holds the placeholder `TBD`"),
-        ("/criteria/2/test/then", json!("the row is TBD"), "placeholder, `then` of criterion `AC-3`: "),
-        ("/risks/0/mitigation", json!("to be defined"), "placeholder, the mitigation of risk 1: "),
-        ("/out_of_scope/0", json!("Excel: <insert more>"), "placeholder, exclusion 1: "),
-        ("/criteria/0/text", json!("Reads CSV fast"), "vague, criterion `AC-1`: says `fast` without a number"),
-        ("/criteria/2/test/then", json!("it responds fast"), "vague, criterion `AC-3`: says `fast`"),
-        ("/criteria/2/test/then", json!("it works as expected"), "vague, criterion `AC-3`: says `as expected`"),
-        ("/requirement_map/1/criteria", json!(["AC-3"]), "unrelated, R2: is mapped to what has none of its words"),
-        ("/criteria/1/test/unit", json!("boolean"), "no_unit, criterion `AC-2`: is measured in `boolean`"),
+        (
+            "/criteria/0/test",
+            json!({"command": "true"}),
+            "idle_command, criterion `AC-1`: has the command `true`",
+        ),
+        (
+            "/criteria/0/test/command",
+            json!("cargo test || true"),
+            "idle_command, criterion `AC-1`: ",
+        ),
+        (
+            "/criteria/0/test/command",
+            json!("Run the tests and look"),
+            "no_program, criterion `AC-1`: ",
+        ),
+        (
+            "/criteria/0/text",
+            json!("CSV: TBD"),
+            "placeholder, criterion `AC-1`: holds the placeholder `TBD`",
+        ),
+        (
+            "/criteria/2/test/then",
+            json!("the row is TBD"),
+            "placeholder, `then` of criterion `AC-3`: ",
+        ),
+        (
+            "/risks/0/mitigation",
+            json!("to be defined"),
+            "placeholder, the mitigation of risk 1: ",
+        ),
+        (
+            "/out_of_scope/0",
+            json!("Excel: <insert more>"),
+            "placeholder, exclusion 1: ",
+        ),
+        (
+            "/criteria/0/text",
+            json!("Reads CSV fast"),
+            "vague, criterion `AC-1`: says `fast` without a number",
+        ),
+        (
+            "/criteria/2/test/then",
+            json!("it responds fast"),
+            "vague, criterion `AC-3`: says `fast`",
+        ),
+        (
+            "/criteria/2/test/then",
+            json!("it works as expected"),
+            "vague, criterion `AC-3`: says `as expected`",
+        ),
+        (
+            "/requirement_map/1/criteria",
+            json!(["AC-3"]),
+            "unrelated, R2: is mapped to what has none of its words",
+        ),
+        (
+            "/criteria/1/test/unit",
+            json!("boolean"),
+            "no_unit, criterion `AC-2`: is measured in `boolean`",
+        ),
         (
             "/criteria/2/test",
             json!({"given": "the system is running", "when": "the feature is used", "then": "row 3 is named"}),
@@ -196,28 +367,52 @@ fn each_doubt_about_words_is_flagged_and_refuses_nothing() {
             json!(["Everything else."]),
             "names_nothing, `out_of_scope`: `Everything else.` names nothing",
         ),
-        ("/risks/0", json!({"risk": "Delays", "mitigation": "Plan well"}), "vain_reason, `risks`: no risk is of this"),
-        ("/risks/0/risk", json!("Technical risks"), "vain_reason, `risks`: "),
-        ("/approach/0/rationale", json!("Row by row is best"), "vain_reason, `approach`: no decision has a reason"),
+        (
+            "/risks/0",
+            json!({"risk": "Delays", "mitigation": "Plan well"}),
+            "vain_reason, `risks`: no risk is of this",
+        ),
+        (
+            "/risks/0/risk",
+            json!("Technical risks"),
+            "vain_reason, `risks`: ",
+        ),
+        (
+            "/approach/0/rationale",
+            json!("Row by row is best"),
+            "vain_reason, `approach`: no decision has a reason",
+        ),
     ];
     assert_eq!(flags(ASKED, &good()), Vec::<String>::new());
     assert_eq!(rows.len(), 17);
     for (pointer, value, said) in rows {
         let found = flags(ASKED, &with(pointer, value.clone()));
-        assert!(found.iter().any(|flag| flag.starts_with(said)), "{pointer} = {value}: {found:?}");
+        assert!(
+            found.iter().any(|flag| flag.starts_with(said)),
+            "{pointer} = {value}: {found:?}"
+        );
     }
 }
 
 #[test]
 fn an_empty_out_of_scope_breaks_the_section_and_what_leads_there() {
     let found = faults(&with("/out_of_scope", json!([])));
-    assert!(found[0].starts_with("sections: the section `out_of_scope`"), "{found:?}");
-    assert!(found[1].starts_with("mapped: R3 is mapped to number 1 of `out_of_scope`, which has 0"), "{found:?}");
+    assert!(
+        found[0].starts_with("sections: the section `out_of_scope`"),
+        "{found:?}"
+    );
+    assert!(
+        found[1].starts_with("mapped: R3 is mapped to number 1 of `out_of_scope`, which has 0"),
+        "{found:?}"
+    );
 }
 
 #[test]
 fn a_requirement_may_go_to_its_own_question() {
-    let mut reply = with("/requirement_map/2", json!({"requirement": "R3", "question": 1}));
+    let mut reply = with(
+        "/requirement_map/2",
+        json!({"requirement": "R3", "question": 1}),
+    );
     reply["questions"] = json!([{"requirement": "R3", "question": "Which versions of Excel?"}]);
     assert_eq!(faults(&reply), Vec::<String>::new());
     reply["questions"][0]["requirement"] = json!("R1");
@@ -229,9 +424,17 @@ fn a_requirement_may_go_to_its_own_question() {
 }
 
 fn faults_about(asked: &str, reply: &Value) -> Vec<String> {
-    let Ok(SpecificationAnswer::Draft(draft)) = read(reply) else { panic!("no draft: {reply}") };
-    let checks = draft.examine(&RequirementItems::split(asked).expect("not too long")).checks;
-    checks.iter().filter(|c| !c.passed()).map(|c| c.detail().to_owned()).collect()
+    let Ok(SpecificationAnswer::Draft(draft)) = read(reply) else {
+        panic!("no draft: {reply}")
+    };
+    let checks = draft
+        .examine(&RequirementItems::split(asked).expect("not too long"))
+        .checks;
+    checks
+        .iter()
+        .filter(|c| !c.passed())
+        .map(|c| c.detail().to_owned())
+        .collect()
 }
 
 #[test]
@@ -240,21 +443,40 @@ fn a_map_may_not_lead_around_the_work() {
     reply["out_of_scope"] = json!(["Reading CSV files", "Writing JSON", "Excel files"]);
     let out = |n: usize| json!({"requirement": format!("R{n}"), "out_of_scope": n});
     reply["requirement_map"] = json!([out(1), out(2), out(3)]);
-    assert!(faults(&reply)[0].starts_with("mapped: no requirement leads to a criterion"), "{:?}", faults(&reply));
+    assert!(
+        faults(&reply)[0].starts_with("mapped: no requirement leads to a criterion"),
+        "{:?}",
+        faults(&reply)
+    );
     reply["requirement_map"][0] = json!({"requirement": "R1", "criteria": ["AC-1"]});
-    assert_eq!(faults(&reply), Vec::<String>::new(), "what is too much may be left out");
+    assert_eq!(
+        faults(&reply),
+        Vec::<String>::new(),
+        "what is too much may be left out"
+    );
     let four = "- read CSV files\n- write JSON\n- support Excel files\n- read XML files";
-    reply["out_of_scope"].as_array_mut().expect("a list").push(json!("XML files"));
-    reply["requirement_map"].as_array_mut().expect("a list").push(out(4));
+    reply["out_of_scope"]
+        .as_array_mut()
+        .expect("a list")
+        .push(json!("XML files"));
+    reply["requirement_map"]
+        .as_array_mut()
+        .expect("a list")
+        .push(out(4));
     let most = "mostly_excluded, R2, R3, R4: 3 of 4 requirements are put out of scope";
     assert_eq!(flags(four, &reply), [most]);
     let declined = "- read CSV files\n- no JSON\n- Excel files later\n- XML files are out of scope";
-    assert_eq!(flags(declined, &reply), Vec::<String>::new(), "an exclusion is the answer to that");
+    assert_eq!(
+        flags(declined, &reply),
+        Vec::<String>::new(),
+        "an exclusion is the answer to that"
+    );
 
     let mut one = good();
-    one["criteria"] =
-        json!([{"id": "AC-1", "text": "CSV, JSON, Excel and XML files work", "test": {"command": "cargo test"}}]);
-    one["requirement_map"] = (1..=4).map(|n| json!({"requirement": format!("R{n}"), "criteria": ["AC-1"]})).collect();
+    one["criteria"] = json!([{"id": "AC-1", "text": "CSV, JSON, Excel and XML files work", "test": {"command": "cargo test"}}]);
+    one["requirement_map"] = (1..=4)
+        .map(|n| json!({"requirement": format!("R{n}"), "criteria": ["AC-1"]}))
+        .collect();
     let alone = "one_for_all, criterion `AC-1`: alone answers for 4 requirements (R1, R2, R3, R4)";
     assert_eq!(flags(four, &one), [alone]);
 }
@@ -272,14 +494,19 @@ fn a_story_is_background_and_a_demand_is_not() {
     reply["requirement_map"][2] = story(3);
     let found = flags(letter, &reply);
     assert!(
-        found.contains(&"demand, R3: `It must write JSON.` is called background, but it says `must`".into()),
+        found.contains(
+            &"demand, R3: `It must write JSON.` is called background, but it says `must`".into()
+        ),
         "{found:?}"
     );
     let told = "CSV comes from the bank. JSON goes to the shop. Both are large.";
     reply["requirement_map"] = json!([story(1), story(2), to(3, "AC-1")]);
     reply["criteria"][0]["text"] = json!("Large CSV files are read");
     let found = faults_about(told, &reply);
-    assert!(found[0].starts_with("2 of 3 sentences are called background (R1, R2)"), "{found:?}");
+    assert!(
+        found[0].starts_with("2 of 3 sentences are called background (R1, R2)"),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -288,24 +515,39 @@ fn a_criterion_may_answer_in_other_words_if_the_reasons_say_whose() {
     let mut reply = good();
     let erased = json!({"id": "AC-4", "text": "A person can have their rows erased", "test":
         {"given": "a row with a name", "when": "erasure is asked for", "then": "the name is nowhere on disk"}});
-    reply["criteria"].as_array_mut().expect("a list").push(erased);
+    reply["criteria"]
+        .as_array_mut()
+        .expect("a list")
+        .push(erased);
     let to = json!({"requirement": "R4", "criteria": ["AC-4"]});
-    reply["requirement_map"].as_array_mut().expect("a list").push(to);
+    reply["requirement_map"]
+        .as_array_mut()
+        .expect("a list")
+        .push(to);
     let found = flags(asked, &reply);
-    assert!(found[0].starts_with("unrelated, R4: is mapped to what has none of its words (gdpr"), "{found:?}");
+    assert!(
+        found[0].starts_with("unrelated, R4: is mapped to what has none of its words (gdpr"),
+        "{found:?}"
+    );
     reply["constraints"] = json!(["GDPR"]);
     assert_eq!(flags(asked, &reply), Vec::<String>::new());
     reply["requirement_map"][1]["criteria"] = json!(["AC-4"]);
     reply["constraints"] = json!(["GDPR", "JSON is valid"]);
     let found = flags(asked, &reply);
-    assert!(found[0].starts_with("unrelated, R2: ") && found[0].ends_with("; `AC-2` does"), "{found:?}");
+    assert!(
+        found[0].starts_with("unrelated, R2: ") && found[0].ends_with("; `AC-2` does"),
+        "{found:?}"
+    );
 }
 
 #[test]
 fn a_weak_risk_is_forgiven_beside_a_strong_one() {
     let mut reply = good();
     let weak = json!({"risk": "Bugs", "mitigation": "Thorough testing"});
-    reply["risks"].as_array_mut().expect("a list").push(weak.clone());
+    reply["risks"]
+        .as_array_mut()
+        .expect("a list")
+        .push(weak.clone());
     assert_eq!(flags(ASKED, &reply), Vec::<String>::new());
     assert_eq!(flags(ASKED, &with("/risks", json!([weak]))).len(), 1);
 }
@@ -313,7 +555,10 @@ fn a_weak_risk_is_forgiven_beside_a_strong_one() {
 #[test]
 fn a_percentage_is_a_unit() {
     let share = json!({"metric": "JSON documents that are valid", "comparison": ">=", "value": 99.9, "unit": "%"});
-    assert_eq!(flags(ASKED, &with("/criteria/1/test", share)), Vec::<String>::new());
+    assert_eq!(
+        flags(ASKED, &with("/criteria/1/test", share)),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
@@ -323,20 +568,45 @@ fn questions_alone_are_an_answer_of_their_own_kind() {
     assert_eq!(ask(json!([one])), Vec::<String>::new());
     for (questions, said) in [
         (json!([one, one]), "question 2 repeats question 1"),
-        (json!([{"requirement": "R1", "question": "Tell me more."}]), "does not end with a question mark"),
-        (json!([{"requirement": "", "question": "What for?"}]), "name the requirement it is about: R1 to R3"),
-        (json!([{"requirement": "R9", "question": "What for?"}]), "question 1 is about `R9`"),
-        (json!([{"requirement": "R1", "question": "???"}]), "asks nothing"),
         (
-            json!((0..11).map(|n| json!({"requirement": "R1", "question": format!("Is it {n}?")})).collect::<Vec<_>>()),
+            json!([{"requirement": "R1", "question": "Tell me more."}]),
+            "does not end with a question mark",
+        ),
+        (
+            json!([{"requirement": "", "question": "What for?"}]),
+            "name the requirement it is about: R1 to R3",
+        ),
+        (
+            json!([{"requirement": "R9", "question": "What for?"}]),
+            "question 1 is about `R9`",
+        ),
+        (
+            json!([{"requirement": "R1", "question": "???"}]),
+            "asks nothing",
+        ),
+        (
+            json!(
+                (0..11)
+                    .map(|n| json!({"requirement": "R1", "question": format!("Is it {n}?")}))
+                    .collect::<Vec<_>>()
+            ),
             "11 questions",
         ),
     ] {
         let found = ask(questions.clone());
-        assert!(found.first().is_some_and(|fault| fault.contains(said)), "{questions}: {found:?}");
+        assert!(
+            found.first().is_some_and(|fault| fault.contains(said)),
+            "{questions}: {found:?}"
+        );
     }
-    let empty = flags(ASKED, &json!({"questions": [{"requirement": "R1", "question": "Can you clarify R1?"}]}));
-    assert_eq!(empty, ["empty_question, question 1: `Can you clarify R1?` could be asked of anything"]);
+    let empty = flags(
+        ASKED,
+        &json!({"questions": [{"requirement": "R1", "question": "Can you clarify R1?"}]}),
+    );
+    assert_eq!(
+        empty,
+        ["empty_question, question 1: `Can you clarify R1?` could be asked of anything"]
+    );
     assert!(
         ask(json!([]))[0].starts_with("sections: the sections `problem`, `criteria`"),
         "an empty answer is no question"
@@ -347,7 +617,8 @@ fn questions_alone_are_an_answer_of_their_own_kind() {
 fn nulls_and_empty_strings_count_as_left_out() {
     let mut reply = good();
     reply["questions"] = json!(null);
-    reply["criteria"][0]["test"] = json!({"command": "cargo test csv", "metric": "", "value": null, "given": ""});
+    reply["criteria"][0]["test"] =
+        json!({"command": "cargo test csv", "metric": "", "value": null, "given": ""});
     reply["requirement_map"][0]["out_of_scope"] = json!(null);
     assert_eq!(faults(&reply), Vec::<String>::new());
 }
@@ -356,7 +627,10 @@ fn nulls_and_empty_strings_count_as_left_out() {
 fn what_is_read_back_must_be_what_was_written() {
     let held = written(b"abc", Ok(b"abc".to_vec()));
     assert!(
-        held.passed() && held.detail().ends_with("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+        held.passed()
+            && held
+                .detail()
+                .ends_with("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
     );
     assert!(!written(b"abc", Ok(b"abd".to_vec())).passed());
     assert!(!written(b"abc", Err(io::ErrorKind::NotFound.into())).passed());

@@ -8,58 +8,108 @@ use crate::verify::Flags;
 use crate::words::lexicon::{Prose, Word, lexicon, outside_code};
 
 /// Adds what there is to ask about the words of a draft. A test is `None` where it does not hold.
-pub(super) fn flag_wording(draft: &SpecificationDraft, tests: &[Option<CriterionTest>], flags: &mut Flags) {
+pub(super) fn flag_wording(
+    draft: &SpecificationDraft,
+    tests: &[Option<CriterionTest>],
+    flags: &mut Flags,
+) {
     for (place, text) in draft.texts() {
         // The sign of a unit is all there is to it.
-        let is_sign = place.starts_with("`unit`") && text.contains(['%', '‰', '€', '$', '£', '¥', '°']);
+        let is_sign =
+            place.starts_with("`unit`") && text.contains(['%', '‰', '€', '$', '£', '¥', '°']);
         if let Some(mark) = placeholder(text).filter(|_| !is_sign) {
-            flags.raise("placeholder", place, format!("holds the placeholder {}", quoted(&mark)));
+            flags.raise(
+                "placeholder",
+                place,
+                format!("holds the placeholder {}", quoted(&mark)),
+            );
         }
     }
     for (n, (criterion, test)) in draft.criteria.iter().zip(tests).enumerate() {
         let place = criterion.place(n);
-        if let Some(word) = vague_word(criterion).filter(|_| !matches!(test, Some(CriterionTest::Number { .. }))) {
-            flags.raise("vague", &place, format!("says {} without a number", quoted(&word)));
+        if let Some(word) =
+            vague_word(criterion).filter(|_| !matches!(test, Some(CriterionTest::Number { .. })))
+        {
+            flags.raise(
+                "vague",
+                &place,
+                format!("says {} without a number", quoted(&word)),
+            );
         }
-        if let Some((kind, why)) = test.as_ref().and_then(|test| doubt_test(&criterion.text, test)) {
+        if let Some((kind, why)) = test
+            .as_ref()
+            .and_then(|test| doubt_test(&criterion.text, test))
+        {
             flags.raise(kind, place, why);
         }
     }
     for (section, _, texts) in draft.lists() {
-        if let Some(first) = texts.first().filter(|_| texts.iter().all(|text| says(text) && names_nothing(text))) {
-            flags.raise("names_nothing", format!("`{section}`"), format!("{} names nothing", quoted(first)));
+        if let Some(first) = texts
+            .first()
+            .filter(|_| texts.iter().all(|text| says(text) && names_nothing(text)))
+        {
+            flags.raise(
+                "names_nothing",
+                format!("`{section}`"),
+                format!("{} names nothing", quoted(first)),
+            );
         }
     }
     // One that says little is forgiven beside one that says something.
     if let Some(first) = draft.approach.first()
-        && draft.approach.iter().all(|d| adds_nothing(&d.rationale, &d.decision))
+        && draft
+            .approach
+            .iter()
+            .all(|d| adds_nothing(&d.rationale, &d.decision))
     {
-        let why = format!("no decision has a reason of its own: {} fits any", quoted(&first.rationale));
+        let why = format!(
+            "no decision has a reason of its own: {} fits any",
+            quoted(&first.rationale)
+        );
         flags.raise("vain_reason", "`approach`", why);
     }
     if let Some(first) = draft.risks.first()
-        && draft.risks.iter().all(|r| adds_nothing(&r.mitigation, &r.risk) || adds_nothing(&r.risk, ""))
+        && draft
+            .risks
+            .iter()
+            .all(|r| adds_nothing(&r.mitigation, &r.risk) || adds_nothing(&r.risk, ""))
     {
         let (risk, mitigation) = (quoted(&first.risk), quoted(&first.mitigation));
-        flags.raise("vain_reason", "`risks`", format!("no risk is of this project: {risk}, {mitigation} fit any"));
+        flags.raise(
+            "vain_reason",
+            "`risks`",
+            format!("no risk is of this project: {risk}, {mitigation} fit any"),
+        );
     }
 }
 
 /// The first mark of something left open.
 pub(super) fn placeholder(text: &str) -> Option<String> {
     let (list, prose) = (lexicon(), Prose::of(text));
-    let mark = list.placeholder_mark.find(&outside_code(text)).or_else(|| list.placeholder.find(&prose));
-    mark.or_else(|| list.placeholder_alone.is_whole(&prose).then(|| text.trim().to_owned()))
+    let mark = list
+        .placeholder_mark
+        .find(&outside_code(text))
+        .or_else(|| list.placeholder.find(&prose));
+    mark.or_else(|| {
+        list.placeholder_alone
+            .is_whole(&prose)
+            .then(|| text.trim().to_owned())
+    })
 }
 
 /// The first vague word of a criterion that has no measure.
 fn vague_word(criterion: &GivenCriterion) -> Option<String> {
     let test = &criterion.test;
     let texts = [&criterion.text, &test.given, &test.when, &test.then];
-    if texts.iter().any(|text| lexicon().measured.find(text).is_some()) {
+    if texts
+        .iter()
+        .any(|text| lexicon().measured.find(text).is_some())
+    {
         return None;
     }
-    texts.iter().find_map(|text| lexicon().vague.find(&Prose::of(text)))
+    texts
+        .iter()
+        .find_map(|text| lexicon().vague.find(&Prose::of(text)))
 }
 
 /// Could the test come out otherwise?
@@ -70,13 +120,20 @@ fn doubt_test(text: &str, test: &CriterionTest) -> Option<(&'static str, String)
         CriterionTest::Number { metric, unit, .. } => {
             let whole = Prose::whole(unit);
             if list.no_unit.is_whole(&whole) {
-                return Some(("no_unit", format!("is measured in {}, which is no unit", quoted(unit))));
+                return Some((
+                    "no_unit",
+                    format!("is measured in {}, which is no unit", quoted(unit)),
+                ));
             }
             let counts_itself = same(metric, text) && list.how_often.is_whole(&whole);
             counts_itself.then(|| ("no_unit", String::from("has a metric that only repeats it")))
         }
-        CriterionTest::Scenario { given, when, .. } => is_any_use(when, given)
-            .then(|| ("no_event", format!("in its scenario nothing happens but {}", quoted(when)))),
+        CriterionTest::Scenario { given, when, .. } => is_any_use(when, given).then(|| {
+            (
+                "no_event",
+                format!("in its scenario nothing happens but {}", quoted(when)),
+            )
+        }),
     }
 }
 
@@ -92,7 +149,9 @@ fn is_any_use(when: &str, given: &str) -> bool {
 fn adds_nothing(text: &str, beside: &str) -> bool {
     let known = Prose::whole(beside);
     let is_known = |word: &Word| known.words().any(|there| there.form() == word.form());
-    !Prose::whole(text).content().any(|word| !lexicon().fits_any.has(word) && !is_known(word) && !word.is_number())
+    !Prose::whole(text)
+        .content()
+        .any(|word| !lexicon().fits_any.has(word) && !is_known(word) && !word.is_number())
 }
 
 /// True if the text stands for everything that is not named.
@@ -106,7 +165,11 @@ mod tests {
     use super::*;
 
     fn vague(text: &str) -> Option<String> {
-        vague_word(&GivenCriterion { id: "AC-1".into(), text: text.into(), ..Default::default() })
+        vague_word(&GivenCriterion {
+            id: "AC-1".into(),
+            text: text.into(),
+            ..Default::default()
+        })
     }
 
     #[test]
@@ -181,7 +244,10 @@ mod tests {
             ("it is fa\u{ad}st", "fast"),
             ("The export works as expected.", "as expected"),
             ("The export works correctly, always", "works correctly"),
-            ("It exports with as little memory as possible", "as possible"),
+            (
+                "It exports with as little memory as possible",
+                "as possible",
+            ),
             ("CSV export follows best practices.", "best practices"),
             ("Die Suche ist schnell.", "schnell"),
             ("Der Export läuft zuverlässig", "zuverlässig"),
@@ -234,8 +300,14 @@ mod tests {
             assert!(adds_nothing(text, beside), "{text} / {beside}");
         }
         for (text, beside) in [
-            ("Rate limit by IP address.", "Anonymous search can be abused."),
-            ("Refuse them, naming the first wrong byte", "Encodings other than UTF-8"),
+            (
+                "Rate limit by IP address.",
+                "Anonymous search can be abused.",
+            ),
+            (
+                "Refuse them, naming the first wrong byte",
+                "Encodings other than UTF-8",
+            ),
             ("It reports percentiles", "Measure with k6"),
             ("Required by R1", "Implement the export"),
             ("Test with 64 retries", "Overflow"),
@@ -244,12 +316,21 @@ mod tests {
         ] {
             assert!(!adds_nothing(text, beside), "{text} / {beside}");
         }
-        for text in ["Everything else.", "Nothing is out of scope", "No known constraints at this time.", "Time"] {
+        for text in [
+            "Everything else.",
+            "Nothing is out of scope",
+            "No known constraints at this time.",
+            "Time",
+        ] {
             assert!(names_nothing(text), "{text}");
         }
-        for text in
-            ["Everything else that the board decides", "PostgreSQL 16", "Live before July", "No network", "Offline"]
-        {
+        for text in [
+            "Everything else that the board decides",
+            "PostgreSQL 16",
+            "Live before July",
+            "No network",
+            "Offline",
+        ] {
             assert!(!names_nothing(text), "{text}");
         }
     }

@@ -11,7 +11,9 @@ use crate::routing::{BackendKind, BackendSettings, Model, TierKind};
 
 /// Steps are one short line each; an answer is exactly one result of a program that ended well.
 pub fn claude_stream(data: &[u8]) {
-    let (code, lines) = data.split_first().map_or((0, data), |(code, rest)| (i32::from(*code), rest));
+    let (code, lines) = data
+        .split_first()
+        .map_or((0, data), |(code, rest)| (i32::from(*code), rest));
     let mut seen = SeenStream::default();
     for line in lines.split(|byte| *byte == b'\n') {
         if let Some(AskStep::Tool { name, on }) = seen.line(line) {
@@ -35,9 +37,15 @@ pub fn claude_stream(data: &[u8]) {
     let came = verdict::judge(&worker, &finished, &seen, &ask, &tier, Vec::new());
     match came {
         Ok(reply) => {
-            assert!(code == 0 && seen.results == 1 && reply.body.is_object(), "an answer without a sound result");
+            assert!(
+                code == 0 && seen.results == 1 && reply.body.is_object(),
+                "an answer without a sound result"
+            );
             assert_eq!(reply.usage, reply.usage.plausible());
         }
-        Err(failure) => assert!(failure.why.to_string().len() < 20_000, "a complaint as long as a book"),
+        Err(failure) => assert!(
+            failure.why.to_string().len() < 20_000,
+            "a complaint as long as a book"
+        ),
     }
 }

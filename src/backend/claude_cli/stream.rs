@@ -40,16 +40,30 @@ impl SeenStream {
             ("system", Some("api_retry")) => {
                 self.retries += 1;
                 let retry: Value = serde_json::from_slice(line).ok()?;
-                let number = |name: &str| retry[name].as_u64().and_then(|n| u32::try_from(n).ok()).unwrap_or_default();
+                let number = |name: &str| {
+                    retry[name]
+                        .as_u64()
+                        .and_then(|n| u32::try_from(n).ok())
+                        .unwrap_or_default()
+                };
                 let why = match &retry["error_status"] {
                     Value::Number(status) => format!("status {status}"),
-                    _ => retry["error"].as_str().map_or_else(|| "no connection".into(), shown),
+                    _ => retry["error"]
+                        .as_str()
+                        .map_or_else(|| "no connection".into(), shown),
                 };
-                Some(AskStep::Retrying { attempt: number("attempt"), of: number("max_retries"), why })
+                Some(AskStep::Retrying {
+                    attempt: number("attempt"),
+                    of: number("max_retries"),
+                    why,
+                })
             }
             ("assistant", _) => {
                 let message: Value = serde_json::from_slice(line).ok()?;
-                message["message"]["content"].as_array()?.iter().find_map(step)
+                message["message"]["content"]
+                    .as_array()?
+                    .iter()
+                    .find_map(step)
             }
             _ => None,
         }
@@ -67,10 +81,17 @@ fn step(block: &Value) -> Option<AskStep> {
     match block["type"].as_str()? {
         "thinking" => Some(AskStep::Thinking),
         "tool_use" => {
-            let name = block["name"].as_str().filter(|name| *name != "StructuredOutput")?;
+            let name = block["name"]
+                .as_str()
+                .filter(|name| *name != "StructuredOutput")?;
             let input = &block["input"];
-            let on = ["file_path", "command", "pattern", "path"].iter().find_map(|field| input[*field].as_str());
-            Some(AskStep::Tool { name: shown(name), on: on.map(shown).unwrap_or_default() })
+            let on = ["file_path", "command", "pattern", "path"]
+                .iter()
+                .find_map(|field| input[*field].as_str());
+            Some(AskStep::Tool {
+                name: shown(name),
+                on: on.map(shown).unwrap_or_default(),
+            })
         }
         _ => None,
     }
@@ -90,10 +111,17 @@ mod tests {
     fn a_run_is_retold_as_steps() {
         let mut seen = SeenStream::default();
         let lines = [
-            (r#"{"type":"system","subtype":"init","tools":["Edit"]}"#, None),
+            (
+                r#"{"type":"system","subtype":"init","tools":["Edit"]}"#,
+                None,
+            ),
             (
                 r#"{"type":"system","subtype":"api_retry","attempt":1,"max_retries":2,"error_status":529,"error":"x"}"#,
-                Some(AskStep::Retrying { attempt: 1, of: 2, why: "status 529".into() }),
+                Some(AskStep::Retrying {
+                    attempt: 1,
+                    of: 2,
+                    why: "status 529".into(),
+                }),
             ),
             (
                 r#"{"type":"assistant","message":{"content":[{"type":"thinking","thinking":"hm"}]}}"#,
@@ -101,13 +129,19 @@ mod tests {
             ),
             (
                 r#"{"type":"assistant","message":{"content":[{"type":"tool_use","name":"Edit","input":{"file_path":"/p/a.rs"}}]}}"#,
-                Some(AskStep::Tool { name: "Edit".into(), on: "/p/a.rs".into() }),
+                Some(AskStep::Tool {
+                    name: "Edit".into(),
+                    on: "/p/a.rs".into(),
+                }),
             ),
             (
                 r#"{"type":"assistant","message":{"content":[{"type":"tool_use","name":"StructuredOutput","input":{}}]}}"#,
                 None,
             ),
-            (r#"{"type":"user","message":{"content":"file contents"}}"#, None),
+            (
+                r#"{"type":"user","message":{"content":"file contents"}}"#,
+                None,
+            ),
             ("a warning that is no JSON", None),
             (r#"{"type":"result","num_turns":2}"#, None),
         ];

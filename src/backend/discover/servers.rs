@@ -17,49 +17,87 @@ const CAP: usize = 1024 * 1024;
 pub(super) fn listed(list: &Value) -> Vec<FoundModel> {
     let entries = loaded::list(list).map(Vec::as_slice).unwrap_or_default();
     let one = |entry: &Value| {
-        let window = tokens(&entry["max_model_len"]).map(|tokens| FoundWindow { tokens, told_by: "`max_model_len`" });
-        text_model(loaded::text(entry, "id")?).map(|id| FoundModel { id, loaded: false, window })
+        let window = tokens(&entry["max_model_len"]).map(|tokens| FoundWindow {
+            tokens,
+            told_by: "`max_model_len`",
+        });
+        text_model(loaded::text(entry, "id")?).map(|id| FoundModel {
+            id,
+            loaded: false,
+            window,
+        })
     };
     entries.iter().take(MOST).filter_map(one).collect()
 }
 
 pub(super) fn is_vllm(list: &Value) -> bool {
     let entries = loaded::list(list).map(Vec::as_slice).unwrap_or_default();
-    entries.iter().any(|entry| entry["owned_by"] == "vllm" || entry["max_model_len"].is_u64())
+    entries
+        .iter()
+        .any(|entry| entry["owned_by"] == "vllm" || entry["max_model_len"].is_u64())
 }
 
 pub(super) fn is_litellm(info: &Value) -> bool {
-    loaded::list(info).is_some_and(|entries| entries.iter().any(|entry| entry["litellm_params"].is_object()))
+    loaded::list(info).is_some_and(|entries| {
+        entries
+            .iter()
+            .any(|entry| entry["litellm_params"].is_object())
+    })
 }
 
 pub(super) async fn ollama(place: &ServerPlace<'_>) -> Result<Vec<FoundModel>, LookError> {
     let (tags, running) = tokio::join!(place.json("/api/tags"), place.json("/api/ps"));
     let tags = tags?;
-    let names: Vec<String> =
-        loaded::list(&tags).into_iter().flatten().take(MOST).filter_map(|e| loaded::text(e, "name")).collect();
+    let names: Vec<String> = loaded::list(&tags)
+        .into_iter()
+        .flatten()
+        .take(MOST)
+        .filter_map(|e| loaded::text(e, "name"))
+        .collect();
     let now = |name: &str| {
         let running = running.as_ref().ok()?;
-        loaded::list(running)?.iter().find(|e| loaded::text(e, "name").as_deref() == Some(name)).cloned()
+        loaded::list(running)?
+            .iter()
+            .find(|e| loaded::text(e, "name").as_deref() == Some(name))
+            .cloned()
     };
     let models = join_all(names.into_iter().map(|name| async {
-        let shown = post(place, "/api/show", &json!({"model": name}), place.limit).await.unwrap_or_default();
-        let can_chat = shown["capabilities"].as_array().is_none_or(|all| all.iter().any(|c| c == "completion"));
+        let shown = post(place, "/api/show", &json!({"model": name}), place.limit)
+            .await
+            .unwrap_or_default();
+        let can_chat = shown["capabilities"]
+            .as_array()
+            .is_none_or(|all| all.iter().any(|c| c == "completion"));
         let running = now(&name);
-        let window = match running.as_ref().and_then(|model| tokens(&model["context_length"])) {
-            Some(tokens) => Some(FoundWindow { tokens, told_by: "`/api/ps`: so it is loaded now" }),
-            None => {
-                modelfile_window(&shown).map(|tokens| FoundWindow { tokens, told_by: "`num_ctx` of its Modelfile" })
-            }
+        let window = match running
+            .as_ref()
+            .and_then(|model| tokens(&model["context_length"]))
+        {
+            Some(tokens) => Some(FoundWindow {
+                tokens,
+                told_by: "`/api/ps`: so it is loaded now",
+            }),
+            None => modelfile_window(&shown).map(|tokens| FoundWindow {
+                tokens,
+                told_by: "`num_ctx` of its Modelfile",
+            }),
         };
         let id = text_model(name).filter(|_| can_chat)?;
-        Some(FoundModel { id, loaded: running.is_some(), window })
+        Some(FoundModel {
+            id,
+            loaded: running.is_some(),
+            window,
+        })
     }));
     Ok(models.await.into_iter().flatten().collect())
 }
 
 /// `num_ctx    32768`, among other parameters.
 fn modelfile_window(shown: &Value) -> Option<u32> {
-    let line = shown["parameters"].as_str()?.lines().find_map(|line| line.trim().strip_prefix("num_ctx"))?;
+    let line = shown["parameters"]
+        .as_str()?
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("num_ctx"))?;
     line.trim().parse().ok()
 }
 
@@ -91,7 +129,10 @@ async fn upstream_window(place: &ServerPlace<'_>, id: &str) -> Option<FoundWindo
 
 fn props_window(props: &Value) -> Option<FoundWindow> {
     let tokens = tokens(&props["default_generation_settings"]["n_ctx"])?;
-    Some(FoundWindow { tokens, told_by: "`/props`" })
+    Some(FoundWindow {
+        tokens,
+        told_by: "`/props`",
+    })
 }
 
 pub(super) async fn llama_cpp(
@@ -110,15 +151,26 @@ pub(super) async fn llama_cpp(
 pub(super) fn lm_studio(list: &Result<Value, LookError>) -> Result<Vec<FoundModel>, LookError> {
     let list = list.as_ref().map_err(Clone::clone)?;
     let one = |entry: &Value| {
-        if entry["type"].as_str().is_some_and(|kind| kind.contains("embed")) {
+        if entry["type"]
+            .as_str()
+            .is_some_and(|kind| kind.contains("embed"))
+        {
             return None;
         }
         let loaded = entry["state"] == "loaded";
         let window = tokens(&entry["loaded_context_length"]).filter(|_| loaded);
-        let window = window.map(|tokens| FoundWindow { tokens, told_by: "`loaded_context_length`" });
+        let window = window.map(|tokens| FoundWindow {
+            tokens,
+            told_by: "`loaded_context_length`",
+        });
         text_model(loaded::text(entry, "id")?).map(|id| FoundModel { id, loaded, window })
     };
-    Ok(loaded::list(list).into_iter().flatten().take(MOST).filter_map(one).collect())
+    Ok(loaded::list(list)
+        .into_iter()
+        .flatten()
+        .take(MOST)
+        .filter_map(one)
+        .collect())
 }
 
 pub(super) async fn litellm(place: &ServerPlace<'_>) -> Result<Vec<FoundModel>, LookError> {
@@ -128,8 +180,14 @@ pub(super) async fn litellm(place: &ServerPlace<'_>) -> Result<Vec<FoundModel>, 
     for entry in loaded::list(&info).into_iter().flatten() {
         let window = tokens(&entry["model_info"]["max_input_tokens"]);
         let name = loaded::text(entry, "model_name");
-        for model in models.iter_mut().filter(|model| Some(&model.id) == name.as_ref()) {
-            model.window = window.map(|tokens| FoundWindow { tokens, told_by: "`max_input_tokens`" });
+        for model in models
+            .iter_mut()
+            .filter(|model| Some(&model.id) == name.as_ref())
+        {
+            model.window = window.map(|tokens| FoundWindow {
+                tokens,
+                told_by: "`max_input_tokens`",
+            });
         }
     }
     // Patterns are no models.
@@ -144,8 +202,14 @@ pub(crate) async fn canary(
     env: &crate::backend::Env,
     limit: Duration,
 ) -> Result<Option<FoundWindow>, String> {
-    let key = env.secret(super::GATEWAY_KEY_VAR).filter(|_| server.kind == ServerKind::LiteLlm);
-    let place = ServerPlace { address: &server.address, key, limit };
+    let key = env
+        .secret(super::GATEWAY_KEY_VAR)
+        .filter(|_| server.kind == ServerKind::LiteLlm);
+    let place = ServerPlace {
+        address: &server.address,
+        key,
+        limit,
+    };
     let question = json!({
         "model": id, "max_tokens": 64, "stream": false,
         "messages": [{"role": "user", "content": "Answer with the one word: ready"}],
@@ -160,20 +224,33 @@ pub(crate) async fn canary(
             let mine = |e: &&Value| loaded::text(e, "name").is_some_and(|name| name == id);
             let entry = loaded::list(&running).and_then(|list| list.iter().find(mine));
             let tokens = entry.and_then(|entry| tokens(&entry["context_length"]));
-            tokens.map(|tokens| FoundWindow { tokens, told_by: "`/api/ps`, after a question" })
+            tokens.map(|tokens| FoundWindow {
+                tokens,
+                told_by: "`/api/ps`, after a question",
+            })
         }
         ServerKind::LlamaSwap => upstream_window(&place, id).await,
         ServerKind::LmStudio => {
             let models = lm_studio(&place.json("/api/v0/models").await).unwrap_or_default();
-            models.into_iter().find(|model| model.id == id).and_then(|model| model.window)
+            models
+                .into_iter()
+                .find(|model| model.id == id)
+                .and_then(|model| model.window)
         }
         ServerKind::LlamaCpp | ServerKind::Vllm | ServerKind::LiteLlm | ServerKind::Other => None,
     })
 }
 
-async fn post(place: &ServerPlace<'_>, path: &str, body: &Value, limit: Duration) -> Result<Value, String> {
+async fn post(
+    place: &ServerPlace<'_>,
+    path: &str,
+    body: &Value,
+    limit: Duration,
+) -> Result<Value, String> {
     let url = http::below(place.address, path).map_err(|why| why.to_string())?;
-    let answer = http::post(&url, place.key.as_ref(), body, limit, CAP).await.map_err(|why| why.to_string())?;
+    let answer = http::post(&url, place.key.as_ref(), body, limit, CAP)
+        .await
+        .map_err(|why| why.to_string())?;
     if answer.status != 200 {
         return Err(format!("`{path}` answered {}", answer.status));
     }
@@ -182,12 +259,23 @@ async fn post(place: &ServerPlace<'_>, path: &str, body: &Value, limit: Duration
 
 /// What a server may call a window; nothing below what any use has, nothing beyond what any model has.
 fn tokens(value: &Value) -> Option<u32> {
-    value.as_u64().filter(|n| (256..=100_000_000).contains(n)).and_then(|n| u32::try_from(n).ok())
+    value
+        .as_u64()
+        .filter(|n| (256..=100_000_000).contains(n))
+        .and_then(|n| u32::try_from(n).ok())
 }
 
 /// Models that do not answer in text are known by their names alone on most servers.
 fn text_model(id: String) -> Option<String> {
-    const OTHERS: &[&str] = &["embed", "rerank", "whisper", "tts", "bge-", "stable-diffusion", "clip"];
+    const OTHERS: &[&str] = &[
+        "embed",
+        "rerank",
+        "whisper",
+        "tts",
+        "bge-",
+        "stable-diffusion",
+        "clip",
+    ];
     let lower = id.to_lowercase();
     (!OTHERS.iter().any(|word| lower.contains(word))).then_some(id)
 }
@@ -198,15 +286,20 @@ mod tests {
 
     #[test]
     fn windows_are_read_where_servers_write_them_and_nonsense_is_none() {
-        let shown =
-            json!({"parameters": "stop  \"<|im_end|>\"\nnum_ctx                        32768\ntemperature 0.7"});
+        let shown = json!({"parameters": "stop  \"<|im_end|>\"\nnum_ctx                        32768\ntemperature 0.7"});
         assert_eq!(modelfile_window(&shown), Some(32_768));
-        assert_eq!(modelfile_window(&json!({"parameters": "num_ctx many"})), None);
+        assert_eq!(
+            modelfile_window(&json!({"parameters": "num_ctx many"})),
+            None
+        );
         assert_eq!(tokens(&json!(-5)), None);
         assert_eq!(tokens(&json!(1_u64 << 60)), None);
         let vllm = json!({"data": [{"id": "m", "owned_by": "vllm", "max_model_len": 4096}, {"id": "bge-m3"}]});
         assert!(is_vllm(&vllm));
         assert_eq!(listed(&vllm).len(), 1, "what embeds is no worker");
-        assert_eq!(listed(&vllm)[0].window.as_ref().map(|w| w.tokens), Some(4096));
+        assert_eq!(
+            listed(&vllm)[0].window.as_ref().map(|w| w.tokens),
+            Some(4096)
+        );
     }
 }

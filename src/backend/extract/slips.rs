@@ -67,10 +67,22 @@ mod tests {
     fn a_slip_of_the_pen_does_not_lose_the_answer() {
         for (said, meant) in [
             (r#"{"n": "\d+\(x\)"}"#, json!({"n": r"\d+\(x\)"})),
-            ("{\"n\": \"def f():\n\treturn 1\"}", json!({"n": "def f():\n\treturn 1"})),
-            (r#"{"n": [1, 2, ], "m": {"a": 1,},}"#, json!({"n": [1, 2], "m": {"a": 1}})),
-            ("Here:\n```json\n{\n  \"n\": \"it\\'s\",\n}\n```", json!({"n": r"it\'s"})),
-            (r#"{"n": "a\\b, ]", "m": "\"\. \u00e9"}"#, json!({"n": "a\\b, ]", "m": "\"\\. é"})),
+            (
+                "{\"n\": \"def f():\n\treturn 1\"}",
+                json!({"n": "def f():\n\treturn 1"}),
+            ),
+            (
+                r#"{"n": [1, 2, ], "m": {"a": 1,},}"#,
+                json!({"n": [1, 2], "m": {"a": 1}}),
+            ),
+            (
+                "Here:\n```json\n{\n  \"n\": \"it\\'s\",\n}\n```",
+                json!({"n": r"it\'s"}),
+            ),
+            (
+                r#"{"n": "a\\b, ]", "m": "\"\. \u00e9"}"#,
+                json!({"n": "a\\b, ]", "m": "\"\\. é"}),
+            ),
         ] {
             assert_eq!(object(said, &["n"]).map(Value::Object), Ok(meant), "{said}");
         }
@@ -81,14 +93,24 @@ mod tests {
         let right = r#"{"n": "a\nb \\d \u00e9", "m": [1, 2], "o": "x,}"}"#;
         assert_eq!(without_slips(right), None);
         // The repaired draft is no answer where an answer stands.
-        assert_eq!(object(r#"{"n": [1,]} {"n": 2}"#, &["n"]).map(Value::Object), Ok(json!({"n": 2})));
+        assert_eq!(
+            object(r#"{"n": [1,]} {"n": 2}"#, &["n"]).map(Value::Object),
+            Ok(json!({"n": 2}))
+        );
     }
 
     #[test]
     fn other_faults_are_not_guessed_at() {
-        for broken in [r#"{"n": 1 "m": 2}"#, r#"{n: 1}"#, r#"{"n": 'x'}"#, r#"{"n": [1, }"#, r#"{"n": "open}"#] {
+        for broken in [
+            r#"{"n": 1 "m": 2}"#,
+            r#"{n: 1}"#,
+            r#"{"n": 'x'}"#,
+            r#"{"n": [1, }"#,
+            r#"{"n": "open}"#,
+        ] {
             assert!(
-                object(broken, &["n"]).is_err() || !object(broken, &["n"]).is_ok_and(|o| o.contains_key("n")),
+                object(broken, &["n"]).is_err()
+                    || !object(broken, &["n"]).is_ok_and(|o| o.contains_key("n")),
                 "{broken}"
             );
         }

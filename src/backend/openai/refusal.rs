@@ -13,8 +13,17 @@ use crate::routing::Tier;
 pub(super) fn failure(at: &Endpoint, got: &ReceivedAnswer, ask: &Ask, tier: &Tier) -> Box<Failure> {
     let why = error(at, got, ask, tier);
     // What was refused at the door cost nothing; a time-out or a crash may have come late.
-    let usage = if got.status < 500 && got.status != 408 { Usage::NOTHING } else { Usage::default() };
-    Box::new(Failure { why, usage, notes: Vec::new(), answer: String::new() })
+    let usage = if got.status < 500 && got.status != 408 {
+        Usage::NOTHING
+    } else {
+        Usage::default()
+    };
+    Box::new(Failure {
+        why,
+        usage,
+        notes: Vec::new(),
+        answer: String::new(),
+    })
 }
 
 pub(super) fn error(at: &Endpoint, got: &ReceivedAnswer, ask: &Ask, tier: &Tier) -> AskError {
@@ -29,8 +38,16 @@ pub(super) fn error(at: &Endpoint, got: &ReceivedAnswer, ask: &Ask, tier: &Tier)
         said,
     };
     let key_refused = |said| match &at.key {
-        Some(_) => AskError::KeyRefused { backend: backend.clone(), var: at.var.clone(), said },
-        None => AskError::NoKey { backend: backend.clone(), var: at.var.clone(), said },
+        Some(_) => AskError::KeyRefused {
+            backend: backend.clone(),
+            var: at.var.clone(),
+            said,
+        },
+        None => AskError::NoKey {
+            backend: backend.clone(),
+            var: at.var.clone(),
+            said,
+        },
     };
     match got.status {
         300..=399 => {
@@ -101,8 +118,12 @@ const TOO_LONG: &[&str] = &[
     "exceeds the available context",
 ];
 
-const NO_SUCH_MODEL: &[&str] =
-    &["no healthy deployments for this model", "Invalid model name", "model not found", "does not exist"];
+const NO_SUCH_MODEL: &[&str] = &[
+    "no healthy deployments for this model",
+    "Invalid model name",
+    "model not found",
+    "does not exist",
+];
 
 /// An error as the common servers write it: `{"error": {…}}`, `{"error": "…"}`, `{"detail": …}`, or text.
 #[derive(Default)]
@@ -118,7 +139,10 @@ impl Body {
     fn of(got: &ReceivedAnswer) -> Self {
         let text = String::from_utf8_lossy(&got.body);
         let Ok(body) = serde_json::from_str::<Value>(&text) else {
-            return Self { message: text.into_owned(), ..Self::default() };
+            return Self {
+                message: text.into_owned(),
+                ..Self::default()
+            };
         };
         let error = &body["error"];
         match error {
@@ -128,19 +152,33 @@ impl Body {
                 code: word(&error["code"]),
                 is_error: true,
             },
-            Value::String(message) => Self { message: message.clone(), is_error: true, ..Self::default() },
+            Value::String(message) => Self {
+                message: message.clone(),
+                is_error: true,
+                ..Self::default()
+            },
             _ => {
                 let detail = &body["detail"];
-                let message = if detail.is_null() { text.into_owned() } else { word(detail) };
+                let message = if detail.is_null() {
+                    text.into_owned()
+                } else {
+                    word(detail)
+                };
                 // FastAPI says `{"detail":"Not Found"}` for a path it does not have.
-                Self { is_error: !detail.is_null() && message != "Not Found", message, ..Self::default() }
+                Self {
+                    is_error: !detail.is_null() && message != "Not Found",
+                    message,
+                    ..Self::default()
+                }
             }
         }
     }
 
     fn has(&self, words: &[&str]) -> bool {
         let message = self.message.to_lowercase();
-        words.iter().any(|word| message.contains(&word.to_lowercase()))
+        words
+            .iter()
+            .any(|word| message.contains(&word.to_lowercase()))
     }
 }
 

@@ -17,7 +17,10 @@ pub(super) struct Form {
 
 impl Default for Form {
     fn default() -> Self {
-        Self { response_format: true, gateway_words: true }
+        Self {
+            response_format: true,
+            gateway_words: true,
+        }
     }
 }
 
@@ -85,11 +88,24 @@ pub(super) fn plainer(got: &ReceivedAnswer, form: Form) -> Option<Form> {
     let said = String::from_utf8_lossy(&got.body).to_lowercase();
     let names = |words: &[&str]| words.iter().any(|word| said.contains(word));
     if form.gateway_words && names(&["num_retries", "disable_fallbacks"]) {
-        return Some(Form { gateway_words: false, ..form });
+        return Some(Form {
+            gateway_words: false,
+            ..form
+        });
     }
-    let about_schema = ["response_format", "json_schema", "json schema", "json_object", "grammar", "structured output"];
+    let about_schema = [
+        "response_format",
+        "json_schema",
+        "json schema",
+        "json_object",
+        "grammar",
+        "structured output",
+    ];
     if form.response_format && names(&about_schema) {
-        return Some(Form { response_format: false, ..form });
+        return Some(Form {
+            response_format: false,
+            ..form
+        });
     }
     None
 }
@@ -100,29 +116,62 @@ mod tests {
     use super::*;
 
     fn ask() -> Ask {
-        Ask::new("rules", "task", json!({"type": "object", "required": ["n"]}), "/")
+        Ask::new(
+            "rules",
+            "task",
+            json!({"type": "object", "required": ["n"]}),
+            "/",
+        )
     }
 
     #[test]
     fn the_schema_is_sent_as_a_constraint_and_shown_in_the_prompt() {
         let (body, sent) = body(&ask(), &Model::named("m", 8192), Form::default());
-        assert_eq!(body["response_format"]["json_schema"]["schema"]["required"], json!(["n"]));
+        assert_eq!(
+            body["response_format"]["json_schema"]["schema"]["required"],
+            json!(["n"])
+        );
         let system = body["messages"][0]["content"].as_str().expect("text");
         assert!(system.starts_with("rules\n") && system.contains(r#""required":["n"]"#));
-        assert_eq!(body["messages"][1], json!({"role": "user", "content": "task"}));
-        assert_eq!((&body["num_retries"], &body["disable_fallbacks"]), (&json!(0), &json!(true)));
+        assert_eq!(
+            body["messages"][1],
+            json!({"role": "user", "content": "task"})
+        );
+        assert_eq!(
+            (&body["num_retries"], &body["disable_fallbacks"]),
+            (&json!(0), &json!(true))
+        );
         assert_eq!(sent, system.len() + 4);
-        assert!(["max_tokens", "temperature", "seed"].iter().all(|field| body.get(field).is_none()));
+        assert!(
+            ["max_tokens", "temperature", "seed"]
+                .iter()
+                .all(|field| body.get(field).is_none())
+        );
     }
 
     #[test]
     fn an_answer_is_as_long_as_the_shorter_of_both_limits() {
         let sent = |own, asked| {
-            let model = Model { max_tokens: own, ..Model::named("m", 8192) };
-            body(&Ask { max_tokens: asked, ..ask() }, &model, Form::default()).0["max_tokens"].as_u64()
+            let model = Model {
+                max_tokens: own,
+                ..Model::named("m", 8192)
+            };
+            body(
+                &Ask {
+                    max_tokens: asked,
+                    ..ask()
+                },
+                &model,
+                Form::default(),
+            )
+            .0["max_tokens"]
+                .as_u64()
         };
         assert_eq!([sent(None, None), sent(Some(900), None)], [None, Some(900)]);
-        assert_eq!([sent(Some(900), Some(40)), sent(Some(9), Some(40))], [Some(40), Some(9)]);
+        assert_eq!(
+            [sent(Some(900), Some(40)), sent(Some(9), Some(40))],
+            [Some(40), Some(9)]
+        );
     }
 
     #[test]
@@ -131,31 +180,71 @@ mod tests {
             let (body, _) = body(&Ask { attempt, ..ask() }, model, Form::default());
             (body["temperature"].as_f64(), body["seed"].as_u64())
         };
-        let set = Model { temperature: Some(0.1), seed: Some(7), ..Model::named("m", 8192) };
+        let set = Model {
+            temperature: Some(0.1),
+            seed: Some(7),
+            ..Model::named("m", 8192)
+        };
         assert_eq!(
             [1, 2, 3].map(|n| sent(&set, n)),
-            [(Some(0.1), Some(7)), (Some(0.3), Some(8)), (Some(0.5), Some(9))]
+            [
+                (Some(0.1), Some(7)),
+                (Some(0.3), Some(8)),
+                (Some(0.5), Some(9))
+            ]
         );
         let plain = Model::named("m", 8192);
-        assert_eq!([1, 2, 9].map(|n| sent(&plain, n)), [(None, None), (Some(0.9), None), (Some(1.2), None)]);
-        let hot = Model { temperature: Some(1.5), ..plain };
+        assert_eq!(
+            [1, 2, 9].map(|n| sent(&plain, n)),
+            [(None, None), (Some(0.9), None), (Some(1.2), None)]
+        );
+        let hot = Model {
+            temperature: Some(1.5),
+            ..plain
+        };
         assert_eq!(sent(&hot, 2).0, Some(1.5), "never colder than what was set");
     }
 
     #[test]
     fn only_a_refusal_of_the_form_leads_to_a_plainer_one() {
         let all = Form::default();
-        let no_format = Form { response_format: false, ..all };
+        let no_format = Form {
+            response_format: false,
+            ..all
+        };
         for (status, said, next) in [
-            (400, "litellm.UnsupportedParamsError: does not support parameters: ['response_format']", Some(no_format)),
-            (400, "JSON schema error at #/properties/a: unrecognized type nonsense", Some(no_format)),
-            (422, r#"{"detail":[{"loc":["body","response_format"]}]}"#, Some(no_format)),
-            (400, "Unrecognized request argument supplied: num_retries", Some(Form { gateway_words: false, ..all })),
+            (
+                400,
+                "litellm.UnsupportedParamsError: does not support parameters: ['response_format']",
+                Some(no_format),
+            ),
+            (
+                400,
+                "JSON schema error at #/properties/a: unrecognized type nonsense",
+                Some(no_format),
+            ),
+            (
+                422,
+                r#"{"detail":[{"loc":["body","response_format"]}]}"#,
+                Some(no_format),
+            ),
+            (
+                400,
+                "Unrecognized request argument supplied: num_retries",
+                Some(Form {
+                    gateway_words: false,
+                    ..all
+                }),
+            ),
             (400, "the prompt is too long", None),
             (500, "response_format", None),
         ] {
             assert_eq!(plainer(&got(status, &[], said), all), next, "{said}");
         }
-        assert_eq!(plainer(&got(400, &[], "response_format"), no_format), None, "once is enough");
+        assert_eq!(
+            plainer(&got(400, &[], "response_format"), no_format),
+            None,
+            "once is enough"
+        );
     }
 }

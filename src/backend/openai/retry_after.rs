@@ -59,10 +59,19 @@ mod tests {
     fn the_gateway_passes_it_on_under_another_name() {
         let mut headers = HeaderMap::new();
         headers.insert("llm_provider-retry-after", "9".parse().expect("a value"));
-        assert_eq!(read(&headers, Timestamp::UNIX_EPOCH), Some(Duration::from_secs(9)));
+        assert_eq!(
+            read(&headers, Timestamp::UNIX_EPOCH),
+            Some(Duration::from_secs(9))
+        );
         headers.insert("retry-after", "tomorrow".parse().expect("a value"));
-        assert_eq!(read(&headers, Timestamp::UNIX_EPOCH), Some(Duration::from_secs(9)));
+        assert_eq!(
+            read(&headers, Timestamp::UNIX_EPOCH),
+            Some(Duration::from_secs(9))
+        );
         headers.insert("retry-after", "3".parse().expect("a value"));
-        assert_eq!(read(&headers, Timestamp::UNIX_EPOCH), Some(Duration::from_secs(3)));
+        assert_eq!(
+            read(&headers, Timestamp::UNIX_EPOCH),
+            Some(Duration::from_secs(3))
+        );
     }
 }

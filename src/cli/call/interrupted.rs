@@ -23,19 +23,38 @@ pub(super) struct InterruptedCall {
 impl InterruptedCall {
     /// To be asked for before the call begins.
     pub(super) fn possible(tool: &str, arguments: &Value) -> Self {
-        let text = |name: &str| arguments[name].as_str().filter(|text| !text.trim().is_empty()).map(str::to_owned);
-        let project = text("project_root").map(|root| Path::new(&root).canonicalize().unwrap_or(root.into()));
-        Self { tool: tool.to_owned(), session: text("session_id"), project, began: Timestamp::now() }
+        let text = |name: &str| {
+            arguments[name]
+                .as_str()
+                .filter(|text| !text.trim().is_empty())
+                .map(str::to_owned)
+        };
+        let project =
+            text("project_root").map(|root| Path::new(&root).canonicalize().unwrap_or(root.into()));
+        Self {
+            tool: tool.to_owned(),
+            session: text("session_id"),
+            project,
+            began: Timestamp::now(),
+        }
     }
 
     /// The call has ended, and what it touched is as the entry says.
     pub(super) fn came_to(&self) -> String {
-        let log = StateDir::locate().ok().and_then(|state| SessionLog::open(&state).ok());
+        let log = StateDir::locate()
+            .ok()
+            .and_then(|state| SessionLog::open(&state).ok());
         match log.and_then(|log| self.entry(&log)) {
             Some((entry, path)) => {
-                format!("{}\nlog       {}\n", words_of(&entry), words::plain(&path.to_string_lossy()))
+                format!(
+                    "{}\nlog       {}\n",
+                    words_of(&entry),
+                    words::plain(&path.to_string_lossy())
+                )
             }
-            None => String::from("interrupted: the call was cancelled before there was anything to log\n"),
+            None => String::from(
+                "interrupted: the call was cancelled before there was anything to log\n",
+            ),
         }
     }
 
@@ -53,20 +72,33 @@ impl InterruptedCall {
             // A name that was made for this call has its time in front.
             None => {
                 let since = self.began.strftime("%Y%m%dT%H%M%S.%3fZ").to_string();
-                log.sessions().ok()?.into_iter().filter(|id| id.as_str() >= since.as_str()).collect()
+                log.sessions()
+                    .ok()?
+                    .into_iter()
+                    .filter(|id| id.as_str() >= since.as_str())
+                    .collect()
             }
         };
         sessions.iter().find_map(|id| {
             let records = log.read(id).ok()?.records;
-            let entry = records.into_iter().map(|record| record.entry).rfind(|entry| self.is(entry))?;
+            let entry = records
+                .into_iter()
+                .map(|record| record.entry)
+                .rfind(|entry| self.is(entry))?;
             Some((entry, log.path(id)))
         })
     }
 
     fn is(&self, entry: &Entry) -> bool {
         entry.skill == self.tool
-            && self.project.as_ref().is_none_or(|project| Path::new(&entry.project_root) == project)
-            && entry.timestamp.parse::<Timestamp>().is_ok_and(|written| written >= self.began)
+            && self
+                .project
+                .as_ref()
+                .is_none_or(|project| Path::new(&entry.project_root) == project)
+            && entry
+                .timestamp
+                .parse::<Timestamp>()
+                .is_ok_and(|written| written >= self.began)
     }
 }
 
@@ -99,26 +131,44 @@ mod tests {
     #[test]
     fn the_entry_of_this_call_is_found_among_others() {
         let dir = tempfile::tempdir().expect("a directory");
-        let log = SessionLog::open(&StateDir::at(dir.path().into()).expect("absolute")).expect("opens");
-        log.append(&entry("before", "tdd_green", "/p", Status::Pass)).expect("written");
+        let log =
+            SessionLog::open(&StateDir::at(dir.path().into()).expect("absolute")).expect("opens");
+        log.append(&entry("before", "tdd_green", "/p", Status::Pass))
+            .expect("written");
         let name = SessionId::generate().expect("random bytes");
-        log.append(&entry(name.as_str(), "tdd_green", "/p", Status::Pass)).expect("written");
+        log.append(&entry(name.as_str(), "tdd_green", "/p", Status::Pass))
+            .expect("written");
         let call = InterruptedCall::possible("tdd_green", &json!({"project_root": "/p"}));
         assert_eq!(call.entry(&log), None, "others came before");
 
         // Meanwhile another call works elsewhere, or otherwise.
         for (skill, root) in [("tdd_green", "/q"), ("tdd_red", "/p"), ("tdd_green", "/p")] {
             let name = SessionId::generate().expect("random bytes");
-            log.append(&entry(name.as_str(), skill, root, Status::Error)).expect("written");
+            log.append(&entry(name.as_str(), skill, root, Status::Error))
+                .expect("written");
         }
         let (found, path) = call.entry(&log).expect("there now");
-        assert_eq!((found.skill.as_str(), found.project_root.as_str()), ("tdd_green", "/p"));
+        assert_eq!(
+            (found.skill.as_str(), found.project_root.as_str()),
+            ("tdd_green", "/p")
+        );
         assert!(path.exists());
 
-        let named = InterruptedCall::possible("tdd_green", &json!({"project_root": "/p", "session_id": "before"}));
-        assert_eq!(named.entry(&log), None, "an earlier call of the same session is another call");
-        log.append(&entry("before", "tdd_green", "/p", Status::Pass)).expect("written");
+        let named = InterruptedCall::possible(
+            "tdd_green",
+            &json!({"project_root": "/p", "session_id": "before"}),
+        );
+        assert_eq!(
+            named.entry(&log),
+            None,
+            "an earlier call of the same session is another call"
+        );
+        log.append(&entry("before", "tdd_green", "/p", Status::Pass))
+            .expect("written");
         let (found, _) = named.entry(&log).expect("there now");
-        assert_eq!(words_of(&found), "interrupted too late, the call has passed: said");
+        assert_eq!(
+            words_of(&found),
+            "interrupted too late, the call has passed: said"
+        );
     }
 }

@@ -20,8 +20,15 @@ pub(super) fn outline(value: &Value, indent: usize) -> String {
 fn inner(value: &Value, indent: usize, text: &mut String) {
     match value {
         Value::Object(object) => {
-            let beside = object.iter().filter(|(_, value)| flat(value).is_some()).map(|(name, _)| name.len());
-            let width = beside.filter(|len| *len <= WIDEST).max().unwrap_or_default() + 2;
+            let beside = object
+                .iter()
+                .filter(|(_, value)| flat(value).is_some())
+                .map(|(name, _)| name.len());
+            let width = beside
+                .filter(|len| *len <= WIDEST)
+                .max()
+                .unwrap_or_default()
+                + 2;
             for (name, value) in object {
                 let name = words::plain(name);
                 match flat(value) {
@@ -76,7 +83,9 @@ fn flat(value: &Value) -> Option<String> {
                 scalar => flat(scalar),
             };
             let words: Option<Vec<String>> = items.iter().map(short).collect();
-            words.map(|words| words.join(", ")).filter(|line| line.len() <= 100)
+            words
+                .map(|words| words.join(", "))
+                .filter(|line| line.len() <= 100)
         }
         Value::Object(object) if object.is_empty() => Some(String::from("none")),
         Value::Object(_) => None,

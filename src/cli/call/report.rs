@@ -34,19 +34,44 @@ impl<'a> CallReport<'a> {
 /// One line per tool: its name, what it is for, and what it must be told.
 pub(super) fn list(tools: &[Value]) -> String {
     let word = |value: &'_ Value| words::plain(value.as_str().unwrap_or_default()).into_owned();
-    let width = tools.iter().map(|tool| word(&tool["name"]).len()).max().unwrap_or_default();
+    let width = tools
+        .iter()
+        .map(|tool| word(&tool["name"]).len())
+        .max()
+        .unwrap_or_default();
     let line = |tool: &Value| {
         let purpose = match &tool["title"] {
             Value::String(title) => title.as_str(),
-            _ => tool["description"].as_str().and_then(|text| text.split(['.', '\n']).next()).unwrap_or_default(),
+            _ => tool["description"]
+                .as_str()
+                .and_then(|text| text.split(['.', '\n']).next())
+                .unwrap_or_default(),
         };
-        let required = tool["inputSchema"]["required"].as_array().into_iter().flatten();
+        let required = tool["inputSchema"]["required"]
+            .as_array()
+            .into_iter()
+            .flatten();
         // The directory one stands in is taken for it.
-        let needs: Vec<String> = required.filter(|name| *name != "project_root").map(word).collect();
-        let needs = if needs.is_empty() { String::new() } else { format!(" ({})", needs.join(", ")) };
-        format!("{:width$}  {}{needs}\n", word(&tool["name"]), words::plain(purpose))
+        let needs: Vec<String> = required
+            .filter(|name| *name != "project_root")
+            .map(word)
+            .collect();
+        let needs = if needs.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", needs.join(", "))
+        };
+        format!(
+            "{:width$}  {}{needs}\n",
+            word(&tool["name"]),
+            words::plain(purpose)
+        )
     };
-    tools.iter().map(line).chain([format!("\n{HOW}\n")]).collect()
+    tools
+        .iter()
+        .map(line)
+        .chain([format!("\n{HOW}\n")])
+        .collect()
 }
 
 const HOW: &str = "In brackets: what must be given, as in `supervisor call tdd_green --arg test_path=tests/add.rs`.\n\
@@ -57,10 +82,18 @@ impl fmt::Display for CallReport<'_> {
         let (answer, more) = (self.answer, &self.answer.more);
         self.verdict(f)?;
         // One that says what the message says is not said again.
-        for gate in more.gates.iter().filter(|gate| !gate.pass && gate.detail != answer.message) {
+        for gate in more
+            .gates
+            .iter()
+            .filter(|gate| !gate.pass && gate.detail != answer.message)
+        {
             self.part(f, "gate", &self.paint.bad(&sentence(gate)))?;
         }
-        if let Some(proof) = more.gates.iter().find(|gate| gate.id == "proof" && gate.pass) {
+        if let Some(proof) = more
+            .gates
+            .iter()
+            .find(|gate| gate.id == "proof" && gate.pass)
+        {
             self.part(f, "verified", &words::plain(&proof.detail))?;
         }
         self.part(f, "model", &words::plain(&answer.model_used))?;
@@ -72,20 +105,32 @@ impl fmt::Display for CallReport<'_> {
             writeln!(f, "\n{}\n", self.paint.diff(&more.diff))?;
         }
         if answer.status != Status::Pass && !answer.runner_output.trim().is_empty() {
-            writeln!(f, "{}\n{}", self.paint.dim("output"), tail(&answer.runner_output))?;
+            writeln!(
+                f,
+                "{}\n{}",
+                self.paint.dim("output"),
+                tail(&answer.runner_output)
+            )?;
         }
         let details = outline(&self.details(), 2);
         if !details.is_empty() {
             write!(f, "{}\n{details}", self.paint.dim("details"))?;
         }
         for (n, attempt) in more.attempts.iter().enumerate() {
-            self.part(f, if n == 0 { "attempts" } else { "" }, &self.attempt(attempt))?;
+            self.part(
+                f,
+                if n == 0 { "attempts" } else { "" },
+                &self.attempt(attempt),
+            )?;
         }
         if !more.attempts.is_empty() {
             self.part(f, "cost", &cost(more.cost_usd))?;
         }
         // A call that was refused before anything happened took no time worth telling.
-        if let Some(ms) = more.duration_ms.filter(|_| answer.status != Status::Error || !more.attempts.is_empty()) {
+        if let Some(ms) = more
+            .duration_ms
+            .filter(|_| answer.status != Status::Error || !more.attempts.is_empty())
+        {
             self.part(f, "took", &seconds(ms))?;
         }
         self.part(f, "session", &words::plain(&more.session_id))?;
@@ -111,7 +156,11 @@ impl CallReport<'_> {
 
     /// `changed   src/lib.rs`, or nothing.
     fn part(&self, f: &mut fmt::Formatter<'_>, name: &str, text: &str) -> fmt::Result {
-        if text.is_empty() { Ok(()) } else { writeln!(f, "{} {text}", self.paint.dim(&format!("{name:<9}"))) }
+        if text.is_empty() {
+            Ok(())
+        } else {
+            writeln!(f, "{} {text}", self.paint.dim(&format!("{name:<9}")))
+        }
     }
 
     /// What only this tool says. What is unknown, or was said above, is left out.
@@ -130,21 +179,42 @@ impl CallReport<'_> {
             Some(_) | None => self.paint.doubtful(word),
         };
         let why = attempt.feedback.lines().next().unwrap_or_default();
-        let why = if why.is_empty() { String::new() } else { format!(": {}", words::cut_end(why, LINE)) };
-        let (model, why) = (words::plain(&attempt.model), words::plain(&why).into_owned());
-        let cost = attempt.cost_usd.map(|usd| format!(", {}", dollars(usd))).unwrap_or_default();
-        format!("{} {model} ({}{cost}) {word}{why}", attempt.attempt, seconds(attempt.duration_ms))
+        let why = if why.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", words::cut_end(why, LINE))
+        };
+        let (model, why) = (
+            words::plain(&attempt.model),
+            words::plain(&why).into_owned(),
+        );
+        let cost = attempt
+            .cost_usd
+            .map(|usd| format!(", {}", dollars(usd)))
+            .unwrap_or_default();
+        format!(
+            "{} {model} ({}{cost}) {word}{why}",
+            attempt.attempt,
+            seconds(attempt.duration_ms)
+        )
     }
 }
 
 fn sentence(gate: &Gate) -> String {
-    if gate.detail.is_empty() { gate.id.clone() } else { format!("{}: {}", gate.id, gate.detail) }
+    if gate.detail.is_empty() {
+        gate.id.clone()
+    } else {
+        format!("{}: {}", gate.id, gate.detail)
+    }
 }
 
 fn tail(output: &str) -> String {
     let lines: Vec<&str> = output.trim_end().lines().collect();
     let shown = lines[lines.len().saturating_sub(OUTPUT_LINES)..].iter();
-    shown.map(|line| format!("  | {}", words::cut_end(&words::plain(line), LINE))).collect::<Vec<_>>().join("\n")
+    shown
+        .map(|line| format!("  | {}", words::cut_end(&words::plain(line), LINE)))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn cost(usd: Option<f64>) -> String {
@@ -155,7 +225,10 @@ fn dollars(usd: f64) -> String {
     format!("${usd:.4}")
 }
 
-#[expect(clippy::cast_precision_loss, reason = "milliseconds of a call, shown with one digit")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "milliseconds of a call, shown with one digit"
+)]
 fn seconds(ms: u64) -> String {
     format!("{:.1} s", ms as f64 / 1000.0)
 }
@@ -169,14 +242,23 @@ fn log_of(session: &str) -> Option<PathBuf> {
 
 /// The call that usually follows, as one would type it.
 fn next(next: &Value) -> String {
-    let (Some(tool), Some(arguments)) = (next["tool"].as_str(), next["arguments"].as_object()) else {
+    let (Some(tool), Some(arguments)) = (next["tool"].as_str(), next["arguments"].as_object())
+    else {
         return words::plain(next.as_str().unwrap_or(&next.to_string())).into_owned();
     };
-    let here = std::env::current_dir().and_then(|path| path.canonicalize()).ok();
+    let here = std::env::current_dir()
+        .and_then(|path| path.canonicalize())
+        .ok();
     let mut command = format!("supervisor call {tool}");
     for (name, value) in arguments {
-        let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        if name == "project_root" && here.as_deref().is_some_and(|here| here == std::path::Path::new(&text)) {
+        let text = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        if name == "project_root"
+            && here
+                .as_deref()
+                .is_some_and(|here| here == std::path::Path::new(&text))
+        {
             continue;
         }
         command += &format!(" --arg {name}={}", shell_words::quote(&text));
@@ -207,6 +289,9 @@ mod tests {
                 "inputSchema": {"required": ["project_root", "spec"]}}),
             json!({"name": "tier", "description": "Which models. Asks no model.", "inputSchema": {}}),
         ];
-        assert_eq!(list(&tools), format!("red   Write a test (spec)\ntier  Which models\n\n{HOW}\n"));
+        assert_eq!(
+            list(&tools),
+            format!("red   Write a test (spec)\ntier  Which models\n\n{HOW}\n")
+        );
     }
 }

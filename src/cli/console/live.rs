@@ -42,9 +42,22 @@ struct State {
 impl Live {
     /// On a terminal with so many columns, asked for before each drawing.
     pub(super) fn new(out: impl Write + Send + 'static, columns: fn() -> Option<usize>) -> Self {
-        let state = State { out: Box::new(out), what: String::new(), began: Instant::now(), frame: 0, alive: false };
-        let line = LiveLine { state: Mutex::new(state), woken: Condvar::new(), columns };
-        Self { line: Arc::new(line), ticker: None }
+        let state = State {
+            out: Box::new(out),
+            what: String::new(),
+            began: Instant::now(),
+            frame: 0,
+            alive: false,
+        };
+        let line = LiveLine {
+            state: Mutex::new(state),
+            woken: Condvar::new(),
+            columns,
+        };
+        Self {
+            line: Arc::new(line),
+            ticker: None,
+        }
     }
 
     pub(super) fn line(&self) -> &Arc<LiveLine> {
@@ -59,7 +72,10 @@ impl Live {
         self.line.draw(&mut state);
         drop(state);
         let line = Arc::clone(&self.line);
-        self.ticker = std::thread::Builder::new().name("live-line".into()).spawn(move || line.tick()).ok();
+        self.ticker = std::thread::Builder::new()
+            .name("live-line".into())
+            .spawn(move || line.tick())
+            .ok();
     }
 
     /// Shows other words, at once.
@@ -108,7 +124,11 @@ impl LiveLine {
     fn tick(&self) {
         let mut state = self.lock();
         while state.alive {
-            state = self.woken.wait_timeout(state, TICK).unwrap_or_else(PoisonError::into_inner).0;
+            state = self
+                .woken
+                .wait_timeout(state, TICK)
+                .unwrap_or_else(PoisonError::into_inner)
+                .0;
             if state.alive {
                 state.frame = (state.frame + 1) % FRAMES.len();
                 self.draw(&mut state);
@@ -118,7 +138,12 @@ impl LiveLine {
 
     /// The time comes first, so that a narrow window cuts the words and not the time.
     fn draw(&self, state: &mut State) {
-        let text = format!("{} {:>3} s  {}", FRAMES[state.frame], state.began.elapsed().as_secs(), state.what);
+        let text = format!(
+            "{} {:>3} s  {}",
+            FRAMES[state.frame],
+            state.began.elapsed().as_secs(),
+            state.what
+        );
         let columns = (self.columns)().unwrap_or(80);
         let text = format!("{CLEAR}{}", cut(&text, columns.saturating_sub(FREE)));
         state.write(&text);
@@ -132,7 +157,10 @@ impl LiveLine {
 impl State {
     /// In one piece, so that no half escape is seen. A screen that cannot be written stops nothing.
     fn write(&mut self, text: &str) {
-        let _ = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+        let _ = self
+            .out
+            .write_all(text.as_bytes())
+            .and_then(|()| self.out.flush());
     }
 }
 
@@ -156,7 +184,8 @@ pub(super) fn columns_of_stdout() -> Option<usize> {
 }
 
 fn columns(size: Option<(Width, Height)>) -> Option<usize> {
-    size.map(|(Width(columns), _)| usize::from(columns)).filter(|columns| *columns > 0)
+    size.map(|(Width(columns), _)| usize::from(columns))
+        .filter(|columns| *columns > 0)
 }
 
 #[cfg(test)]
@@ -178,15 +207,23 @@ mod tests {
         let sheet = Sheet::default();
         let mut live = Live::new(sheet.clone(), || Some(20));
         live.begin("asking the small one for an answer".into());
-        live.line().around(|out| out.write_all(b"kept\n")).expect("memory does not fail");
+        live.line()
+            .around(|out| out.write_all(b"kept\n"))
+            .expect("memory does not fail");
         live.now("other".into());
         live.rest();
         live.now("not to be seen".into());
         let text = sheet.text();
         assert!(text.starts_with("\r\u{1b}[2K⠋   0 s  asking"), "{text:?}");
         assert!(text.contains("\r\u{1b}[2Kkept\n\r\u{1b}[2K"), "{text:?}");
-        assert!(text.contains("other") && text.ends_with(CLEAR) && !text.contains("not to be seen"), "{text:?}");
-        assert!(!text.contains("small"), "20 columns are not enough for it: {text:?}");
+        assert!(
+            text.contains("other") && text.ends_with(CLEAR) && !text.contains("not to be seen"),
+            "{text:?}"
+        );
+        assert!(
+            !text.contains("small"),
+            "20 columns are not enough for it: {text:?}"
+        );
     }
 
     #[test]

@@ -22,7 +22,11 @@ impl Paint {
     fn decide(terminal: bool, variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let refused = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
         let able = variable("TERM").is_some_and(|term| term != "dumb");
-        if terminal && able && !refused { Self::Colour } else { Self::Plain }
+        if terminal && able && !refused {
+            Self::Colour
+        } else {
+            Self::Plain
+        }
     }
 
     pub(in crate::cli) fn good(self, text: &str) -> String {
@@ -73,12 +77,28 @@ mod tests {
     #[test]
     fn colours_are_for_terminals_that_want_them() {
         let with = |pairs: &'static [(&str, &str)]| {
-            move |name: &str| pairs.iter().find(|(n, _)| *n == name).map(|(_, value)| OsString::from(value))
+            move |name: &str| {
+                pairs
+                    .iter()
+                    .find(|(n, _)| *n == name)
+                    .map(|(_, value)| OsString::from(value))
+            }
         };
         let xterm = [("TERM", "xterm")].as_slice();
-        assert_eq!(Paint::decide(true, with(&[("TERM", "xterm")])), Paint::Colour);
-        assert_eq!(Paint::decide(true, with(&[("TERM", "xterm"), ("NO_COLOR", "")])), Paint::Colour, "empty is unset");
-        for plain in [&[("TERM", "xterm"), ("NO_COLOR", "1")][..], &[("TERM", "dumb")], &[]] {
+        assert_eq!(
+            Paint::decide(true, with(&[("TERM", "xterm")])),
+            Paint::Colour
+        );
+        assert_eq!(
+            Paint::decide(true, with(&[("TERM", "xterm"), ("NO_COLOR", "")])),
+            Paint::Colour,
+            "empty is unset"
+        );
+        for plain in [
+            &[("TERM", "xterm"), ("NO_COLOR", "1")][..],
+            &[("TERM", "dumb")],
+            &[],
+        ] {
             assert_eq!(Paint::decide(true, with(plain)), Paint::Plain, "{plain:?}");
         }
         assert_eq!(Paint::decide(false, with(xterm)), Paint::Plain);
@@ -89,7 +109,13 @@ mod tests {
         let diff = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\u{1b}[2J\n+new\n same";
         assert_eq!(Paint::Plain.diff(diff), diff.replace('\u{1b}', "\\u{1b}"));
         let coloured = Paint::Colour.diff(diff);
-        assert!(coloured.contains("\u{1b}[31m-old\\u{1b}[2J\u{1b}[0m"), "{coloured:?}");
-        assert!(coloured.contains("\u{1b}[32m+new\u{1b}[0m\n same"), "{coloured:?}");
+        assert!(
+            coloured.contains("\u{1b}[31m-old\\u{1b}[2J\u{1b}[0m"),
+            "{coloured:?}"
+        );
+        assert!(
+            coloured.contains("\u{1b}[32m+new\u{1b}[0m\n same"),
+            "{coloured:?}"
+        );
     }
 }

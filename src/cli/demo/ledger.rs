@@ -22,21 +22,36 @@ pub(super) struct Ledger {
 
 impl Ledger {
     pub(super) fn of(log: &Path) -> anyhow::Result<Self> {
-        let text = std::fs::read_to_string(log).with_context(|| format!("reading the log `{}`", log.display()))?;
-        let entries: Vec<Entry> = text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+        let text = std::fs::read_to_string(log)
+            .with_context(|| format!("reading the log `{}`", log.display()))?;
+        let entries: Vec<Entry> = text
+            .lines()
+            .map(serde_json::from_str)
+            .collect::<Result<_, _>>()?;
         Ok(Self::sum(&entries))
     }
 
     fn sum(entries: &[Entry]) -> Self {
-        let costs = || entries.iter().flat_map(|entry| &entry.attempts).map(|attempt| attempt.cost_usd);
+        let costs = || {
+            entries
+                .iter()
+                .flat_map(|entry| &entry.attempts)
+                .map(|attempt| attempt.cost_usd)
+        };
         let tops = || entries.iter().map(|entry| entry.top_tier.as_ref());
         Self {
             paid: costs().sum(),
             top_tier: tops().map(|top| top?.cost_usd).sum(),
-            top_model: tops().flatten().next().map(|top| top.model.clone()).unwrap_or_default(),
+            top_model: tops()
+                .flatten()
+                .next()
+                .map(|top| top.model.clone())
+                .unwrap_or_default(),
             calls: entries.len(),
             answers: costs().count(),
-            bought: costs().filter(|cost| cost.is_some_and(|usd| usd > 0.0)).count(),
+            bought: costs()
+                .filter(|cost| cost.is_some_and(|usd| usd > 0.0))
+                .count(),
         }
     }
 }
@@ -48,8 +63,7 @@ mod tests {
     use super::*;
 
     fn entry(cost: &Value, top: &Value) -> Entry {
-        let attempt =
-            |cost: &Value| json!({"attempt": 1, "model": "m", "tier": "local", "duration_ms": 1, "cost_usd": cost});
+        let attempt = |cost: &Value| json!({"attempt": 1, "model": "m", "tier": "local", "duration_ms": 1, "cost_usd": cost});
         let top_tier = json!({"model": "top", "cost_usd": top, "basis": "asked"});
         let entry = json!({
             "session_id": "s", "timestamp": "", "skill": "x", "final_status": "pass", "top_tier": top_tier,
@@ -60,10 +74,26 @@ mod tests {
 
     #[test]
     fn an_unknown_cost_is_not_nothing() {
-        let ledger = Ledger::sum(&[entry(&json!(0.25), &json!(0.5)), entry(&json!(0.25), &json!(0.25))]);
+        let ledger = Ledger::sum(&[
+            entry(&json!(0.25), &json!(0.5)),
+            entry(&json!(0.25), &json!(0.25)),
+        ]);
         let (paid, top_tier) = (Some(0.5), Some(0.75));
-        assert_eq!(ledger, Ledger { paid, top_tier, top_model: "top".into(), calls: 2, answers: 4, bought: 2 });
-        let ledger = Ledger::sum(&[entry(&Value::Null, &json!(0.5)), entry(&json!(0.25), &Value::Null)]);
+        assert_eq!(
+            ledger,
+            Ledger {
+                paid,
+                top_tier,
+                top_model: "top".into(),
+                calls: 2,
+                answers: 4,
+                bought: 2
+            }
+        );
+        let ledger = Ledger::sum(&[
+            entry(&Value::Null, &json!(0.5)),
+            entry(&json!(0.25), &Value::Null),
+        ]);
         assert_eq!((ledger.paid, ledger.top_tier), (None, None));
     }
 }

@@ -27,15 +27,27 @@ pub(super) struct Screen {
 
 impl Screen {
     pub(super) fn new(console: Console) -> Self {
-        Self { console, told: Vec::new(), accepted_at: None }
+        Self {
+            console,
+            told: Vec::new(),
+            accepted_at: None,
+        }
     }
 
     pub(super) fn opening(&mut self) {
         let title = self.paint().bold("supervisor demo");
-        self.console.line(&format!("{title}: red, green, refactor, with real tests and scripted models"));
+        self.console.line(&format!(
+            "{title}: red, green, refactor, with real tests and scripted models"
+        ));
         self.console.line("");
-        self.row("real", "a little Rust project, every `cargo test`, every check and undo");
-        self.row("scripted", "the models' answers, tokens and prices: no keys, no network");
+        self.row(
+            "real",
+            "a little Rust project, every `cargo test`, every check and undo",
+        );
+        self.row(
+            "scripted",
+            "the models' answers, tokens and prices: no keys, no network",
+        );
     }
 
     pub(super) fn open(&mut self, name: &str, goal: &str) {
@@ -50,7 +62,12 @@ impl Screen {
     pub(super) fn hear(&mut self, line: &str) {
         match heard(line) {
             HeardLine::Before(sentence) => self.row("before", sentence),
-            HeardLine::Refused { place, model, cause, because } => self.refused(place, model, cause, because),
+            HeardLine::Refused {
+                place,
+                model,
+                cause,
+                because,
+            } => self.refused(place, model, cause, because),
             HeardLine::Accepted { place } => self.accepted_at = Some(place.to_owned()),
             HeardLine::Doing(what) if self.console.is_live() => self.console.now(what),
             HeardLine::Doing(_) => {}
@@ -69,7 +86,10 @@ impl Screen {
     /// What came of a call that reached its goal.
     pub(super) fn close(&mut self, result: &Value, told_of_others: Option<&str>) {
         self.rest();
-        let attempts = result["attempts"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let attempts = result["attempts"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         let place = |n: usize| format!("{}/{}", n + 1, attempts.len());
         for (n, attempt) in attempts.iter().enumerate() {
             let (model, cause) = (text(&attempt["model"]), text(&attempt["cause"]));
@@ -78,50 +98,94 @@ impl Screen {
                 self.refused(&place(n), model, cause, text(&attempt["feedback"]));
             }
         }
-        let undone = attempts.iter().filter(|attempt| text(&attempt["output_summary"]).contains("\nkept in "));
+        let undone = attempts
+            .iter()
+            .filter(|attempt| text(&attempt["output_summary"]).contains("\nkept in "));
         for attempt in undone {
-            self.row("undone", &format!("what {} had written, to the byte", text(&attempt["model"])));
+            self.row(
+                "undone",
+                &format!("what {} had written, to the byte", text(&attempt["model"])),
+            );
         }
         if let Some(told) = told_of_others {
             self.row("evidence", told);
         }
-        let place = self.accepted_at.take().unwrap_or_else(|| place(attempts.len().saturating_sub(1)));
+        let place = self
+            .accepted_at
+            .take()
+            .unwrap_or_else(|| place(attempts.len().saturating_sub(1)));
         let verdict = self.paint().good("accepted");
-        self.attempt(&place, text(&result["model_used"]), &verdict, text(&result["message"]));
+        self.attempt(
+            &place,
+            text(&result["model_used"]),
+            &verdict,
+            text(&result["message"]),
+        );
         self.code(text(&result["diff"]));
-        let gates = result["gates"].as_array().map(Vec::as_slice).unwrap_or_default();
-        let after = gates.iter().find(|gate| gate["id"] == "tests" || gate["id"] == "red");
+        let gates = result["gates"]
+            .as_array()
+            .map(Vec::as_slice)
+            .unwrap_or_default();
+        let after = gates
+            .iter()
+            .find(|gate| gate["id"] == "tests" || gate["id"] == "red");
         let took = Duration::from_millis(result["duration_ms"].as_u64().unwrap_or_default());
         if let Some(after) = after {
-            self.row("after", &format!("{} ({})", text(&after["detail"]), seconds(took)));
+            self.row(
+                "after",
+                &format!("{} ({})", text(&after["detail"]), seconds(took)),
+            );
         }
     }
 
     pub(super) fn end(&mut self, ledger: &Ledger, kept: &KeptLog, took: Duration) {
         self.heading("COST", "tokens and prices are scripted, the sums are not");
-        let Ledger { calls, answers, bought, top_model, .. } = ledger;
+        let Ledger {
+            calls,
+            answers,
+            bought,
+            top_model,
+            ..
+        } = ledger;
         let free = answers - bought;
         self.row(
             "paid",
-            &format!("{}  {bought} of {answers} answers bought, {free} local ones free", usd(ledger.paid)),
+            &format!(
+                "{}  {bought} of {answers} answers bought, {free} local ones free",
+                usd(ledger.paid)
+            ),
         );
-        let otherwise = format!("{}  estimated, had {top_model} answered all {calls} calls", usd(ledger.top_tier));
+        let otherwise = format!(
+            "{}  estimated, had {top_model} answered all {calls} calls",
+            usd(ledger.top_tier)
+        );
         self.row("otherwise", &otherwise);
-        self.heading("DONE", &format!("after {}; everything but the log is gone again", seconds(took)));
+        self.heading(
+            "DONE",
+            &format!(
+                "after {}; everything but the log is gone again",
+                seconds(took)
+            ),
+        );
         let log = shown(&kept.path);
         self.command("the log", &log);
         if let Some(why) = &kept.instead {
             self.row("", &format!("there, because {why}"));
         }
-        self.command("read it", "jq -r '.attempts[] | \"\\(.model) \\(.cause) \\(.feedback // \"\")\"' \\");
+        self.command(
+            "read it",
+            "jq -r '.attempts[] | \"\\(.model) \\(.cause) \\(.feedback // \"\")\"' \\",
+        );
         self.command("", &format!("  {log}"));
-        let program = std::env::current_exe().map_or_else(|_| String::from("supervisor"), |path| shown(&path));
+        let program = std::env::current_exe()
+            .map_or_else(|_| String::from("supervisor"), |path| shown(&path));
         self.command("use it", &format!("claude mcp add supervisor -- {program}"));
         self.command("check it", &format!("{program} doctor"));
     }
 
     pub(super) fn interrupted(&mut self) {
-        self.console.line("interrupted: the project is gone, and nothing is left behind");
+        self.console
+            .line("interrupted: the project is gone, and nothing is left behind");
     }
 
     /// Takes the live line away.
@@ -147,7 +211,8 @@ impl Screen {
     }
 
     fn head(&self, word: &str) -> String {
-        self.paint().dim(&format!("  {word:<width$}", width = ROW - 2))
+        self.paint()
+            .dim(&format!("  {word:<width$}", width = ROW - 2))
     }
 
     fn attempt(&mut self, place: &str, model: &str, verdict: &str, text: &str) {
@@ -165,9 +230,11 @@ impl Screen {
             let mut near = lines[n.saturating_sub(1)..lines.len().min(n + 2)].iter();
             let is_context = line.starts_with(' ') && !line.trim().is_empty();
             if let Some(file) = line.strip_prefix("+++ b/") {
-                self.console.line(&format!("{:CODE$}{}", "", paint.dim(file)));
+                self.console
+                    .line(&format!("{:CODE$}{}", "", paint.dim(file)));
             } else if is_change(line) || (is_context && near.any(|line| is_change(line))) {
-                self.console.line(&format!("{:CODE$}{}", "", paint.diff(line)));
+                self.console
+                    .line(&format!("{:CODE$}{}", "", paint.diff(line)));
             }
         }
     }
@@ -176,7 +243,11 @@ impl Screen {
     fn wrapped(&mut self, head: &str, column: usize, text: &str) {
         let text = crate::words::plain(text).into_owned();
         for (n, line) in wrap(&text, WIDTH - column).iter().enumerate() {
-            let begin = if n == 0 { head.to_owned() } else { " ".repeat(column) };
+            let begin = if n == 0 {
+                head.to_owned()
+            } else {
+                " ".repeat(column)
+            };
             self.console.line(format!("{begin}{line}").trim_end());
         }
     }
@@ -188,9 +259,12 @@ impl Screen {
 
 /// What this model wanted to change, from the script.
 fn attempted(model: &str) -> String {
-    let lines = SCRIPT.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let edits =
-        lines.filter(|line| line["model"] == model).filter_map(|line| line["answer"]["edits"].as_array().cloned());
+    let lines = SCRIPT
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let edits = lines
+        .filter(|line| line["model"] == model)
+        .filter_map(|line| line["answer"]["edits"].as_array().cloned());
     let mut diff = String::new();
     for edit in edits.flatten() {
         for (sign, key) in [('-', "search"), ('+', "replace")] {
@@ -235,8 +309,13 @@ fn seconds(took: Duration) -> String {
 fn shown(path: &Path) -> String {
     let text = path.display().to_string();
     let quoted = shell_words::quote(&text).into_owned();
-    let home = std::env::var("HOME").ok().filter(|home| home.len() > 1 && home.starts_with('/'));
-    match home.and_then(|home| text.strip_prefix(&format!("{}/", home.trim_end_matches('/'))).map(str::to_owned)) {
+    let home = std::env::var("HOME")
+        .ok()
+        .filter(|home| home.len() > 1 && home.starts_with('/'));
+    match home.and_then(|home| {
+        text.strip_prefix(&format!("{}/", home.trim_end_matches('/')))
+            .map(str::to_owned)
+    }) {
         Some(below) if quoted == text => format!("~/{below}"),
         _ => quoted,
     }
@@ -250,7 +329,10 @@ mod tests {
     fn text_breaks_between_words_and_loses_none() {
         let text = "`numerals::roman nine_is_ix` still fails: left: \"VIIII\", right: \"IX\"";
         let lines = wrap(text, 30);
-        assert!(lines.iter().all(|line| line.chars().count() <= 30), "{lines:?}");
+        assert!(
+            lines.iter().all(|line| line.chars().count() <= 30),
+            "{lines:?}"
+        );
         assert_eq!(lines.join(" "), text);
         assert_eq!(wrap("a/very/long/path b", 5), ["a/very/long/path", "b"]);
     }

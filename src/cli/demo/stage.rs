@@ -72,7 +72,10 @@ impl Stage {
             return Err(StageError::NoCargo);
         }
         let place = std::env::temp_dir();
-        let failed = |source| StageError::NoPlace { place: place.clone(), source };
+        let failed = |source| StageError::NoPlace {
+            place: place.clone(),
+            source,
+        };
         if forbids_programs(&place) {
             return Err(StageError::NoPrograms(place));
         }
@@ -80,7 +83,13 @@ impl Stage {
         let root = dir.path().canonicalize().map_err(failed)?;
         let session = session().map_err(failed)?;
         let env = environment(std::env::vars_os(), &root);
-        let stage = Self { dir, root, session, launcher: Launcher::this_program(), env };
+        let stage = Self {
+            dir,
+            root,
+            session,
+            launcher: Launcher::this_program(),
+            env,
+        };
         stage.furnish().map_err(failed)?;
         Ok(stage)
     }
@@ -93,8 +102,16 @@ impl Stage {
         }
         fs::create_dir(self.root.join("tmp"))?;
         fs::write(self.script(), SCRIPT)?;
-        let script = self.script().display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
-        fs::write(self.root.join("models.toml"), SETTINGS.replace("{script}", &script))
+        let script = self
+            .script()
+            .display()
+            .to_string()
+            .replace('\\', "\\\\")
+            .replace('"', "\\\"");
+        fs::write(
+            self.root.join("models.toml"),
+            SETTINGS.replace("{script}", &script),
+        )
     }
 
     pub(super) fn project(&self) -> PathBuf {
@@ -107,15 +124,22 @@ impl Stage {
 
     /// A server for this stage, and for nothing else.
     pub(super) fn app(&self) -> App {
-        let sources = Sources { user_file: Some(self.root.join("models.toml")), ..Sources::default() };
+        let sources = Sources {
+            user_file: Some(self.root.join("models.toml")),
+            ..Sources::default()
+        };
         let state = StateDir::at(self.state()).expect("a temporary directory has an absolute path");
-        App::new(sources, Look::new(self.env.clone(), self.launcher.clone())).keeping_state_in(state)
+        App::new(sources, Look::new(self.env.clone(), self.launcher.clone()))
+            .keeping_state_in(state)
     }
 
     /// The questions that were put to a model so far.
     pub(super) fn asked_of(&self, model: &str) -> Vec<String> {
-        let text = fs::read_to_string(self.script().with_extension("jsonl.asked")).unwrap_or_default();
-        let lines = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        let text =
+            fs::read_to_string(self.script().with_extension("jsonl.asked")).unwrap_or_default();
+        let lines = text
+            .lines()
+            .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
         lines
             .filter(|line| line["model"] == model)
             .filter_map(|line| Some(line["prompt"].as_str()?.to_owned()))
@@ -123,7 +147,9 @@ impl Stage {
     }
 
     pub(super) fn log(&self) -> PathBuf {
-        self.state().join("sessions").join(format!("{}.jsonl", self.session))
+        self.state()
+            .join("sessions")
+            .join(format!("{}.jsonl", self.session))
     }
 
     /// Puts the log where it stays: beside the user's own sessions, not among them, for no real model made it.
@@ -132,22 +158,41 @@ impl Stage {
         let own = || StateDir::at(StateDir::locate()?.path().join("demo"))?.sub("sessions");
         let instead = match own() {
             Ok(sessions) => match self.copy_log(&sessions.join(&name)) {
-                Ok(path) => return Ok(KeptLog { path, instead: None }),
-                Err(source) => StateError::Unusable { path: sessions, source },
+                Ok(path) => {
+                    return Ok(KeptLog {
+                        path,
+                        instead: None,
+                    });
+                }
+                Err(source) => StateError::Unusable {
+                    path: sessions,
+                    source,
+                },
             },
             Err(why) => why,
         };
-        let dir = tempfile::Builder::new().prefix("supervisor-demo-log-").tempdir().map_err(StageError::Log)?;
+        let dir = tempfile::Builder::new()
+            .prefix("supervisor-demo-log-")
+            .tempdir()
+            .map_err(StageError::Log)?;
         let sessions = dir.path().join("sessions");
         let copied = fs::create_dir(&sessions).and_then(|()| self.copy_log(&sessions.join(name)));
         let path = copied.map_err(StageError::Log)?;
         let _ = dir.keep();
-        Ok(KeptLog { path, instead: Some(instead) })
+        Ok(KeptLog {
+            path,
+            instead: Some(instead),
+        })
     }
 
     fn copy_log(&self, to: &Path) -> io::Result<PathBuf> {
         let text = fs::read(self.log())?;
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?.write_all(&text)?;
+        OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(to)?
+            .write_all(&text)?;
         Ok(to.to_owned())
     }
 
@@ -183,7 +228,9 @@ fn forbids_programs(place: &Path) -> bool {
 /// `demo-1f3a09c2`: short enough for a path on one line.
 fn session() -> io::Result<SessionId> {
     let chance = getrandom::u32().map_err(io::Error::other)?;
-    Ok(format!("demo-{chance:08x}").parse().expect("letters, digits and a hyphen are a name"))
+    Ok(format!("demo-{chance:08x}")
+        .parse()
+        .expect("letters, digits and a hyphen are a name"))
 }
 
 /// What `cargo test` gets: the caller's environment, but for what would make it build something else or elsewhere.
@@ -194,18 +241,30 @@ fn environment(inherited: impl IntoIterator<Item = (OsString, OsString)>, root: 
         let rusts = name.starts_with("RUST") && !name.starts_with("RUSTUP_");
         !(cargos || rusts)
     };
-    let mut vars: BTreeMap<OsString, OsString> = inherited.into_iter().filter(|(name, _)| told(name)).collect();
+    let mut vars: BTreeMap<OsString, OsString> = inherited
+        .into_iter()
+        .filter(|(name, _)| told(name))
+        .collect();
     let own_home = vars.get(OsStr::new("CARGO_HOME")).map(PathBuf::from);
     let home = own_home.or_else(|| Some(Path::new(vars.get(OsStr::new("HOME"))?).join(".cargo")));
-    let usable = |dir: &PathBuf| dir.is_dir() && access(dir, Access::WRITE_OK | Access::EXEC_OK).is_ok();
+    let usable =
+        |dir: &PathBuf| dir.is_dir() && access(dir, Access::WRITE_OK | Access::EXEC_OK).is_ok();
     if !home.as_ref().is_some_and(usable) {
         vars.insert("CARGO_HOME".into(), root.join("cargo").into());
     }
-    for (name, place) in [("CARGO_TARGET_DIR", "target"), ("CARGO_BUILD_BUILD_DIR", "target"), ("TMPDIR", "tmp")] {
+    for (name, place) in [
+        ("CARGO_TARGET_DIR", "target"),
+        ("CARGO_BUILD_BUILD_DIR", "target"),
+        ("TMPDIR", "tmp"),
+    ] {
         vars.insert(name.into(), root.join(place).into());
     }
     // An empty wrapper is none, also where the user's own configuration names one.
-    for (name, value) in [("CARGO_NET_OFFLINE", "true"), ("CARGO_INCREMENTAL", "0"), ("RUSTC_WRAPPER", "")] {
+    for (name, value) in [
+        ("CARGO_NET_OFFLINE", "true"),
+        ("CARGO_INCREMENTAL", "0"),
+        ("RUSTC_WRAPPER", ""),
+    ] {
         vars.insert(name.into(), value.into());
     }
     vars.into_iter().collect()
@@ -229,8 +288,15 @@ mod tests {
             ("RUST_TEST_THREADS", "1"),
             ("RUSTUP_TOOLCHAIN", "stable"),
         ];
-        let env = environment(given.map(|(k, v)| (k.into(), v.into())), Path::new("/stage"));
-        let names: Vec<String> = env.vars().keys().map(|k| k.to_string_lossy().into_owned()).collect();
+        let env = environment(
+            given.map(|(k, v)| (k.into(), v.into())),
+            Path::new("/stage"),
+        );
+        let names: Vec<String> = env
+            .vars()
+            .keys()
+            .map(|k| k.to_string_lossy().into_owned())
+            .collect();
         let expected = [
             "CARGO_BUILD_BUILD_DIR",
             "CARGO_INCREMENTAL",
@@ -243,7 +309,10 @@ mod tests {
             "TMPDIR",
         ];
         assert_eq!(names, expected);
-        assert_eq!(env.get("CARGO_TARGET_DIR").as_deref(), Some("/stage/target"));
+        assert_eq!(
+            env.get("CARGO_TARGET_DIR").as_deref(),
+            Some("/stage/target")
+        );
     }
 
     #[cfg(target_os = "linux")]
@@ -254,7 +323,11 @@ mod tests {
             let mut fields = line.split(' ').skip(1);
             (fields.next()? == "/proc").then(|| fields.nth(1)).flatten()
         });
-        let noexec = options.next_back().expect("/proc is mounted").split(',').any(|option| option == "noexec");
+        let noexec = options
+            .next_back()
+            .expect("/proc is mounted")
+            .split(',')
+            .any(|option| option == "noexec");
         assert_eq!(forbids_programs(Path::new("/proc")), noexec);
         let here = std::env::current_exe().expect("this program");
         assert!(!forbids_programs(&here), "this program runs where it lies");
@@ -262,9 +335,20 @@ mod tests {
 
     #[test]
     fn without_a_home_that_can_be_written_cargo_gets_one_that_goes_again() {
-        for given in [vec![], vec![("HOME", "/proc")], vec![("CARGO_HOME", "/proc/none")]] {
-            let env = environment(given.iter().map(|(k, v)| (k.into(), v.into())), Path::new("/stage"));
-            assert_eq!(env.get("CARGO_HOME").as_deref(), Some("/stage/cargo"), "{given:?}");
+        for given in [
+            vec![],
+            vec![("HOME", "/proc")],
+            vec![("CARGO_HOME", "/proc/none")],
+        ] {
+            let env = environment(
+                given.iter().map(|(k, v)| (k.into(), v.into())),
+                Path::new("/stage"),
+            );
+            assert_eq!(
+                env.get("CARGO_HOME").as_deref(),
+                Some("/stage/cargo"),
+                "{given:?}"
+            );
         }
     }
 }

@@ -26,7 +26,10 @@ pub(super) async fn routing(case: &Case) -> Vec<Finding> {
         Ok(settings) => settings,
         Err(RoutingError::Invalid(problems)) => {
             let finding = |problem: &crate::routing::Problem| {
-                let bare = crate::routing::Problem { hint: None, ..problem.clone() };
+                let bare = crate::routing::Problem {
+                    hint: None,
+                    ..problem.clone()
+                };
                 let hint = problem.hint.clone().unwrap_or_else(|| KEYS.into());
                 Finding::fail(bare.to_string(), hint)
             };
@@ -38,7 +41,13 @@ pub(super) async fn routing(case: &Case) -> Vec<Finding> {
         .routing
         .origins
         .values()
-        .filter_map(|origin| if let Origin::Variable(name) = origin { Some(name) } else { None })
+        .filter_map(|origin| {
+            if let Origin::Variable(name) = origin {
+                Some(name)
+            } else {
+                None
+            }
+        })
         .collect();
     let mut sources = vec!["built-in".to_owned()];
     sources.extend(settings.file.iter().map(|file| file.display().to_string()));
@@ -47,27 +56,58 @@ pub(super) async fn routing(case: &Case) -> Vec<Finding> {
         sources.push(names.join(", "));
     }
     let backends = words::count(settings.routing.backends.len(), "backend");
-    let chains = words::count(settings.routing.skills.values().filter(|s| s.chain.is_some()).count(), "chain");
-    let mut found = vec![Finding::ok(format!("{backends}, {chains} ({})", sources.join("; ")))];
-    found.extend(settings.warnings.iter().map(|warning| Finding::warn(warning.to_string(), "")));
+    let chains = words::count(
+        settings
+            .routing
+            .skills
+            .values()
+            .filter(|s| s.chain.is_some())
+            .count(),
+        "chain",
+    );
+    let mut found = vec![Finding::ok(format!(
+        "{backends}, {chains} ({})",
+        sources.join("; ")
+    ))];
+    found.extend(
+        settings
+            .warnings
+            .iter()
+            .map(|warning| Finding::warn(warning.to_string(), "")),
+    );
     found
 }
 
 pub(super) async fn agents(case: &Case) -> Vec<Finding> {
-    let Some((world, walks)) = case.world().await else { return vec![] };
+    let Some((world, walks)) = case.world().await else {
+        return vec![];
+    };
     let finding = |(backend, seen): (&String, &Result<InstalledAgent, NotUsable>)| {
         let mine = |step: &ChainWalkStep| step.tier.backend.name == *backend;
         let so = so_out(walks, mine);
         match seen {
-            Err(trouble) => missed(walks, mine, &trouble.to_string(), agent_hint(backend, trouble)),
-            Ok(InstalledAgent { program, version, login }) => {
+            Err(trouble) => missed(
+                walks,
+                mine,
+                &trouble.to_string(),
+                agent_hint(backend, trouble),
+            ),
+            Ok(InstalledAgent {
+                program,
+                version,
+                login,
+            }) => {
                 let at = format!("{version} at {}", program.display());
                 match login {
                     Login::In { method, .. } if login.is_first_party() => {
                         Finding::ok(format!("{at}, logged in ({method})"))
                     }
-                    Login::In { provider, .. } => Finding::ok(format!("{at}, by way of {provider}")),
-                    Login::Out => Finding::warn(format!("{at}, not logged in{so}"), login_hint(backend)),
+                    Login::In { provider, .. } => {
+                        Finding::ok(format!("{at}, by way of {provider}"))
+                    }
+                    Login::Out => {
+                        Finding::warn(format!("{at}, not logged in{so}"), login_hint(backend))
+                    }
                     Login::Unknown => Finding::warn(
                         format!("{at}, does not say whether it is logged in"),
                         "update it, or run it once by hand",
@@ -84,17 +124,25 @@ pub(super) async fn cloud(case: &Case) -> Vec<Finding> {
 }
 
 pub(super) async fn gateways(case: &Case) -> Vec<Finding> {
-    reach(case, AddressRole::Gateway, |name| format!("`backends.{name}.base_url`")).await
+    reach(case, AddressRole::Gateway, |name| {
+        format!("`backends.{name}.base_url`")
+    })
+    .await
 }
 
 /// Are the recorded answers there that chains are to be given again?
 pub(super) async fn recorded(case: &Case) -> Vec<Finding> {
-    let Some((_, walks)) = case.world().await else { return vec![] };
+    let Some((_, walks)) = case.world().await else {
+        return vec![];
+    };
     let mut found: Vec<Finding> = Vec::new();
     for step in steps(walks).filter(|step| facts_of(step.tier.backend.kind).role().is_none()) {
         let mine = |other: &ChainWalkStep| other.tier.backend.name == step.tier.backend.name;
         let finding = match &step.out {
-            Some(out) => Finding::warn(format!("{}{}", out.why, so_out(walks, mine)), out.hint.clone()),
+            Some(out) => Finding::warn(
+                format!("{}{}", out.why, so_out(walks, mine)),
+                out.hint.clone(),
+            ),
             None => Finding::ok(format!("`{}` answers from a file", step.tier.backend.name)),
         };
         if !found.iter().any(|known| known.found == finding.found) {
@@ -106,7 +154,9 @@ pub(super) async fn recorded(case: &Case) -> Vec<Finding> {
 
 /// Does each gateway offer what the chains ask of it?
 pub(super) async fn models(case: &Case) -> Vec<Finding> {
-    let Some((world, walks)) = case.world().await else { return vec![] };
+    let Some((world, walks)) = case.world().await else {
+        return vec![];
+    };
     let mut found = Vec::new();
     for (name, gateway) in &world.gateways {
         let mine = steps(walks).filter(|step| step.tier.backend.name == *name);
@@ -140,45 +190,79 @@ pub(super) async fn models(case: &Case) -> Vec<Finding> {
 
 /// What is in memory now.
 pub(super) async fn loaded(case: &Case) -> Vec<Finding> {
-    let Some((world, walks)) = case.world().await else { return vec![] };
+    let Some((world, walks)) = case.world().await else {
+        return vec![];
+    };
     let Some(server) = world.endpoints.iter().find(|p| p.role == AddressRole::Warm) else {
         return vec![Finding::ok("not asked, as [warm] has it")];
     };
     let name = &server.name;
-    let local = |step: &ChainWalkStep| facts_of(step.tier.backend.kind).role() == Some(AddressRole::Gateway);
+    let local = |step: &ChainWalkStep| {
+        facts_of(step.tier.backend.kind).role() == Some(AddressRole::Gateway)
+    };
     vec![match (&server.answer, &world.loaded) {
         (Err(why), _) if !steps(walks).any(local) => {
             Finding::ok(format!("`{name}`{}: {why}; no chain needs it", at(server)))
         }
         (Err(why), _) => Finding::warn(
-            format!("`{name}`{}: {why}, so a cold start cannot be told from a slow model", at(server)),
-            format!("{}, or set `warm.kind` to \"none\"", reach_hint(AddressRole::Warm, why, "`warm.url`")),
+            format!(
+                "`{name}`{}: {why}, so a cold start cannot be told from a slow model",
+                at(server)
+            ),
+            format!(
+                "{}, or set `warm.kind` to \"none\"",
+                reach_hint(AddressRole::Warm, why, "`warm.url`")
+            ),
         ),
-        (Ok(_), Some(Ok(models))) if models.is_empty() => Finding::ok(format!("nothing, says `{name}`{}", at(server))),
+        (Ok(_), Some(Ok(models))) if models.is_empty() => {
+            Finding::ok(format!("nothing, says `{name}`{}", at(server)))
+        }
         (Ok(_), Some(Ok(models))) => {
             let names: Vec<_> = models
                 .iter()
-                .map(|m| if m.is_ready() { m.id.clone() } else { format!("{} ({})", m.id, m.state) })
+                .map(|m| {
+                    if m.is_ready() {
+                        m.id.clone()
+                    } else {
+                        format!("{} ({})", m.id, m.state)
+                    }
+                })
                 .collect();
-            Finding::ok(format!("{}, says `{name}`{}", words::cut_end(&names.join(", "), 300), at(server)))
+            Finding::ok(format!(
+                "{}, says `{name}`{}",
+                words::cut_end(&names.join(", "), 300),
+                at(server)
+            ))
         }
         (Ok(_), Some(Err(LookError::KeyMissing { .. }))) => Finding::warn(
-            format!("`{name}`{} wants a key, and none can be given for it", at(server)),
+            format!(
+                "`{name}`{} wants a key, and none can be given for it",
+                at(server)
+            ),
             "let it answer without one, or set `warm.kind` to \"none\"",
         ),
-        (Ok(_), Some(Err(error))) => {
-            Finding::warn(format!("`{name}`{}: {error}", at(server)), "correct `warm.kind` and `warm.url`")
-        }
-        (Ok(_), None) => Finding::warn(format!("`{name}`{} was not asked", at(server)), "run it again"),
+        (Ok(_), Some(Err(error))) => Finding::warn(
+            format!("`{name}`{}: {error}", at(server)),
+            "correct `warm.kind` and `warm.url`",
+        ),
+        (Ok(_), None) => Finding::warn(
+            format!("`{name}`{} was not asked", at(server)),
+            "run it again",
+        ),
     }]
 }
 
 /// Can what a local tier makes be judged?
 pub(super) async fn verifier(case: &Case) -> Vec<Finding> {
-    let Some((_, walks)) = case.world().await else { return vec![] };
+    let Some((_, walks)) = case.world().await else {
+        return vec![];
+    };
     let mut judges: Vec<&ChainWalkStep> = Vec::new();
     for judge in walks.iter().filter_map(|walk| walk.verifier.as_ref()) {
-        if !judges.iter().any(|known| known.tier.name == judge.tier.name) {
+        if !judges
+            .iter()
+            .any(|known| known.tier.name == judge.tier.name)
+        {
             judges.push(judge);
         }
     }
@@ -186,10 +270,19 @@ pub(super) async fn verifier(case: &Case) -> Vec<Finding> {
         return vec![Finding::ok("none: gates alone decide")];
     }
     let finding = |judge: &ChainWalkStep| match &judge.out {
-        None => Finding::ok(format!("`{}` judges what local tiers make", judge.tier.name)),
+        None => Finding::ok(format!(
+            "`{}` judges what local tiers make",
+            judge.tier.name
+        )),
         Some(out) => Finding::warn(
-            format!("`{}` is out, so the work of local tiers is not judged: {}", judge.tier.name, out.why),
-            format!("{}, or set `verifier` to \"none\": gates alone decide then", out.hint),
+            format!(
+                "`{}` is out, so the work of local tiers is not judged: {}",
+                judge.tier.name, out.why
+            ),
+            format!(
+                "{}, or set `verifier` to \"none\": gates alone decide then",
+                out.hint
+            ),
         ),
     };
     judges.into_iter().map(finding).collect()
@@ -201,14 +294,27 @@ pub(super) async fn git(case: &Case) -> Vec<Finding> {
     spec.env = case.look.env.vars().clone();
     spec.env.retain(|name, _| name == "PATH" || name == "HOME");
     spec.limit = Duration::from_secs(10);
-    let seen = case.look.launcher.run(spec, &CancellationToken::new()).await;
+    let seen = case
+        .look
+        .launcher
+        .run(spec, &CancellationToken::new())
+        .await;
     let missing = "install it: it tells which files are ignored";
     vec![match seen.end {
-        End::Exited(0) => Finding::ok(seen.stdout.text().trim().trim_start_matches("git version ").to_owned()),
+        End::Exited(0) => Finding::ok(
+            seen.stdout
+                .text()
+                .trim()
+                .trim_start_matches("git version ")
+                .to_owned(),
+        ),
         End::CouldNotStart(StartError::NotFound(_)) => Finding::warn("not on the PATH", missing),
         End::CouldNotStart(why) => Finding::warn(why.to_string(), missing),
         End::Exited(code) => Finding::warn(format!("`git --version` ended with {code}"), missing),
-        End::Signalled(signal) => Finding::warn(format!("`git --version` was ended by signal {signal}"), missing),
+        End::Signalled(signal) => Finding::warn(
+            format!("`git --version` was ended by signal {signal}"),
+            missing,
+        ),
         End::TimedOut | End::Cancelled => Finding::warn("`git --version` gave no answer", missing),
     }]
 }
@@ -225,7 +331,12 @@ pub(super) async fn tests(case: &Case) -> Vec<Finding> {
         }
     };
     let found = format!("`{}`, because of {}", suite.command(), suite.because());
-    let path = case.look.env.vars().get(OsStr::new("PATH")).map(OsString::as_os_str);
+    let path = case
+        .look
+        .env
+        .vars()
+        .get(OsStr::new("PATH"))
+        .map(OsString::as_os_str);
     let program = suite.argv().first().map(String::as_str).unwrap_or_default();
     // A path is the project's own affair; a name must be found.
     if !program.contains('/') && which(program, path, None).is_err() {
@@ -240,10 +351,20 @@ pub(super) async fn tests(case: &Case) -> Vec<Finding> {
 /// The sum of it all: which skills can begin?
 pub(super) async fn chains(case: &Case) -> Vec<Finding> {
     let Some((_, walks)) = case.world().await else {
-        return vec![Finding::fail("no call can succeed before the routing is fixed", "see the lines above")];
+        return vec![Finding::fail(
+            "no call can succeed before the routing is fixed",
+            "see the lines above",
+        )];
     };
-    let stuck: Vec<_> = walks.iter().filter(|walk| !walk.can_start()).map(|walk| walk.skill).collect();
-    let whole = walks.iter().filter(|walk| walk.tiers.iter().all(|step| step.out.is_none())).count();
+    let stuck: Vec<_> = walks
+        .iter()
+        .filter(|walk| !walk.can_start())
+        .map(|walk| walk.skill)
+        .collect();
+    let whole = walks
+        .iter()
+        .filter(|walk| walk.tiers.iter().all(|step| step.out.is_none()))
+        .count();
     let start = walks.len() - stuck.len();
     vec![if stuck.is_empty() {
         let all = words::count(walks.len(), "skill");
@@ -254,7 +375,11 @@ pub(super) async fn chains(case: &Case) -> Vec<Finding> {
         }
     } else if start > 0 {
         Finding::warn(
-            format!("{start} of {} can start; not {}", words::count(walks.len(), "skill"), some_of(&stuck)),
+            format!(
+                "{start} of {} can start; not {}",
+                words::count(walks.len(), "skill"),
+                some_of(&stuck)
+            ),
             "see the lines above",
         )
     } else {
@@ -266,33 +391,62 @@ pub(super) async fn chains(case: &Case) -> Vec<Finding> {
 }
 
 async fn reach(case: &Case, role: AddressRole, setting: impl Fn(&str) -> String) -> Vec<Finding> {
-    let Some((world, walks)) = case.world().await else { return vec![] };
+    let Some((world, walks)) = case.world().await else {
+        return vec![];
+    };
     let finding = |probed: &ProbedAddress| {
         let name = &probed.name;
         match &probed.answer {
-            Ok(took) => Finding::ok(format!("`{name}`{} answers in {} ms", at(probed), took.as_millis())),
+            Ok(took) => Finding::ok(format!(
+                "`{name}`{} answers in {} ms",
+                at(probed),
+                took.as_millis()
+            )),
             Err(why) => {
                 let mine = |step: &ChainWalkStep| match role {
-                    AddressRole::Cloud => facts_of(step.tier.backend.kind).role() == Some(AddressRole::Cloud),
+                    AddressRole::Cloud => {
+                        facts_of(step.tier.backend.kind).role() == Some(AddressRole::Cloud)
+                    }
                     AddressRole::Gateway | AddressRole::Warm => step.tier.backend.name == *name,
                 };
-                missed(walks, mine, &format!("`{name}`{}: {why}", at(probed)), reach_hint(role, why, &setting(name)))
+                missed(
+                    walks,
+                    mine,
+                    &format!("`{name}`{}: {why}", at(probed)),
+                    reach_hint(role, why, &setting(name)),
+                )
             }
         }
     };
-    world.endpoints.iter().filter(|p| p.role == role).map(finding).collect()
+    world
+        .endpoints
+        .iter()
+        .filter(|p| p.role == role)
+        .map(finding)
+        .collect()
 }
 
 fn at(probed: &ProbedAddress) -> String {
-    probed.url.as_ref().map(|url| format!(" at {url}")).unwrap_or_default()
+    probed
+        .url
+        .as_ref()
+        .map(|url| format!(" at {url}"))
+        .unwrap_or_default()
 }
 
 fn steps(walks: &[ChainWalk]) -> impl Iterator<Item = &ChainWalkStep> {
-    walks.iter().flat_map(|walk| walk.tiers.iter().chain(&walk.verifier))
+    walks
+        .iter()
+        .flat_map(|walk| walk.tiers.iter().chain(&walk.verifier))
 }
 
 /// Something is not there: a warning with what it takes away, unless nothing would use it.
-fn missed(walks: &[ChainWalk], mine: impl Fn(&ChainWalkStep) -> bool, found: &str, hint: String) -> Finding {
+fn missed(
+    walks: &[ChainWalk],
+    mine: impl Fn(&ChainWalkStep) -> bool,
+    found: &str,
+    hint: String,
+) -> Finding {
     if steps(walks).any(&mine) {
         Finding::warn(format!("{found}{}", so_out(walks, mine)), hint)
     } else {
@@ -302,8 +456,10 @@ fn missed(walks: &[ChainWalk], mine: impl Fn(&ChainWalkStep) -> bool, found: &st
 
 /// `, so `a` and `b` are out`: the models that a trouble takes away; nothing if it takes none.
 fn so_out(walks: &[ChainWalk], concerned: impl Fn(&ChainWalkStep) -> bool) -> String {
-    let out: BTreeSet<_> =
-        steps(walks).filter(|s| s.out.is_some() && concerned(s)).map(|s| s.tier.name.0.as_str()).collect();
+    let out: BTreeSet<_> = steps(walks)
+        .filter(|s| s.out.is_some() && concerned(s))
+        .map(|s| s.tier.name.0.as_str())
+        .collect();
     let names: Vec<_> = out.into_iter().collect();
     match names.len() {
         0 => String::new(),

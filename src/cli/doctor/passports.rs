@@ -7,11 +7,15 @@ use crate::gym::passport::PassportBook;
 use crate::routing::{CallOverrides, PolicyMode, Routing};
 
 pub(super) async fn passports(case: &Case) -> Vec<Finding> {
-    let (Ok(settings), Ok(state)) = (&case.settings, &case.state) else { return Vec::new() };
+    let (Ok(settings), Ok(state)) = (&case.settings, &case.state) else {
+        return Vec::new();
+    };
     let (routing, book) = (&settings.routing, PassportBook::of(state));
     let mut models: BTreeMap<String, Vec<&'static str>> = BTreeMap::new();
     for skill in Routing::known_skills() {
-        let Ok(route) = routing.route(skill, &CallOverrides::default()) else { continue };
+        let Ok(route) = routing.route(skill, &CallOverrides::default()) else {
+            continue;
+        };
         for tier in route.chain.tiers() {
             models.entry(tier.name.to_string()).or_default().push(skill);
         }
@@ -22,11 +26,17 @@ pub(super) async fn passports(case: &Case) -> Vec<Finding> {
             Ok(Some(passport)) => passport,
             Ok(None) => continue,
             Err(error) => {
-                found.push(Finding::warn(error.to_string(), "remove the file, and the model is measured anew"));
+                found.push(Finding::warn(
+                    error.to_string(),
+                    "remove the file, and the model is measured anew",
+                ));
                 continue;
             }
         };
-        let unfit: Vec<String> = skills.iter().filter_map(|skill| passport.unfit_for(skill)).collect();
+        let unfit: Vec<String> = skills
+            .iter()
+            .filter_map(|skill| passport.unfit_for(skill))
+            .collect();
         let line = format!("{model}: {}", passport.summary());
         found.push(match unfit.first() {
             None => Finding::ok(line),

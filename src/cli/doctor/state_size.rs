@@ -20,12 +20,32 @@ const MUCH_GARBAGE: u64 = 100_000_000;
 
 /// What our own files take, and whether some of it could go.
 fn state_size(case: &Case, path: &Path) -> Finding {
-    let found = format!("{} can be written, holds {} MB", path.display(), allocated_bytes(path) / 1_000_000);
-    let bounds = case.settings.as_ref().ok().map(|settings| bounds_of(settings.routing.state));
-    let garbage = case.state.as_ref().ok().zip(bounds).map(|(state, bounds)| find_garbage(state, bounds));
-    let garbage: u64 = garbage.unwrap_or_default().iter().map(|garbage| garbage.bytes).sum();
+    let found = format!(
+        "{} can be written, holds {} MB",
+        path.display(),
+        allocated_bytes(path) / 1_000_000
+    );
+    let bounds = case
+        .settings
+        .as_ref()
+        .ok()
+        .map(|settings| bounds_of(settings.routing.state));
+    let garbage = case
+        .state
+        .as_ref()
+        .ok()
+        .zip(bounds)
+        .map(|(state, bounds)| find_garbage(state, bounds));
+    let garbage: u64 = garbage
+        .unwrap_or_default()
+        .iter()
+        .map(|garbage| garbage.bytes)
+        .sum();
     if garbage < MUCH_GARBAGE {
         return Finding::ok(found);
     }
-    Finding::warn(found, format!("`supervisor gc` frees {} MB of it", garbage / 1_000_000))
+    Finding::warn(
+        found,
+        format!("`supervisor gc` frees {} MB of it", garbage / 1_000_000),
+    )
 }

@@ -8,16 +8,22 @@ use tokio_util::sync::CancellationToken;
 
 use super::{Case, Finding};
 use crate::process::{
-    ChildKind, Confinement, End, Launcher, SandboxLevel, SandboxMode, Scratch, Spec, View, ViewLayers,
+    ChildKind, Confinement, End, Launcher, SandboxLevel, SandboxMode, Scratch, Spec, View,
+    ViewLayers,
 };
 use crate::state::StateDir;
 
 /// Whether work can happen in private views, found out by mounting one where calls do.
 fn mount_view(launcher: &Launcher, state: Option<&Path>, lower: &Path) -> String {
-    let place = tempfile::Builder::new().prefix("doctor-").tempdir_in(state.unwrap_or(lower));
+    let place = tempfile::Builder::new()
+        .prefix("doctor-")
+        .tempdir_in(state.unwrap_or(lower));
     let mounted = place.and_then(|place| {
-        let layers =
-            ViewLayers { lower: lower.to_owned(), upper: place.path().join("upper"), work: place.path().join("work") };
+        let layers = ViewLayers {
+            lower: lower.to_owned(),
+            upper: place.path().join("upper"),
+            work: place.path().join("work"),
+        };
         std::fs::create_dir(&layers.upper)?;
         std::fs::create_dir(&layers.work)?;
         let mounted = View::mount(launcher, &layers).map(drop);
@@ -33,17 +39,27 @@ fn mount_view(launcher: &Launcher, state: Option<&Path>, lower: &Path) -> String
 }
 
 pub(super) async fn sandbox(case: &Case) -> Vec<Finding> {
-    let Ok(settings) = &case.settings else { return Vec::new() };
+    let Ok(settings) = &case.settings else {
+        return Vec::new();
+    };
     let wanted = &settings.routing.sandbox;
     if wanted.mode == SandboxMode::Off {
         let free = "off: test commands and agents may read and write whatever you may; `mode` under [sandbox] sets it";
         return vec![Finding::ok(free)];
     }
-    let Ok(scratch) = Scratch::new("doctor-") else { return Vec::new() };
+    let Ok(scratch) = Scratch::new("doctor-") else {
+        return Vec::new();
+    };
     let home = case.look.env.get("HOME").map(PathBuf::from);
     let state = case.state.as_ref().ok().map(StateDir::path);
-    let launcher = case.look.launcher.under(wanted.rules(home.as_deref(), state));
-    let mut spec = Spec::new([launcher.program().into_os_string(), "--version".into()], scratch.path());
+    let launcher = case
+        .look
+        .launcher
+        .under(wanted.rules(home.as_deref(), state));
+    let mut spec = Spec::new(
+        [launcher.program().into_os_string(), "--version".into()],
+        scratch.path(),
+    );
     spec.limit = Duration::from_secs(20);
     spec.confine = Some(Confinement::new(ChildKind::Tests));
     let seen = launcher.run(spec, &CancellationToken::new()).await;

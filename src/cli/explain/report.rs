@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::backend::facts_of;
 use crate::routing::{
-    BackendKind, Choices, EditFormat, LoadedRouting, Origin, SettingDecision, SettingsLayer, Tier, TierDecisions,
-    TierKind,
+    BackendKind, Choices, EditFormat, LoadedRouting, Origin, SettingDecision, SettingsLayer, Tier,
+    TierDecisions, TierKind,
 };
 
 #[derive(Debug, Serialize)]
@@ -96,14 +96,22 @@ impl ExplainReport {
                 Origin::BuiltIn | Origin::File(..) | Origin::Call(_) => None,
             })
             .collect();
-        let settings = || loaded.values.iter().map(|(key, value)| (key.clone(), by_key(loaded, key, value.clone())));
+        let settings = || {
+            loaded
+                .values
+                .iter()
+                .map(|(key, value)| (key.clone(), by_key(loaded, key, value.clone())))
+        };
         Self {
             sources: ReportSources {
                 file: loaded.file.as_ref().map(|path| path.display().to_string()),
                 variables: variables.into_iter().collect(),
             },
             warnings: loaded.warnings.iter().map(ToString::to_string).collect(),
-            skills: skills.iter().map(|choices| ReportSkill::new(loaded, choices)).collect(),
+            skills: skills
+                .iter()
+                .map(|choices| ReportSkill::new(loaded, choices))
+                .collect(),
             settings: with_settings.then(|| settings().collect()),
         }
     }
@@ -113,10 +121,19 @@ impl ReportSkill {
     fn new(loaded: &LoadedRouting, choices: &Choices) -> Self {
         let route = &choices.route;
         let tiers = route.chain.tiers().zip(&choices.tiers);
-        let tiers = tiers.map(|(tier, by)| ReportTier::new(loaded, tier, by)).collect();
+        let tiers = tiers
+            .map(|(tier, by)| ReportTier::new(loaded, tier, by))
+            .collect();
         let limit = &choices.verifier_limit;
-        let by = TierDecisions { limit: limit.clone(), attempts: limit.clone(), edit_format: limit.clone() };
-        let verifier = route.verifier.as_ref().map(|tier| ReportTier::new(loaded, tier, &by));
+        let by = TierDecisions {
+            limit: limit.clone(),
+            attempts: limit.clone(),
+            edit_format: limit.clone(),
+        };
+        let verifier = route
+            .verifier
+            .as_ref()
+            .map(|tier| ReportTier::new(loaded, tier, &by));
         Self {
             skill: route.skill.clone(),
             pinned: route.pinned,
@@ -124,10 +141,18 @@ impl ReportSkill {
             verifier: valued(&choices.verifier, verifier),
             max_attempts: valued(&choices.max_attempts, route.max_attempts),
             tests_s: valued(&choices.tests, route.limits.tests.as_secs_f64()),
-            lock_wait_s: by_key(loaded, "limits.lock_wait_s", route.limits.lock_wait.as_secs_f64()),
+            lock_wait_s: by_key(
+                loaded,
+                "limits.lock_wait_s",
+                route.limits.lock_wait.as_secs_f64(),
+            ),
             budget_usd: valued(&choices.budget_usd, route.budget.usd),
             budget_tokens: by_key(loaded, "budgets.call_tokens", route.budget.tokens),
-            budget_s: by_key(loaded, "budgets.call_s", route.budget.time.as_ref().map(Duration::as_secs_f64)),
+            budget_s: by_key(
+                loaded,
+                "budgets.call_s",
+                route.budget.time.as_ref().map(Duration::as_secs_f64),
+            ),
             policy: Vec::new(),
         }
     }
@@ -143,19 +168,32 @@ impl ReportTier {
         let context = Some(own("context")).filter(|key| loaded.origin(key).is_some());
         Self {
             model: tier.name.0.clone(),
-            id: loaded.origin(&own("id")).map(|_| by_key(loaded, &own("id"), model.id.clone())),
+            id: loaded
+                .origin(&own("id"))
+                .map(|_| by_key(loaded, &own("id"), model.id.clone())),
             tier: backend.tier,
             backend: backend.name.clone(),
             kind: backend.kind,
             at,
             verb: place.verb,
-            api_key_env: backend.api_key_env.clone().map(|name| by_key(loaded, &key("api_key_env"), name)),
+            api_key_env: backend
+                .api_key_env
+                .clone()
+                .map(|name| by_key(loaded, &key("api_key_env"), name)),
             limit_s: valued(&by.limit, tier.limit.as_secs_f64()),
             attempts_per_tier: valued(&by.attempts, tier.attempts),
             edit_format: valued(&by.edit_format, tier.edit_format),
-            context: by_key(loaded, context.as_deref().unwrap_or("default_context"), model.context),
-            price_in: model.price_in.map(|price| by_key(loaded, &own("price_in"), price)),
-            price_out: model.price_out.map(|price| by_key(loaded, &own("price_out"), price)),
+            context: by_key(
+                loaded,
+                context.as_deref().unwrap_or("default_context"),
+                model.context,
+            ),
+            price_in: model
+                .price_in
+                .map(|price| by_key(loaded, &own("price_in"), price)),
+            price_out: model
+                .price_out
+                .map(|price| by_key(loaded, &own("price_out"), price)),
             passport: None,
         }
     }
@@ -166,10 +204,21 @@ fn valued<T>(by: &SettingDecision, value: T) -> ValuedSetting<T> {
         Origin::BuiltIn => None,
         Origin::File(..) | Origin::Variable(_) | Origin::Call(_) => Some(by.origin.to_string()),
     };
-    ValuedSetting { value, key: by.key.clone(), layer: by.origin.layer(), origin: place }
+    ValuedSetting {
+        value,
+        key: by.key.clone(),
+        layer: by.origin.layer(),
+        origin: place,
+    }
 }
 
 fn by_key<T>(loaded: &LoadedRouting, key: &str, value: T) -> ValuedSetting<T> {
     let origin = loaded.origin(key).cloned().unwrap_or(Origin::BuiltIn);
-    valued(&SettingDecision { key: key.to_owned(), origin }, value)
+    valued(
+        &SettingDecision {
+            key: key.to_owned(),
+            origin,
+        },
+        value,
+    )
 }

@@ -8,13 +8,25 @@ use crate::words;
 pub(super) fn write(report: &ExplainReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "settings from {}", sources(report))?;
     match &report.settings {
-        None => report.skills.iter().try_for_each(|skill| in_full(skill, out)),
+        None => report
+            .skills
+            .iter()
+            .try_for_each(|skill| in_full(skill, out)),
         Some(settings) => {
             writeln!(out, "\nskills")?;
             rows(report.skills.iter().map(in_short).collect(), out)?;
             writeln!(out, "\nsettings")?;
-            rows(settings.iter().map(|(key, set)| (key.clone(), set.value.to_string(), place(set))).collect(), out)?;
-            writeln!(out, "\n`supervisor explain SKILL` shows one skill with its limits and backends.")
+            rows(
+                settings
+                    .iter()
+                    .map(|(key, set)| (key.clone(), set.value.to_string(), place(set)))
+                    .collect(),
+                out,
+            )?;
+            writeln!(
+                out,
+                "\n`supervisor explain SKILL` shows one skill with its limits and backends."
+            )
         }
     }
 }
@@ -30,32 +42,83 @@ fn sources(report: &ExplainReport) -> String {
 }
 
 fn in_short(skill: &ReportSkill) -> Row {
-    let models: Vec<&str> = skill.chain.value.iter().map(|tier| tier.model.as_str()).collect();
+    let models: Vec<&str> = skill
+        .chain
+        .value
+        .iter()
+        .map(|tier| tier.model.as_str())
+        .collect();
     (skill.skill.clone(), models.join(" → "), from(&skill.chain))
 }
 
 fn in_full(skill: &ReportSkill, out: &mut dyn Write) -> io::Result<()> {
     let tiers = words::count(skill.chain.value.len(), "tier");
-    let how = if skill.pinned { "pinned: no escalation, no verifier" } else { "cheapest first" };
-    let mut all: Vec<Row> = vec![("chain".into(), format!("{tiers}, {how}"), from(&skill.chain))];
+    let how = if skill.pinned {
+        "pinned: no escalation, no verifier"
+    } else {
+        "cheapest first"
+    };
+    let mut all: Vec<Row> = vec![(
+        "chain".into(),
+        format!("{tiers}, {how}"),
+        from(&skill.chain),
+    )];
     for (number, tier) in skill.chain.value.iter().enumerate() {
-        all.push((format!("tier {}", number + 1), tier.model.clone(), String::new()));
+        all.push((
+            format!("tier {}", number + 1),
+            tier.model.clone(),
+            String::new(),
+        ));
         all.extend(of_tier(tier));
     }
     match &skill.verifier.value {
         Some(tier) => {
             all.push(("verifier".into(), tier.model.clone(), from(&skill.verifier)));
-            all.push(("  limit".into(), seconds(tier.limit_s.value), from(&tier.limit_s)));
+            all.push((
+                "  limit".into(),
+                seconds(tier.limit_s.value),
+                from(&tier.limit_s),
+            ));
         }
-        None => all.push(("verifier".into(), "none: gates alone decide".into(), from(&skill.verifier))),
+        None => all.push((
+            "verifier".into(),
+            "none: gates alone decide".into(),
+            from(&skill.verifier),
+        )),
     }
-    all.push(("attempts".into(), format!("{} in all", skill.max_attempts.value), from(&skill.max_attempts)));
-    all.extend(skill.policy.iter().map(|sentence| ("policy".into(), sentence.clone(), String::new())));
-    all.push(("tests".into(), seconds(skill.tests_s.value), from(&skill.tests_s)));
-    all.push(("lock".into(), format!("waits {}", seconds(skill.lock_wait_s.value)), from(&skill.lock_wait_s)));
-    let usd = skill.budget_usd.value.map_or("no cap on USD".into(), |usd| format!("{usd} USD"));
-    let tokens = skill.budget_tokens.value.map_or("no cap on tokens".into(), |n| format!("{n} tokens"));
-    let time = skill.budget_s.value.map_or("no cap on time".into(), seconds);
+    all.push((
+        "attempts".into(),
+        format!("{} in all", skill.max_attempts.value),
+        from(&skill.max_attempts),
+    ));
+    all.extend(
+        skill
+            .policy
+            .iter()
+            .map(|sentence| ("policy".into(), sentence.clone(), String::new())),
+    );
+    all.push((
+        "tests".into(),
+        seconds(skill.tests_s.value),
+        from(&skill.tests_s),
+    ));
+    all.push((
+        "lock".into(),
+        format!("waits {}", seconds(skill.lock_wait_s.value)),
+        from(&skill.lock_wait_s),
+    ));
+    let usd = skill
+        .budget_usd
+        .value
+        .map_or("no cap on USD".into(), |usd| format!("{usd} USD"));
+    let tokens = skill
+        .budget_tokens
+        .value
+        .map_or("no cap on tokens".into(), |n| format!("{n} tokens"));
+    let time = skill
+        .budget_s
+        .value
+        .map_or("no cap on time".into(), seconds);
     all.push(("budget".into(), usd, from(&skill.budget_usd)));
     all.push((String::new(), tokens, from(&skill.budget_tokens)));
     all.push((String::new(), time, from(&skill.budget_s)));
@@ -67,23 +130,47 @@ fn of_tier(tier: &ReportTier) -> Vec<Row> {
     let rank = tier.tier.word();
     let how = tier.verb;
     let at = tier.at.value.as_deref().unwrap_or("nothing");
-    let mut all = vec![("  backend".into(), format!("{} ({rank}) {how} {at}", tier.backend), from(&tier.at))];
+    let mut all = vec![(
+        "  backend".into(),
+        format!("{} ({rank}) {how} {at}", tier.backend),
+        from(&tier.at),
+    )];
     if let Some(id) = &tier.id {
         all.push(("  asked as".into(), id.value.clone(), from(id)));
     }
     if let Some(key) = &tier.api_key_env {
         all.push(("  key".into(), format!("in ${}", key.value), from(key)));
     }
-    all.push(("  limit".into(), seconds(tier.limit_s.value), from(&tier.limit_s)));
+    all.push((
+        "  limit".into(),
+        seconds(tier.limit_s.value),
+        from(&tier.limit_s),
+    ));
     let attempts = words::count(tier.attempts_per_tier.value as usize, "ask");
-    all.push(("  attempts".into(), format!("up to {attempts}"), from(&tier.attempts_per_tier)));
-    all.push(("  context".into(), format!("{} tokens", tier.context.value), from(&tier.context)));
+    all.push((
+        "  attempts".into(),
+        format!("up to {attempts}"),
+        from(&tier.attempts_per_tier),
+    ));
+    all.push((
+        "  context".into(),
+        format!("{} tokens", tier.context.value),
+        from(&tier.context),
+    ));
     for (label, price) in [("in", &tier.price_in), ("out", &tier.price_out)] {
         if let Some(price) = price {
-            all.push(("  price".into(), format!("{} USD per million {label}", price.value), from(price)));
+            all.push((
+                "  price".into(),
+                format!("{} USD per million {label}", price.value),
+                from(price),
+            ));
         }
     }
-    all.extend(tier.passport.iter().map(|passport| ("  passport".into(), passport.clone(), String::new())));
+    all.extend(
+        tier.passport
+            .iter()
+            .map(|passport| ("  passport".into(), passport.clone(), String::new())),
+    );
     all
 }
 
@@ -97,7 +184,12 @@ fn rows(rows: Vec<Row>, out: &mut dyn Write) -> io::Result<()> {
     let width = |text: &str| text.chars().count();
     let first = rows.iter().map(|r| width(&r.0)).max().unwrap_or(0);
     // One long value does not push the last column of all others off the screen.
-    let second = rows.iter().map(|r| width(&r.1)).max().unwrap_or(0).min(WIDEST);
+    let second = rows
+        .iter()
+        .map(|r| width(&r.1))
+        .max()
+        .unwrap_or(0)
+        .min(WIDEST);
     for (label, value, place) in rows {
         let line = format!("  {label:first$}  {value:second$}  {place}");
         writeln!(out, "{}", words::plain(line.trim_end()))?;
@@ -110,7 +202,9 @@ fn from<T>(set: &ValuedSetting<T>) -> String {
 }
 
 fn place<T>(set: &ValuedSetting<T>) -> String {
-    set.origin.clone().unwrap_or_else(|| String::from("built-in"))
+    set.origin
+        .clone()
+        .unwrap_or_else(|| String::from("built-in"))
 }
 
 fn seconds(s: f64) -> String {

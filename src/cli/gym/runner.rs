@@ -67,7 +67,9 @@ impl RunEnd {
         let on = "the same command goes on from here";
         match self {
             Self::Done => None,
-            Self::Budget(usd) => Some(format!("stopped: ${usd:.2} were spent, which is the budget; {on}")),
+            Self::Budget(usd) => Some(format!(
+                "stopped: ${usd:.2} were spent, which is the budget; {on}"
+            )),
             Self::Minutes => Some(format!("stopped: the minutes are over; {on}")),
             Self::Interrupted => Some(format!("interrupted; {on}")),
             Self::Unreachable(models) => Some(format!(
@@ -101,34 +103,66 @@ struct WrittenChain {
 }
 
 impl GymRunner {
-    pub(super) async fn start(plan: &GymPlan, config: Option<PathBuf>, state: &StateDir) -> anyhow::Result<Self> {
+    pub(super) async fn start(
+        plan: &GymPlan,
+        config: Option<PathBuf>,
+        state: &StateDir,
+    ) -> anyhow::Result<Self> {
         // Its own log and passports: what happens here is no daily use.
         let own = StateDir::at(state.path().join("gym"))?;
         let is_chain_written = plan.verifier.is_some() || plan.twins.is_some();
         if !plan.is_self && !is_chain_written {
             // Each task is a measurement of its own, whatever became of the one before.
-            let app = || App::of_process(config.clone()).keeping_state_in(own.clone()).without_pauses();
+            let app = || {
+                App::of_process(config.clone())
+                    .keeping_state_in(own.clone())
+                    .without_pauses()
+            };
             let client = Client::start(app()).await?;
-            return Ok(Self { client, app: app(), script: None, chain: None, dir: None });
+            return Ok(Self {
+                client,
+                app: app(),
+                script: None,
+                chain: None,
+                dir: None,
+            });
         }
         let dir = task_directory().context("making a temporary directory")?;
         // What is no model has no passport and no log that anybody would miss.
         let inside = StateDir::at(dir.path().canonicalize()?.join("state"))?;
-        let (script, settings) = (dir.path().join("answers.jsonl"), dir.path().join("models.toml"));
+        let (script, settings) = (
+            dir.path().join("answers.jsonl"),
+            dir.path().join("models.toml"),
+        );
         fs::write(&script, "")?;
-        let mut sources = Sources { user_file: Some(settings.clone()), ..Sources::default() };
+        let mut sources = Sources {
+            user_file: Some(settings.clone()),
+            ..Sources::default()
+        };
         let mut text = self_settings(&script)?;
-        if plan.verifier.is_some() || plan.twins.as_ref().is_some_and(|author| author != HIDDEN_TESTS) {
+        if plan.verifier.is_some()
+            || plan
+                .twins
+                .as_ref()
+                .is_some_and(|author| author != HIDDEN_TESTS)
+        {
             // The user's own settings, in which that model is found, and the answers beside them.
             sources = Sources::of_process(config);
-            let own = load(&sources)?.file.map(fs::read_to_string).transpose().context("reading your settings")?;
+            let own = load(&sources)?
+                .file
+                .map(fs::read_to_string)
+                .transpose()
+                .context("reading your settings")?;
             text = format!("{}\n{}", own.unwrap_or_default(), self_backend(&script)?);
             sources.user_file = Some(settings.clone());
         }
         fs::write(&settings, text)?;
         let app = || {
             let sources = sources.clone();
-            let look = Look::new(crate::backend::Env::of_this_program(), crate::process::Launcher::this_program());
+            let look = Look::new(
+                crate::backend::Env::of_this_program(),
+                crate::process::Launcher::this_program(),
+            );
             App::new(sources, look).keeping_state_in(inside.clone())
         };
         let (client, app) = (Client::start(app()).await?, app());
@@ -137,7 +171,13 @@ impl GymRunner {
             verifier: plan.verifier.clone(),
             author: plan.twins.clone(),
         });
-        Ok(Self { client, app, script: Some(script), chain, dir: Some(dir) })
+        Ok(Self {
+            client,
+            app,
+            script: Some(script),
+            chain,
+            dir: Some(dir),
+        })
     }
 
     /// Which weights the models have, as far as their servers tell.
@@ -146,9 +186,17 @@ impl GymRunner {
         let mut known: BTreeMap<String, Option<String>> = BTreeMap::new();
         for job in jobs {
             if !known.contains_key(&job.model) {
-                let overrides = CallOverrides { model: Some(job.model.clone()), ..CallOverrides::default() };
-                let Ok(route) = settings.routing.route("tdd_green", &overrides) else { continue };
-                known.insert(job.model.clone(), digest_of(&route.chain.first, self.app.env()).await);
+                let overrides = CallOverrides {
+                    model: Some(job.model.clone()),
+                    ..CallOverrides::default()
+                };
+                let Ok(route) = settings.routing.route("tdd_green", &overrides) else {
+                    continue;
+                };
+                known.insert(
+                    job.model.clone(),
+                    digest_of(&route.chain.first, self.app.env()).await,
+                );
             }
             job.digest = known.get(&job.model).cloned().flatten();
         }
@@ -164,21 +212,35 @@ impl GymRunner {
         stop: &CancellationToken,
     ) -> anyhow::Result<()> {
         let settings = self.app.settings()?;
-        let mut models: Vec<(&str, Option<&str>)> =
-            jobs.iter().map(|job| (job.model.as_str(), job.digest.as_deref())).collect();
+        let mut models: Vec<(&str, Option<&str>)> = jobs
+            .iter()
+            .map(|job| (job.model.as_str(), job.digest.as_deref()))
+            .collect();
         models.sort_unstable();
         models.dedup();
         for (model, digest) in models {
-            let overrides = CallOverrides { model: Some(model.to_owned()), ..CallOverrides::default() };
-            let Ok(route) = settings.routing.route("tdd_green", &overrides) else { continue };
+            let overrides = CallOverrides {
+                model: Some(model.to_owned()),
+                ..CallOverrides::default()
+            };
+            let Ok(route) = settings.routing.route("tdd_green", &overrides) else {
+                continue;
+            };
             let tier = &route.chain.first;
-            let known = book.of_digest(model, digest)?.is_some_and(|passport| passport.window_tokens.is_some());
+            let known = book
+                .of_digest(model, digest)?
+                .is_some_and(|passport| passport.window_tokens.is_some());
             if tier.backend.kind == BackendKind::Openai && !known {
                 console.begin(&format!("{model}: measuring its window"));
                 let means = self.app.means(&settings)?;
                 if let Some(tokens) = measure_window(&means.backends, tier, 1, stop).await {
-                    book.update(model, DigestChoice::This(digest), |passport| passport.window_tokens = Some(tokens))?;
-                    console.line(&format!("{}: takes in {tokens} tokens", words::plain(model)));
+                    book.update(model, DigestChoice::This(digest), |passport| {
+                        passport.window_tokens = Some(tokens)
+                    })?;
+                    console.line(&format!(
+                        "{}: takes in {tokens} tokens",
+                        words::plain(model)
+                    ));
                 }
             }
         }
@@ -198,7 +260,9 @@ impl GymRunner {
         let (mut spent, mut failures) = (0.0, BTreeMap::<&str, usize>::new());
         let gone = |failures: &BTreeMap<&str, usize>| {
             let models = failures.iter().filter(|(_, n)| **n >= GIVE_UP_AFTER);
-            models.map(|(model, _)| (*model).to_owned()).collect::<Vec<String>>()
+            models
+                .map(|(model, _)| (*model).to_owned())
+                .collect::<Vec<String>>()
         };
         for (n, job) in jobs.iter().enumerate() {
             if stop.is_cancelled() {
@@ -210,13 +274,19 @@ impl GymRunner {
             if limits.usd.is_some_and(|usd| spent >= usd) {
                 return Ok(RunEnd::Budget(spent));
             }
-            if failures.get(job.model.as_str()).is_some_and(|n| *n >= GIVE_UP_AFTER) {
+            if failures
+                .get(job.model.as_str())
+                .is_some_and(|n| *n >= GIVE_UP_AFTER)
+            {
                 continue;
             }
             let what = format!("{}/{} {} · {}", n + 1, jobs.len(), job.task.name, job.model);
             console.begin(&what);
             let left = limits.usd.map(|usd| usd - spent);
-            let Some(outcome) = self.run_one(n, job, limits.seed, left, console, stop).await? else {
+            let Some(outcome) = self
+                .run_one(n, job, limits.seed, left, console, stop)
+                .await?
+            else {
                 return Ok(RunEnd::Interrupted);
             };
             spent += outcome.tries.iter().filter_map(|one| one.usd).sum::<f64>();
@@ -227,7 +297,11 @@ impl GymRunner {
             measured.push(outcome);
         }
         let gone = gone(&failures);
-        Ok(if gone.is_empty() { RunEnd::Done } else { RunEnd::Unreachable(gone) })
+        Ok(if gone.is_empty() {
+            RunEnd::Done
+        } else {
+            RunEnd::Unreachable(gone)
+        })
     }
 
     /// `None` if it was stopped.
@@ -242,9 +316,12 @@ impl GymRunner {
     ) -> anyhow::Result<Option<GymOutcome>> {
         let dir = task_directory().context("making a temporary project")?;
         let root = dir.path().canonicalize()?;
-        job.task.lay_out(&root).with_context(|| format!("writing {}", job.task.name))?;
+        job.task
+            .lay_out(&root)
+            .with_context(|| format!("writing {}", job.task.name))?;
         link_packages(job.track.as_deref(), &root)?;
-        let mut arguments = json!({"project_root": root, "test_path": job.task.test_path, "session_id": "gym"});
+        let mut arguments =
+            json!({"project_root": root, "test_path": job.task.test_path, "session_id": "gym"});
         let name = self.name_for(number, job)?;
         if self.chain.is_some() {
             // A model that is named in a call stands alone, so the chain has to name it.
@@ -266,7 +343,10 @@ impl GymRunner {
             arguments["budget_usd"] = json!(usd);
         }
         let began = Instant::now();
-        let Some(mut result) = self.call_tool(job.task.tool(), &arguments, console, stop).await? else {
+        let Some(mut result) = self
+            .call_tool(job.task.tool(), &arguments, console, stop)
+            .await?
+        else {
             return Ok(None);
         };
         let mut kind = job.task.kind;
@@ -278,7 +358,10 @@ impl GymRunner {
         {
             kind = TaskKind::Refactor;
             arguments["impl_path"] = json!(job.task.solution_path);
-            let Some(refactored) = self.call_tool(kind.tool(), &arguments, console, stop).await? else {
+            let Some(refactored) = self
+                .call_tool(kind.tool(), &arguments, console, stop)
+                .await?
+            else {
                 return Ok(None);
             };
             result = refactored;
@@ -286,7 +369,9 @@ impl GymRunner {
         let seconds = began.elapsed().as_secs_f64();
         let accepted = result.status == Status::Pass;
         let hidden_passed = if accepted && !job.task.hidden.is_empty() && !job.contradictory {
-            job.task.reveal(&root).with_context(|| format!("writing {}", job.task.name))?;
+            job.task
+                .reveal(&root)
+                .with_context(|| format!("writing {}", job.task.name))?;
             console.now("running the hidden tests");
             self.passes_all(&root, stop).await?
         } else {
@@ -305,12 +390,24 @@ impl GymRunner {
             model: job.model.clone(),
             digest: job.digest.clone(),
             repeat: job.repeat,
-            answer: job.answer.as_ref().map(|(name, _)| name.clone()).unwrap_or_default(),
+            answer: job
+                .answer
+                .as_ref()
+                .map(|(name, _)| name.clone())
+                .unwrap_or_default(),
             accepted,
             verified: result.verified,
             cause: attempts.last().and_then(|attempt| attempt.cause),
-            said: if accepted { String::new() } else { words::cut_end(&result.message, 300).into_owned() },
-            tries: attempts.iter().filter(|one| one.was_asked() && !one.is_unsent()).map(try_of).collect(),
+            said: if accepted {
+                String::new()
+            } else {
+                words::cut_end(&result.message, 300).into_owned()
+            },
+            tries: attempts
+                .iter()
+                .filter(|one| one.was_asked() && !one.is_unsent())
+                .map(try_of)
+                .collect(),
             hidden_passed,
             twins: twins::counts_of(&result),
             edit_format: job.edit_format.clone(),
@@ -326,60 +423,97 @@ impl GymRunner {
         console: &mut Console,
         stop: &CancellationToken,
     ) -> anyhow::Result<Option<CallResult>> {
-        let called = self.client.call(tool, arguments.clone(), stop, &mut |line| console.now(line)).await?;
-        let CallReply::Answered(reply) = called else { return Ok(None) };
-        Ok(Some(serde_json::from_value(whole_result(reply)).context("reading the result")?))
+        let called = self
+            .client
+            .call(tool, arguments.clone(), stop, &mut |line| console.now(line))
+            .await?;
+        let CallReply::Answered(reply) = called else {
+            return Ok(None);
+        };
+        Ok(Some(
+            serde_json::from_value(whole_result(reply)).context("reading the result")?,
+        ))
     }
 
     /// What is no model answers under a name of its own for each job, so that no answer is left over for the next.
     fn name_for(&self, number: usize, job: &GymJob) -> anyhow::Result<String> {
-        let (Some(script), Some((_, files))) = (&self.script, &job.answer) else { return Ok(job.model.clone()) };
+        let (Some(script), Some((_, files))) = (&self.script, &job.answer) else {
+            return Ok(job.model.clone());
+        };
         let name = format!("self/{}/{number}", job.model);
         let edit = |(path, text): (&String, &String)| {
-            let action = if job.task.files.contains_key(path) { "replace" } else { "create" };
+            let action = if job.task.files.contains_key(path) {
+                "replace"
+            } else {
+                "create"
+            };
             json!({"path": path, "action": action, "content": text})
         };
         let line = json!({"model": name, "answer": {"edits": files.iter().map(edit).collect::<Vec<Value>>()}});
         let mut file = fs::OpenOptions::new().append(true).open(script)?;
         writeln!(file, "{line}")?;
-        if self.chain.as_ref().is_some_and(|chain| chain.author.as_deref() == Some(HIDDEN_TESTS))
+        if self
+            .chain
+            .as_ref()
+            .is_some_and(|chain| chain.author.as_deref() == Some(HIDDEN_TESTS))
             && let Some(hidden) = job.task.hidden.values().next()
         {
-            writeln!(file, "{}", json!({"model": hidden_author(number), "answer": {"tests": hidden}}))?;
+            writeln!(
+                file,
+                "{}",
+                json!({"model": hidden_author(number), "answer": {"tests": hidden}})
+            )?;
         }
         Ok(name)
     }
 
     /// A server whose chain begins with this one model, with the verifier that is measured and the author of twins.
     async fn restart_with_chain(&mut self, name: &str, number: usize) -> anyhow::Result<()> {
-        let (Some(chain), Some(dir)) = (&self.chain, &self.dir) else { return Ok(()) };
+        let (Some(chain), Some(dir)) = (&self.chain, &self.dir) else {
+            return Ok(());
+        };
         let mut sources = chain.sources.clone();
         let author = match chain.author.as_deref() {
             Some(HIDDEN_TESTS) => Some(hidden_author(number)),
             other => other.map(str::to_owned),
         };
-        let models: Vec<String> = std::iter::once(name.to_owned()).chain(author.clone()).collect();
+        let models: Vec<String> = std::iter::once(name.to_owned())
+            .chain(author.clone())
+            .collect();
         let twins = author.map_or(0, |_| twins::ASKED);
         let mut set = |levels: &[&str], value: String| {
-            sources.env.insert(format!("SUPERVISOR_{}", levels.join("__")).into(), value.into());
+            sources.env.insert(
+                format!("SUPERVISOR_{}", levels.join("__")).into(),
+                value.into(),
+            );
         };
         for skill in ["TDD_GREEN", "TDD_REFACTOR"] {
             set(&["SKILLS", skill, "CHAIN"], models.join(","));
             set(&["SKILLS", skill, "ATTEMPTS_PER_TIER"], "1".into());
-            set(&["SKILLS", skill, "VERIFIER"], chain.verifier.clone().unwrap_or_else(|| "none".into()));
+            set(
+                &["SKILLS", skill, "VERIFIER"],
+                chain.verifier.clone().unwrap_or_else(|| "none".into()),
+            );
             set(&["SKILLS", skill, "TWINS"], twins.to_string());
         }
         // What was learned of the user's models must not put the author before the answer.
         set(&["POLICY", "MODE"], "static".into());
         let state = StateDir::at(dir.path().canonicalize()?.join("state"))?;
-        let look = Look::new(crate::backend::Env::of_this_program(), crate::process::Launcher::this_program());
+        let look = Look::new(
+            crate::backend::Env::of_this_program(),
+            crate::process::Launcher::this_program(),
+        );
         let client = Client::start(App::new(sources, look).keeping_state_in(state)).await?;
         std::mem::replace(&mut self.client, client).finish().await;
         Ok(())
     }
 
     /// Whether all tests of the project pass; unknown if they could not be run.
-    async fn passes_all(&self, root: &std::path::Path, stop: &CancellationToken) -> anyhow::Result<Option<bool>> {
+    async fn passes_all(
+        &self,
+        root: &std::path::Path,
+        stop: &CancellationToken,
+    ) -> anyhow::Result<Option<bool>> {
         let routing = self.app.settings()?.routing;
         let bench = Bench {
             launcher: self.app.walled_launcher(&routing),
@@ -392,10 +526,14 @@ impl GymRunner {
         Ok(match run.outcome() {
             Outcome::Passed => Some(true),
             // Code that the hidden tests cannot be built with, or that hangs in them, is wrong too.
-            Outcome::Failed | Outcome::DidNotBuild { .. } | Outcome::TimedOut { .. } | Outcome::Killed { .. } => {
-                Some(false)
-            }
-            Outcome::NoTests | Outcome::CouldNotRun { .. } | Outcome::Unclear { .. } | Outcome::Cancelled => None,
+            Outcome::Failed
+            | Outcome::DidNotBuild { .. }
+            | Outcome::TimedOut { .. }
+            | Outcome::Killed { .. } => Some(false),
+            Outcome::NoTests
+            | Outcome::CouldNotRun { .. }
+            | Outcome::Unclear { .. }
+            | Outcome::Cancelled => None,
         })
     }
 }
@@ -409,12 +547,17 @@ fn hidden_author(number: usize) -> String {
 fn self_settings(script: &std::path::Path) -> anyhow::Result<String> {
     let general = "default_chain = [\"self/none\"]\nverifier = \"none\"\nattempts_per_tier = 1\n";
     // Tests of a task take seconds; some mutants never end.
-    Ok(format!("{general}[limits]\ntests_s = 120\n{}", self_backend(script)?))
+    Ok(format!(
+        "{general}[limits]\ntests_s = 120\n{}",
+        self_backend(script)?
+    ))
 }
 
 fn self_backend(script: &std::path::Path) -> anyhow::Result<String> {
     let script = serde_json::to_string(&script.display().to_string())?;
-    Ok(format!("[backends.gym-self]\nkind = \"replay\"\ntier = \"local\"\nfile = {script}\nmodels = [\"self/*\"]\n"))
+    Ok(format!(
+        "[backends.gym-self]\nkind = \"replay\"\ntier = \"local\"\nfile = {script}\nmodels = [\"self/*\"]\n"
+    ))
 }
 
 fn try_of(attempt: &Attempt) -> GymTry {
@@ -435,7 +578,12 @@ fn tell(outcome: &GymOutcome) -> String {
     let how = match (outcome.accepted, outcome.cause) {
         (true, _) if outcome.tries.len() > 1 => format!("accepted at try {}", outcome.tries.len()),
         (true, _) => String::from("accepted"),
-        (false, Some(cause)) => outcome.tries.last().and_then(GymTry::word).unwrap_or(cause.word()).to_owned(),
+        (false, Some(cause)) => outcome
+            .tries
+            .last()
+            .and_then(GymTry::word)
+            .unwrap_or(cause.word())
+            .to_owned(),
         (false, None) => format!("not given: {}", outcome.said),
     };
     let hidden = match outcome.hidden_passed {

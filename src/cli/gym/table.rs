@@ -89,35 +89,55 @@ fn models(scores: &[ModelScore], width: Option<u16>) -> String {
 pub(super) fn by_language(outcomes: &[GymOutcome]) -> BTreeMap<String, Vec<ModelScore>> {
     let mut grouped: BTreeMap<(String, String), Vec<&GymOutcome>> = BTreeMap::new();
     for outcome in outcomes {
-        grouped.entry((outcome.language.clone(), outcome.model.clone())).or_default().push(outcome);
+        grouped
+            .entry((outcome.language.clone(), outcome.model.clone()))
+            .or_default()
+            .push(outcome);
     }
     let mut all: BTreeMap<String, Vec<ModelScore>> = BTreeMap::new();
     for ((language, model), own) in grouped {
-        all.entry(language).or_default().push(score_model(&model, &own));
+        all.entry(language)
+            .or_default()
+            .push(score_model(&model, &own));
     }
     all
 }
 
 fn languages(outcomes: &[GymOutcome], width: Option<u16>) -> String {
-    let rows = by_language(outcomes).into_iter().flat_map(|(language, scores)| {
-        scores.into_iter().map(move |score| {
-            vec![
-                language.clone(),
-                words::plain(&score.model).into_owned(),
-                format!("{} of {}", score.accepted, score.judged),
-                format!("{} of {}", score.overfit, score.with_hidden),
-                seconds(score.median_s),
-            ]
-        })
-    });
-    table(width, &["language", "model", "accepted", "overfit", "median"], rows)
+    let rows = by_language(outcomes)
+        .into_iter()
+        .flat_map(|(language, scores)| {
+            scores.into_iter().map(move |score| {
+                vec![
+                    language.clone(),
+                    words::plain(&score.model).into_owned(),
+                    format!("{} of {}", score.accepted, score.judged),
+                    format!("{} of {}", score.overfit, score.with_hidden),
+                    seconds(score.median_s),
+                ]
+            })
+        });
+    table(
+        width,
+        &["language", "model", "accepted", "overfit", "median"],
+        rows,
+    )
 }
 
 fn details(score: &ModelScore) -> String {
     let mut text = String::new();
     if !score.refused.is_empty() {
-        let causes: Vec<String> = score.refused.iter().map(|(cause, n)| format!("{n} {cause}")).collect();
-        let _ = writeln!(text, "\n{}: refused tries: {}", words::plain(&score.model), causes.join(", "));
+        let causes: Vec<String> = score
+            .refused
+            .iter()
+            .map(|(cause, n)| format!("{n} {cause}"))
+            .collect();
+        let _ = writeln!(
+            text,
+            "\n{}: refused tries: {}",
+            words::plain(&score.model),
+            causes.join(", ")
+        );
     }
     if score.unable > 0 {
         let of = words::count(score.judged, "task");
@@ -151,28 +171,58 @@ fn details(score: &ModelScore) -> String {
 
 /// How often each kind of answer was accepted, by language, and what went wrong.
 fn self_rates(outcomes: &[GymOutcome], width: Option<u16>) -> String {
-    let mut languages: Vec<&str> = outcomes.iter().map(|outcome| outcome.language.as_str()).collect();
+    let mut languages: Vec<&str> = outcomes
+        .iter()
+        .map(|outcome| outcome.language.as_str())
+        .collect();
     languages.sort_unstable();
     languages.dedup();
     let count = |language: &str, model: &str, is: &dyn Fn(&GymOutcome) -> bool| {
-        let of = |o: &&GymOutcome| (language.is_empty() || o.language == language) && o.model == model && counts(o);
-        (outcomes.iter().filter(of).filter(|o| is(o)).count(), outcomes.iter().filter(of).count())
+        let of = |o: &&GymOutcome| {
+            (language.is_empty() || o.language == language) && o.model == model && counts(o)
+        };
+        (
+            outcomes.iter().filter(of).filter(|o| is(o)).count(),
+            outcomes.iter().filter(of).count(),
+        )
     };
     let row = |name: &str, language: &str| {
-        let cell = |(yes, of): (usize, usize)| if of == 0 { String::from("–") } else { format!("{yes} of {of}") };
+        let cell = |(yes, of): (usize, usize)| {
+            if of == 0 {
+                String::from("–")
+            } else {
+                format!("{yes} of {of}")
+            }
+        };
         vec![
             name.to_owned(),
             cell(count(language, REFERENCE, &|o| o.accepted)),
             cell(count(language, CHEAT, &|o| o.accepted)),
             cell(count(language, STUB, &|o| o.accepted)),
             cell(count(language, MUTANT, &|o| o.accepted)),
-            cell(count(language, MUTANT, &|o| o.accepted && o.hidden_passed != Some(false))),
+            cell(count(language, MUTANT, &|o| {
+                o.accepted && o.hidden_passed != Some(false)
+            })),
             cell(count(language, WRONG, &|o| o.accepted)),
-            cell(count(language, WRONG, &|o| o.accepted && o.hidden_passed != Some(false))),
+            cell(count(language, WRONG, &|o| {
+                o.accepted && o.hidden_passed != Some(false)
+            })),
         ]
     };
-    let head = ["accepted", "reference", "cheat", "stub", "mutant", "+ hidden", "wrong", "+ hidden"];
-    let rows = languages.iter().map(|language| row(language, language)).chain([row("all", "")]);
+    let head = [
+        "accepted",
+        "reference",
+        "cheat",
+        "stub",
+        "mutant",
+        "+ hidden",
+        "wrong",
+        "+ hidden",
+    ];
+    let rows = languages
+        .iter()
+        .map(|language| row(language, language))
+        .chain([row("all", "")]);
     let mut text = table(width, &head, rows.collect::<Vec<_>>().into_iter());
     let (right, of) = count("", REFERENCE, &|o| o.accepted);
     let (cheats, tried) = count("", CHEAT, &|o| o.accepted);
@@ -193,7 +243,11 @@ fn self_rates(outcomes: &[GymOutcome], width: Option<u16>) -> String {
             fault.task,
             fault.model,
             fault.answer,
-            if fault.accepted { "accepted" } else { fault.said.as_str() }
+            if fault.accepted {
+                "accepted"
+            } else {
+                fault.said.as_str()
+            }
         );
     }
     text
@@ -202,7 +256,8 @@ fn self_rates(outcomes: &[GymOutcome], width: Option<u16>) -> String {
 /// How a verifier judged changes that passed every gate.
 pub(super) fn verifier_record(outcomes: &[GymOutcome]) -> VerifierRecord {
     let mut record = VerifierRecord::default();
-    let said = |outcome: &&GymOutcome| matches!(outcome.cause, Some(Cause::Accepted | Cause::Rejected));
+    let said =
+        |outcome: &&GymOutcome| matches!(outcome.cause, Some(Cause::Accepted | Cause::Rejected));
     for outcome in outcomes.iter().filter(said) {
         if outcome.answer.starts_with(GOOD) {
             record.good += 1;
@@ -247,25 +302,46 @@ fn is_fault(outcome: &GymOutcome) -> bool {
         }
 }
 
-pub(super) fn table(width: Option<u16>, head: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
+pub(super) fn table(
+    width: Option<u16>,
+    head: &[&str],
+    rows: impl Iterator<Item = Vec<String>>,
+) -> String {
     let mut table = Table::new();
     table.load_style(NOTHING);
     match width {
-        Some(width) => table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width.max(60)),
+        Some(width) => table
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            .set_width(width.max(60)),
         None => table.set_content_arrangement(ContentArrangement::Disabled),
     };
     let aligned = |n: usize, text: String| {
-        Cell::new(text).set_alignment(if n == 0 { CellAlignment::Left } else { CellAlignment::Right })
+        Cell::new(text).set_alignment(if n == 0 {
+            CellAlignment::Left
+        } else {
+            CellAlignment::Right
+        })
     };
-    table.set_header(head.iter().enumerate().map(|(n, title)| aligned(n, (*title).to_owned())));
+    table.set_header(
+        head.iter()
+            .enumerate()
+            .map(|(n, title)| aligned(n, (*title).to_owned())),
+    );
     for row in rows {
-        table.add_row(row.into_iter().enumerate().map(|(n, text)| aligned(n, text)));
+        table.add_row(
+            row.into_iter()
+                .enumerate()
+                .map(|(n, text)| aligned(n, text)),
+        );
     }
     let last = head.len() - 1;
     for (n, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, if n == last { 0 } else { 2 }));
     }
-    table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+    table
+        .lines()
+        .map(|line| format!("{}\n", line.trim_end()))
+        .collect()
 }
 
 fn range(interval: Interval) -> String {

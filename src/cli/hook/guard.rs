@@ -12,7 +12,10 @@ use crate::verify::sealed::{FileRole, role};
 
 /// Why this edit is refused; `None` if it may be made.
 pub(super) fn refusal(project: &Path, tool_input: &Value) -> anyhow::Result<Option<String>> {
-    let Some(path) = tool_input["file_path"].as_str().or_else(|| tool_input["notebook_path"].as_str()) else {
+    let Some(path) = tool_input["file_path"]
+        .as_str()
+        .or_else(|| tool_input["notebook_path"].as_str())
+    else {
         return Ok(None);
     };
     let root = project.canonicalize()?;
@@ -23,9 +26,15 @@ pub(super) fn refusal(project: &Path, tool_input: &Value) -> anyhow::Result<Opti
         (Some(folder), Some(name)) => folder.join(name),
         _ => whole,
     };
-    let Ok(inside) = whole.strip_prefix(&root) else { return Ok(None) };
-    let Some(language) = Language::of_path(inside) else { return Ok(None) };
-    if role(Some(language), inside) != FileRole::Source || (language.tests_beside_code && adds_test(tool_input)) {
+    let Ok(inside) = whole.strip_prefix(&root) else {
+        return Ok(None);
+    };
+    let Some(language) = Language::of_path(inside) else {
+        return Ok(None);
+    };
+    if role(Some(language), inside) != FileRole::Source
+        || (language.tests_beside_code && adds_test(tool_input))
+    {
         return Ok(None);
     }
     if red_is_known(&SessionLog::to_read(&StateDir::locate()?), &root) {
@@ -41,16 +50,27 @@ pub(super) fn refusal(project: &Path, tool_input: &Value) -> anyhow::Result<Opti
 
 /// Does what is written hold a test of its own?
 fn adds_test(tool_input: &Value) -> bool {
-    ["new_string", "content"]
-        .iter()
-        .any(|field| tool_input[*field].as_str().is_some_and(|text| text.contains("#[test]")))
+    ["new_string", "content"].iter().any(|field| {
+        tool_input[*field]
+            .as_str()
+            .is_some_and(|text| text.contains("#[test]"))
+    })
 }
 
 /// Is the latest accepted red of this project still waiting for its green?
 fn red_is_known(log: &SessionLog, root: &Path) -> bool {
-    let entries = log.sessions().unwrap_or_default().into_iter().filter_map(|id| log.read(&id).ok());
-    let of_project = |entry: &Entry| Path::new(&entry.project_root) == root && entry.final_status == Status::Pass;
-    let phases = entries.flat_map(|history| history.records).map(|record| record.entry).filter(of_project);
+    let entries = log
+        .sessions()
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|id| log.read(&id).ok());
+    let of_project = |entry: &Entry| {
+        Path::new(&entry.project_root) == root && entry.final_status == Status::Pass
+    };
+    let phases = entries
+        .flat_map(|history| history.records)
+        .map(|record| record.entry)
+        .filter(of_project);
     let latest = phases
         .filter(|entry| ["red", "green"].contains(&entry.phase.as_str()))
         .max_by(|a, b| a.timestamp.cmp(&b.timestamp));

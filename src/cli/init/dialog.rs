@@ -19,7 +19,10 @@ impl<'a> Dialog<'a> {
 
     /// One line, with nothing in it that moves the cursor: parts of it come from servers.
     pub(super) fn say(&mut self, line: &str) -> io::Result<()> {
-        self.print(&format!("{}\n", words::plain(line).replace(['\n', '\t'], " ")))
+        self.print(&format!(
+            "{}\n",
+            words::plain(line).replace(['\n', '\t'], " ")
+        ))
     }
 
     pub(super) fn print(&mut self, text: &str) -> io::Result<()> {

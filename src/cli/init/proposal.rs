@@ -41,35 +41,62 @@ struct ProposedBackend {
 
 /// The local model that chains begin with: its server and its place there.
 pub(super) fn best_local(servers: &[FoundServer]) -> Option<(usize, usize)> {
-    let families: Vec<&str> =
-        PREFERRED.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')).collect();
+    let families: Vec<&str> = PREFERRED
+        .lines()
+        .map(str::trim)
+        .filter(|l| !l.is_empty() && !l.starts_with('#'))
+        .collect();
     let rank = |model: &FoundModel| {
         let id = model.id.to_lowercase();
-        let family = families.iter().position(|family| id.contains(family)).unwrap_or(families.len());
+        let family = families
+            .iter()
+            .position(|family| id.contains(family))
+            .unwrap_or(families.len());
         // A window that is known to be small is the worst thing that a worker can have.
-        let narrow = model.window.as_ref().is_some_and(|window| window.tokens < 8192);
+        let narrow = model
+            .window
+            .as_ref()
+            .is_some_and(|window| window.tokens < 8192);
         (narrow, family, !model.loaded)
     };
-    let all = servers
-        .iter()
-        .enumerate()
-        .flat_map(|(s, server)| server.models.iter().flatten().enumerate().map(move |(m, model)| ((s, m), model)));
-    all.filter(|(_, model)| !is_claude(&model.id)).min_by_key(|(_, model)| rank(model)).map(|(place, _)| place)
+    let all = servers.iter().enumerate().flat_map(|(s, server)| {
+        server
+            .models
+            .iter()
+            .flatten()
+            .enumerate()
+            .map(move |(m, model)| ((s, m), model))
+    });
+    all.filter(|(_, model)| !is_claude(&model.id))
+        .min_by_key(|(_, model)| rank(model))
+        .map(|(place, _)| place)
 }
 
 impl Proposal {
     /// `None` if nothing was found that can be asked.
     pub(super) fn of(servers: &[FoundServer], agent: ClaudeState) -> Option<Self> {
         let best = best_local(servers);
-        let (mut backends, mut taken, mut chain) = (Vec::<ProposedBackend>::new(), BTreeSet::new(), Vec::new());
+        let (mut backends, mut taken, mut chain) =
+            (Vec::<ProposedBackend>::new(), BTreeSet::new(), Vec::new());
         for (s, server) in servers.iter().enumerate() {
             let Ok(models) = &server.models else { continue };
-            let names_used = backends.iter().map(|b| b.name.clone()).collect::<BTreeSet<_>>();
+            let names_used = backends
+                .iter()
+                .map(|b| b.name.clone())
+                .collect::<BTreeSet<_>>();
             let backend = free_name(server.kind.slug(), &names_used);
             let mut named = Vec::new();
-            for (m, model) in models.iter().enumerate().filter(|(_, model)| !is_claude(&model.id)) {
+            for (m, model) in models
+                .iter()
+                .enumerate()
+                .filter(|(_, model)| !is_claude(&model.id))
+            {
                 // Two servers may have a model of one name.
-                let name = if taken.contains(&model.id) { format!("{backend}/{}", model.id) } else { model.id.clone() };
+                let name = if taken.contains(&model.id) {
+                    format!("{backend}/{}", model.id)
+                } else {
+                    model.id.clone()
+                };
                 taken.insert(name.clone());
                 if best == Some((s, m)) {
                     chain.push(name.clone());
@@ -77,7 +104,11 @@ impl Proposal {
                 named.push((name, model.clone()));
             }
             if !named.is_empty() {
-                backends.push(ProposedBackend { name: backend, server: server.clone(), models: named });
+                backends.push(ProposedBackend {
+                    name: backend,
+                    server: server.clone(),
+                    models: named,
+                });
             }
         }
         match (agent, chain.is_empty()) {
@@ -86,12 +117,20 @@ impl Proposal {
             (ClaudeState::LoggedOut | ClaudeState::Missing, true) => return None,
             (ClaudeState::LoggedOut | ClaudeState::Missing, false) => {}
         }
-        Some(Self { backends, chain, agent, credentials: Vec::new() })
+        Some(Self {
+            backends,
+            chain,
+            agent,
+            credentials: Vec::new(),
+        })
     }
 
     /// Claude is reached by these variables and not by a login.
     pub(super) fn with_credentials(self, credentials: Vec<String>) -> Self {
-        Self { credentials, ..self }
+        Self {
+            credentials,
+            ..self
+        }
     }
 
     pub(super) fn chain(&self) -> &[String] {
@@ -120,7 +159,11 @@ impl Proposal {
         if !self.credentials.is_empty() {
             text += "# Claude is reached by these variables of your environment, and not by a login. No other program gets them, and\n";
             text += "# agents that have a key get no shell.\n";
-            let _ = writeln!(text, "[backends.claude]\nenv_pass = {}\n", list(&self.credentials));
+            let _ = writeln!(
+                text,
+                "[backends.claude]\nenv_pass = {}\n",
+                list(&self.credentials)
+            );
         }
         if let Some(warm) = self.backends.iter().find_map(ProposedBackend::warm) {
             text += &warm;
@@ -134,15 +177,25 @@ impl Proposal {
 impl ProposedBackend {
     fn to_toml(&self) -> String {
         let server = &self.server;
-        let mut text = format!("# {}, which offered {}.\n", server.kind, words::count(self.models.len(), "model"));
+        let mut text = format!(
+            "# {}, which offered {}.\n",
+            server.kind,
+            words::count(self.models.len(), "model")
+        );
         let _ = writeln!(text, "[backends.{}]", key(&self.name));
         text += "# Any server with `/v1/chat/completions`.\nkind = \"openai\"\n";
         text += "# On your own machine or network: what it makes is shown to the verifier.\ntier = \"local\"\n";
         let _ = writeln!(text, "base_url = {}", quoted(&server.address));
         if server.kind == ServerKind::LiteLlm {
-            let _ =
-                writeln!(text, "# NAME of the variable that holds the key; the key itself never belongs in a file.");
-            let _ = writeln!(text, "api_key_env = {}", quoted(crate::backend::discover::GATEWAY_KEY_VAR));
+            let _ = writeln!(
+                text,
+                "# NAME of the variable that holds the key; the key itself never belongs in a file."
+            );
+            let _ = writeln!(
+                text,
+                "api_key_env = {}",
+                quoted(crate::backend::discover::GATEWAY_KEY_VAR)
+            );
         }
         text += "# The names it serves; they can be used in chains and as `model` of a call.\n";
         let names: Vec<String> = self.models.iter().map(|(name, _)| name.clone()).collect();
@@ -172,7 +225,10 @@ impl ProposedBackend {
                 let _ = writeln!(text, "context = {context}");
             }
             if renamed {
-                let _ = writeln!(text, "# Its name at the server: another server has a model of this name, too.");
+                let _ = writeln!(
+                    text,
+                    "# Its name at the server: another server has a model of this name, too."
+                );
                 let _ = writeln!(text, "id = {}", quoted(&model.id));
             }
             text.push('\n');
@@ -188,7 +244,9 @@ impl ProposedBackend {
             _ => return None,
         };
         let url = quoted(&self.server.address);
-        Some(format!("# Where to ask which models are loaded right now.\n[warm]\nkind = \"{kind}\"\nurl = {url}\n"))
+        Some(format!(
+            "# Where to ask which models are loaded right now.\n[warm]\nkind = \"{kind}\"\nurl = {url}\n"
+        ))
     }
 }
 
@@ -199,13 +257,20 @@ fn is_claude(id: &str) -> bool {
 
 fn free_name(name: &str, used: &BTreeSet<String>) -> String {
     let numbered = (2..).map(|n| format!("{name}-{n}"));
-    std::iter::once(name.to_owned()).chain(numbered).find(|name| !used.contains(name)).expect("numbers do not end")
+    std::iter::once(name.to_owned())
+        .chain(numbered)
+        .find(|name| !used.contains(name))
+        .expect("numbers do not end")
 }
 
 /// Bare where TOML allows it.
 fn key(name: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if !name.is_empty() && name.chars().all(bare) { name.to_owned() } else { quoted(name) }
+    if !name.is_empty() && name.chars().all(bare) {
+        name.to_owned()
+    } else {
+        quoted(name)
+    }
 }
 
 /// JSON's strings are TOML's basic strings.
@@ -216,7 +281,11 @@ fn quoted(text: &str) -> String {
 fn list(names: &[String]) -> String {
     let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
     let line = format!("[{}]", names.join(", "));
-    if line.len() <= 90 { line } else { format!("[\n    {},\n]", names.join(",\n    ")) }
+    if line.len() <= 90 {
+        line
+    } else {
+        format!("[\n    {},\n]", names.join(",\n    "))
+    }
 }
 
 #[cfg(test)]
@@ -224,23 +293,41 @@ mod tests {
     use super::*;
 
     fn model(id: &str, tokens: Option<u32>) -> FoundModel {
-        let window = tokens.map(|tokens| FoundWindow { tokens, told_by: "a test" });
-        FoundModel { id: id.into(), loaded: false, window }
+        let window = tokens.map(|tokens| FoundWindow {
+            tokens,
+            told_by: "a test",
+        });
+        FoundModel {
+            id: id.into(),
+            loaded: false,
+            window,
+        }
     }
 
     fn server(kind: ServerKind, port: u16, models: Vec<FoundModel>) -> FoundServer {
-        FoundServer { address: format!("http://localhost:{port}"), kind, models: Ok(models) }
+        FoundServer {
+            address: format!("http://localhost:{port}"),
+            kind,
+            models: Ok(models),
+        }
     }
 
     #[test]
     fn the_best_coder_with_room_to_work_begins_the_chain() {
         let narrow = model("qwen3.6:27b", Some(4096));
         let servers = [
-            server(ServerKind::Ollama, 1, vec![model("llama3.2:3b", Some(32_768)), narrow]),
+            server(
+                ServerKind::Ollama,
+                1,
+                vec![model("llama3.2:3b", Some(32_768)), narrow],
+            ),
             server(
                 ServerKind::Vllm,
                 2,
-                vec![model("claude-sonnet-4-6", None), model("devstral-small-2", Some(65_536))],
+                vec![
+                    model("claude-sonnet-4-6", None),
+                    model("devstral-small-2", Some(65_536)),
+                ],
             ),
         ];
         assert_eq!(best_local(&servers), Some((1, 1)));
@@ -253,15 +340,33 @@ mod tests {
             server(ServerKind::LlamaCpp, 1, vec![model("m", Some(8192))]),
             server(ServerKind::LlamaCpp, 2, vec![model("m", Some(16_384))]),
         ];
-        let text = Proposal::of(&servers, ClaudeState::Missing).expect("models").to_toml();
-        for part in ["[backends.llama-cpp-2]", "[models.\"llama-cpp-2/m\"]", "id = \"m\"", "default_chain = [\"m\"]"] {
+        let text = Proposal::of(&servers, ClaudeState::Missing)
+            .expect("models")
+            .to_toml();
+        for part in [
+            "[backends.llama-cpp-2]",
+            "[models.\"llama-cpp-2/m\"]",
+            "id = \"m\"",
+            "default_chain = [\"m\"]",
+        ] {
             assert!(text.contains(part), "{part}: {text}");
         }
     }
 
     #[test]
     fn nothing_to_ask_is_no_proposal() {
-        assert!(Proposal::of(&[server(ServerKind::Ollama, 1, vec![])], ClaudeState::LoggedOut).is_none());
-        assert_eq!(Proposal::of(&[], ClaudeState::Ready).expect("Claude alone").chain(), ["haiku", "sonnet"]);
+        assert!(
+            Proposal::of(
+                &[server(ServerKind::Ollama, 1, vec![])],
+                ClaudeState::LoggedOut
+            )
+            .is_none()
+        );
+        assert_eq!(
+            Proposal::of(&[], ClaudeState::Ready)
+                .expect("Claude alone")
+                .chain(),
+            ["haiku", "sonnet"]
+        );
     }
 }

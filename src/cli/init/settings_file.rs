@@ -10,9 +10,13 @@ use crate::routing::{self, RoutingError, Sources};
 
 #[derive(Debug, thiserror::Error)]
 pub(super) enum SettingsFileError {
-    #[error("no config directory is known, so there is no place for models.toml; name a file with `--config FILE`")]
+    #[error(
+        "no config directory is known, so there is no place for models.toml; name a file with `--config FILE`"
+    )]
     NoPlace,
-    #[error("`{path}` cannot be read: {why}; correct its permissions, or name another file with `--config FILE`")]
+    #[error(
+        "`{path}` cannot be read: {why}; correct its permissions, or name another file with `--config FILE`"
+    )]
     Unreadable { path: PathBuf, why: io::Error },
     #[error(
         "`{path}` cannot be written: {why}; make its directory writable, or name another file with `--config FILE`"
@@ -40,7 +44,10 @@ impl SettingsFile {
         match fs::read(&self.path) {
             Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
             Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(why) => Err(SettingsFileError::Unreadable { path: self.path.clone(), why }),
+            Err(why) => Err(SettingsFileError::Unreadable {
+                path: self.path.clone(),
+                why,
+            }),
         }
     }
 
@@ -48,14 +55,26 @@ impl SettingsFile {
     pub(super) fn check(&self, text: &str) -> anyhow::Result<()> {
         let mut file = tempfile::NamedTempFile::new()?;
         file.write_all(text.as_bytes())?;
-        let sources = Sources { user_file: Some(file.path().to_owned()), ..Sources::default() };
-        routing::load(&sources).map(drop).map_err(|why: RoutingError| anyhow::anyhow!("{why}"))
+        let sources = Sources {
+            user_file: Some(file.path().to_owned()),
+            ..Sources::default()
+        };
+        routing::load(&sources)
+            .map(drop)
+            .map_err(|why: RoutingError| anyhow::anyhow!("{why}"))
     }
 
     /// In one piece: a concurrent reader sees the old settings or the new ones. The old ones are kept.
     pub(super) fn write(&self, text: &str, before: Option<&str>) -> Result<(), SettingsFileError> {
-        let unwritable = |why| SettingsFileError::Unwritable { path: self.path.clone(), why };
-        let dir = self.path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let unwritable = |why| SettingsFileError::Unwritable {
+            path: self.path.clone(),
+            why,
+        };
+        let dir = self
+            .path
+            .parent()
+            .filter(|dir| !dir.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
         fs::create_dir_all(dir).map_err(unwritable)?;
         if let Some(before) = before {
             let mut kept = self.path.clone().into_os_string();
@@ -73,5 +92,9 @@ impl SettingsFile {
 /// What would change, as a unified diff.
 pub(super) fn diff(before: &str, after: &str, path: &str) -> String {
     let from = if before.is_empty() { "/dev/null" } else { path };
-    TextDiff::from_lines(before, after).unified_diff().context_radius(3).header(from, path).to_string()
+    TextDiff::from_lines(before, after)
+        .unified_diff()
+        .context_radius(3)
+        .header(from, path)
+        .to_string()
 }

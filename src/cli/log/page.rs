@@ -17,7 +17,12 @@ pub(super) fn outline(calls: &[LoggedCall], paint: Paint, width: usize) -> Strin
     for call in calls {
         let entry = call.entry();
         let status = paint_status(paint, &call.record.outcome);
-        let head = format!("{:>3}  {}  {}", call.index, when(&entry.timestamp), entry.skill);
+        let head = format!(
+            "{:>3}  {}  {}",
+            call.index,
+            when(&entry.timestamp),
+            entry.skill
+        );
         let message = entry.message.lines().next().unwrap_or_default();
         let message = cut_end(message, width.saturating_sub(head.len() + 9).max(30));
         let _ = writeln!(
@@ -33,7 +38,12 @@ pub(super) fn outline(calls: &[LoggedCall], paint: Paint, width: usize) -> Strin
 }
 
 /// Everything that is known of one call.
-pub(super) fn whole(log: &SessionLog, call: &LoggedCall, with_prompts: bool, paint: Paint) -> String {
+pub(super) fn whole(
+    log: &SessionLog,
+    call: &LoggedCall,
+    with_prompts: bool,
+    paint: Paint,
+) -> String {
     let entry = call.entry();
     let mut text = format!(
         "{} {}  {}\n",
@@ -50,14 +60,27 @@ pub(super) fn whole(log: &SessionLog, call: &LoggedCall, with_prompts: bool, pai
         ("call", &entry.call),
     ] {
         if !value.is_empty() {
-            let _ = writeln!(text, "{}  {}", paint.dim(&format!("{name:<8}")), plain(value));
+            let _ = writeln!(
+                text,
+                "{}  {}",
+                paint.dim(&format!("{name:<8}")),
+                plain(value)
+            );
         }
     }
-    let _ = writeln!(text, "{}  {}", paint.dim("took    "), seconds(entry.duration_ms));
+    let _ = writeln!(
+        text,
+        "{}  {}",
+        paint.dim("took    "),
+        seconds(entry.duration_ms)
+    );
     for (name, value) in entry.input.as_object().into_iter().flatten() {
-        let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-        let is_said =
-            name == "project_root" || name == "session_id" || matches!(value.as_str(), "" | "false" | "[]" | "null");
+        let value = value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned);
+        let is_said = name == "project_root"
+            || name == "session_id"
+            || matches!(value.as_str(), "" | "false" | "[]" | "null");
         if !is_said {
             section(&mut text, paint, name, &cut_end(&value, ARGUMENT));
         }
@@ -73,9 +96,15 @@ pub(super) fn whole(log: &SessionLog, call: &LoggedCall, with_prompts: bool, pai
 
 fn one_attempt(log: &SessionLog, attempt: &Attempt, with_prompts: bool, paint: Paint) -> String {
     let cause = attempt.cause.map_or("", Cause::word);
-    let painted = if attempt.cause == Some(Cause::Accepted) { paint.good(cause) } else { paint.bad(cause) };
+    let painted = if attempt.cause == Some(Cause::Accepted) {
+        paint.good(cause)
+    } else {
+        paint.bad(cause)
+    };
     let tokens = |n: Option<u64>| n.map_or("?".to_owned(), |n| n.to_string());
-    let cost = attempt.cost_usd.map_or(String::new(), |usd| format!(", {usd:.4} USD"));
+    let cost = attempt
+        .cost_usd
+        .map_or(String::new(), |usd| format!(", {usd:.4} USD"));
     let mut text = format!(
         "\n{} {painted}  {} ({}), {}, {} tokens in, {} out{cost}\n",
         paint.bold(&format!("attempt {}", attempt.attempt)),
@@ -88,15 +117,34 @@ fn one_attempt(log: &SessionLog, attempt: &Attempt, with_prompts: bool, paint: P
     section(&mut text, paint, "why", &attempt.feedback);
     let kept = log.exchanges(attempt);
     for (n, exchange) in kept.iter().enumerate() {
-        let number = if kept.len() > 1 { format!(" {}", n + 1) } else { String::new() };
+        let number = if kept.len() > 1 {
+            format!(" {}", n + 1)
+        } else {
+            String::new()
+        };
         if with_prompts {
-            section(&mut text, paint, &format!("rules{number}"), exchange.rules.as_deref().unwrap_or_default());
-            section(&mut text, paint, &format!("asked{number}"), exchange.prompt.as_deref().unwrap_or_default());
+            section(
+                &mut text,
+                paint,
+                &format!("rules{number}"),
+                exchange.rules.as_deref().unwrap_or_default(),
+            );
+            section(
+                &mut text,
+                paint,
+                &format!("asked{number}"),
+                exchange.prompt.as_deref().unwrap_or_default(),
+            );
         }
         match &exchange.answer {
             Some(answer) => section(&mut text, paint, &format!("answered{number}"), answer),
             None if attempt.exchange[n].answer.is_some() => {
-                section(&mut text, paint, &format!("answered{number}"), "(no longer kept)");
+                section(
+                    &mut text,
+                    paint,
+                    &format!("answered{number}"),
+                    "(no longer kept)",
+                );
             }
             None => {}
         }
@@ -105,7 +153,12 @@ fn one_attempt(log: &SessionLog, attempt: &Attempt, with_prompts: bool, paint: P
         section(&mut text, paint, "answered", &attempt.output_summary);
     }
     if let Some(diff) = log.kept_diff(attempt) {
-        let _ = write!(text, "  {}\n{}\n", paint.dim("change"), indented(&paint.diff(&diff)));
+        let _ = write!(
+            text,
+            "  {}\n{}\n",
+            paint.dim("change"),
+            indented(&paint.diff(&diff))
+        );
     }
     section(&mut text, paint, "tests", &attempt.runner_output);
     text
@@ -119,7 +172,10 @@ fn section(text: &mut String, paint: Paint, title: &str, body: &str) {
 }
 
 fn indented(text: &str) -> String {
-    text.lines().map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
+    text.lines()
+        .map(|line| format!("    {line}"))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn paint_status(paint: Paint, outcome: &RecordedOutcome) -> String {

@@ -22,7 +22,13 @@ pub(super) fn series(rank: usize) -> &'static str {
 
 /// Stacked bars; each can be clicked to see its calls.
 pub(super) fn calls_over_time(timeline: &Timeline) -> Markup {
-    let most = timeline.steps.iter().map(super::timeline::TimeStep::calls).max().unwrap_or_default().max(1);
+    let most = timeline
+        .steps
+        .iter()
+        .map(super::timeline::TimeStep::calls)
+        .max()
+        .unwrap_or_default()
+        .max(1);
     let top = nice_ceiling(most as f64);
     let width = (WIDTH - LEFT) / timeline.steps.len().max(1) as f64;
     let bar = (width * 0.78).min(46.0);
@@ -62,16 +68,35 @@ pub(super) fn savings(timeline: &Timeline) -> Markup {
         std::iter::once(0.0).chain(sums).collect()
     };
     let (spent, alone) = (add(|step| step.spent_usd), add(|step| step.top_tier_usd));
-    let most = spent.iter().chain(&alone).copied().fold(0.0, f64::max).max(1e-9);
+    let most = spent
+        .iter()
+        .chain(&alone)
+        .copied()
+        .fold(0.0, f64::max)
+        .max(1e-9);
     let top = nice_ceiling(most);
     let width = (WIDTH - LEFT) / timeline.steps.len().max(1) as f64;
-    let point =
-        |n: usize, usd: f64| format!("{:.1} {:.1}", LEFT + n as f64 * width, HEIGHT - usd / top * (HEIGHT - 12.0));
+    let point = |n: usize, usd: f64| {
+        format!(
+            "{:.1} {:.1}",
+            LEFT + n as f64 * width,
+            HEIGHT - usd / top * (HEIGHT - 12.0)
+        )
+    };
     let line = |sums: &[f64]| {
-        let points: Vec<String> = sums.iter().enumerate().map(|(n, usd)| point(n, *usd)).collect();
+        let points: Vec<String> = sums
+            .iter()
+            .enumerate()
+            .map(|(n, usd)| point(n, *usd))
+            .collect();
         points.join("L")
     };
-    let back: Vec<String> = spent.iter().enumerate().rev().map(|(n, usd)| point(n, *usd)).collect();
+    let back: Vec<String> = spent
+        .iter()
+        .enumerate()
+        .rev()
+        .map(|(n, usd)| point(n, *usd))
+        .collect();
     let area = format!("M{}L{}Z", line(&alone), back.join("L"));
     frame(
         "Money spent, and what the top tier alone would have cost",
@@ -87,7 +112,13 @@ pub(super) fn savings(timeline: &Timeline) -> Markup {
 
 /// How long one model's attempts took: bars over a growing axis, with the median and the 95th percentile.
 pub(super) fn latency(histogram: &LatencyHistogram, stats: &ModelStats, rank: usize) -> Markup {
-    let most = histogram.counts.iter().copied().max().unwrap_or_default().max(1) as f64;
+    let most = histogram
+        .counts
+        .iter()
+        .copied()
+        .max()
+        .unwrap_or_default()
+        .max(1) as f64;
     let width = 300.0 / LatencyHistogram::STEPS as f64;
     let mark = |ms: Option<u64>| ms.map(|ms| round(LatencyHistogram::place(ms) * 300.0));
     let said = format!(
@@ -111,7 +142,11 @@ pub(super) fn latency(histogram: &LatencyHistogram, stats: &ModelStats, rank: us
 
 /// Without cents where there is no room for them.
 fn axis_money(usd: f64) -> String {
-    if usd < 100.0 { money(usd) } else { format!("${usd:.0}") }
+    if usd < 100.0 {
+        money(usd)
+    } else {
+        format!("${usd:.0}")
+    }
 }
 
 /// A bar from 0 to 1 beside a figure.
@@ -164,11 +199,19 @@ fn frame(label: &str, ticks: &[(f64, String)], timeline: &Timeline, inside: &Mar
 /// 1, 2 or 5 times a power of ten, at least this much.
 fn nice_ceiling(value: f64) -> f64 {
     let power = 10f64.powf(value.log10().floor());
-    [1.0, 2.0, 5.0, 10.0].map(|times| times * power).into_iter().find(|nice| *nice >= value).unwrap_or(value)
+    [1.0, 2.0, 5.0, 10.0]
+        .map(|times| times * power)
+        .into_iter()
+        .find(|nice| *nice >= value)
+        .unwrap_or(value)
 }
 
 fn figure(value: f64) -> String {
-    if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.1}") }
+    if value.fract() == 0.0 {
+        format!("{value:.0}")
+    } else {
+        format!("{value:.1}")
+    }
 }
 
 fn round(value: f64) -> f64 {
@@ -181,6 +224,9 @@ mod tests {
 
     #[test]
     fn an_axis_ends_at_a_figure_that_people_read() {
-        assert_eq!([1.0, 3.0, 7.0, 12.0, 0.03].map(nice_ceiling), [1.0, 5.0, 10.0, 20.0, 0.05]);
+        assert_eq!(
+            [1.0, 3.0, 7.0, 12.0, 0.03].map(nice_ceiling),
+            [1.0, 5.0, 10.0, 20.0, 0.05]
+        );
     }
 }

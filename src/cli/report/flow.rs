@@ -45,9 +45,17 @@ pub(super) struct Flow {
 
 impl Flow {
     pub(super) fn of(rows: &[CallRow], models: &[ModelFigures]) -> Self {
-        let rank: BTreeMap<usize, usize> = models.iter().enumerate().map(|(rank, model)| (model.place, rank)).collect();
+        let rank: BTreeMap<usize, usize> = models
+            .iter()
+            .enumerate()
+            .map(|(rank, model)| (model.place, rank))
+            .collect();
         let path = |row: &CallRow| -> Vec<usize> {
-            let mut path: Vec<usize> = row.attempts.iter().map(|attempt| rank[&attempt.model]).collect();
+            let mut path: Vec<usize> = row
+                .attempts
+                .iter()
+                .map(|attempt| rank[&attempt.model])
+                .collect();
             // A second try of the same tier stays where it is.
             path.dedup();
             path.truncate(COLUMNS);
@@ -65,21 +73,37 @@ impl Flow {
             .map(|column| {
                 let mut models: Vec<(usize, usize)> = column.into_iter().collect();
                 models.sort_by_key(|(model, times)| (std::cmp::Reverse(*times), *model));
-                models.into_iter().take(NODES).map(|(model, _)| model).collect()
+                models
+                    .into_iter()
+                    .take(NODES)
+                    .map(|(model, _)| model)
+                    .collect()
             })
             .collect();
-        let mut flow = Self { last_column, ..Self::default() };
+        let mut flow = Self {
+            last_column,
+            ..Self::default()
+        };
         for row in rows.iter().filter(|row| !row.attempts.is_empty()) {
             let mut nodes: Vec<FlowNode> = Vec::new();
             for (column, model) in path(row).into_iter().enumerate() {
                 let known = named[column].contains(&model);
-                nodes.push((column, if known { FlowPlace::Model(model) } else { FlowPlace::OtherModel }));
+                nodes.push((
+                    column,
+                    if known {
+                        FlowPlace::Model(model)
+                    } else {
+                        FlowPlace::OtherModel
+                    },
+                ));
             }
             let end = match row.outcome {
                 _ if row.is_accepted() => FlowPlace::Accepted,
                 RecordedOutcome::Fail => FlowPlace::Refused,
                 RecordedOutcome::Pass => FlowPlace::Accepted,
-                RecordedOutcome::Error | RecordedOutcome::Skipped | RecordedOutcome::Other(_) => FlowPlace::NoAnswer,
+                RecordedOutcome::Error | RecordedOutcome::Skipped | RecordedOutcome::Other(_) => {
+                    FlowPlace::NoAnswer
+                }
             };
             nodes.push((last_column, end));
             for pair in nodes.windows(2) {
@@ -110,7 +134,13 @@ impl Flow {
         }
         let size = |node: &FlowNode| sizes[node].0.max(sizes[node].1);
         let columns: Vec<Vec<FlowNode>> = (0..=self.last_column)
-            .map(|column| sizes.keys().filter(|node| node.0 == column).copied().collect())
+            .map(|column| {
+                sizes
+                    .keys()
+                    .filter(|node| node.0 == column)
+                    .copied()
+                    .collect()
+            })
             .collect();
         let total = |column: &Vec<FlowNode>| column.iter().map(size).sum::<usize>();
         let scale = columns
@@ -118,7 +148,8 @@ impl Flow {
             .filter(|column| !column.is_empty())
             .map(|column| (HEIGHT - GAP * (column.len() - 1) as f64) / total(column).max(1) as f64)
             .fold(f64::INFINITY, f64::min);
-        let x = |column: usize| column as f64 * (WIDTH - RIGHT - NODE) / self.last_column.max(1) as f64;
+        let x =
+            |column: usize| column as f64 * (WIDTH - RIGHT - NODE) / self.last_column.max(1) as f64;
         let mut y: BTreeMap<FlowNode, f64> = BTreeMap::new();
         for column in &columns {
             let mut at = TOP;
@@ -146,7 +177,11 @@ impl Flow {
             let said = format!("{} → {}: {times}", self.labels[&from.1], self.labels[&to.1]);
             ribbons.push((path, class(to.1), said));
         }
-        let height = y.iter().map(|(node, y)| y + size(node) as f64 * scale).fold(0.0, f64::max) + 12.0;
+        let height = y
+            .iter()
+            .map(|(node, y)| y + size(node) as f64 * scale)
+            .fold(0.0, f64::max)
+            + 12.0;
         Some(html! {
             svg.chart.flow viewBox=(format!("0 0 {WIDTH} {height:.0}")) role="img" aria-label="Flow of calls from tier to tier" {
                 @for (path, class, said) in &ribbons {

@@ -13,7 +13,9 @@ use super::rows::{CallRow, ReportNames};
 use super::timeline::Timeline;
 use crate::engine::Attempt;
 use crate::engine::exchange::TextId;
-use crate::session::stats::{Admission, CallTally, Calls, ModelStats, ModelTally, UnreadEntries, nearest_rank};
+use crate::session::stats::{
+    Admission, CallTally, Calls, ModelStats, ModelTally, UnreadEntries, nearest_rank,
+};
 use crate::session::{CallRecord, Filter, LogError, SessionLog};
 
 /// Bytes of whole entries in one page. Browsers open it at once, and it can still be sent by mail.
@@ -98,7 +100,10 @@ impl ReportData {
             None => log.sessions()?,
         };
         let mut pass = GatheringPass {
-            kept: KeptDetails { room: if whole { DETAILS } else { 0 }, ..Default::default() },
+            kept: KeptDetails {
+                room: if whole { DETAILS } else { 0 },
+                ..Default::default()
+            },
             ..Default::default()
         };
         for session in sessions {
@@ -160,10 +165,21 @@ impl GatheringPass {
         }
         let (names, reasons) = (&mut self.names, &mut self.reasons);
         // Names first, so that a reason knows its model.
-        let places: HashMap<&str, usize> =
-            record.entry.attempts.iter().map(|one| (one.model.as_str(), names.models.place(&one.model))).collect();
-        let row = CallRow::of(record, ended, names, |attempt| reasons.add(attempt, places[attempt.model.as_str()]));
-        for name in record.entry.attempts.iter().flat_map(|attempt| &attempt.flaky) {
+        let places: HashMap<&str, usize> = record
+            .entry
+            .attempts
+            .iter()
+            .map(|one| (one.model.as_str(), names.models.place(&one.model)))
+            .collect();
+        let row = CallRow::of(record, ended, names, |attempt| {
+            reasons.add(attempt, places[attempt.model.as_str()])
+        });
+        for name in record
+            .entry
+            .attempts
+            .iter()
+            .flat_map(|attempt| &attempt.flaky)
+        {
             if self.flaky.len() < FLAKY || self.flaky.contains_key(&(name.clone(), row.project)) {
                 let (times, last) = self.flaky.entry((name.clone(), row.project)).or_default();
                 *times += 1;
@@ -171,7 +187,8 @@ impl GatheringPass {
             }
         }
         if self.kept.room > 0 {
-            self.kept.add(self.rows.len(), ended, || details(record, log));
+            self.kept
+                .add(self.rows.len(), ended, || details(record, log));
         }
         self.rows.push(row);
     }
@@ -181,7 +198,11 @@ impl GatheringPass {
         let mut order: Vec<usize> = (0..self.rows.len()).collect();
         order.sort_by_key(|place| self.rows[*place].ended_ms);
         let mut kept = self.kept.details;
-        let details = order.iter().enumerate().filter_map(|(new, old)| Some((new, kept.remove(old)?))).collect();
+        let details = order
+            .iter()
+            .enumerate()
+            .filter_map(|(new, old)| Some((new, kept.remove(old)?)))
+            .collect();
         let mut rows: Vec<Option<CallRow>> = self.rows.into_iter().map(Some).collect();
         let rows: Vec<CallRow> = order.iter().filter_map(|old| rows[*old].take()).collect();
         let mut durations: Vec<u64> = rows.iter().map(|row| row.duration_ms).collect();
@@ -200,9 +221,17 @@ impl GatheringPass {
             .collect();
         models.sort_by(|a, b| (a.stats.tier, &a.stats.model).cmp(&(b.stats.tier, &b.stats.model)));
         let flaky = self.flaky.into_iter();
-        let mut flaky: Vec<FlakyTest> =
-            flaky.map(|((name, project), (times, last_ms))| FlakyTest { name, project, times, last_ms }).collect();
-        flaky.sort_by(|a, b| (Reverse(a.times), &a.name, a.project).cmp(&(Reverse(b.times), &b.name, b.project)));
+        let mut flaky: Vec<FlakyTest> = flaky
+            .map(|((name, project), (times, last_ms))| FlakyTest {
+                name,
+                project,
+                times,
+                last_ms,
+            })
+            .collect();
+        flaky.sort_by(|a, b| {
+            (Reverse(a.times), &a.name, a.project).cmp(&(Reverse(b.times), &b.name, b.project))
+        });
         ReportData {
             filter,
             made_at: Timestamp::now(),
@@ -245,7 +274,12 @@ struct KeptDetails {
 impl KeptDetails {
     fn add(&mut self, place: usize, ended: Option<i64>, details: impl FnOnce() -> String) {
         // Older than everything that already fills the room.
-        if self.used >= self.room && self.oldest.peek().is_some_and(|Reverse((time, _))| ended < *time) {
+        if self.used >= self.room
+            && self
+                .oldest
+                .peek()
+                .is_some_and(|Reverse((time, _))| ended < *time)
+        {
             return;
         }
         let details = details();
@@ -255,7 +289,10 @@ impl KeptDetails {
         while self.used > self.room
             && let Some(Reverse((_, oldest))) = self.oldest.pop()
         {
-            self.used -= self.details.remove(&oldest).map_or(0, |details| details.len());
+            self.used -= self
+                .details
+                .remove(&oldest)
+                .map_or(0, |details| details.len());
         }
     }
 }
@@ -264,9 +301,15 @@ impl KeptDetails {
 fn details(record: &CallRecord, log: &SessionLog) -> String {
     let text = |id: &TextId| log.exchange().read(id).ok().flatten();
     let attempts = &record.entry.attempts;
-    let diffs: Vec<Option<String>> = attempts.iter().map(|one| one.diff.as_ref().and_then(text)).collect();
+    let diffs: Vec<Option<String>> = attempts
+        .iter()
+        .map(|one| one.diff.as_ref().and_then(text))
+        .collect();
     let answers = |one: &Attempt| -> Vec<String> {
-        one.exchange.iter().filter_map(|asked| asked.answer.as_ref().and_then(text)).collect()
+        one.exchange
+            .iter()
+            .filter_map(|asked| asked.answer.as_ref().and_then(text))
+            .collect()
     };
     let answers: Vec<Vec<String>> = attempts.iter().map(answers).collect();
     let mut whole = serde_json::to_value(&record.entry).unwrap_or_default();
@@ -280,8 +323,17 @@ mod tests {
 
     #[test]
     fn when_there_is_no_room_the_newest_entries_stay() {
-        let mut kept = KeptDetails { room: 10, ..KeptDetails::default() };
-        for (place, time) in [(0, Some(5)), (1, Some(9)), (2, None), (3, Some(7)), (4, Some(8))] {
+        let mut kept = KeptDetails {
+            room: 10,
+            ..KeptDetails::default()
+        };
+        for (place, time) in [
+            (0, Some(5)),
+            (1, Some(9)),
+            (2, None),
+            (3, Some(7)),
+            (4, Some(8)),
+        ] {
             kept.add(place, time, || "abcd".into());
         }
         let mut places: Vec<_> = kept.details.keys().copied().collect();
@@ -291,8 +343,14 @@ mod tests {
 
     #[test]
     fn a_duration_has_its_place_on_an_axis_that_grows() {
-        assert_eq!((LatencyHistogram::step(0), LatencyHistogram::step(100)), (0, 0));
+        assert_eq!(
+            (LatencyHistogram::step(0), LatencyHistogram::step(100)),
+            (0, 0)
+        );
         assert!(LatencyHistogram::step(1_000) < LatencyHistogram::step(10_000));
-        assert_eq!(LatencyHistogram::step(u64::MAX), LatencyHistogram::STEPS - 1);
+        assert_eq!(
+            LatencyHistogram::step(u64::MAX),
+            LatencyHistogram::STEPS - 1
+        );
     }
 }

@@ -58,14 +58,32 @@ pub(super) fn render(data: &ReportData) -> String {
 }
 
 fn head(data: &ReportData) -> Markup {
-    let mut said = vec![format!("{} in {}", count(data.rows.len(), "call"), count(data.sessions(), "session"))];
+    let mut said = vec![format!(
+        "{} in {}",
+        count(data.rows.len(), "call"),
+        count(data.sessions(), "session")
+    )];
     let times = || data.rows.iter().filter_map(|row| row.ended_ms);
     if let (Some(first), Some(last)) = (times().min(), times().max()) {
         let (first, last) = (show_time(first, "%Y-%m-%d"), show_time(last, "%Y-%m-%d"));
-        said.push(if first == last { first } else { format!("{first} to {last}") });
+        said.push(if first == last {
+            first
+        } else {
+            format!("{first} to {last}")
+        });
     }
-    said.extend(data.filter.skill.as_ref().map(|skill| format!("skill {}", plain(skill))));
-    said.extend(data.filter.session.as_ref().map(|session| format!("session {session}")));
+    said.extend(
+        data.filter
+            .skill
+            .as_ref()
+            .map(|skill| format!("skill {}", plain(skill))),
+    );
+    said.extend(
+        data.filter
+            .session
+            .as_ref()
+            .map(|session| format!("session {session}")),
+    );
     said.extend(data.filter.since.map(|since| format!("since {since}")));
     html! {
         header {
@@ -141,7 +159,11 @@ fn cards(data: &ReportData) -> Markup {
     let total = &data.total;
     let both = &total.compared;
     let kept = both.top_tier_cost_usd - both.cost_usd;
-    let local = data.rows.iter().filter(|row| row.is_accepted() && tier_of_last(data, row) == Some("local")).count();
+    let local = data
+        .rows
+        .iter()
+        .filter(|row| row.is_accepted() && tier_of_last(data, row) == Some("local"))
+        .count();
     let accepted = data.rows.iter().filter(|row| row.is_accepted()).count();
     html! {
         div.cards {
@@ -182,7 +204,10 @@ fn part_of(part: Option<u64>, whole: Option<u64>) -> f64 {
 
 fn tier_of_last(data: &ReportData, row: &super::rows::CallRow) -> Option<&'static str> {
     let last = row.attempts.last()?.model;
-    data.models.iter().find(|model| model.place == last).map(|model| tier_word(model))
+    data.models
+        .iter()
+        .find(|model| model.place == last)
+        .map(|model| tier_word(model))
 }
 
 fn tier_word(model: &ModelFigures) -> &'static str {
@@ -258,11 +283,19 @@ fn latency(data: &ReportData) -> Markup {
 }
 
 fn reasons(data: &ReportData, wanted: impl Fn(AnswerClass) -> bool) -> Markup {
-    let mut reasons: Vec<(usize, &RefusalReason)> =
-        data.reasons.iter().enumerate().filter(|(_, reason)| wanted(reason.class)).collect();
+    let mut reasons: Vec<(usize, &RefusalReason)> = data
+        .reasons
+        .iter()
+        .enumerate()
+        .filter(|(_, reason)| wanted(reason.class))
+        .collect();
     reasons.sort_by_key(|(place, reason)| (std::cmp::Reverse(reason.times), *place));
     let most = reasons.first().map_or(1, |(_, reason)| reason.times) as f64;
-    let rest: usize = reasons.iter().skip(LISTED).map(|(_, reason)| reason.times).sum();
+    let rest: usize = reasons
+        .iter()
+        .skip(LISTED)
+        .map(|(_, reason)| reason.times)
+        .sum();
     html! {
         @if reasons.is_empty() { p.dim { "None." } }
         ol.reasons {
@@ -363,8 +396,11 @@ fn foot(data: &ReportData) -> Markup {
 
 /// What the script needs of every call, and the names in it.
 fn index(data: &ReportData) -> Value {
-    let reasons: Vec<Value> =
-        data.reasons.iter().map(|reason| json!([reason.cause.map(Cause::word), reason.gate, reason.pattern])).collect();
+    let reasons: Vec<Value> = data
+        .reasons
+        .iter()
+        .map(|reason| json!([reason.cause.map(Cause::word), reason.gate, reason.pattern]))
+        .collect();
     json!({
         "skills": data.names.skills.names(), "models": data.names.models.names(), "projects": data.names.projects.names(),
         "sessions": data.names.sessions.names(), "reasons": reasons,
@@ -373,7 +409,11 @@ fn index(data: &ReportData) -> Value {
 }
 
 fn sorted(data: &ReportData) -> Vec<(usize, &str)> {
-    let mut details: Vec<(usize, &str)> = data.details.iter().map(|(place, text)| (*place, text.as_str())).collect();
+    let mut details: Vec<(usize, &str)> = data
+        .details
+        .iter()
+        .map(|(place, text)| (*place, text.as_str()))
+        .collect();
     details.sort_unstable();
     details
 }
@@ -394,5 +434,9 @@ fn digest(text: &str) -> String {
 
 /// Money that may also have been lost.
 fn signed(usd: f64) -> String {
-    if usd < 0.0 { format!("−{}", money(-usd)) } else { money(usd) }
+    if usd < 0.0 {
+        format!("−{}", money(-usd))
+    } else {
+        money(usd)
+    }
 }

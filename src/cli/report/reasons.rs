@@ -38,7 +38,12 @@ impl ReasonTally {
         if class == AnswerClass::Accepted {
             return None;
         }
-        let gate = attempt.gates.iter().rfind(|gate| !gate.pass).map(|gate| gate.id.clone()).unwrap_or_default();
+        let gate = attempt
+            .gates
+            .iter()
+            .rfind(|gate| !gate.pass)
+            .map(|gate| gate.id.clone())
+            .unwrap_or_default();
         let mut key = (attempt.cause, gate, generalise(&attempt.feedback));
         if self.reasons.len() >= MOST && !self.places.contains_key(&key) {
             key = (attempt.cause, String::new(), "another reason".into());
@@ -46,7 +51,14 @@ impl ReasonTally {
         let reasons = &mut self.reasons;
         let place = *self.places.entry(key.clone()).or_insert_with(|| {
             let (cause, gate, pattern) = key;
-            reasons.push(RefusalReason { cause, class, gate, pattern, times: 0, models: HashMap::new() });
+            reasons.push(RefusalReason {
+                cause,
+                class,
+                gate,
+                pattern,
+                times: 0,
+                models: HashMap::new(),
+            });
             reasons.len() - 1
         });
         let reason = &mut self.reasons[place];
@@ -63,13 +75,19 @@ impl ReasonTally {
 
 /// The first line, with what is quoted and what is a number taken out.
 fn generalise(feedback: &str) -> String {
-    let line = feedback.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no reason was given");
+    let line = feedback
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or("no reason was given");
     let mut out = String::new();
     let mut chars = words::cut_end(line, 4 * LONGEST).into_owned();
     chars.push('\n');
     let mut rest = chars.trim_end_matches('\n');
     while let Some(first) = rest.chars().next() {
-        let quoted = matches!(first, '`' | '"').then(|| rest[1..].find(first)).flatten();
+        let quoted = matches!(first, '`' | '"')
+            .then(|| rest[1..].find(first))
+            .flatten();
         if let Some(end) = quoted {
             out.push_str(if first == '`' { "`…`" } else { "\"…\"" });
             rest = &rest[end + 2..];
@@ -96,8 +114,14 @@ mod tests {
 
     #[test]
     fn the_same_sentence_about_other_tests_is_the_same_reason() {
-        assert_eq!(generalise("\n`a::b` still fails after 12.5 s\nmore"), "`…` still fails after n s");
-        assert_eq!(generalise("2 tests fail: `a`, `b`, `c`"), generalise("17 tests fail: `x`"));
+        assert_eq!(
+            generalise("\n`a::b` still fails after 12.5 s\nmore"),
+            "`…` still fails after n s"
+        );
+        assert_eq!(
+            generalise("2 tests fail: `a`, `b`, `c`"),
+            generalise("17 tests fail: `x`")
+        );
         assert_eq!(generalise("an `odd quote"), "an `odd quote");
         assert_eq!(generalise(""), "no reason was given");
         assert!(generalise(&"é".repeat(3_000)).len() <= LONGEST);

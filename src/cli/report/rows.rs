@@ -108,7 +108,13 @@ impl CallRow {
         let attempts: Vec<Value> = self
             .attempts
             .iter()
-            .map(|attempt| json!([attempt.model, attempt.cause.map(Cause::word), attempt.reason]))
+            .map(|attempt| {
+                json!([
+                    attempt.model,
+                    attempt.cause.map(Cause::word),
+                    attempt.reason
+                ])
+            })
             .collect();
         json!([
             self.ended_ms,
@@ -124,6 +130,8 @@ impl CallRow {
     }
 
     pub(super) fn is_accepted(&self) -> bool {
-        self.attempts.last().is_some_and(|last| last.class == AnswerClass::Accepted)
+        self.attempts
+            .last()
+            .is_some_and(|last| last.class == AnswerClass::Accepted)
     }
 }

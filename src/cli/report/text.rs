@@ -43,7 +43,11 @@ pub(super) fn render(data: &ReportData, directory: &Path) -> String {
     );
     let both = &total.compared;
     if both.calls > 0 {
-        let about = if total.top_tier.estimated > 0 { "about " } else { "" };
+        let about = if total.top_tier.estimated > 0 {
+            "about "
+        } else {
+            ""
+        };
         let _ = writeln!(
             out,
             "{} spent, {about}{} by the top tier alone, over {} of them where both are known",
@@ -52,8 +56,14 @@ pub(super) fn render(data: &ReportData, directory: &Path) -> String {
             both.calls
         );
     }
-    let width = terminal_size::terminal_size().map(|(terminal_size::Width(columns), _)| columns.max(60));
-    let mut models = table(width, &["model", "asked", "accepted", "rate", "median", "95 %", "cost"]);
+    let width =
+        terminal_size::terminal_size().map(|(terminal_size::Width(columns), _)| columns.max(60));
+    let mut models = table(
+        width,
+        &[
+            "model", "asked", "accepted", "rate", "median", "95 %", "cost",
+        ],
+    );
     for model in &data.models {
         let stats = &model.stats;
         add(
@@ -72,28 +82,43 @@ pub(super) fn render(data: &ReportData, directory: &Path) -> String {
     if !data.models.is_empty() {
         let _ = write!(out, "\n{}", written(&models));
     }
-    let mut reasons: Vec<_> =
-        data.reasons.iter().filter(|one| matches!(one.class, AnswerClass::Rejected | AnswerClass::Undecided)).collect();
+    let mut reasons: Vec<_> = data
+        .reasons
+        .iter()
+        .filter(|one| matches!(one.class, AnswerClass::Rejected | AnswerClass::Undecided))
+        .collect();
     reasons.sort_by_key(|reason| (Reverse(reason.times), &reason.pattern));
     if !reasons.is_empty() {
         let _ = writeln!(out, "\ncommonest reasons for rejection");
     }
     for reason in reasons.iter().take(LISTED) {
         let cause = reason.cause.map_or("escalated", Cause::word);
-        let gate = if reason.gate.is_empty() { String::new() } else { format!(" {}:", name(&reason.gate)) };
+        let gate = if reason.gate.is_empty() {
+            String::new()
+        } else {
+            format!(" {}:", name(&reason.gate))
+        };
         let why = plain(&reason.pattern).replace(['\n', '\t'], " ");
-        let _ = writeln!(out, "{:>5}  {cause}:{gate} {}", reason.times, cut_end(&why, 100));
+        let _ = writeln!(
+            out,
+            "{:>5}  {cause}:{gate} {}",
+            reason.times,
+            cut_end(&why, 100)
+        );
     }
     if !data.flaky.is_empty() {
         let _ = writeln!(out, "\nflaky tests");
     }
     for test in data.flaky.iter().take(LISTED) {
-        let last = test.last_ms.map_or_else(nothing, |ms| show_time(ms, "%Y-%m-%d"));
+        let last = test
+            .last_ms
+            .map_or_else(nothing, |ms| show_time(ms, "%Y-%m-%d"));
         let _ = writeln!(out, "{:>5}  {}, last {last}", test.times, name(&test.name));
     }
     out.push('\n');
     unread(&mut out, data);
-    out += "hint: `supervisor report --html report.html` writes the page with charts and every call\n";
+    out +=
+        "hint: `supervisor report --html report.html` writes the page with charts and every call\n";
     out
 }
 

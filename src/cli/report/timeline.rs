@@ -42,11 +42,16 @@ impl Timeline {
     /// From the first call to the last; empty if none has a time.
     pub(super) fn of(rows: &[CallRow]) -> Self {
         let times = || rows.iter().filter_map(|row| row.ended_ms);
-        let (Some(first), Some(last)) = (times().min(), times().max()) else { return Self::default() };
+        let (Some(first), Some(last)) = (times().min(), times().max()) else {
+            return Self::default();
+        };
         let (step_ms, begin) = step(first, last);
         let number = |time: i64| usize::try_from((time - begin) / step_ms).unwrap_or_default();
         let mut steps: Vec<TimeStep> = (0..=number(last))
-            .map(|n| TimeStep { begins_ms: begin + step_ms * n as i64, ..TimeStep::default() })
+            .map(|n| TimeStep {
+                begins_ms: begin + step_ms * n as i64,
+                ..TimeStep::default()
+            })
             .collect();
         for row in rows {
             let Some(time) = row.ended_ms else { continue };
@@ -54,7 +59,9 @@ impl Timeline {
             match row.outcome {
                 RecordedOutcome::Pass => step.pass += 1,
                 RecordedOutcome::Fail => step.fail += 1,
-                RecordedOutcome::Error | RecordedOutcome::Skipped | RecordedOutcome::Other(_) => step.error += 1,
+                RecordedOutcome::Error | RecordedOutcome::Skipped | RecordedOutcome::Other(_) => {
+                    step.error += 1
+                }
             }
             if let (Some(spent), Some(top)) = (row.cost_usd, row.top_tier_usd) {
                 step.spent_usd += spent;
@@ -77,14 +84,19 @@ impl Timeline {
 
     /// When a step begins, as precisely as steps are long.
     pub(super) fn label(&self, begins_ms: i64) -> String {
-        let format = if self.step_ms < DAY { "%Y-%m-%d %H:%M" } else { "%Y-%m-%d" };
+        let format = if self.step_ms < DAY {
+            "%Y-%m-%d %H:%M"
+        } else {
+            "%Y-%m-%d"
+        };
         show_time(begins_ms, format)
     }
 }
 
 /// A time in UTC; a dash if there is none.
 pub(super) fn show_time(ms: i64, format: &str) -> String {
-    let zoned = Timestamp::from_millisecond(ms).map(|time| time.to_zoned(TimeZone::UTC).strftime(format).to_string());
+    let zoned = Timestamp::from_millisecond(ms)
+        .map(|time| time.to_zoned(TimeZone::UTC).strftime(format).to_string());
     zoned.unwrap_or_else(|_| "–".into())
 }
 
@@ -114,13 +126,42 @@ mod tests {
     #[test]
     fn steps_are_as_short_as_there_is_room_and_begin_where_people_begin() {
         for (first, last, length, begins) in [
-            ("2026-03-10T12:34:00Z", "2026-03-10T12:34:00Z", HOUR, "2026-03-10T12:00:00Z"),
-            ("2026-03-10T12:34:00Z", "2026-03-12T12:34:00Z", HOUR, "2026-03-10T12:00:00Z"),
-            ("2026-03-10T12:34:00Z", "2026-04-12T12:34:00Z", DAY, "2026-03-10T00:00:00Z"),
-            ("2026-03-10T12:34:00Z", "2026-09-12T12:34:00Z", 7 * DAY, "2026-03-09T00:00:00Z"),
-            ("1969-12-31T12:34:00Z", "1970-01-01T00:00:01Z", HOUR, "1969-12-31T12:00:00Z"),
+            (
+                "2026-03-10T12:34:00Z",
+                "2026-03-10T12:34:00Z",
+                HOUR,
+                "2026-03-10T12:00:00Z",
+            ),
+            (
+                "2026-03-10T12:34:00Z",
+                "2026-03-12T12:34:00Z",
+                HOUR,
+                "2026-03-10T12:00:00Z",
+            ),
+            (
+                "2026-03-10T12:34:00Z",
+                "2026-04-12T12:34:00Z",
+                DAY,
+                "2026-03-10T00:00:00Z",
+            ),
+            (
+                "2026-03-10T12:34:00Z",
+                "2026-09-12T12:34:00Z",
+                7 * DAY,
+                "2026-03-09T00:00:00Z",
+            ),
+            (
+                "1969-12-31T12:34:00Z",
+                "1970-01-01T00:00:01Z",
+                HOUR,
+                "1969-12-31T12:00:00Z",
+            ),
         ] {
-            assert_eq!(step(ms(first), ms(last)), (length, ms(begins)), "{first} to {last}");
+            assert_eq!(
+                step(ms(first), ms(last)),
+                (length, ms(begins)),
+                "{first} to {last}"
+            );
         }
         let (first, last) = (ms("0001-01-01T00:00:00Z"), ms("9999-12-30T00:00:00Z"));
         let (step, begin) = step(first, last);

@@ -34,27 +34,60 @@ pub(super) enum RemedyStep {
 impl Remedy {
     pub(super) fn of(loaded: Option<&LoadedRouting>, skill: &str, model: &str) -> Self {
         let table = format!("[skills.{}]", toml_key(skill));
-        let unknown = Self { table: table.clone(), line: None, now: None, step: RemedyStep::LeaveOut };
+        let unknown = Self {
+            table: table.clone(),
+            line: None,
+            now: None,
+            step: RemedyStep::LeaveOut,
+        };
         let choices = loaded.map(|loaded| loaded.routing.choices(skill, &CallOverrides::default()));
-        let Some(Ok(choices)) = choices else { return unknown };
-        let chain: Vec<&str> = choices.route.chain.tiers().map(|tier| tier.name.0.as_str()).collect();
-        let rest: Vec<&str> = chain.iter().copied().filter(|name| *name != model).collect();
+        let Some(Ok(choices)) = choices else {
+            return unknown;
+        };
+        let chain: Vec<&str> = choices
+            .route
+            .chain
+            .tiers()
+            .map(|tier| tier.name.0.as_str())
+            .collect();
+        let rest: Vec<&str> = chain
+            .iter()
+            .copied()
+            .filter(|name| *name != model)
+            .collect();
         let (step, line) = match &choices.chain.origin {
             _ if rest.len() == chain.len() => (RemedyStep::Done, None),
             _ if rest.is_empty() => (RemedyStep::Replace, None),
-            Origin::Variable(name) => (RemedyStep::ChangeVariable, Some(format!("{name}={}", rest.join(",")))),
+            Origin::Variable(name) => (
+                RemedyStep::ChangeVariable,
+                Some(format!("{name}={}", rest.join(","))),
+            ),
             Origin::BuiltIn | Origin::File(..) | Origin::Call(_) => (
                 RemedyStep::LeaveOut,
-                Some(format!("chain = {}", serde_json::json!(rest).to_string().replace("\",\"", "\", \""))),
+                Some(format!(
+                    "chain = {}",
+                    serde_json::json!(rest)
+                        .to_string()
+                        .replace("\",\"", "\", \"")
+                )),
             ),
         };
         let now = format!("{} ({})", choices.chain.key, choices.chain.origin);
-        Self { table, line, now: Some(now), step }
+        Self {
+            table,
+            line,
+            now: Some(now),
+            step,
+        }
     }
 }
 
 /// Bare where TOML allows it.
 fn toml_key(name: &str) -> String {
     let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    if !name.is_empty() && name.chars().all(bare) { name.to_owned() } else { serde_json::json!(name).to_string() }
+    if !name.is_empty() && name.chars().all(bare) {
+        name.to_owned()
+    } else {
+        serde_json::json!(name).to_string()
+    }
 }

@@ -12,7 +12,9 @@ const NAME: usize = 60;
 
 /// What became of each model's answers.
 pub(super) fn answers(stats: &Stats, width: Option<u16>) -> String {
-    let head = ["answers", "asked", "accepted", "rejected", "other", "errors", "rate"];
+    let head = [
+        "answers", "asked", "accepted", "rejected", "other", "errors", "rate",
+    ];
     by_model(stats, width, head, |model| {
         [
             model.attempts.to_string(),
@@ -29,7 +31,13 @@ pub(super) fn answers(stats: &Stats, width: Option<u16>) -> String {
 pub(super) fn effort(stats: &Stats, width: Option<u16>) -> String {
     let head = ["effort", "median", "95 %", "warm", "tokens", "out", "cost"];
     by_model(stats, width, head, |model| {
-        let tokens = |n| if model.attempts == model.tokens_unknown { nothing() } else { short(n) };
+        let tokens = |n| {
+            if model.attempts == model.tokens_unknown {
+                nothing()
+            } else {
+                short(n)
+            }
+        };
         [
             model.median_ms.map_or_else(nothing, duration),
             model.p95_ms.map_or_else(nothing, duration),
@@ -43,7 +51,18 @@ pub(super) fn effort(stats: &Stats, width: Option<u16>) -> String {
 
 /// How calls ended, what they cost, and what the top tier alone would have cost.
 pub(super) fn calls(stats: &Stats, width: Option<u16>) -> String {
-    let mut table = table(width, &["calls", "all", "pass", "fail", "error", "cost", "top tier alone"]);
+    let mut table = table(
+        width,
+        &[
+            "calls",
+            "all",
+            "pass",
+            "fail",
+            "error",
+            "cost",
+            "top tier alone",
+        ],
+    );
     let row = |name: String, calls: &Calls, attempts: usize| {
         vec![
             name,
@@ -56,10 +75,20 @@ pub(super) fn calls(stats: &Stats, width: Option<u16>) -> String {
         ]
     };
     for skill in &stats.skills {
-        add(&mut table, row(name(&skill.skill), &skill.calls, attempts(skill)));
+        add(
+            &mut table,
+            row(name(&skill.skill), &skill.calls, attempts(skill)),
+        );
     }
     if stats.skills.len() > 1 {
-        add(&mut table, row("together".into(), &stats.total, stats.skills.iter().map(attempts).sum()));
+        add(
+            &mut table,
+            row(
+                "together".into(),
+                &stats.total,
+                stats.skills.iter().map(attempts).sum(),
+            ),
+        );
     }
     written(&table)
 }
@@ -91,10 +120,16 @@ pub(in crate::cli) fn table(width: Option<u16>, head: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(NOTHING);
     match width {
-        Some(width) => table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width),
+        Some(width) => table
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            .set_width(width),
         None => table.set_content_arrangement(ContentArrangement::Disabled),
     };
-    table.set_header(head.iter().enumerate().map(|(n, title)| aligned(n, (*title).to_owned())));
+    table.set_header(
+        head.iter()
+            .enumerate()
+            .map(|(n, title)| aligned(n, (*title).to_owned())),
+    );
     for (n, column) in table.column_iter_mut().enumerate() {
         column.set_padding((0, if n + 1 < head.len() { 2 } else { 0 }));
     }
@@ -102,23 +137,38 @@ pub(in crate::cli) fn table(width: Option<u16>, head: &[&str]) -> Table {
 }
 
 pub(in crate::cli) fn add(table: &mut Table, row: Vec<String>) {
-    table.add_row(row.into_iter().enumerate().map(|(n, text)| aligned(n, text)));
+    table.add_row(
+        row.into_iter()
+            .enumerate()
+            .map(|(n, text)| aligned(n, text)),
+    );
 }
 
 /// Names left, figures right.
 fn aligned(column: usize, text: String) -> Cell {
-    let side = if column == 0 { CellAlignment::Left } else { CellAlignment::Right };
+    let side = if column == 0 {
+        CellAlignment::Left
+    } else {
+        CellAlignment::Right
+    };
     Cell::new(text).set_alignment(side)
 }
 
 pub(in crate::cli) fn written(table: &Table) -> String {
-    table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+    table
+        .lines()
+        .map(|line| format!("{}\n", line.trim_end()))
+        .collect()
 }
 
 /// A name from the log, safe to show.
 pub(in crate::cli) fn name(name: &str) -> String {
     let shown = plain(name).replace(['\n', '\t'], " ");
-    if shown.trim().is_empty() { "(no name)".into() } else { cut_middle(&shown, NAME).replace('\n', " ") }
+    if shown.trim().is_empty() {
+        "(no name)".into()
+    } else {
+        cut_middle(&shown, NAME).replace('\n', " ")
+    }
 }
 
 pub(in crate::cli) fn nothing() -> String {
@@ -127,7 +177,9 @@ pub(in crate::cli) fn nothing() -> String {
 
 /// `84 %`, or a dash where nothing is known. Rounded down, so that only all of them are 100 % and 29.7 % is below 30 %.
 pub(in crate::cli) fn share(share: Option<f64>) -> String {
-    share.map_or_else(nothing, |share| format!("{:.0} %", (share * 100.0 + 1e-9).floor()))
+    share.map_or_else(nothing, |share| {
+        format!("{:.0} %", (share * 100.0 + 1e-9).floor())
+    })
 }
 
 /// `850 ms`, `4.2 s`, `192 s`, `34 min`, `2.1 h`.
@@ -154,7 +206,11 @@ pub(in crate::cli) fn short(n: u64) -> String {
 
 /// `$1.84`; small sums with four places.
 pub(in crate::cli) fn money(usd: f64) -> String {
-    if usd != 0.0 && usd.abs() < 0.1 { format!("${usd:.4}") } else { format!("${usd:.2}") }
+    if usd != 0.0 && usd.abs() < 0.1 {
+        format!("${usd:.4}")
+    } else {
+        format!("${usd:.2}")
+    }
 }
 
 /// What is known, and how many attempts are not: `$1.84 +3?`.
@@ -174,7 +230,11 @@ fn top_tier(calls: &Calls) -> String {
         return "unknown".into();
     }
     let about = if top.estimated > 0 { "about " } else { "" };
-    let rest = if top.unknown > 0 { format!(" +{}?", top.unknown) } else { String::new() };
+    let rest = if top.unknown > 0 {
+        format!(" +{}?", top.unknown)
+    } else {
+        String::new()
+    };
     format!("{about}{}{rest}", money(top.cost_usd))
 }
 
@@ -184,18 +244,32 @@ mod tests {
 
     #[test]
     fn figures_are_short_and_keep_their_unit() {
-        let durations = [0, 999, 1_000, 9_949, 9_950, 999_499, 999_500, 5_969_999, 5_970_000].map(duration);
-        assert_eq!(durations, ["0 ms", "999 ms", "1.0 s", "9.9 s", "10 s", "999 s", "17 min", "99 min", "1.7 h"]);
+        let durations = [
+            0, 999, 1_000, 9_949, 9_950, 999_499, 999_500, 5_969_999, 5_970_000,
+        ]
+        .map(duration);
+        assert_eq!(
+            durations,
+            [
+                "0 ms", "999 ms", "1.0 s", "9.9 s", "10 s", "999 s", "17 min", "99 min", "1.7 h"
+            ]
+        );
         assert_eq!(
             [0, 999, 1_000, 9_949, 9_950, 999_499, 999_500].map(short),
             ["0", "999", "1.0k", "9.9k", "10k", "999k", "1.0M"]
         );
-        assert_eq!([0.0, 0.0042, 0.1, 1.844].map(money), ["$0.00", "$0.0042", "$0.10", "$1.84"]);
+        assert_eq!(
+            [0.0, 0.0042, 0.1, 1.844].map(money),
+            ["$0.00", "$0.0042", "$0.10", "$1.84"]
+        );
         assert_eq!(
             [Some(0.297), Some(0.3), Some(0.999), Some(1.0), None].map(share),
             ["29 %", "30 %", "99 %", "100 %", "–"]
         );
-        assert_eq!([cost(0.0, 0, 4), cost(1.5, 3, 4), cost(0.0, 4, 4)], ["$0.00", "$1.50 +3?", "unknown"]);
+        assert_eq!(
+            [cost(0.0, 0, 4), cost(1.5, 3, 4), cost(0.0, 4, 4)],
+            ["$0.00", "$1.50 +3?", "unknown"]
+        );
     }
 
     #[test]

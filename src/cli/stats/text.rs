@@ -21,7 +21,10 @@ pub(super) fn text(
 ) -> String {
     // Narrower than this a table is no table any more; a terminal wraps it as well as we could.
     let width = width.map(|width| width.max(60));
-    let mut page = Page { text: String::new(), width: width.map_or(WIDTH, |width| WIDTH.min(width.into())) };
+    let mut page = Page {
+        text: String::new(),
+        width: width.map_or(WIDTH, |width| WIDTH.min(width.into())),
+    };
     if stats.is_empty() {
         page.nothing(filter, directory);
         page.unread(stats);
@@ -43,7 +46,10 @@ pub(super) fn text(
     page.unread(stats);
     page.unreadable(stats);
     page.prices(stats);
-    for one in advised.iter().filter(|one| one.remedy.step != RemedyStep::Done) {
+    for one in advised
+        .iter()
+        .filter(|one| one.remedy.step != RemedyStep::Done)
+    {
         page.text += "\n";
         page.advice(one);
     }
@@ -66,9 +72,17 @@ impl Page {
         } else {
             let mut wanted = Vec::new();
             wanted.extend(filter.skill.as_ref().map(|skill| format!("of `{skill}`")));
-            wanted.extend(filter.session.as_ref().map(|session| format!("in session `{session}`")));
+            wanted.extend(
+                filter
+                    .session
+                    .as_ref()
+                    .map(|session| format!("in session `{session}`")),
+            );
             wanted.extend(filter.since.map(|since| format!("since {since}")));
-            format!("No calls {}. Ask for more, or for all with `supervisor stats`.", wanted.join(" "))
+            format!(
+                "No calls {}. Ask for more, or for all with `supervisor stats`.",
+                wanted.join(" ")
+            )
         };
         self.paragraph(&sentence);
     }
@@ -79,7 +93,9 @@ impl Page {
         }
         if stats.unread.newer > 0 {
             let calls = count(stats.unread.newer, "call");
-            self.paragraph(&format!("{calls} by a newer version, counted as far as this one understands them."));
+            self.paragraph(&format!(
+                "{calls} by a newer version, counted as far as this one understands them."
+            ));
         }
         if stats.unread.tampered > 0 {
             let lines = count(stats.unread.tampered, "line");
@@ -97,7 +113,11 @@ impl Page {
     fn unreadable(&mut self, stats: &Stats) {
         for model in stats.skills.iter().flat_map(|skill| &skill.models) {
             for path in &model.unreadable_answers {
-                self.paragraph(&format!("unreadable: {} wrote {}", table::name(&model.model), plain(path)));
+                self.paragraph(&format!(
+                    "unreadable: {} wrote {}",
+                    table::name(&model.model),
+                    plain(path)
+                ));
             }
         }
     }
@@ -116,7 +136,10 @@ impl Page {
         if missing.is_empty() {
             return;
         }
-        let names: Vec<String> = missing.iter().map(|model| format!("[models.\"{}\"]", table::name(model))).collect();
+        let names: Vec<String> = missing
+            .iter()
+            .map(|model| format!("[models.\"{}\"]", table::name(model)))
+            .collect();
         self.paragraph(&format!(
             "hint: costs are unknown for want of a price; set price_in and price_out in models.toml, 0 for a model of \
                  your own: {}",
@@ -134,12 +157,22 @@ impl Page {
             table::share(Some(advice.accept_rate)),
             table::share(Some(ADVISED_BELOW)),
         ));
-        let Remedy { table, line, now, step } = remedy;
-        let now = now.as_ref().map(|now| format!("; {now} decides now")).unwrap_or_default();
+        let Remedy {
+            table,
+            line,
+            now,
+            step,
+        } = remedy;
+        let now = now
+            .as_ref()
+            .map(|now| format!("; {now} decides now"))
+            .unwrap_or_default();
         let what = match step {
             RemedyStep::LeaveOut => format!("leave it out in {table} of models.toml{now}"),
             RemedyStep::Replace => {
-                format!("it is alone: put a stronger one into the chain in {table} of models.toml{now}")
+                format!(
+                    "it is alone: put a stronger one into the chain in {table} of models.toml{now}"
+                )
             }
             RemedyStep::ChangeVariable => format!("leave it out of the variable{now}"),
             RemedyStep::Done => return,
@@ -175,11 +208,19 @@ impl Page {
 
 /// `312 calls in 14 sessions, 2026-01-02 to 2026-03-01`
 fn head(stats: &Stats) -> String {
-    let mut head = format!("{} in {}", count(stats.total.calls, "call"), count(stats.sessions, "session"));
+    let mut head = format!(
+        "{} in {}",
+        count(stats.total.calls, "call"),
+        count(stats.sessions, "session")
+    );
     if let (Some(from), Some(to)) = (&stats.from, &stats.to) {
         let day = |time: &str| time.split('T').next().unwrap_or_default().to_owned();
         let (from, to) = (day(from), day(to));
-        head += &if from == to { format!(", {from}") } else { format!(", {from} to {to}") };
+        head += &if from == to {
+            format!(", {from}")
+        } else {
+            format!(", {from} to {to}")
+        };
     }
     head
 }
@@ -194,7 +235,9 @@ fn legend(stats: &Stats) -> Vec<String> {
             .to_owned(),
     ];
     let top = &stats.total.top_tier;
-    let mut line = String::from("top tier alone: what asking only the last model of each chain would have cost");
+    let mut line = String::from(
+        "top tier alone: what asking only the last model of each chain would have cost",
+    );
     if top.estimated > 0 {
         let _ = write!(
             line,
@@ -204,7 +247,12 @@ fn legend(stats: &Stats) -> Vec<String> {
         );
     }
     if top.unknown > 0 {
-        let _ = write!(line, "; {} of {} unknown", top.unknown, count(stats.total.calls, "call"));
+        let _ = write!(
+            line,
+            "; {} of {} unknown",
+            top.unknown,
+            count(stats.total.calls, "call")
+        );
     }
     lines.push(line + ".");
     lines.extend(compared(&stats.total));
@@ -219,7 +267,11 @@ fn compared(total: &Calls) -> Option<String> {
             both.calls,
             count(total.calls, "call"),
             table::money(both.cost_usd),
-            if total.top_tier.estimated > 0 { "about " } else { "" },
+            if total.top_tier.estimated > 0 {
+                "about "
+            } else {
+                ""
+            },
             table::money(both.top_tier_cost_usd),
         )
     })
@@ -243,16 +295,35 @@ mod tests {
         let long = "ollama/qwen3-coder-30b-tuned";
         let call = serde_json::json!({"timestamp": "2026-01-02T03:04:05Z", "skill": "tdd_refactor", "final_status": "pass",
             "attempts": [attempt(long, "rejected"), attempt("claude-sonnet-4-6", "accepted")]});
-        std::fs::write(log.directory().join("s.jsonl"), format!("{call}\n").repeat(10)).expect("written");
+        std::fs::write(
+            log.directory().join("s.jsonl"),
+            format!("{call}\n").repeat(10),
+        )
+        .expect("written");
         let stats = Stats::gather(&log, &Filter::default()).expect("read");
         let page = |width| text(&stats, &Filter::default(), &[], log.directory(), width);
         for width in [60, 70, 80, 200] {
             let page = page(Some(width));
-            let longest = page.lines().map(|line| line.chars().count()).max().unwrap_or_default();
-            assert!(longest <= usize::from(width), "{longest} columns of {width}:\n{page}");
+            let longest = page
+                .lines()
+                .map(|line| line.chars().count())
+                .max()
+                .unwrap_or_default();
+            assert!(
+                longest <= usize::from(width),
+                "{longest} columns of {width}:\n{page}"
+            );
         }
-        assert!(page(Some(80)).contains(long), "in 80 columns its name is whole:\n{}", page(Some(80)));
-        assert_eq!(page(None), page(Some(80)), "without a terminal nothing is folded");
+        assert!(
+            page(Some(80)).contains(long),
+            "in 80 columns its name is whole:\n{}",
+            page(Some(80))
+        );
+        assert_eq!(
+            page(None),
+            page(Some(80)),
+            "without a terminal nothing is folded"
+        );
         assert_eq!(page(Some(20)), page(Some(60)), "there the terminal folds");
     }
 }

@@ -52,14 +52,25 @@ impl BaselinePlace {
         let folder = state.sub(FOLDER)?;
         prune(&folder);
         let mut hasher = blake3::Hasher::new();
-        hasher.update(session.as_bytes()).update(&[0]).update(project.as_os_str().as_encoded_bytes());
+        hasher
+            .update(session.as_bytes())
+            .update(&[0])
+            .update(project.as_os_str().as_encoded_bytes());
         let name = hasher.finalize().to_hex();
-        Ok(Self { file: folder.join(format!("{}.json", &name[..32])), project, state })
+        Ok(Self {
+            file: folder.join(format!("{}.json", &name[..32])),
+            project,
+            state,
+        })
     }
 
     /// How the project's files look now.
     pub(in crate::cli) fn manifest(&self) -> anyhow::Result<String> {
-        Ok(Workspace::open_to_read(&self.project, Caps::default(), &self.state)?.glance()?.digest())
+        Ok(
+            Workspace::open_to_read(&self.project, Caps::default(), &self.state)?
+                .glance()?
+                .digest(),
+        )
     }
 
     /// What was kept; `None` if nothing was, or nothing that can be read.
@@ -85,9 +96,17 @@ impl RecordedBaseline {
             .failed()
             .filter(|(name, _)| is_new(&name.to_string()))
             .map(|(name, said)| {
-                let said = said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+                let said = said
+                    .lines()
+                    .map(str::trim)
+                    .find(|line| !line.is_empty())
+                    .unwrap_or_default();
                 let said = words::cut_end(said, 160).into_owned();
-                if said.is_empty() { format!("`{name}`") } else { format!("`{name}`: {said}") }
+                if said.is_empty() {
+                    format!("`{name}`")
+                } else {
+                    format!("`{name}`: {said}")
+                }
             })
             .collect();
         match run.outcome() {
@@ -100,9 +119,16 @@ impl RecordedBaseline {
                 BaselineComparison::NewlyRed(vec![run.sentence()])
             }
             Outcome::DidNotBuild { errors } if self.ran => {
-                let errors = errors.iter().take(3).map(|error| format!("does not build: {error}"));
+                let errors = errors
+                    .iter()
+                    .take(3)
+                    .map(|error| format!("does not build: {error}"));
                 let errors: Vec<String> = errors.collect();
-                BaselineComparison::NewlyRed(if errors.is_empty() { vec![run.sentence()] } else { errors })
+                BaselineComparison::NewlyRed(if errors.is_empty() {
+                    vec![run.sentence()]
+                } else {
+                    errors
+                })
             }
             _ => BaselineComparison::Unknown(run.sentence()),
         }
@@ -116,7 +142,10 @@ impl BaselineComparison {
             Self::NothingNew => String::from("ok       no test is newly red\n"),
             Self::Unknown(why) => format!("unknown  {}\n", words::plain(why)),
             Self::NewlyRed(red) => {
-                let mut text = format!("red      {} since the baseline\n", words::count(red.len(), "failure"));
+                let mut text = format!(
+                    "red      {} since the baseline\n",
+                    words::count(red.len(), "failure")
+                );
                 for line in red.iter().take(SHOWN) {
                     text += &format!("  {}\n", words::plain(line));
                 }
@@ -138,10 +167,16 @@ fn write(file: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 fn prune(folder: &Path) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
     for entry in entries.flatten() {
         let modified = entry.metadata().and_then(|meta| meta.modified());
-        if modified.is_ok_and(|at| SystemTime::now().duration_since(at).is_ok_and(|age| age > KEPT_FOR)) {
+        if modified.is_ok_and(|at| {
+            SystemTime::now()
+                .duration_since(at)
+                .is_ok_and(|age| age > KEPT_FOR)
+        }) {
             let _ = fs::remove_file(entry.path());
         }
     }

@@ -20,7 +20,13 @@ pub(super) fn print_once(state: &StateDir, out: &mut dyn Write) -> anyhow::Resul
     let mut text = String::new();
     for call in &view.calls {
         let now = call.now().map_or_else(|| "beginning".into(), describe);
-        text += &format!("{} {} · {now} · {} · {}\n", call.id, head(call), elapsed(call), money(call.cost_usd()));
+        text += &format!(
+            "{} {} · {now} · {} · {}\n",
+            call.id,
+            head(call),
+            elapsed(call),
+            money(call.cost_usd())
+        );
     }
     if view.calls.is_empty() {
         text += "no call is at work\n";
@@ -30,19 +36,27 @@ pub(super) fn print_once(state: &StateDir, out: &mut dyn Write) -> anyhow::Resul
 }
 
 /// Each step of each call as it comes, until the reader leaves.
-pub(super) fn follow(state: &StateDir, out: &mut dyn Write, pause: Duration) -> anyhow::Result<ExitCode> {
+pub(super) fn follow(
+    state: &StateDir,
+    out: &mut dyn Write,
+    pause: Duration,
+) -> anyhow::Result<ExitCode> {
     let (mut view, mut told) = (WatchView::default(), HashMap::new());
     view.look(state);
     if view.calls.is_empty() {
         // Not among the lines, which another program may read.
-        let _ =
-            writeln!(io::stderr(), "no call is at work yet; each step of each call will be a line here, Ctrl-C leaves");
+        let _ = writeln!(
+            io::stderr(),
+            "no call is at work yet; each step of each call will be a line here, Ctrl-C leaves"
+        );
     }
     loop {
         view.look(state);
         let lines = new_lines(&mut view, &mut told);
         match out.write_all(lines.as_bytes()).and_then(|()| out.flush()) {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(ExitCode::SUCCESS),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+                return Ok(ExitCode::SUCCESS);
+            }
             written => written?,
         }
         std::thread::sleep(pause);
@@ -54,35 +68,63 @@ fn new_lines(view: &mut WatchView, told: &mut HashMap<String, usize>) -> String 
     for call in &view.calls {
         let so_far = told.entry(call.id.clone()).or_default();
         for event in call.events.iter().skip(*so_far) {
-            text += &format!("{} {} · {} · {} s\n", call.id, head(call), describe(event), event.at_ms / 1000);
+            text += &format!(
+                "{} {} · {} · {} s\n",
+                call.id,
+                head(call),
+                describe(event),
+                event.at_ms / 1000
+            );
         }
         *so_far = call.events.len();
     }
     for ended in view.ended.drain(..).rev() {
         told.remove(&ended.call.id);
-        text += &format!("{} {} · {}\n", ended.call.id, head(&ended.call), conclude(&ended));
+        text += &format!(
+            "{} {} · {}\n",
+            ended.call.id,
+            head(&ended.call),
+            conclude(&ended)
+        );
     }
     text
 }
 
 /// `tdd_green in project`.
 pub(super) fn head(call: &LiveCall) -> String {
-    let project = call.header.project_root.rsplit('/').next().unwrap_or_default();
+    let project = call
+        .header
+        .project_root
+        .rsplit('/')
+        .next()
+        .unwrap_or_default();
     let skill = one_line(&call.header.skill);
-    if project.is_empty() { skill } else { format!("{skill} in {}", one_line(project)) }
+    if project.is_empty() {
+        skill
+    } else {
+        format!("{skill} in {}", one_line(project))
+    }
 }
 
 /// `tier 1/3 qwen3-coder rejected: answer_is_42 still fails`.
 pub(super) fn describe(event: &LiveEvent) -> String {
     let text = cut_end(&one_line(&event.text), 300).into_owned();
-    let tier = format!("tier {}/{} {}", event.tier, event.of, one_line(&event.model));
+    let tier = format!(
+        "tier {}/{} {}",
+        event.tier,
+        event.of,
+        one_line(&event.model)
+    );
     match event.kind {
         LiveKind::Armed | LiveKind::Doing | LiveKind::Noted | LiveKind::Other => text,
         LiveKind::Asking => format!("{tier} · asking"),
         LiveKind::Working | LiveKind::Checking => format!("{tier} · {text}"),
         LiveKind::Judging => format!("{tier} · {text} judges"),
         LiveKind::Ended | LiveKind::Accepted => {
-            format!("{tier} {}: {text}", event.cause.map_or("ended", Cause::word))
+            format!(
+                "{tier} {}: {text}",
+                event.cause.map_or("ended", Cause::word)
+            )
         }
     }
 }
@@ -103,7 +145,12 @@ pub(super) fn is_good(outcome: Option<&RecordedOutcome>) -> bool {
 /// Since the call began.
 pub(super) fn elapsed(call: &LiveCall) -> String {
     let began: Option<jiff::Timestamp> = call.header.began.parse().ok();
-    let seconds = began.map_or(0, |began| jiff::Timestamp::now().duration_since(began).as_secs().max(0));
+    let seconds = began.map_or(0, |began| {
+        jiff::Timestamp::now()
+            .duration_since(began)
+            .as_secs()
+            .max(0)
+    });
     match seconds {
         0..600 => format!("{seconds} s"),
         _ => format!("{} min", seconds / 60),

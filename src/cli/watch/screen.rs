@@ -18,8 +18,12 @@ const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 const CALL_ROWS: usize = 3;
 
 pub(super) fn draw(frame: &mut Frame<'_>, view: &WatchView) {
-    let [top, middle, bottom] =
-        Layout::vertical([Constraint::Length(1), Constraint::Min(0), Constraint::Length(1)]).areas(frame.area());
+    let [top, middle, bottom] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Min(0),
+        Constraint::Length(1),
+    ])
+    .areas(frame.area());
     let title = Line::from(vec![
         " supervisor ".bold().reversed(),
         format!(" {} at work", count(view.calls.len(), "call")).into(),
@@ -62,8 +66,17 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, view: &WatchView) {
     }
     for ended in &view.ended {
         let good = is_good(ended.outcome.as_ref());
-        let mark = if good { " ✓ ".green() } else { " ✗ ".yellow() };
-        lines.push(Line::from(vec![mark, Span::from(head(&ended.call)).bold(), " ".into(), conclude(ended).into()]));
+        let mark = if good {
+            " ✓ ".green()
+        } else {
+            " ✗ ".yellow()
+        };
+        lines.push(Line::from(vec![
+            mark,
+            Span::from(head(&ended.call)).bold(),
+            " ".into(),
+            conclude(ended).into(),
+        ]));
     }
     // The chosen call stays on the screen.
     let last = (view.chosen + 1) * CALL_ROWS;
@@ -73,15 +86,28 @@ fn draw_list(frame: &mut Frame<'_>, area: Rect, view: &WatchView) {
 
 /// Where it is, what it does now, what was said last.
 fn call_lines(call: &LiveCall, is_chosen: bool, frame: usize) -> [Line<'static>; CALL_ROWS] {
-    let spinner = if call.is_alive { FRAMES[frame % FRAMES.len()] } else { "†" };
+    let spinner = if call.is_alive {
+        FRAMES[frame % FRAMES.len()]
+    } else {
+        "†"
+    };
     let bar = if is_chosen { "▌" } else { " " };
-    let name = if is_chosen { Style::new().add_modifier(Modifier::BOLD).fg(Color::Cyan) } else { Style::new().bold() };
+    let name = if is_chosen {
+        Style::new().add_modifier(Modifier::BOLD).fg(Color::Cyan)
+    } else {
+        Style::new().bold()
+    };
     let tier = call.events.iter().rev().find(|event| event.tier > 0);
     let place = tier.map_or_else(
         || format!("before tier 1/{}", call.header.chain.len()),
         |at| format!("tier {}/{} {}", at.tier, at.of, one_line(&at.model)),
     );
-    let figures = format!("{} · {place} · try {} · {}", elapsed(call), call.attempt(), money(call.cost_usd()));
+    let figures = format!(
+        "{} · {place} · try {} · {}",
+        elapsed(call),
+        call.attempt(),
+        money(call.cost_usd())
+    );
     let now = call.now().map_or_else(|| "beginning".into(), what);
     let verdicts: Vec<Span<'static>> = call.verdicts().rev().take(3).flat_map(verdict).collect();
     [
@@ -101,7 +127,11 @@ fn what(event: &LiveEvent) -> String {
         LiveKind::Asking => "asking".into(),
         LiveKind::Judging => format!("{} judges", one_line(&event.text)),
         LiveKind::Ended | LiveKind::Accepted => {
-            format!("{}: {}", event.cause.map_or("ended", Cause::word), one_line(&event.text))
+            format!(
+                "{}: {}",
+                event.cause.map_or("ended", Cause::word),
+                one_line(&event.text)
+            )
         }
         _ => one_line(&event.text),
     }
@@ -110,13 +140,21 @@ fn what(event: &LiveEvent) -> String {
 fn verdict(event: &LiveEvent) -> [Span<'static>; 2] {
     let word = event.cause.map_or("ended", Cause::word);
     let text = format!("{} {word}", one_line(&event.model));
-    let span = if event.kind == LiveKind::Accepted { text.green() } else { text.yellow() };
+    let span = if event.kind == LiveKind::Accepted {
+        text.green()
+    } else {
+        text.yellow()
+    };
     [span, format!(": {}  ", one_line(&event.text)).dim()]
 }
 
 fn draw_steps(frame: &mut Frame<'_>, area: Rect, call: &LiveCall, view: &WatchView) {
-    let [summary, steps] = Layout::vertical([Constraint::Length(3), Constraint::Min(0)]).areas(area);
-    frame.render_widget(Paragraph::new(call_lines(call, true, view.frame).to_vec()), summary);
+    let [summary, steps] =
+        Layout::vertical([Constraint::Length(3), Constraint::Min(0)]).areas(area);
+    frame.render_widget(
+        Paragraph::new(call_lines(call, true, view.frame).to_vec()),
+        summary,
+    );
     let lines: Vec<Line<'_>> = call
         .events
         .iter()
@@ -151,12 +189,18 @@ fn draw_diff(frame: &mut Frame<'_>, area: Rect, call: &LiveCall, view: &WatchVie
     let most = lines.len().saturating_sub(usize::from(area.height));
     let from = most.saturating_sub(usize::from(view.scroll)).min(most);
     let from = if view.scroll == 0 { 0 } else { from };
-    frame.render_widget(Paragraph::new(lines.into_iter().skip(from).collect::<Vec<_>>()), area);
+    frame.render_widget(
+        Paragraph::new(lines.into_iter().skip(from).collect::<Vec<_>>()),
+        area,
+    );
 }
 
 /// The newest lines, or those so many rows further up.
 fn at_end(lines: Vec<Line<'_>>, area: Rect, scroll: u16) -> Vec<Line<'_>> {
-    let end = lines.len().saturating_sub(usize::from(scroll)).max(lines.len().min(usize::from(area.height)));
+    let end = lines
+        .len()
+        .saturating_sub(usize::from(scroll))
+        .max(lines.len().min(usize::from(area.height)));
     let begin = end.saturating_sub(usize::from(area.height));
     lines.into_iter().skip(begin).take(end - begin).collect()
 }
@@ -177,8 +221,16 @@ mod tests {
     use crate::state::StateDir;
 
     fn event(kind: LiveKind, tier: usize, text: &str, cause: Option<Cause>) -> LiveEvent {
-        let model = if tier == 1 { "qwen3-coder" } else { "claude-sonnet\u{1b}[2J" };
-        let diff = if cause.is_some() { "@@ -1 +1 @@\n-a\n+b\n".into() } else { String::new() };
+        let model = if tier == 1 {
+            "qwen3-coder"
+        } else {
+            "claude-sonnet\u{1b}[2J"
+        };
+        let diff = if cause.is_some() {
+            "@@ -1 +1 @@\n-a\n+b\n".into()
+        } else {
+            String::new()
+        };
         LiveEvent {
             at_ms: 1_500,
             kind,
@@ -204,12 +256,24 @@ mod tests {
         let events = vec![
             event(LiveKind::Asking, 1, "", None),
             event(LiveKind::Checking, 1, "running `cargo test`", None),
-            event(LiveKind::Ended, 1, "answer_is_42 still fails", Some(Cause::Rejected)),
+            event(
+                LiveKind::Ended,
+                1,
+                "answer_is_42 still fails",
+                Some(Cause::Rejected),
+            ),
             event(LiveKind::Checking, 2, "2 passed\n(0.4 s)", None),
         ];
-        let call =
-            |id: &str| LiveCall { id: id.into(), header: header.clone(), events: events.clone(), is_alive: true };
-        WatchView { calls: vec![call("a"), call("b")], ..WatchView::default() }
+        let call = |id: &str| LiveCall {
+            id: id.into(),
+            header: header.clone(),
+            events: events.clone(),
+            is_alive: true,
+        };
+        WatchView {
+            calls: vec![call("a"), call("b")],
+            ..WatchView::default()
+        }
     }
 
     fn drawn(view: &WatchView, columns: u16, rows: u16) -> Vec<String> {
@@ -217,7 +281,13 @@ mod tests {
         terminal.draw(|frame| draw(frame, view)).expect("memory");
         let buffer = terminal.backend().buffer().clone();
         (0..rows)
-            .map(|y| (0..columns).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned())
+            .map(|y| {
+                (0..columns)
+                    .map(|x| buffer[(x, y)].symbol())
+                    .collect::<String>()
+                    .trim_end()
+                    .to_owned()
+            })
             .collect()
     }
 
@@ -225,7 +295,11 @@ mod tests {
     fn a_call_shows_its_tier_try_cost_step_and_last_verdict() {
         let rows = drawn(&view(), 80, 24);
         assert_eq!(rows[0], " supervisor  2 calls at work");
-        assert!(rows[1].contains("tdd_green in roman · 0 s · tier 2/2 claude-sonnet\\u{1b}[2J · try 2"), "{}", rows[1]);
+        assert!(
+            rows[1].contains("tdd_green in roman · 0 s · tier 2/2 claude-sonnet\\u{1b}[2J · try 2"),
+            "{}",
+            rows[1]
+        );
         assert_eq!(rows[2], "▌  2 passed (0.4 s)");
         assert_eq!(rows[3], "▌  qwen3-coder rejected: answer_is_42 still fails");
         assert!(rows[23].contains("c cancel") && drawn(&view(), 200, 60)[1].contains("$0.25"));
@@ -233,15 +307,47 @@ mod tests {
 
     #[test]
     fn any_size_is_drawn_without_a_panic_in_every_mode() {
-        for mode in [WatchMode::List, WatchMode::Follow, WatchMode::Diff, WatchMode::Asking] {
+        for mode in [
+            WatchMode::List,
+            WatchMode::Follow,
+            WatchMode::Diff,
+            WatchMode::Asking,
+        ] {
             for (columns, rows) in [(1, 1), (20, 5), (20, 24), (80, 24), (200, 60)] {
                 for scroll in [0, 3, u16::MAX] {
-                    drawn(&WatchView { mode, scroll, ..view() }, columns, rows);
-                    drawn(&WatchView { mode, scroll, ..WatchView::default() }, columns, rows);
+                    drawn(
+                        &WatchView {
+                            mode,
+                            scroll,
+                            ..view()
+                        },
+                        columns,
+                        rows,
+                    );
+                    drawn(
+                        &WatchView {
+                            mode,
+                            scroll,
+                            ..WatchView::default()
+                        },
+                        columns,
+                        rows,
+                    );
                 }
             }
         }
-        assert!(drawn(&WatchView { mode: WatchMode::Diff, ..view() }, 20, 8).iter().any(|row| row == "+b"));
+        assert!(
+            drawn(
+                &WatchView {
+                    mode: WatchMode::Diff,
+                    ..view()
+                },
+                20,
+                8
+            )
+            .iter()
+            .any(|row| row == "+b")
+        );
     }
 
     #[test]
@@ -257,7 +363,11 @@ mod tests {
             (WatchKey::Cancel, WatchMode::Asking),
             (WatchKey::Other, WatchMode::List),
         ] {
-            assert_eq!((view.press(key, &state), view.mode), (KeyOutcome::Stay, mode), "{key:?}");
+            assert_eq!(
+                (view.press(key, &state), view.mode),
+                (KeyOutcome::Stay, mode),
+                "{key:?}"
+            );
         }
         assert_eq!((view.chosen, view.note.as_str()), (1, "not cancelled"));
         view.press(WatchKey::Cancel, &state);

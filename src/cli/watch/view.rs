@@ -56,7 +56,10 @@ impl WatchView {
         let now = live::live_calls(state);
         let chosen = self.chosen_call().map(|call| call.id.clone());
         let before = std::mem::take(&mut self.calls);
-        for call in before.into_iter().filter(|call| now.iter().all(|one| one.id != call.id)) {
+        for call in before
+            .into_iter()
+            .filter(|call| now.iter().all(|one| one.id != call.id))
+        {
             self.ended.insert(0, EndedCall::find(state, call));
         }
         self.ended.truncate(ENDED_SHOWN);
@@ -83,7 +86,11 @@ impl WatchView {
         }
         if self.mode == WatchMode::Asking {
             self.mode = WatchMode::List;
-            self.note = match self.chosen_call().filter(|_| key == WatchKey::Yes).map(|call| call.id.clone()) {
+            self.note = match self
+                .chosen_call()
+                .filter(|_| key == WatchKey::Yes)
+                .map(|call| call.id.clone())
+            {
                 None => "not cancelled".into(),
                 Some(id) => match live::ask_to_stop(state, &id) {
                     Ok(true) => "asked to cancel; the project will be as it was".into(),
@@ -98,7 +105,9 @@ impl WatchView {
             WatchKey::Up if inside => self.scroll = self.scroll.saturating_add(1),
             WatchKey::Down if inside => self.scroll = self.scroll.saturating_sub(1),
             WatchKey::Up => self.chosen = self.chosen.saturating_sub(1),
-            WatchKey::Down => self.chosen = (self.chosen + 1).min(self.calls.len().saturating_sub(1)),
+            WatchKey::Down => {
+                self.chosen = (self.chosen + 1).min(self.calls.len().saturating_sub(1))
+            }
             WatchKey::Enter | WatchKey::Diff if self.chosen_call().is_none() => {}
             WatchKey::Enter => (self.mode, self.scroll) = (WatchMode::Follow, 0),
             WatchKey::Diff if self.mode == WatchMode::Diff => self.mode = WatchMode::Follow,
@@ -115,13 +124,24 @@ impl WatchView {
 impl EndedCall {
     /// The newest entry of its session and skill is its own.
     fn find(state: &StateDir, call: LiveCall) -> Self {
-        let read = call.header.session_id.parse().ok().and_then(|id| SessionLog::to_read(state).read(&id).ok());
+        let read = call
+            .header
+            .session_id
+            .parse()
+            .ok()
+            .and_then(|id| SessionLog::to_read(state).read(&id).ok());
         let records = read.map(|history| history.records).unwrap_or_default();
         let record = records.into_iter().rfind(|record| {
-            record.entry.skill == call.header.skill && record.entry.timestamp.as_str() >= call.header.began.as_str()
+            record.entry.skill == call.header.skill
+                && record.entry.timestamp.as_str() >= call.header.began.as_str()
         });
-        let (outcome, message) =
-            record.map_or((None, String::new()), |record| (Some(record.outcome), record.entry.message));
-        Self { call, outcome, message }
+        let (outcome, message) = record.map_or((None, String::new()), |record| {
+            (Some(record.outcome), record.entry.message)
+        });
+        Self {
+            call,
+            outcome,
+            message,
+        }
     }
 }

@@ -17,8 +17,15 @@ use crate::workspace::Scope;
 impl OpenCall<'_> {
     /// The plan, without asking any model. Nothing is logged, and nothing is left behind but a prompt that is too long for
     /// a reply.
-    pub(super) async fn plan<S: Skill>(&self, params: &S::Params, teller: &Teller<'_>) -> CallResult {
-        let unlogged = CallHeader { session_id: String::new(), ..self.header.clone() };
+    pub(super) async fn plan<S: Skill>(
+        &self,
+        params: &S::Params,
+        teller: &Teller<'_>,
+    ) -> CallResult {
+        let unlogged = CallHeader {
+            session_id: String::new(),
+            ..self.header.clone()
+        };
         let (site, call) = match self.prepare::<S>(params, teller, &mut String::new()).await {
             Ok(prepared) => prepared,
             Err(refused) => return refuse(&unlogged, refused),
@@ -43,15 +50,32 @@ impl OpenCall<'_> {
             Ok(message) => (Status::Pass, message),
             Err(message) => (Status::Error, message),
         };
-        refuse(&unlogged, RefusedCall { status, message, runner_output: String::new(), details })
+        refuse(
+            &unlogged,
+            RefusedCall {
+                status,
+                message,
+                runner_output: String::new(),
+                details,
+            },
+        )
     }
 
     /// What the first tier that can be asked would read, so that a brief can be judged without a model.
     fn first_prompt<S: Skill>(&self, call: &PreparedCall<S>) -> Option<String> {
         let ask = |tier: &Tier| {
-            let edits = self.surroundings.means.backends.of(tier).map_or(Edits::AsData, |backend| backend.edits());
+            let edits = self
+                .surroundings
+                .means
+                .backends
+                .of(tier)
+                .map_or(Edits::AsData, |backend| backend.edits());
             let (questions, _) = call.skill.ask(tier, edits, &Evidence::default()).ok()?;
-            Some(format!("{}\n\n{}", call.discipline, questions.first()?.prompt))
+            Some(format!(
+                "{}\n\n{}",
+                call.discipline,
+                questions.first()?.prompt
+            ))
         };
         self.route.chain.tiers().find_map(ask)
     }
@@ -72,12 +96,21 @@ impl OpenCall<'_> {
 
     /// How much this tier would be asked, or why it cannot be.
     fn plan_tier<S: Skill>(&self, call: &PreparedCall<S>, tier: &Tier) -> Value {
-        let edits = self.surroundings.means.backends.of(tier).map_or(Edits::AsData, |backend| backend.edits());
+        let edits = self
+            .surroundings
+            .means
+            .backends
+            .of(tier)
+            .map_or(Edits::AsData, |backend| backend.edits());
         let mut size = json!({"model": tier.name, "tier": tier.backend.tier, "window_bytes": tier.model.window()});
         match call.skill.ask(tier, edits, &Evidence::default()) {
             Ok((questions, _)) => {
                 // Each must fit by itself, so the largest tells.
-                let largest = questions.iter().map(|question| question.prompt.len()).max().unwrap_or_default();
+                let largest = questions
+                    .iter()
+                    .map(|question| question.prompt.len())
+                    .max()
+                    .unwrap_or_default();
                 size["prompt_bytes"] = json!(largest + call.discipline.len());
                 if questions.len() > 1 {
                     size["questions"] = json!(questions.len());

@@ -64,8 +64,17 @@ impl CallRequest {
     ) -> Self {
         let root = ("project_root", arguments.project_root.as_str());
         let all = std::iter::once(&root).chain(required);
-        let missing = all.filter(|(_, value)| value.trim().is_empty()).map(|(name, _)| *name).collect();
-        Self { skill: skill.into(), phase: phase.into(), arguments, missing, cycle: CycleTies::default() }
+        let missing = all
+            .filter(|(_, value)| value.trim().is_empty())
+            .map(|(name, _)| *name)
+            .collect();
+        Self {
+            skill: skill.into(),
+            phase: phase.into(),
+            arguments,
+            missing,
+            cycle: CycleTies::default(),
+        }
     }
 
     /// The same call as a part of a cycle.
@@ -75,8 +84,18 @@ impl CallRequest {
     }
 
     /// A call about no project: what it works on is in its arguments.
-    pub fn without_project(skill: impl Into<String>, phase: impl Into<String>, arguments: CallArguments) -> Self {
-        Self { skill: skill.into(), phase: phase.into(), arguments, missing: Vec::new(), cycle: CycleTies::default() }
+    pub fn without_project(
+        skill: impl Into<String>,
+        phase: impl Into<String>,
+        arguments: CallArguments,
+    ) -> Self {
+        Self {
+            skill: skill.into(),
+            phase: phase.into(),
+            arguments,
+            missing: Vec::new(),
+            cycle: CycleTies::default(),
+        }
     }
 
     /// The skill's own arguments that may not be empty.

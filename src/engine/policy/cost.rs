@@ -48,9 +48,16 @@ impl TierOutlook {
     pub(super) fn new(tier: &PolicyTier, rates: Vec<f64>) -> Self {
         let cost = |number| {
             let (usd, seconds) = tier.cost_at(number);
-            WayCost { usd, minutes: seconds / 60.0 }
+            WayCost {
+                usd,
+                minutes: seconds / 60.0,
+            }
         };
-        Self { allowed: tier.tries.max(1), costs: (0..rates.len()).map(cost).collect(), rates }
+        Self {
+            allowed: tier.tries.max(1),
+            costs: (0..rates.len()).map(cost).collect(),
+            rates,
+        }
     }
 
     /// The turn with up to this many tries.
@@ -63,7 +70,10 @@ impl TierOutlook {
             cost.minutes += failed * self.costs[at].minutes;
             failed *= 1.0 - self.rates[at];
         }
-        TurnOutlook { cost, rate: 1.0 - failed }
+        TurnOutlook {
+            cost,
+            rate: 1.0 - failed,
+        }
     }
 
     /// How often a try of this number is accepted.
@@ -79,7 +89,10 @@ impl TierOutlook {
 
 /// The chain as it is written.
 pub(super) fn as_written(outlooks: &[TierOutlook]) -> PlannedWay {
-    PlannedWay { tiers: (0..outlooks.len()).collect(), tries: outlooks.iter().map(|tier| tier.allowed).collect() }
+    PlannedWay {
+        tiers: (0..outlooks.len()).collect(),
+        tries: outlooks.iter().map(|tier| tier.allowed).collect(),
+    }
 }
 
 /// The cheapest order of all tiers, with the cheapest number of tries for each.
@@ -99,7 +112,11 @@ pub(super) fn cheapest_way(outlooks: &[TierOutlook], minute_usd: f64) -> Planned
 
 /// These tiers in this order. From the last to the first: a further try is worth it where what it saves of the tiers behind
 /// is more than it takes. The last one has all its tries, because nothing comes behind it.
-pub(super) fn with_best_tries(outlooks: &[TierOutlook], tiers: Vec<usize>, minute_usd: f64) -> PlannedWay {
+pub(super) fn with_best_tries(
+    outlooks: &[TierOutlook],
+    tiers: Vec<usize>,
+    minute_usd: f64,
+) -> PlannedWay {
     let mut tries: Vec<u32> = tiers.iter().map(|n| outlooks[*n].allowed).collect();
     let mut behind = price_of_failing(outlooks, minute_usd);
     for place in (0..tiers.len()).rev() {
@@ -111,7 +128,11 @@ pub(super) fn with_best_tries(outlooks: &[TierOutlook], tiers: Vec<usize>, minut
         let mut lowest = price(tier.allowed);
         if place + 1 < tiers.len() {
             // Tries that are not told apart are all worth it or none is.
-            for fewer in (1..tier.allowed.min(u32::try_from(tier.rates.len()).unwrap_or(u32::MAX))).rev() {
+            for fewer in (1..tier
+                .allowed
+                .min(u32::try_from(tier.rates.len()).unwrap_or(u32::MAX)))
+                .rev()
+            {
                 if price(fewer) < lowest * (1.0 - 1e-9) {
                     (lowest, tries[place]) = (price(fewer), fewer);
                 }

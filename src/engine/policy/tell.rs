@@ -9,19 +9,31 @@ impl PolicyDecision {
     pub(super) fn tell(&self) -> String {
         let kind = self.class.describe();
         if self.explored {
-            return format!("the chain is walked as it is written, as in 1 of 50 calls, to keep learning ({kind})");
+            return format!(
+                "the chain is walked as it is written, as in 1 of 50 calls, to keep learning ({kind})"
+            );
         }
         if self.keeps_the_chain() {
-            return format!("the chain is walked as it is written: no other way looks cheaper for {kind}");
+            return format!(
+                "the chain is walked as it is written: no other way looks cheaper for {kind}"
+            );
         }
         let first = &self.order[0];
         let mut said = match self.keeps_the_order() {
             true => format!("the chain is walked in its order for {kind}"),
             false => format!("`{first}` is asked first for {kind}"),
         };
-        let before: Vec<&TierOdds> = self.tiers.iter().take_while(|tier| tier.model != *first).collect();
+        let before: Vec<&TierOdds> = self
+            .tiers
+            .iter()
+            .take_while(|tier| tier.model != *first)
+            .collect();
         for tier in before {
-            let what = if self.skipped.contains(&tier.model) { "is skipped" } else { "comes later" };
+            let what = if self.skipped.contains(&tier.model) {
+                "is skipped"
+            } else {
+                "comes later"
+            };
             let _ = write!(
                 said,
                 "; `{}` {what}: accepted in {} of {} here{}, and {:.0} % are expected",
@@ -56,9 +68,15 @@ fn tell_fewer_tries(tier: &TierOdds, tries: u32) -> String {
             0 => String::from("was not seen here yet"),
             judged => format!("was accepted in {} of {judged} here", odds.accepted),
         };
-        format!(": {left_out} {seen}, and {:.0} % are expected", odds.rate * 100.0)
+        format!(
+            ": {left_out} {seen}, and {:.0} % are expected",
+            odds.rate * 100.0
+        )
     });
-    format!("`{}` is asked {times} and not {} times{record}", tier.model, tier.allowed)
+    format!(
+        "`{}` is asked {times} and not {} times{record}",
+        tier.model, tier.allowed
+    )
 }
 
 impl TaskClass {
@@ -73,5 +91,9 @@ impl TaskClass {
 
 /// Why turns were lost that no check has refused; reads after their number.
 pub fn unable_note(unable: u32) -> String {
-    if unable == 0 { String::new() } else { format!(", {unable} of them not finished within its limits") }
+    if unable == 0 {
+        String::new()
+    } else {
+        format!(", {unable} of them not finished within its limits")
+    }
 }

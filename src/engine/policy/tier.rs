@@ -39,15 +39,21 @@ impl TierPrior {
     /// By the kind of tier; the prices, where known, make the guess of what a turn costs.
     pub fn of(kind: TierKind, price_in: Option<f64>, price_out: Option<f64>) -> Self {
         let guess = |tokens_in: f64, tokens_out: f64| {
-            price_in.zip(price_out).map(|(i, o)| (tokens_in * i + tokens_out * o) / 1e6)
+            price_in
+                .zip(price_out)
+                .map(|(i, o)| (tokens_in * i + tokens_out * o) / 1e6)
         };
         match kind {
-            TierKind::Local => {
-                Self { acceptance: Beta::new(1.0, 1.0), usd: guess(6_000.0, 1_500.0).unwrap_or(0.0), seconds: 45.0 }
-            }
-            TierKind::Subagent | TierKind::Managed => {
-                Self { acceptance: Beta::new(4.0, 1.0), usd: guess(60_000.0, 3_000.0).unwrap_or(0.25), seconds: 60.0 }
-            }
+            TierKind::Local => Self {
+                acceptance: Beta::new(1.0, 1.0),
+                usd: guess(6_000.0, 1_500.0).unwrap_or(0.0),
+                seconds: 45.0,
+            },
+            TierKind::Subagent | TierKind::Managed => Self {
+                acceptance: Beta::new(4.0, 1.0),
+                usd: guess(60_000.0, 3_000.0).unwrap_or(0.25),
+                seconds: 60.0,
+            },
         }
     }
 }
@@ -69,9 +75,16 @@ impl PolicyTier {
             }
         };
         let (cell, all) = (self.cell.tries_at(number), self.all.tries_at(number));
-        let (accepted, lost) = (all.accepted.saturating_sub(cell.accepted), all.lost.saturating_sub(cell.lost));
+        let (accepted, lost) = (
+            all.accepted.saturating_sub(cell.accepted),
+            all.lost.saturating_sub(cell.lost),
+        );
         let others = f64::from(accepted + lost);
-        let weight = if others > 0.0 { others.min(BORROWED_TURNS) / others } else { 0.0 };
+        let weight = if others > 0.0 {
+            others.min(BORROWED_TURNS) / others
+        } else {
+            0.0
+        };
         Beta::new(
             prior.accepted + f64::from(accepted) * weight + f64::from(cell.accepted),
             prior.against + f64::from(lost) * weight + f64::from(cell.lost),
@@ -85,8 +98,12 @@ impl PolicyTier {
             Some(before) => self.cost_at(before),
         };
         let seen = self.all.tries_at(number);
-        let mean =
-            |sum: f64, tries: u32, guess: f64| (sum + guess * GUESSED_TURNS) / (f64::from(tries) + GUESSED_TURNS);
-        (mean(seen.usd, seen.usd_tries, guess.0), mean(seen.seconds, seen.judged(), guess.1))
+        let mean = |sum: f64, tries: u32, guess: f64| {
+            (sum + guess * GUESSED_TURNS) / (f64::from(tries) + GUESSED_TURNS)
+        };
+        (
+            mean(seen.usd, seen.usd_tries, guess.0),
+            mean(seen.seconds, seen.judged(), guess.1),
+        )
     }
 }

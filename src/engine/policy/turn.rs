@@ -122,7 +122,9 @@ impl TurnRecord {
             is_priced &= one.usd.is_some();
             turn.usd += usd;
             turn.seconds += one.seconds;
-            let Some(evidence) = one.evidence else { continue };
+            let Some(evidence) = one.evidence else {
+                continue;
+            };
             let is_accepted = evidence == ModelEvidence::For;
             if let Some(further) = number.checked_sub(1) {
                 turn.further[further.min(FURTHER_TRIES - 1)].add(&TryRecord {
@@ -144,7 +146,9 @@ impl TurnRecord {
         turn.usd_turns = u32::from(is_priced);
         if !is_priced {
             turn.usd = 0.0;
-            turn.further.iter_mut().for_each(|tries| (tries.usd, tries.usd_tries) = (0.0, 0));
+            turn.further
+                .iter_mut()
+                .for_each(|tries| (tries.usd, tries.usd_tries) = (0.0, 0));
         }
         Some(turn)
     }

@@ -6,11 +6,21 @@ use crate::engine::skill::TaskFacts;
 use crate::routing::{Chain, PolicyMode, Route, Routing, Tier};
 
 /// The tiers of a chain with what is known of each.
-pub fn policy_tiers(route: &Route, experience: &dyn Experience, class: &TaskClass) -> Vec<PolicyTier> {
+pub fn policy_tiers(
+    route: &Route,
+    experience: &dyn Experience,
+    class: &TaskClass,
+) -> Vec<PolicyTier> {
     let tier = |tier: &Tier| {
         let (cell, all) = experience.turns(&tier.name.0, class);
         let prior = TierPrior::of(tier.backend.tier, tier.model.price_in, tier.model.price_out);
-        PolicyTier { model: tier.name.to_string(), tries: tier.attempts, cell, all, prior }
+        PolicyTier {
+            model: tier.name.to_string(),
+            tries: tier.attempts,
+            cell,
+            all,
+            prior,
+        }
     };
     route.chain.tiers().map(tier).collect()
 }
@@ -27,7 +37,12 @@ pub(in crate::engine) fn choose_way(
     }
     let tiers = policy_tiers(route, &*means.experience, class);
     let mut dice = fastrand::Rng::with_seed(getrandom::u64().unwrap_or_else(|_| fastrand::u64(..)));
-    choose(&tiers, class, routing.policy.minute_usd, Draw::Dice(&mut dice))
+    choose(
+        &tiers,
+        class,
+        routing.policy.minute_usd,
+        Draw::Dice(&mut dice),
+    )
 }
 
 /// The same route with the tiers of its chain that were chosen, in their order and with their tries.
@@ -35,11 +50,22 @@ pub(in crate::engine) fn along(route: &Route, decision: &PolicyDecision) -> Rout
     let chosen = decision.order.iter().zip(&decision.tries);
     let mut tiers = chosen.filter_map(|(model, tries)| {
         let tier = route.chain.tiers().find(|tier| tier.name.0 == *model)?;
-        Some(Tier { attempts: *tries, ..tier.clone() })
+        Some(Tier {
+            attempts: *tries,
+            ..tier.clone()
+        })
     });
-    let Some(first) = tiers.next() else { return route.clone() };
-    let chain = Chain { first, rest: tiers.collect() };
-    Route { chain, ..route.clone() }
+    let Some(first) = tiers.next() else {
+        return route.clone();
+    };
+    let chain = Chain {
+        first,
+        rest: tiers.collect(),
+    };
+    Route {
+        chain,
+        ..route.clone()
+    }
 }
 
 impl TaskClass {

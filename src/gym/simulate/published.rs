@@ -44,9 +44,12 @@ struct RateText {
 
 /// Those of `published.toml`.
 pub fn published_scenarios() -> Vec<PublishedScenario> {
-    let file: PublishedFile =
-        toml::from_str(include_str!("../published.toml")).expect("a test reads the published rates");
-    file.scenario.into_iter().map(PublishedScenario::from).collect()
+    let file: PublishedFile = toml::from_str(include_str!("../published.toml"))
+        .expect("a test reads the published rates");
+    file.scenario
+        .into_iter()
+        .map(PublishedScenario::from)
+        .collect()
 }
 
 impl From<ScenarioText> for PublishedScenario {
@@ -58,10 +61,25 @@ impl From<ScenarioText> for PublishedScenario {
                 usd: text.usd,
                 seconds: text.seconds,
             };
-            (SimulatedTier { model: text.model.clone(), kind: text.kind }, rates)
+            (
+                SimulatedTier {
+                    model: text.model.clone(),
+                    kind: text.kind,
+                },
+                rates,
+            )
         };
         let world = |nested| KnownRates::new(text.tiers.iter().map(tier).collect(), nested);
-        let sources = text.tiers.iter().map(|tier| format!("{}: {}", tier.model, tier.source)).collect();
-        Self { name: text.name.clone(), independent: world(false), nested: world(true), sources }
+        let sources = text
+            .tiers
+            .iter()
+            .map(|tier| format!("{}: {}", tier.model, tier.source))
+            .collect();
+        Self {
+            name: text.name.clone(),
+            independent: world(false),
+            nested: world(true),
+            sources,
+        }
     }
 }

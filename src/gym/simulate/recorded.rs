@@ -31,7 +31,9 @@ pub enum NothingRecorded {
         "no outcome of any model of this chain was recorded ({0}); let it work for a while, or run `supervisor gym`"
     )]
     NoTasks(String),
-    #[error("nothing was recorded of `{0}`, so what it would have done is unknown; run `supervisor gym --model {0}`")]
+    #[error(
+        "nothing was recorded of `{0}`, so what it would have done is unknown; run `supervisor gym --model {0}`"
+    )]
     NoTurns(String),
 }
 
@@ -49,7 +51,11 @@ impl RecordedWorld {
         }
         match turns.iter().position(Vec::is_empty) {
             Some(n) => Err(NothingRecorded::NoTurns(tiers[n].model.clone())),
-            None => Ok(Self { tiers, tasks, turns }),
+            None => Ok(Self {
+                tiers,
+                tasks,
+                turns,
+            }),
         }
     }
 
@@ -71,8 +77,14 @@ impl SimulatedWorld for RecordedWorld {
             let at = dice.u64(..);
             let pick = |fits: &dyn Fn(&TurnOutcome) -> bool| {
                 let fitting = || self.turns[n].iter().filter(|(_, turn)| fits(turn));
-                let alike: Vec<_> = fitting().filter(|(class, _)| *class == task.class).collect();
-                let all = if alike.is_empty() { fitting().collect() } else { alike };
+                let alike: Vec<_> = fitting()
+                    .filter(|(class, _)| *class == task.class)
+                    .collect();
+                let all = if alike.is_empty() {
+                    fitting().collect()
+                } else {
+                    alike
+                };
                 let place = usize::try_from(at % all.len().max(1) as u64).unwrap_or_default();
                 all.get(place).map(|(_, turn)| turn.clone())
             };
@@ -86,7 +98,10 @@ impl SimulatedWorld for RecordedWorld {
             turn
         };
         let turns = task.turns.iter().enumerate().map(fill).collect();
-        SimulatedTask { class: task.class.clone(), turns }
+        SimulatedTask {
+            class: task.class.clone(),
+            turns,
+        }
     }
 }
 
@@ -102,8 +117,10 @@ pub fn recorded_from_log(
             language: "any".into(),
             size: TaskSize::Small,
         });
-        let turns: Vec<Option<TurnOutcome>> =
-            tiers.iter().map(|tier| turn_of(entry.attempts.iter().filter(|a| a.model == tier.model))).collect();
+        let turns: Vec<Option<TurnOutcome>> = tiers
+            .iter()
+            .map(|tier| turn_of(entry.attempts.iter().filter(|a| a.model == tier.model)))
+            .collect();
         if turns.iter().any(Option::is_some) {
             tasks.push(RecordedTask { class, turns });
         }
@@ -118,11 +135,16 @@ pub fn recorded_from_gym(
 ) -> Result<RecordedWorld, NothingRecorded> {
     let mut tasks: BTreeMap<(String, u32), RecordedTask> = BTreeMap::new();
     for outcome in outcomes {
-        let Some(n) = tiers.iter().position(|tier| tier.model == outcome.model) else { continue };
+        let Some(n) = tiers.iter().position(|tier| tier.model == outcome.model) else {
+            continue;
+        };
         let Some(turn) = outcome.turn() else { continue };
         let task = tasks
             .entry((outcome.task.clone(), outcome.repeat))
-            .or_insert_with(|| RecordedTask { class: outcome.class(), turns: vec![None; tiers.len()] });
+            .or_insert_with(|| RecordedTask {
+                class: outcome.class(),
+                turns: vec![None; tiers.len()],
+            });
         task.turns[n] = Some(turn);
     }
     RecordedWorld::new(tiers, tasks.into_values().collect())

@@ -14,16 +14,54 @@ struct SimulatedUser {
 
 impl SimulatedUser {
     fn world(self) -> KnownRates {
-        let tier = |model: &str, kind, rates| (SimulatedTier { model: model.into(), kind }, rates);
+        let tier = |model: &str, kind, rates| {
+            (
+                SimulatedTier {
+                    model: model.into(),
+                    kind,
+                },
+                rates,
+            )
+        };
         let within_two = self.local + (1.0 - self.local) * self.again;
-        let local = TierRates { first: self.local, second: within_two, usd: self.usd, seconds: self.seconds };
-        let top = TierRates { first: self.top, second: self.top, usd: self.top_usd, seconds: 60.0 };
-        KnownRates::new(vec![tier("local", TierKind::Local, local), tier("top", TierKind::Subagent, top)], false)
+        let local = TierRates {
+            first: self.local,
+            second: within_two,
+            usd: self.usd,
+            seconds: self.seconds,
+        };
+        let top = TierRates {
+            first: self.top,
+            second: self.top,
+            usd: self.top_usd,
+            seconds: 60.0,
+        };
+        KnownRates::new(
+            vec![
+                tier("local", TierKind::Local, local),
+                tier("top", TierKind::Subagent, top),
+            ],
+            false,
+        )
     }
 }
 
-const fn user(local: f64, again: f64, seconds: f64, usd: f64, top: f64, top_usd: f64) -> SimulatedUser {
-    SimulatedUser { local, again, seconds, usd, top, top_usd }
+const fn user(
+    local: f64,
+    again: f64,
+    seconds: f64,
+    usd: f64,
+    top: f64,
+    top_usd: f64,
+) -> SimulatedUser {
+    SimulatedUser {
+        local,
+        again,
+        seconds,
+        usd,
+        top,
+        top_usd,
+    }
 }
 
 const USERS: [SimulatedUser; 16] = [
@@ -56,11 +94,20 @@ fn total(calls: &[SimulatedCall]) -> f64 {
 
 /// The cheapest of always the same way, of those that ask the top tier: each order, with one try of the local model and two.
 fn best_fixed(world: &KnownRates, calls: usize, seed: u64) -> f64 {
-    let way = |order: &[usize], tries| SimulatedPolicy::Fixed { order: order.to_vec(), tries };
-    [way(&[0, 1], 1), way(&[0, 1], 2), way(&[1, 0], 1), way(&[1, 0], 2), way(&[1], 1)]
-        .iter()
-        .map(|policy| total(&simulate(world, policy, calls, MINUTE, seed)))
-        .fold(f64::INFINITY, f64::min)
+    let way = |order: &[usize], tries| SimulatedPolicy::Fixed {
+        order: order.to_vec(),
+        tries,
+    };
+    [
+        way(&[0, 1], 1),
+        way(&[0, 1], 2),
+        way(&[1, 0], 1),
+        way(&[1, 0], 2),
+        way(&[1], 1),
+    ]
+    .iter()
+    .map(|policy| total(&simulate(world, policy, calls, MINUTE, seed)))
+    .fold(f64::INFINITY, f64::min)
 }
 
 #[expect(clippy::print_stderr, reason = "figures are worth reading")]
@@ -78,11 +125,14 @@ fn for_users_whose_models_have_known_rates_learning_pays() {
             let run = |policy| simulate(&world, &policy, 200, MINUTE, seed);
             let learned = run(SimulatedPolicy::Learned);
             to_best.push(total(&learned) / best_fixed(&world, 200, seed));
-            let later = |tries| total(&learned[50..]) / total(&run(SimulatedPolicy::Static { tries })[50..]);
+            let later = |tries| {
+                total(&learned[50..]) / total(&run(SimulatedPolicy::Static { tries })[50..])
+            };
             to_static.push(later(2));
             to_single.push(later(1));
         }
-        let [to_best, to_static, to_single] = [to_best, to_static, to_single].map(|ratios| Spread::of(&ratios));
+        let [to_best, to_static, to_single] =
+            [to_best, to_static, to_single].map(|ratios| Spread::of(&ratios));
         let spread = |spread: Spread| format!("{:.3} ± {:.3}", spread.mean, spread.half_width);
         let told = format!(
             "| {:.0} %, then {:.0} %; {} s, ${} | {:.1} %, ${} | {} | {} | {} |",
@@ -125,7 +175,10 @@ fn a_model_that_is_never_right_is_skipped_after_at_most_twelve_turns() {
             // A call that asked both took longer than the top tier alone.
             asked += usize::from(call.minutes > 1.01);
         }
-        assert!(asked <= 12 + 3, "seed {seed}: asked in {asked} of 60 calls, exploration included");
+        assert!(
+            asked <= 12 + 3,
+            "seed {seed}: asked in {asked} of 60 calls, exploration included"
+        );
     }
 }
 
@@ -134,11 +187,23 @@ fn published_rates_can_be_read_and_are_rates() {
     let scenarios = published_scenarios();
     assert!(scenarios.len() >= 3);
     for scenario in scenarios {
-        for rates in scenario.independent.rates.iter().chain(&scenario.nested.rates) {
-            assert!(rates.first <= rates.second && rates.second <= 1.0 && rates.usd >= 0.0, "{}", scenario.name);
+        for rates in scenario
+            .independent
+            .rates
+            .iter()
+            .chain(&scenario.nested.rates)
+        {
+            assert!(
+                rates.first <= rates.second && rates.second <= 1.0 && rates.usd >= 0.0,
+                "{}",
+                scenario.name
+            );
         }
         let compared = compare(&scenario.nested, 100, 3, 1, MINUTE);
-        assert!(compared[0].saving.abs() < 1e-9, "the top tier saves nothing against itself");
+        assert!(
+            compared[0].saving.abs() < 1e-9,
+            "the top tier saves nothing against itself"
+        );
     }
 }
 
@@ -146,19 +211,43 @@ fn published_rates_can_be_read_and_are_rates() {
 fn a_second_try_that_was_left_out_is_one_that_the_model_made_at_another_task() {
     use super::super::results::tests::outcome;
     use crate::engine::Cause::{Accepted, Rejected, Unreadable};
-    let tier = |model: &str, kind| SimulatedTier { model: model.into(), kind };
-    let tiers = || vec![tier("local", TierKind::Local), tier("top", TierKind::Subagent)];
+    let tier = |model: &str, kind| SimulatedTier {
+        model: model.into(),
+        kind,
+    };
+    let tiers = || {
+        vec![
+            tier("local", TierKind::Local),
+            tier("top", TierKind::Subagent),
+        ]
+    };
     let top = || outcome("go/a", "top", &[Accepted]);
     let accepted_at_two_tries = |outcomes: Vec<_>| {
         let world = recorded_from_gym(tiers(), outcomes).expect("tasks");
-        let calls = simulate(&world, &SimulatedPolicy::Fixed { order: vec![0], tries: 2 }, 40, MINUTE, 1);
+        let calls = simulate(
+            &world,
+            &SimulatedPolicy::Fixed {
+                order: vec![0],
+                tries: 2,
+            },
+            40,
+            MINUTE,
+            1,
+        );
         calls.iter().filter(|call| call.accepted).count()
     };
     let repaired = outcome("go/b", "local", &[Rejected, Accepted]);
     let single = outcome("go/a", "local", &[Rejected]);
-    assert_eq!(accepted_at_two_tries(vec![single.clone(), repaired.clone(), top()]), 40);
+    assert_eq!(
+        accepted_at_two_tries(vec![single.clone(), repaired.clone(), top()]),
+        40
+    );
     // No second try follows an answer that cannot be read.
     let unreadable = outcome("go/a", "local", &[Unreadable]);
     assert!(accepted_at_two_tries(vec![unreadable, repaired, top()]) < 40);
-    assert_eq!(accepted_at_two_tries(vec![single, top()]), 0, "none was ever made");
+    assert_eq!(
+        accepted_at_two_tries(vec![single, top()]),
+        0,
+        "none was ever made"
+    );
 }

@@ -1,7 +1,9 @@
 //! What the superuser keeps inside the walls. An ordinary user has nothing to lose: becoming the command ends whatever
 //! a user namespace gave.
 
-use rustix::thread::{CapabilitySet, capability_is_in_bounding_set, remove_capability_from_bounding_set};
+use rustix::thread::{
+    CapabilitySet, capability_is_in_bounding_set, remove_capability_from_bounding_set,
+};
 
 use super::Obstacle;
 
@@ -23,9 +25,12 @@ pub(super) fn drop_dangerous() -> Result<(), Obstacle> {
     for bit in 0..64 {
         let capability = CapabilitySet::from_bits_retain(1 << bit);
         // The kernel knows fewer than 64, and says so.
-        let Ok(present) = capability_is_in_bounding_set(capability) else { break };
+        let Ok(present) = capability_is_in_bounding_set(capability) else {
+            break;
+        };
         if present && !KEPT.contains(capability) {
-            remove_capability_from_bounding_set(capability).map_err(Obstacle::at("dropping capabilities"))?;
+            remove_capability_from_bounding_set(capability)
+                .map_err(Obstacle::at("dropping capabilities"))?;
         }
     }
     Ok(())

@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use landlock::{
-    ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible as _, LandlockStatus, Ruleset, RulesetAttr as _,
-    RulesetCreatedAttr as _, RulesetStatus, Scope, path_beneath_rules,
+    ABI, Access as _, AccessFs, BitFlags, CompatLevel, Compatible as _, LandlockStatus, Ruleset,
+    RulesetAttr as _, RulesetCreatedAttr as _, RulesetStatus, Scope, path_beneath_rules,
 };
 
 use super::super::sandbox::{SandboxLevel, Walls};
@@ -21,8 +21,16 @@ pub(super) enum Hiding {
 }
 
 /// Devices that any program may write to.
-const DEVICES: &[&str] =
-    &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty", "/dev/ptmx", "/dev/pts"];
+const DEVICES: &[&str] = &[
+    "/dev/null",
+    "/dev/zero",
+    "/dev/full",
+    "/dev/random",
+    "/dev/urandom",
+    "/dev/tty",
+    "/dev/ptmx",
+    "/dev/pts",
+];
 /// Shared memory between the processes of one test run.
 const SHARED_MEMORY: &str = "/dev/shm";
 
@@ -42,22 +50,40 @@ pub(super) fn restrict(walls: &Walls, layered: &[PathBuf], hiding: Hiding) -> Re
         .map_err(failed)?
         .no_new_privs(true);
     match hiding {
-        Hiding::ByMasks => rules = rules.add_rules(path_beneath_rules(["/"], read)).map_err(failed)?,
+        Hiding::ByMasks => {
+            rules = rules
+                .add_rules(path_beneath_rules(["/"], read))
+                .map_err(failed)?
+        }
         Hiding::ByRules => {
             let hidden: Vec<&Path> = walls.hidden.iter().map(Path::new).collect();
             let mut readable = Vec::new();
             readable_around(Path::new("/"), &hidden, &mut readable);
-            rules = rules.add_rules(path_beneath_rules(["/"], AccessFs::ReadDir)).map_err(failed)?;
-            rules = rules.add_rules(path_beneath_rules(readable, read)).map_err(failed)?;
+            rules = rules
+                .add_rules(path_beneath_rules(["/"], AccessFs::ReadDir))
+                .map_err(failed)?;
+            rules = rules
+                .add_rules(path_beneath_rules(readable, read))
+                .map_err(failed)?;
         }
     }
-    rules = rules.add_rules(path_beneath_rules(DEVICES, device)).map_err(failed)?;
-    rules = rules.add_rules(path_beneath_rules([SHARED_MEMORY], write)).map_err(failed)?;
-    rules = rules.add_rules(path_beneath_rules(&walls.writable, write)).map_err(failed)?;
-    rules = rules.add_rules(path_beneath_rules(layered, write)).map_err(failed)?;
+    rules = rules
+        .add_rules(path_beneath_rules(DEVICES, device))
+        .map_err(failed)?;
+    rules = rules
+        .add_rules(path_beneath_rules([SHARED_MEMORY], write))
+        .map_err(failed)?;
+    rules = rules
+        .add_rules(path_beneath_rules(&walls.writable, write))
+        .map_err(failed)?;
+    rules = rules
+        .add_rules(path_beneath_rules(layered, write))
+        .map_err(failed)?;
     if !rustix::process::geteuid().is_root() {
         // Lets a process arrange its own namespaces. For the superuser there is more in it than that.
-        rules = rules.add_rules(path_beneath_rules(["/proc"], AccessFs::WriteFile)).map_err(failed)?;
+        rules = rules
+            .add_rules(path_beneath_rules(["/proc"], AccessFs::WriteFile))
+            .map_err(failed)?;
     }
     let status = rules.restrict_self().map_err(failed)?;
     let abi = match status.landlock {
@@ -67,9 +93,10 @@ pub(super) fn restrict(walls: &Walls, layered: &[PathBuf], hiding: Hiding) -> Re
     // Below version 2 nothing may be moved between directories, which breaks build tools.
     let holds = status.ruleset != RulesetStatus::NotEnforced && abi >= ABI::V2;
     match walls.level {
-        SandboxLevel::Landlock if !holds => {
-            Err(Obstacle::new("Landlock", "this kernel does not have it, or an old one"))
-        }
+        SandboxLevel::Landlock if !holds => Err(Obstacle::new(
+            "Landlock",
+            "this kernel does not have it, or an old one",
+        )),
         _ => Ok(()),
     }
 }

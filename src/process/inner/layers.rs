@@ -22,7 +22,10 @@ pub(super) fn over_temporary(walls: &Walls) -> Vec<PathBuf> {
     let mut done = Vec::new();
     for place in TEMPORARY.iter().map(Path::new) {
         let is_dir = place.symlink_metadata().is_ok_and(|meta| meta.is_dir());
-        let is_writable = walls.writable.iter().any(|path| place.starts_with(Path::new(path)));
+        let is_writable = walls
+            .writable
+            .iter()
+            .any(|path| place.starts_with(Path::new(path)));
         if is_dir && !is_writable && over_one(place).is_ok() {
             done.push(place.to_owned());
         }
@@ -33,15 +36,28 @@ pub(super) fn over_temporary(walls: &Walls) -> Vec<PathBuf> {
 fn over_one(place: &Path) -> Result<(), Obstacle> {
     let failed = || Obstacle::at(format!("a layer over `{}`", place.display()));
     let lower = open(place)?;
-    let mut below: Vec<PathBuf> =
-        mount_points().into_iter().filter(|point| point != place && point.starts_with(place)).collect();
+    let mut below: Vec<PathBuf> = mount_points()
+        .into_iter()
+        .filter(|point| point != place && point.starts_with(place))
+        .collect();
     below.sort();
-    let below: Vec<(PathBuf, OwnedFd)> =
-        below.into_iter().filter_map(|point| Some((point.clone(), open(&point).ok()?))).collect();
-    mount("none", place, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, ROOM).map_err(failed())?;
+    let below: Vec<(PathBuf, OwnedFd)> = below
+        .into_iter()
+        .filter_map(|point| Some((point.clone(), open(&point).ok()?)))
+        .collect();
+    mount(
+        "none",
+        place,
+        "tmpfs",
+        MountFlags::NOSUID | MountFlags::NODEV,
+        ROOM,
+    )
+    .map_err(failed())?;
     let made = ["upper", "work"].map(|name| {
         let dir = place.join(name);
-        std::fs::create_dir(&dir).map_err(|source| Obstacle::new("a layer in memory", source)).and_then(|()| open(&dir))
+        std::fs::create_dir(&dir)
+            .map_err(|source| Obstacle::new("a layer in memory", source))
+            .and_then(|()| open(&dir))
     });
     let mounted = match made {
         [Ok(upper), Ok(work)] => {
@@ -71,8 +87,17 @@ pub(super) struct OpenedLayer {
 
 impl OpenedLayer {
     pub(super) fn open(layer: &WalledLayer) -> Result<Self, Obstacle> {
-        let (dir, upper, work) = (Path::new(&layer.dir), Path::new(&layer.upper), Path::new(&layer.work));
-        Ok(Self { dir: dir.to_owned(), lower: open(dir)?, upper: open(upper)?, work: open(work)? })
+        let (dir, upper, work) = (
+            Path::new(&layer.dir),
+            Path::new(&layer.upper),
+            Path::new(&layer.work),
+        );
+        Ok(Self {
+            dir: dir.to_owned(),
+            lower: open(dir)?,
+            upper: open(upper)?,
+            work: open(work)?,
+        })
     }
 
     /// Gives the directory.
@@ -86,7 +111,10 @@ impl OpenedLayer {
 /// The layer's own mode is the one that the directory is seen with.
 fn take_mode(lower: &OwnedFd, upper: &OwnedFd) {
     if let Ok(stat) = rustix::fs::fstat(lower) {
-        let _ = rustix::fs::chmod(from(upper), rustix::fs::Mode::from_raw_mode(stat.st_mode & 0o7777));
+        let _ = rustix::fs::chmod(
+            from(upper),
+            rustix::fs::Mode::from_raw_mode(stat.st_mode & 0o7777),
+        );
     }
 }
 
@@ -94,6 +122,12 @@ fn overlay(at: &Path, lower: &OwnedFd, upper: &OwnedFd, work: &OwnedFd) -> Resul
     let [lower, upper, work] = [lower, upper, work].map(from);
     let options = format!("lowerdir={lower},upperdir={upper},workdir={work},userxattr,volatile");
     let options = CString::new(options).expect("numbers and letters");
-    mount("overlay", at, "overlay", MountFlags::NOSUID | MountFlags::NODEV, options.as_c_str())
-        .map_err(Obstacle::at(format!("a layer over `{}`", at.display())))
+    mount(
+        "overlay",
+        at,
+        "overlay",
+        MountFlags::NOSUID | MountFlags::NODEV,
+        options.as_c_str(),
+    )
+    .map_err(Obstacle::at(format!("a layer over `{}`", at.display())))
 }

@@ -1,6 +1,8 @@
 //! Brings up the loopback of a fresh network namespace, in which it is the only interface.
 
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
+};
 
 use super::Obstacle;
 
@@ -26,16 +28,28 @@ fn request() -> Vec<u8> {
 pub(super) fn bring_up() -> Result<(), Obstacle> {
     let step = "the loopback";
     // Protocol 0 of this family is the one for interfaces and routes.
-    let socket =
-        socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None).map_err(Obstacle::at(step))?;
+    let socket = socket_with(
+        AddressFamily::NETLINK,
+        SocketType::RAW,
+        SocketFlags::CLOEXEC,
+        None,
+    )
+    .map_err(Obstacle::at(step))?;
     send(&socket, &request(), SendFlags::empty()).map_err(Obstacle::at(step))?;
     let mut answer = [0; 512];
-    let (length, _) = recv(&socket, &mut answer[..], RecvFlags::empty()).map_err(Obstacle::at(step))?;
+    let (length, _) =
+        recv(&socket, &mut answer[..], RecvFlags::empty()).map_err(Obstacle::at(step))?;
     // A header of 16 bytes, then the negated error number; 0 says that it worked.
-    let code = answer.get(16..20).filter(|_| length >= 20).and_then(|code| code.try_into().ok());
+    let code = answer
+        .get(16..20)
+        .filter(|_| length >= 20)
+        .and_then(|code| code.try_into().ok());
     match code.map(i32::from_ne_bytes) {
         Some(0) => Ok(()),
-        Some(code) => Err(Obstacle { step: step.into(), source: std::io::Error::from_raw_os_error(-code) }),
+        Some(code) => Err(Obstacle {
+            step: step.into(),
+            source: std::io::Error::from_raw_os_error(-code),
+        }),
         None => Err(Obstacle::new(step, "the kernel gave no answer")),
     }
 }

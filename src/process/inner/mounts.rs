@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, StatVfsMountFlags};
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change, mount_remount,
+    MountFlags, MountPropagationFlags, mount, mount_bind, mount_bind_recursive, mount_change,
+    mount_remount,
 };
 
 use super::super::sandbox::Walls;
@@ -24,13 +25,20 @@ pub(super) fn arrange(walls: &Walls) -> Result<Vec<PathBuf>, Obstacle> {
     mount_change("/", private).map_err(Obstacle::at("private mounts"))?;
     let writable: Vec<&Path> = walls.writable.iter().map(Path::new).collect();
     // A mount of its own for each, so that it can stay writable when what surrounds it is not.
-    let opened: Vec<(PathBuf, OwnedFd)> =
-        writable.iter().map(|path| Ok((path.to_path_buf(), open(path)?))).collect::<Result<_, Obstacle>>()?;
-    let opened_layer = walls.layered.as_ref().map(layers::OpenedLayer::open).transpose()?;
+    let opened: Vec<(PathBuf, OwnedFd)> = writable
+        .iter()
+        .map(|path| Ok((path.to_path_buf(), open(path)?)))
+        .collect::<Result<_, Obstacle>>()?;
+    let opened_layer = walls
+        .layered
+        .as_ref()
+        .map(layers::OpenedLayer::open)
+        .transpose()?;
     let mut layered = layers::over_temporary(walls);
     layered.extend(opened_layer.map(layers::OpenedLayer::mount).transpose()?);
     for (path, opened) in &opened {
-        mount_bind_recursive(from(opened), path).map_err(Obstacle::at(format!("mounting `{}`", path.display())))?;
+        mount_bind_recursive(from(opened), path)
+            .map_err(Obstacle::at(format!("mounting `{}`", path.display())))?;
     }
     for mounted in mount_points() {
         let skipped = LEFT_ALONE.iter().any(|left| mounted.starts_with(left))
@@ -45,15 +53,26 @@ pub(super) fn arrange(walls: &Walls) -> Result<Vec<PathBuf>, Obstacle> {
             done.map_err(Obstacle::at("a read-only file system"))?;
         }
     }
-    for path in walls.read_only.iter().map(Path::new).filter(|path| is_within(path, &writable)) {
+    for path in walls
+        .read_only
+        .iter()
+        .map(Path::new)
+        .filter(|path| is_within(path, &writable))
+    {
         mount_bind_recursive(path, path)
             .and_then(|()| make_read_only(path))
-            .map_err(Obstacle::at(format!("mounting `{}` read-only", path.display())))?;
+            .map_err(Obstacle::at(format!(
+                "mounting `{}` read-only",
+                path.display()
+            )))?;
     }
     for (new, old) in &walls.replaced {
         mount_bind(Path::new(new), Path::new(old))
             .and_then(|()| make_read_only(Path::new(old)))
-            .map_err(Obstacle::at(format!("putting another file at `{}`", Path::new(old).display())))?;
+            .map_err(Obstacle::at(format!(
+                "putting another file at `{}`",
+                Path::new(old).display()
+            )))?;
     }
     mask(walls, &writable)?;
     Ok(layered)
@@ -68,11 +87,19 @@ fn mask(walls: &Walls, writable: &[&Path]) -> Result<(), Obstacle> {
     }
     for path in &hidden {
         // One that lies below another is gone already.
-        let Ok(meta) = path.symlink_metadata() else { continue };
+        let Ok(meta) = path.symlink_metadata() else {
+            continue;
+        };
         let failed = || Obstacle::at(format!("hiding `{}`", path.display()));
         if meta.is_dir() {
-            mount("none", *path, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, c"size=256k,mode=0755")
-                .map_err(failed())?;
+            mount(
+                "none",
+                *path,
+                "tmpfs",
+                MountFlags::NOSUID | MountFlags::NODEV,
+                c"size=256k,mode=0755",
+            )
+            .map_err(failed())?;
             for (below, opened) in shown.iter().filter(|(below, _)| below.starts_with(path)) {
                 put_back(below, opened)?;
             }
@@ -88,10 +115,16 @@ fn put_back(path: &Path, opened: &OwnedFd) -> Result<(), Obstacle> {
     let made = if opened_dir(opened) {
         std::fs::create_dir_all(path)
     } else {
-        path.parent().map_or(Ok(()), std::fs::create_dir_all).and_then(|()| File::create(path).map(drop))
+        path.parent()
+            .map_or(Ok(()), std::fs::create_dir_all)
+            .and_then(|()| File::create(path).map(drop))
     };
-    made.map_err(|source| Obstacle { step: format!("showing `{}`", path.display()), source })?;
-    mount_bind_recursive(from(opened), path).map_err(Obstacle::at(format!("showing `{}`", path.display())))
+    made.map_err(|source| Obstacle {
+        step: format!("showing `{}`", path.display()),
+        source,
+    })?;
+    mount_bind_recursive(from(opened), path)
+        .map_err(Obstacle::at(format!("showing `{}`", path.display())))
 }
 
 pub(super) fn open(path: &Path) -> Result<OwnedFd, Obstacle> {
@@ -105,7 +138,8 @@ pub(super) fn from(opened: &OwnedFd) -> String {
 }
 
 fn opened_dir(fd: &OwnedFd) -> bool {
-    rustix::fs::fstat(fd).is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir())
+    rustix::fs::fstat(fd)
+        .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_dir())
 }
 
 fn is_within(path: &Path, places: &[&Path]) -> bool {
@@ -149,10 +183,14 @@ fn unescape(written: &[u8]) -> Vec<u8> {
     let mut plain = Vec::with_capacity(written.len());
     let mut rest = written;
     while let [first, after @ ..] = rest {
-        let octal = after.get(..3).filter(|d| *first == b'\\' && d.iter().all(|d| (b'0'..=b'7').contains(d)));
+        let octal = after
+            .get(..3)
+            .filter(|d| *first == b'\\' && d.iter().all(|d| (b'0'..=b'7').contains(d)));
         match octal {
             Some(digits) => {
-                plain.push(digits.iter().fold(0_u8, |byte, digit| byte.wrapping_mul(8).wrapping_add(digit - b'0')));
+                plain.push(digits.iter().fold(0_u8, |byte, digit| {
+                    byte.wrapping_mul(8).wrapping_add(digit - b'0')
+                }));
                 rest = &after[3..];
             }
             None => {

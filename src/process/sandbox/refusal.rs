@@ -36,13 +36,17 @@ pub fn explain_refusals(report: &SandboxReport, output: &str) -> Option<String> 
         return None;
     }
     if let Some(found) = REFUSED.captures(output) {
-        let path = found.get(1).or(found.get(2)).map_or("", |path| path.as_str());
+        let path = found
+            .get(1)
+            .or(found.get(2))
+            .map_or("", |path| path.as_str());
         return Some(format!(
             "the sandbox may have refused `{path}`; if the tests need it, name it under `write` in [sandbox]"
         ));
     }
     let lower = output.to_lowercase();
-    let offline = report.network == NetworkReach::Private && UNREACHABLE.iter().any(|words| lower.contains(words));
+    let offline = report.network == NetworkReach::Private
+        && UNREACHABLE.iter().any(|words| lower.contains(words));
     offline.then(|| {
         String::from(
             "the sandbox gives the tests a private network; fetch dependencies beforehand, or set `network = \"host\"` \
@@ -56,7 +60,11 @@ mod tests {
     use super::*;
 
     fn report(network: NetworkReach) -> SandboxReport {
-        SandboxReport { level: SandboxLevel::Namespaces, network, why: String::new() }
+        SandboxReport {
+            level: SandboxLevel::Namespaces,
+            network,
+            why: String::new(),
+        }
     }
 
     #[test]
@@ -68,7 +76,10 @@ mod tests {
             "open /home/u/.cache/x: permission denied",
         ] {
             let told = explain_refusals(&report(NetworkReach::Private), said).expect(said);
-            assert!(told.contains("`/home/u/.cache/x`") && told.contains("`write` in [sandbox]"), "{said}: {told}");
+            assert!(
+                told.contains("`/home/u/.cache/x`") && told.contains("`write` in [sandbox]"),
+                "{said}: {told}"
+            );
         }
     }
 
@@ -76,10 +87,20 @@ mod tests {
     fn a_missing_network_is_told_only_where_the_walls_took_it() {
         let said = "curl: (6) Could not resolve host: example.org";
         assert!(
-            explain_refusals(&report(NetworkReach::Private), said).is_some_and(|t| t.contains("network = \"host\""))
+            explain_refusals(&report(NetworkReach::Private), said)
+                .is_some_and(|t| t.contains("network = \"host\""))
         );
         assert_eq!(explain_refusals(&report(NetworkReach::Host), said), None);
-        assert_eq!(explain_refusals(&SandboxReport::off(), "'/x': Permission denied"), None);
-        assert_eq!(explain_refusals(&report(NetworkReach::Private), "assertion failed: left == right"), None);
+        assert_eq!(
+            explain_refusals(&SandboxReport::off(), "'/x': Permission denied"),
+            None
+        );
+        assert_eq!(
+            explain_refusals(
+                &report(NetworkReach::Private),
+                "assertion failed: left == right"
+            ),
+            None
+        );
     }
 }

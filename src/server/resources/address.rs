@@ -36,9 +36,16 @@ pub(super) enum ResourceAddress {
 impl ResourceAddress {
     pub(super) fn parse(uri: &str) -> Result<Self, ResourceError> {
         let unknown = || ResourceError::Unknown(shown(uri));
-        let rest = uri.strip_prefix(SCHEME).filter(|_| uri.len() <= LONGEST).ok_or_else(unknown)?;
+        let rest = uri
+            .strip_prefix(SCHEME)
+            .filter(|_| uri.len() <= LONGEST)
+            .ok_or_else(unknown)?;
         let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let segments = path.trim_end_matches('/').split('/').map(segment).collect::<Result<Vec<_>, _>>()?;
+        let segments = path
+            .trim_end_matches('/')
+            .split('/')
+            .map(segment)
+            .collect::<Result<Vec<_>, _>>()?;
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
         match segments.as_slice() {
             ["routing"] => Ok(Self::Routing(None)),
@@ -51,7 +58,8 @@ impl ResourceAddress {
             ["notes", name @ ..] if !name.is_empty() => note(name).map(Self::Note),
             ["checkpoints", team, checkpoint] => Ok(Self::Checkpoint {
                 project_root: project_root(query)?,
-                team: TeamId::new("team", team).map_err(|error| ResourceError::name(team, error.to_string()))?,
+                team: TeamId::new("team", team)
+                    .map_err(|error| ResourceError::name(team, error.to_string()))?,
                 checkpoint: CheckpointId::new(checkpoint)
                     .map_err(|error| ResourceError::name(checkpoint, error.to_string()))?,
             }),
@@ -63,7 +71,9 @@ impl ResourceAddress {
 /// One segment, decoded.
 fn segment(written: &str) -> Result<String, ResourceError> {
     let refused = |why: &str| Err(ResourceError::name(written, why));
-    let Ok(name) = percent_decode_str(written).decode_utf8() else { return refused("it is not UTF-8") };
+    let Ok(name) = percent_decode_str(written).decode_utf8() else {
+        return refused("it is not UTF-8");
+    };
     match &*name {
         "" => refused("it is empty"),
         "." | ".." => refused("it leads to another place"),
@@ -73,20 +83,32 @@ fn segment(written: &str) -> Result<String, ResourceError> {
 }
 
 fn session(written: &str) -> Result<SessionId, ResourceError> {
-    written.parse().map_err(|error: crate::session::InvalidSessionId| ResourceError::name(written, error.to_string()))
+    written
+        .parse()
+        .map_err(|error: crate::session::InvalidSessionId| {
+            ResourceError::name(written, error.to_string())
+        })
 }
 
 /// What begins with a dot is ours: the trash and the lock.
 fn note(segments: &[&str]) -> Result<String, ResourceError> {
     match segments.iter().find(|segment| segment.starts_with('.')) {
-        Some(hidden) => Err(ResourceError::name(hidden, "a note's path has no hidden folder")),
+        Some(hidden) => Err(ResourceError::name(
+            hidden,
+            "a note's path has no hidden folder",
+        )),
         None => Ok(segments.join("/")),
     }
 }
 
 fn project_root(query: &str) -> Result<PathBuf, ResourceError> {
-    let written = query.split('&').find_map(|pair| pair.strip_prefix("project_root=")).unwrap_or_default();
-    let decoded = percent_decode_str(written).decode_utf8().unwrap_or_default();
+    let written = query
+        .split('&')
+        .find_map(|pair| pair.strip_prefix("project_root="))
+        .unwrap_or_default();
+    let decoded = percent_decode_str(written)
+        .decode_utf8()
+        .unwrap_or_default();
     let root = Path::new(&*decoded);
     if root.is_absolute() && !decoded.contains('\0') {
         return Ok(root.to_owned());
@@ -113,13 +135,24 @@ mod tests {
             ("supervisor://notes/../secret.md", ".."),
             ("supervisor://notes/.trash/a.md", ".trash"),
             ("supervisor://notes/a/..%2f..%2fetc/passwd", "..%2f..%2fetc"),
-            ("supervisor://checkpoints/../CHECKPOINT-001?project_root=/p", ".."),
-            ("supervisor://checkpoints/t/CHECKPOINT-1?project_root=/p", "CHECKPOINT-1"),
+            (
+                "supervisor://checkpoints/../CHECKPOINT-001?project_root=/p",
+                "..",
+            ),
+            (
+                "supervisor://checkpoints/t/CHECKPOINT-1?project_root=/p",
+                "CHECKPOINT-1",
+            ),
             ("supervisor://checkpoints/t/CHECKPOINT-001", ""),
-            ("supervisor://checkpoints/t/CHECKPOINT-001?project_root=p", "p"),
+            (
+                "supervisor://checkpoints/t/CHECKPOINT-001?project_root=p",
+                "p",
+            ),
         ] {
             match ResourceAddress::parse(uri) {
-                Err(ResourceError::Name { name: refused, .. }) => assert_eq!(refused, name, "{uri}"),
+                Err(ResourceError::Name { name: refused, .. }) => {
+                    assert_eq!(refused, name, "{uri}")
+                }
                 other => panic!("{uri}: {other:?}"),
             }
         }
@@ -127,11 +160,22 @@ mod tests {
 
     #[test]
     fn what_is_not_ours_is_unknown() {
-        for uri in ["", "file:///etc/passwd", "supervisor://other", "supervisor://notes", "supervisor://report/x"] {
-            assert!(matches!(ResourceAddress::parse(uri), Err(ResourceError::Unknown(_))), "{uri}");
+        for uri in [
+            "",
+            "file:///etc/passwd",
+            "supervisor://other",
+            "supervisor://notes",
+            "supervisor://report/x",
+        ] {
+            assert!(
+                matches!(ResourceAddress::parse(uri), Err(ResourceError::Unknown(_))),
+                "{uri}"
+            );
         }
         let long = format!("supervisor://sessions/{}", "x".repeat(10_000));
-        let error = ResourceAddress::parse(&long).expect_err("too long").to_string();
+        let error = ResourceAddress::parse(&long)
+            .expect_err("too long")
+            .to_string();
         assert!(error.len() < 300, "{error}");
     }
 }

@@ -16,10 +16,16 @@ use crate::team::sidecar::CheckpointSidecar;
 
 impl Server {
     /// Nothing is an answer: a slot that nothing is known about, and a prompt, whose argument is free text.
-    pub(in crate::server) async fn completions(&self, request: CompleteRequestParams) -> CompletionInfo {
+    pub(in crate::server) async fn completions(
+        &self,
+        request: CompleteRequestParams,
+    ) -> CompletionInfo {
         let server = self.clone();
         let known = tokio::task::spawn_blocking(move || {
-            let given = request.context.and_then(|context| context.arguments).unwrap_or_default();
+            let given = request
+                .context
+                .and_then(|context| context.arguments)
+                .unwrap_or_default();
             let known = match &request.r#ref {
                 Reference::Resource(_) => server.known_values(&request.argument.name, &given),
                 _ => Vec::new(),
@@ -45,32 +51,52 @@ impl Server {
 
     /// The last call first.
     fn known_calls(&self, session: &str) -> Vec<String> {
-        let Ok(id) = session.parse::<SessionId>() else { return Vec::new() };
+        let Ok(id) = session.parse::<SessionId>() else {
+            return Vec::new();
+        };
         let shelf = Shelf::of(&self.app, None).ok();
-        let calls = shelf.and_then(|shelf| shelf.log().calls(&id, &CallChoice::All).ok()).unwrap_or_default();
-        calls.iter().rev().map(|call| call.index.to_string()).collect()
+        let calls = shelf
+            .and_then(|shelf| shelf.log().calls(&id, &CallChoice::All).ok())
+            .unwrap_or_default();
+        calls
+            .iter()
+            .rev()
+            .map(|call| call.index.to_string())
+            .collect()
     }
 
     fn known_notes(&self) -> Vec<String> {
-        let notes = Shelf::of(&self.app, None).and_then(|shelf| shelf.notes()).ok().flatten();
-        let listed = notes.and_then(|notes| notes.list().ok()).unwrap_or_default();
+        let notes = Shelf::of(&self.app, None)
+            .and_then(|shelf| shelf.notes())
+            .ok()
+            .flatten();
+        let listed = notes
+            .and_then(|notes| notes.list().ok())
+            .unwrap_or_default();
         listed.into_iter().map(|(name, _)| name).collect()
     }
 }
 
 fn known_checkpoints(root: &Path, team: &str) -> Vec<String> {
-    let Ok(team) = TeamId::new("team", team) else { return Vec::new() };
+    let Ok(team) = TeamId::new("team", team) else {
+        return Vec::new();
+    };
     let place = TeamPlace::find(root, &team, None).ok().flatten();
-    let reports = place.and_then(|place| CheckpointSidecar::read_all(&place).ok()).unwrap_or_default();
+    let reports = place
+        .and_then(|place| CheckpointSidecar::read_all(&place).ok())
+        .unwrap_or_default();
     reports.into_iter().map(|report| report.task_id).collect()
 }
 
 /// Those that begin with what was typed, then those that hold it.
 fn fitting(known: Vec<String>, typed: &str) -> CompletionInfo {
     let typed = typed.to_lowercase();
-    let (begin, others): (Vec<_>, Vec<_>) =
-        known.into_iter().partition(|value| value.to_lowercase().starts_with(&typed));
-    let hold = others.into_iter().filter(|value| value.to_lowercase().contains(&typed));
+    let (begin, others): (Vec<_>, Vec<_>) = known
+        .into_iter()
+        .partition(|value| value.to_lowercase().starts_with(&typed));
+    let hold = others
+        .into_iter()
+        .filter(|value| value.to_lowercase().contains(&typed));
     let mut values: Vec<String> = begin.into_iter().chain(hold).collect();
     let total = values.len();
     values.truncate(CompletionInfo::MAX_VALUES);
@@ -84,10 +110,15 @@ mod tests {
 
     #[test]
     fn what_begins_with_the_typed_text_comes_first_and_the_rest_is_counted() {
-        let known = ["tdd_red", "retrospective", "review"].map(str::to_owned).to_vec();
+        let known = ["tdd_red", "retrospective", "review"]
+            .map(str::to_owned)
+            .to_vec();
         let fits = fitting(known, "RE");
         assert_eq!(fits.values, ["retrospective", "review", "tdd_red"]);
         let many = fitting((0..250).map(|n| n.to_string()).collect(), "");
-        assert_eq!((many.values.len(), many.total, many.has_more), (100, Some(250), Some(true)));
+        assert_eq!(
+            (many.values.len(), many.total, many.has_more),
+            (100, Some(250), Some(true))
+        );
     }
 }

@@ -43,14 +43,20 @@ fn unreadable(error: impl std::fmt::Display) -> ResourceError {
 impl Shelf {
     pub(super) fn of(app: &App, pages: Option<PrintedPages>) -> Result<Self, ResourceError> {
         let settings = app.settings().map_err(unreadable)?;
-        Ok(Self { state: app.state().map_err(unreadable)?, redactor: app.redactor(&settings.routing), settings, pages })
+        Ok(Self {
+            state: app.state().map_err(unreadable)?,
+            redactor: app.redactor(&settings.routing),
+            settings,
+            pages,
+        })
     }
 
     pub(super) fn read(&self, address: &ResourceAddress) -> Contents {
         match address {
             ResourceAddress::Routing(skill) => self.routing(skill.as_deref()),
             ResourceAddress::Report => {
-                let report = (self.pages()?.report)(&self.state).map_err(ResourceError::Unreadable)?;
+                let report =
+                    (self.pages()?.report)(&self.state).map_err(ResourceError::Unreadable)?;
                 Ok((PLAIN, self.text(&report)))
             }
             ResourceAddress::Statistics => {
@@ -61,9 +67,11 @@ impl Shelf {
             ResourceAddress::Session(id) => self.session(id),
             ResourceAddress::Call(id, choice) => self.call(id, choice),
             ResourceAddress::Note(name) => self.note(name),
-            ResourceAddress::Checkpoint { project_root, team, checkpoint } => {
-                self.checkpoint(project_root, team, checkpoint)
-            }
+            ResourceAddress::Checkpoint {
+                project_root,
+                team,
+                checkpoint,
+            } => self.checkpoint(project_root, team, checkpoint),
         }
     }
 
@@ -72,7 +80,8 @@ impl Shelf {
     }
 
     fn pages(&self) -> Result<PrintedPages, ResourceError> {
-        self.pages.ok_or_else(|| ResourceError::Missing("this server prints no pages".into()))
+        self.pages
+            .ok_or_else(|| ResourceError::Missing("this server prints no pages".into()))
     }
 
     fn text(&self, text: &str) -> String {
@@ -96,7 +105,11 @@ impl Shelf {
 
     fn sessions(&self) -> Contents {
         let log = self.log();
-        let written = |id: &SessionId| std::fs::metadata(log.path(id)).and_then(|meta| meta.modified()).ok();
+        let written = |id: &SessionId| {
+            std::fs::metadata(log.path(id))
+                .and_then(|meta| meta.modified())
+                .ok()
+        };
         let sessions = log.sessions().map_err(unreadable)?;
         let total = sessions.len();
         let mut sessions: Vec<_> = sessions.into_iter().map(|id| (written(&id), id)).collect();
@@ -114,9 +127,13 @@ impl Shelf {
         if !log.path(id).is_file() {
             let known = log.sessions().unwrap_or_default();
             let near = words::did_you_mean(id.as_str(), known.iter().map(SessionId::as_str));
-            let hint = near
-                .map_or_else(|| "`supervisor://sessions` lists them".into(), |near| format!("did you mean `{near}`?"));
-            return Err(ResourceError::Missing(format!("session `{id}` has no log; {hint}")));
+            let hint = near.map_or_else(
+                || "`supervisor://sessions` lists them".into(),
+                |near| format!("did you mean `{near}`?"),
+            );
+            return Err(ResourceError::Missing(format!(
+                "session `{id}` has no log; {hint}"
+            )));
         }
         log.calls(id, choice).map_err(unreadable)
     }
@@ -140,7 +157,11 @@ impl Shelf {
         let calls = self.calls(id, choice)?;
         let [call] = calls.as_slice() else {
             let all = self.calls(id, &CallChoice::All)?.len();
-            let how_many = if calls.is_empty() { "no call".into() } else { words::count(calls.len(), "call") };
+            let how_many = if calls.is_empty() {
+                "no call".into()
+            } else {
+                words::count(calls.len(), "call")
+            };
             let calls = words::count(all, "call");
             return Err(ResourceError::Missing(format!(
                 "that names {how_many} of session `{id}`, which has {calls}, numbered from 1"
@@ -149,7 +170,11 @@ impl Shelf {
         let log = self.log();
         let mut value = described(call);
         for (n, attempt) in call.entry().attempts.iter().enumerate() {
-            let answers: Vec<_> = log.exchanges(attempt).into_iter().map(|kept| kept.answer).collect();
+            let answers: Vec<_> = log
+                .exchanges(attempt)
+                .into_iter()
+                .map(|kept| kept.answer)
+                .collect();
             value["attempts"][n]["answers"] = json!(answers);
             value["attempts"][n]["diff_text"] = json!(log.kept_diff(attempt));
         }
@@ -163,24 +188,45 @@ impl Shelf {
         }
         let path = skills::notes_folder(&self.settings.routing).map_err(unreadable)?;
         // Opening would make it.
-        if path.is_dir() { NoteFolder::open(&path).map(Some).map_err(unreadable) } else { Ok(None) }
+        if path.is_dir() {
+            NoteFolder::open(&path).map(Some).map_err(unreadable)
+        } else {
+            Ok(None)
+        }
     }
 
     fn note(&self, name: &str) -> Contents {
-        let missing =
-            || ResourceError::Missing(format!("there is no note `{}`; `brain_query` finds them", super::shown(name)));
+        let missing = || {
+            ResourceError::Missing(format!(
+                "there is no note `{}`; `brain_query` finds them",
+                super::shown(name)
+            ))
+        };
         let notes = self.notes()?.ok_or_else(missing)?;
-        let is_note = Path::new(name).extension().is_some_and(|ending| ending == "md");
-        let text = if is_note { notes.read(name).map_err(unreadable)? } else { None };
+        let is_note = Path::new(name)
+            .extension()
+            .is_some_and(|ending| ending == "md");
+        let text = if is_note {
+            notes.read(name).map_err(unreadable)?
+        } else {
+            None
+        };
         Ok((MARKDOWN, self.text(&text.ok_or_else(missing)?)))
     }
 
     fn checkpoint(&self, root: &Path, team: &TeamId, checkpoint: &CheckpointId) -> Contents {
-        let place = TeamPlace::existing(root, team, None).map_err(|error| ResourceError::Missing(error.to_string()))?;
+        let place = TeamPlace::existing(root, team, None)
+            .map_err(|error| ResourceError::Missing(error.to_string()))?;
         let sidecar = CheckpointSidecar::read(&place, checkpoint).map_err(unreadable)?;
         let sidecar = sidecar.ok_or_else(|| {
-            let said = format!("team `{}` has no report of {}", team.as_str(), checkpoint.as_str());
-            ResourceError::Missing(format!("{said}; `supervise` with operation checkpoint makes it"))
+            let said = format!(
+                "team `{}` has no report of {}",
+                team.as_str(),
+                checkpoint.as_str()
+            );
+            ResourceError::Missing(format!(
+                "{said}; `supervise` with operation checkpoint makes it"
+            ))
         })?;
         Ok((MARKDOWN, self.text(&report::render(&sidecar))))
     }
@@ -203,14 +249,22 @@ fn fitted(mut value: Value) -> String {
         cut_texts(&mut value, longest);
     }
     let text = value.to_string();
-    if text.len() <= LARGEST { text } else { json!({"cut": words::cut_end(&text, LARGEST / 3)}).to_string() }
+    if text.len() <= LARGEST {
+        text
+    } else {
+        json!({"cut": words::cut_end(&text, LARGEST / 3)}).to_string()
+    }
 }
 
 fn cut_texts(value: &mut Value, longest: usize) {
     match value {
-        Value::String(text) if text.len() > longest => *text = words::cut_middle(text, longest).into_owned(),
+        Value::String(text) if text.len() > longest => {
+            *text = words::cut_middle(text, longest).into_owned()
+        }
         Value::Array(items) => items.iter_mut().for_each(|item| cut_texts(item, longest)),
-        Value::Object(fields) => fields.values_mut().for_each(|field| cut_texts(field, longest)),
+        Value::Object(fields) => fields
+            .values_mut()
+            .for_each(|field| cut_texts(field, longest)),
         _ => {}
     }
 }

@@ -32,14 +32,22 @@ pub(super) fn settle(state: &StateDir, job: JobRecord) -> JobRecord {
         },
         entries => {
             let (cause, message) = (String::from("crashed"), crashed(entries));
-            JobRecord { state: JobState::Failed, cause, message, changed, ..job }
+            JobRecord {
+                state: JobState::Failed,
+                cause,
+                message,
+                changed,
+                ..job
+            }
         }
     }
 }
 
 /// What the log has of the job: its call, or every phase of its cycle, the oldest first.
 fn entries_of(state: &StateDir, job: &JobRecord) -> Vec<Entry> {
-    let Ok(session) = job.session_id.parse::<SessionId>() else { return Vec::new() };
+    let Ok(session) = job.session_id.parse::<SessionId>() else {
+        return Vec::new();
+    };
     let log = SessionLog::to_read(state);
     for look in 0..LOOKS {
         recover_open_calls(&log);
@@ -52,7 +60,8 @@ fn entries_of(state: &StateDir, job: &JobRecord) -> Vec<Entry> {
             .collect();
         if let Some(first) = all.iter().find(|entry| entry.call == job.call) {
             let cycle = first.cycle_id.clone();
-            let is_ours = |e: &Entry| e.call == job.call || (!cycle.is_empty() && e.cycle_id == cycle);
+            let is_ours =
+                |e: &Entry| e.call == job.call || (!cycle.is_empty() && e.cycle_id == cycle);
             return all.into_iter().filter(is_ours).collect();
         }
         if look > 0 && !is_open(state, &job.call) {
@@ -67,8 +76,11 @@ fn entries_of(state: &StateDir, job: &JobRecord) -> Vec<Entry> {
 fn answer(entry: &Entry) -> Value {
     let last = entry.attempts.iter().max_by_key(|attempt| attempt.attempt);
     let is_error = entry.final_status == Status::Error;
-    let verified = last.is_some_and(|attempt| attempt.verified) && entry.final_status == Status::Pass;
-    let runner_output = last.map(|attempt| words::cut_middle(&attempt.runner_output, 1_500)).unwrap_or_default();
+    let verified =
+        last.is_some_and(|attempt| attempt.verified) && entry.final_status == Status::Pass;
+    let runner_output = last
+        .map(|attempt| words::cut_middle(&attempt.runner_output, 1_500))
+        .unwrap_or_default();
     let whole = json!({
         "status": entry.final_status, "message": entry.message, "phase": entry.phase, "skill": entry.skill,
         "file_path": entry.file_path, "runner_output": runner_output, "verified": verified,
@@ -82,7 +94,13 @@ fn crashed(entries: &[Entry]) -> String {
     let stays: Vec<String> = entries
         .iter()
         .filter(|entry| entry.final_status == Status::Pass)
-        .map(|entry| if entry.phase.is_empty() { entry.skill.clone() } else { entry.phase.clone() })
+        .map(|entry| {
+            if entry.phase.is_empty() {
+                entry.skill.clone()
+            } else {
+                entry.phase.clone()
+            }
+        })
         .collect();
     if stays.is_empty() {
         return String::from("the server died during this call; nothing of it is in the project");

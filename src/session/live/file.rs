@@ -32,8 +32,16 @@ impl LiveFile {
     /// Also removes what killed servers have left.
     pub(super) fn create(state: &StateDir, path: PathBuf, header: &LiveHeader) -> io::Result<Self> {
         sweep(&state.sub(FOLDER).map_err(io::Error::other)?);
-        let file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&path)?;
-        let mut live = Self { path, file, written: 0 };
+        let file = OpenOptions::new()
+            .append(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)?;
+        let mut live = Self {
+            path,
+            file,
+            written: 0,
+        };
         // Ours until this process ends, however it does.
         live.file.try_lock().map_err(io::Error::other)?;
         live.write(std::slice::from_ref(header))?;
@@ -91,11 +99,16 @@ mod tests {
         let state = StateDir::at(dir.path().join("s")).expect("absolute");
         let path = choose_path(&state).expect("chosen");
         let header: LiveHeader =
-            serde_json::from_str(r#"{"session_id": "s", "skill": "debug", "began": ""}"#).expect("a header");
+            serde_json::from_str(r#"{"session_id": "s", "skill": "debug", "began": ""}"#)
+                .expect("a header");
         let mut live = LiveFile::create(&state, path.clone(), &header).expect("made");
-        let event: LiveEvent = serde_json::from_str(r#"{"at_ms": 1, "kind": "doing"}"#).expect("an event");
+        let event: LiveEvent =
+            serde_json::from_str(r#"{"at_ms": 1, "kind": "doing"}"#).expect("an event");
         assert_eq!(event.kind, LiveKind::Doing);
-        let event = LiveEvent { text: "x".repeat(400), ..event };
+        let event = LiveEvent {
+            text: "x".repeat(400),
+            ..event
+        };
         for _ in 0..10 {
             live.append(&vec![event.clone(); 1_000]).expect("written");
         }

@@ -45,7 +45,10 @@ pub(in crate::session) fn show(state: &StateDir, header: &LiveHeader) -> Box<dyn
             return Ok(Box::new(QueuedCall { call, path }));
         }
         let file = LiveFile::create(state, path.clone(), header)?;
-        Ok(Box::new(DirectCall { path, file: Mutex::new(file) }))
+        Ok(Box::new(DirectCall {
+            path,
+            file: Mutex::new(file),
+        }))
     });
     shown.unwrap_or_else(|error| {
         tracing::debug!("the call cannot be watched: {error}");
@@ -62,7 +65,11 @@ pub fn settle() {
     queue.wanted += 1;
     let wanted = queue.wanted;
     WRITER.wake.notify_one();
-    drop(WRITER.written.wait_timeout_while(queue, PATIENCE, |queue| queue.done < wanted));
+    drop(
+        WRITER
+            .written
+            .wait_timeout_while(queue, PATIENCE, |queue| queue.done < wanted),
+    );
 }
 
 struct LiveWriter {
@@ -114,7 +121,12 @@ impl LiveWriter {
     }
 
     /// The number of the call; `None` where no thread can be had.
-    fn begin(&'static self, state: &StateDir, path: &std::path::Path, header: &LiveHeader) -> Option<u64> {
+    fn begin(
+        &'static self,
+        state: &StateDir,
+        path: &std::path::Path,
+        header: &LiveHeader,
+    ) -> Option<u64> {
         let mut queue = self.lock();
         if queue.state == ThreadState::Missing {
             let thread = std::thread::Builder::new().name(String::from(THREAD));
@@ -126,7 +138,11 @@ impl LiveWriter {
         }
         queue.next_call += 1;
         let call = queue.next_call;
-        self.send(queue, call, LiveNews::Begins(Box::new((state.clone(), path.to_owned(), header.clone()))));
+        self.send(
+            queue,
+            call,
+            LiveNews::Begins(Box::new((state.clone(), path.to_owned(), header.clone()))),
+        );
         Some(call)
     }
 
@@ -151,10 +167,15 @@ impl LiveWriter {
         loop {
             while files.is_empty() && queue.messages.is_empty() && !queue.is_hurried() {
                 queue.state = ThreadState::Asleep;
-                queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                queue = self
+                    .wake
+                    .wait(queue)
+                    .unwrap_or_else(PoisonError::into_inner);
             }
             queue.state = ThreadState::AtWork;
-            let gathered = self.wake.wait_timeout_while(queue, GATHER, |queue| !queue.is_hurried());
+            let gathered = self
+                .wake
+                .wait_timeout_while(queue, GATHER, |queue| !queue.is_hurried());
             queue = gathered.unwrap_or_else(PoisonError::into_inner).0;
             let (messages, wanted) = (std::mem::take(&mut queue.messages), queue.wanted);
             queue.bytes = 0;
@@ -171,8 +192,11 @@ impl LiveWriter {
 
 /// What came together, call by call.
 fn write(messages: Vec<LiveMessage>, files: &mut HashMap<u64, LiveFile>) {
-    let over: HashSet<u64> =
-        messages.iter().filter(|message| matches!(message.news, LiveNews::Ends)).map(|message| message.call).collect();
+    let over: HashSet<u64> = messages
+        .iter()
+        .filter(|message| matches!(message.news, LiveNews::Ends))
+        .map(|message| message.call)
+        .collect();
     let mut stories: Vec<(u64, Vec<LiveEvent>)> = Vec::new();
     for LiveMessage { call, news } in messages {
         match news {
@@ -202,7 +226,9 @@ fn write(messages: Vec<LiveMessage>, files: &mut HashMap<u64, LiveFile>) {
 impl LiveNews {
     fn bytes(&self) -> usize {
         match self {
-            Self::Happened(event) => size_of::<LiveMessage>() + event.model.len() + event.text.len() + event.diff.len(),
+            Self::Happened(event) => {
+                size_of::<LiveMessage>() + event.model.len() + event.text.len() + event.diff.len()
+            }
             Self::Begins(_) | Self::Ends => 0,
         }
     }
@@ -243,7 +269,11 @@ struct DirectCall {
 impl Listener for DirectCall {
     fn hear(&self, line: &StoryLine) {
         if let Some(event) = event_of(line) {
-            let _ = self.file.lock().unwrap_or_else(PoisonError::into_inner).append(&[event]);
+            let _ = self
+                .file
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .append(&[event]);
         }
     }
 }
@@ -263,11 +293,18 @@ mod tests {
     use crate::session::live::live_calls;
 
     fn header() -> LiveHeader {
-        serde_json::from_str(r#"{"session_id": "s", "skill": "debug", "began": ""}"#).expect("a header")
+        serde_json::from_str(r#"{"session_id": "s", "skill": "debug", "began": ""}"#)
+            .expect("a header")
     }
 
     fn step(n: usize) -> StoryLine {
-        StoryLine { event: Event::Doing { what: format!("{n}") }, after: Duration::ZERO, line: String::new() }
+        StoryLine {
+            event: Event::Doing {
+                what: format!("{n}"),
+            },
+            after: Duration::ZERO,
+            line: String::new(),
+        }
     }
 
     #[test]
@@ -287,7 +324,9 @@ mod tests {
                     settle();
                     let wanted: Vec<String> = (0..200).map(|n| n.to_string()).collect();
                     let calls = live_calls(&state);
-                    let is_whole = |call: &super::super::LiveCall| call.events.iter().map(|e| &e.text).eq(&wanted);
+                    let is_whole = |call: &super::super::LiveCall| {
+                        call.events.iter().map(|e| &e.text).eq(&wanted)
+                    };
                     assert!(calls.iter().any(is_whole), "{} calls", calls.len());
                 });
             }
@@ -303,7 +342,10 @@ mod tests {
         let call = show(&state, &header());
         call.hear(&step(1));
         let began = Instant::now();
-        while live_calls(&state).first().is_none_or(|call| call.events.len() != 1) {
+        while live_calls(&state)
+            .first()
+            .is_none_or(|call| call.events.len() != 1)
+        {
             assert!(began.elapsed() < Duration::from_secs(30), "never seen");
             std::thread::yield_now();
         }
@@ -315,10 +357,18 @@ mod tests {
         let state = StateDir::at(dir.path().join("s")).expect("absolute");
         let path = file::choose_path(&state).expect("chosen");
         let mut files = HashMap::new();
-        let begins =
-            || LiveMessage { call: 1, news: LiveNews::Begins(Box::new((state.clone(), path.clone(), header()))) };
-        let happened = |n| LiveMessage { call: 1, news: LiveNews::Happened(event_of(&step(n)).expect("shown")) };
-        let ends = || LiveMessage { call: 1, news: LiveNews::Ends };
+        let begins = || LiveMessage {
+            call: 1,
+            news: LiveNews::Begins(Box::new((state.clone(), path.clone(), header()))),
+        };
+        let happened = |n| LiveMessage {
+            call: 1,
+            news: LiveNews::Happened(event_of(&step(n)).expect("shown")),
+        };
+        let ends = || LiveMessage {
+            call: 1,
+            news: LiveNews::Ends,
+        };
         write(vec![begins(), happened(1), ends()], &mut files);
         assert!(!state.path().exists());
         write(vec![begins(), happened(1)], &mut files);
@@ -334,7 +384,10 @@ mod tests {
         let state = StateDir::at(dir.path().join("s")).expect("absolute");
         let path = file::choose_path(&state).expect("chosen");
         let file = LiveFile::create(&state, path.clone(), &header()).expect("made");
-        let call = DirectCall { path, file: Mutex::new(file) };
+        let call = DirectCall {
+            path,
+            file: Mutex::new(file),
+        };
         call.hear(&step(1));
         assert_eq!(live_calls(&state)[0].events.len(), 1);
         drop(call);

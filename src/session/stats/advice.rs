@@ -24,7 +24,9 @@ pub struct Advice {
 pub(super) fn of(skill: &SkillStats) -> impl Iterator<Item = Advice> {
     skill.models.iter().filter_map(|model| {
         let judged = model.accepted + model.rejected;
-        let accept_rate = model.accept_rate.filter(|rate| judged >= ENOUGH && *rate < ADVISED_BELOW)?;
+        let accept_rate = model
+            .accept_rate
+            .filter(|rate| judged >= ENOUGH && *rate < ADVISED_BELOW)?;
         Some(Advice {
             skill: skill.skill.clone(),
             model: model.model.clone(),

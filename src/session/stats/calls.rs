@@ -65,7 +65,12 @@ impl CallTally {
             RecordedOutcome::Skipped | RecordedOutcome::Other(_) => all.other += 1,
         }
         let (mut cost, mut unknown) = (0.0, 0);
-        for attempt in record.entry.attempts.iter().filter(|attempt| attempt.was_asked()) {
+        for attempt in record
+            .entry
+            .attempts
+            .iter()
+            .filter(|attempt| attempt.was_asked())
+        {
             match attempt.cost_usd {
                 Some(usd) => cost += usd,
                 None => unknown += 1,
@@ -73,7 +78,11 @@ impl CallTally {
         }
         all.cost_usd += cost;
         all.cost_unknown += unknown;
-        let known = record.entry.top_tier.as_ref().and_then(|top| Some((top.basis, top.cost_usd?)));
+        let known = record
+            .entry
+            .top_tier
+            .as_ref()
+            .and_then(|top| Some((top.basis, top.cost_usd?)));
         let Some((basis, usd)) = known else {
             all.top_tier.unknown += 1;
             return;

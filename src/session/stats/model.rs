@@ -104,8 +104,12 @@ impl ModelTally {
             Some(false) => self.cold += 1,
             None => {}
         }
-        self.tokens_in = self.tokens_in.saturating_add(attempt.tokens_in.unwrap_or_default());
-        self.tokens_out = self.tokens_out.saturating_add(attempt.tokens_out.unwrap_or_default());
+        self.tokens_in = self
+            .tokens_in
+            .saturating_add(attempt.tokens_in.unwrap_or_default());
+        self.tokens_out = self
+            .tokens_out
+            .saturating_add(attempt.tokens_out.unwrap_or_default());
         let counted = attempt.tokens_in.is_some() && attempt.tokens_out.is_some();
         self.tokens_unknown += usize::from(!counted);
         match attempt.cost_usd {
@@ -159,7 +163,9 @@ impl ModelTally {
 
 /// The value at rank ⌈n · percent / 100⌉ of the `n` sorted ones, counted from 1.
 pub fn nearest_rank(sorted: &[u64], percent: usize) -> Option<u64> {
-    sorted.get((sorted.len() * percent).div_ceil(100).checked_sub(1)?).copied()
+    sorted
+        .get((sorted.len() * percent).div_ceil(100).checked_sub(1)?)
+        .copied()
 }
 
 /// Of those that count either way.
@@ -181,7 +187,10 @@ pub enum AnswerClass {
 impl AnswerClass {
     /// The cause decides; the verdict only where an older log has no cause.
     pub fn of(attempt: &Attempt) -> Self {
-        match (attempt.cause, attempt.cause.map(Cause::verdict).or(attempt.verdict)) {
+        match (
+            attempt.cause,
+            attempt.cause.map(Cause::verdict).or(attempt.verdict),
+        ) {
             (_, Some(Verdict::Accept)) => Self::Accepted,
             (Some(Cause::Rejected | Cause::Tampered | Cause::Unreadable), _) => Self::Rejected,
             (_, Some(Verdict::Error)) => Self::NoAnswer,
@@ -197,10 +206,19 @@ mod tests {
     #[test]
     fn a_percentile_is_a_duration_that_was_seen() {
         assert_eq!(nearest_rank(&[], 50), None);
-        assert_eq!((nearest_rank(&[7], 50), nearest_rank(&[7], 95)), (Some(7), Some(7)));
-        assert_eq!((nearest_rank(&[1, 2], 50), nearest_rank(&[1, 2], 95)), (Some(1), Some(2)));
+        assert_eq!(
+            (nearest_rank(&[7], 50), nearest_rank(&[7], 95)),
+            (Some(7), Some(7))
+        );
+        assert_eq!(
+            (nearest_rank(&[1, 2], 50), nearest_rank(&[1, 2], 95)),
+            (Some(1), Some(2))
+        );
         let hundred: Vec<u64> = (1..=100).collect();
-        assert_eq!((nearest_rank(&hundred, 50), nearest_rank(&hundred, 95)), (Some(50), Some(95)));
+        assert_eq!(
+            (nearest_rank(&hundred, 50), nearest_rank(&hundred, 95)),
+            (Some(50), Some(95))
+        );
         assert_eq!(nearest_rank(&hundred[..20], 95), Some(19));
         assert_eq!(nearest_rank(&hundred[..21], 95), Some(20));
     }
@@ -208,8 +226,12 @@ mod tests {
     fn tally(attempts: &[serde_json::Value]) -> ModelStats {
         let mut tally = ModelTally::default();
         for attempt in attempts {
-            let mut whole = serde_json::json!({"attempt": 1, "model": "m", "tier": "local", "duration_ms": 5});
-            whole.as_object_mut().expect("an object").extend(attempt.as_object().expect("an object").clone());
+            let mut whole =
+                serde_json::json!({"attempt": 1, "model": "m", "tier": "local", "duration_ms": 5});
+            whole
+                .as_object_mut()
+                .expect("an object")
+                .extend(attempt.as_object().expect("an object").clone());
             tally.add(&serde_json::from_value(whole).expect("an attempt"));
         }
         tally.finish("m".into())
@@ -234,8 +256,15 @@ mod tests {
             json!({"verdict": "error"}),
             json!({}),
         ]);
-        assert_eq!((all.attempts, all.skipped), (13, 1), "the second skip came after an answer");
-        assert_eq!((all.accepted, all.rejected, all.other, all.errors), (2, 3, 4, 4));
+        assert_eq!(
+            (all.attempts, all.skipped),
+            (13, 1),
+            "the second skip came after an answer"
+        );
+        assert_eq!(
+            (all.accepted, all.rejected, all.other, all.errors),
+            (2, 3, 4, 4)
+        );
         assert_eq!(all.accept_rate, Some(2.0 / 5.0));
         assert_eq!(all.causes.values().sum::<usize>(), 10);
     }
@@ -243,8 +272,7 @@ mod tests {
     #[test]
     fn only_a_flag_that_was_upheld_counts_against_a_model() {
         use serde_json::json;
-        let flag =
-            |upheld: Option<bool>| json!([{"id": "vague", "where": "AC-1", "detail": "says `fast`", "upheld": upheld}]);
+        let flag = |upheld: Option<bool>| json!([{"id": "vague", "where": "AC-1", "detail": "says `fast`", "upheld": upheld}]);
         let all = tally(&[
             json!({"cause": "accepted", "verdict": "accept", "flags": flag(None)}),
             json!({"cause": "accepted", "verdict": "accept", "flags": flag(Some(false))}),
@@ -263,10 +291,27 @@ mod tests {
             json!({"tokens_in": 1, "tokens_out": 1}),
             json!({}),
         ]);
-        assert_eq!((all.warm, all.cold, all.warm_unknown, all.warm_share), (1, 1, 2, Some(0.5)));
-        assert_eq!((all.tokens_in, all.tokens_out, all.tokens_unknown), (13, 2, 2));
-        assert_eq!((all.cost_usd, all.cost_unknown, all.price_missing), (0.3, 2, 1));
+        assert_eq!(
+            (all.warm, all.cold, all.warm_unknown, all.warm_share),
+            (1, 1, 2, Some(0.5))
+        );
+        assert_eq!(
+            (all.tokens_in, all.tokens_out, all.tokens_unknown),
+            (13, 2, 2)
+        );
+        assert_eq!(
+            (all.cost_usd, all.cost_unknown, all.price_missing),
+            (0.3, 2, 1)
+        );
         let none = tally(&[json!({"cause": "skipped"})]);
-        assert_eq!((none.attempts, none.median_ms, none.warm_share, none.accept_rate), (0, None, None, None));
+        assert_eq!(
+            (
+                none.attempts,
+                none.median_ms,
+                none.warm_share,
+                none.accept_rate
+            ),
+            (0, None, None, None)
+        );
     }
 }

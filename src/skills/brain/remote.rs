@@ -24,8 +24,12 @@ pub(super) async fn query(base: &str, asked: &BrainQueryParams) -> Result<Answer
         body["tags"] = json!(asked.tags);
     }
     let answer = post_to_service(base, "query", &body).await?;
-    let found = ["hits", "results"].iter().find_map(|name| answer[*name].as_array()).or_else(|| answer.as_array());
-    let found = found.ok_or("the notes service answered `/query` without a list `hits` or `results`")?;
+    let found = ["hits", "results"]
+        .iter()
+        .find_map(|name| answer[*name].as_array())
+        .or_else(|| answer.as_array());
+    let found =
+        found.ok_or("the notes service answered `/query` without a list `hits` or `results`")?;
     let mut hits: Vec<Value> = found.iter().take(limit).map(hit).collect();
     while asked.limit.is_none() && hits.len() > 1 && json!(hits).to_string().len() > ANSWER - 400 {
         hits.pop();
@@ -34,24 +38,50 @@ pub(super) async fn query(base: &str, asked: &BrainQueryParams) -> Result<Answer
         0 => String::from("no note has these words"),
         n => format!("{} found", words::count(n, "note")),
     };
-    Ok((Status::Pass, message, String::new(), json!({"hits": hits, "source": "service"})))
+    Ok((
+        Status::Pass,
+        message,
+        String::new(),
+        json!({"hits": hits, "source": "service"}),
+    ))
 }
 
 pub(super) async fn write(base: &str, asked: &BrainWriteParams) -> Result<Answer, String> {
     if asked.delete {
-        return Err(String::from("the notes service takes no `delete`; remove the note there"));
+        return Err(String::from(
+            "the notes service takes no `delete`; remove the note there",
+        ));
     }
     if asked.content.trim().is_empty() {
-        return Err(String::from("content is required: the argument `content` is empty"));
+        return Err(String::from(
+            "content is required: the argument `content` is empty",
+        ));
     }
-    let mut body =
-        Map::from_iter([("content".to_owned(), json!(asked.content)), ("kind".to_owned(), json!(asked.kind))]);
-    let texts = [("title", &asked.title), ("filename", &asked.filename), ("session_id", &asked.session_id)];
+    let mut body = Map::from_iter([
+        ("content".to_owned(), json!(asked.content)),
+        ("kind".to_owned(), json!(asked.kind)),
+    ]);
+    let texts = [
+        ("title", &asked.title),
+        ("filename", &asked.filename),
+        ("session_id", &asked.session_id),
+    ];
     for (name, value) in texts {
-        if let Some(value) = value.as_deref().map(str::trim).filter(|value| !value.is_empty()) {
+        if let Some(value) = value
+            .as_deref()
+            .map(str::trim)
+            .filter(|value| !value.is_empty())
+        {
             // Search reads only `.md`, there as here.
             let is_bare = name == "filename" && !value.ends_with(".md");
-            body.insert(name.to_owned(), json!(if is_bare { format!("{value}.md") } else { value.to_owned() }));
+            body.insert(
+                name.to_owned(),
+                json!(if is_bare {
+                    format!("{value}.md")
+                } else {
+                    value.to_owned()
+                }),
+            );
         }
     }
     if !asked.tags.is_empty() {
@@ -61,18 +91,32 @@ pub(super) async fn write(base: &str, asked: &BrainWriteParams) -> Result<Answer
         body.insert("evidence".to_owned(), json!(asked.evidence));
     }
     let answer = post_to_service(base, "write", &Value::Object(body)).await?;
-    let path = answer["path"].as_str().or_else(|| answer["filename"].as_str()).unwrap_or_default();
+    let path = answer["path"]
+        .as_str()
+        .or_else(|| answer["filename"].as_str())
+        .unwrap_or_default();
     let message = match path {
         "" => String::from("the notes service took the note"),
-        path => format!("the notes service took the note as `{}`", words::plain(path)),
+        path => format!(
+            "the notes service took the note as `{}`",
+            words::plain(path)
+        ),
     };
-    Ok((Status::Pass, message, String::new(), json!({"path": path, "source": "service"})))
+    Ok((
+        Status::Pass,
+        message,
+        String::new(),
+        json!({"path": path, "source": "service"}),
+    ))
 }
 
 /// Text of a service comes from outside: cut, and safe to show.
 fn hit(found: &Value) -> Value {
     let text = |names: &[&str], most: usize| {
-        let text = names.iter().find_map(|name| found[*name].as_str()).unwrap_or_default();
+        let text = names
+            .iter()
+            .find_map(|name| found[*name].as_str())
+            .unwrap_or_default();
         words::cut_end(&words::plain(text), most).into_owned()
     };
     let mut shown = json!({

@@ -15,14 +15,27 @@ pub(in crate::skills) struct Gates(pub(in crate::skills) Vec<Gate>);
 
 impl Gates {
     pub(in crate::skills) fn pass(&mut self, id: &str, detail: impl Into<String>) {
-        self.0.push(Gate { id: id.into(), pass: true, detail: detail.into() });
+        self.0.push(Gate {
+            id: id.into(),
+            pass: true,
+            detail: detail.into(),
+        });
     }
 
     /// Notes the gate that did not hold, and makes the refusal.
-    pub(in crate::skills) fn refuse(&mut self, id: &str, cause: Cause, feedback: impl Into<String>) -> RefusedWork {
+    pub(in crate::skills) fn refuse(
+        &mut self,
+        id: &str,
+        cause: Cause,
+        feedback: impl Into<String>,
+    ) -> RefusedWork {
         let feedback = feedback.into();
         let detail = words::cut_end(&feedback, 600).into_owned();
-        self.0.push(Gate { id: id.into(), pass: false, detail });
+        self.0.push(Gate {
+            id: id.into(),
+            pass: false,
+            detail,
+        });
         RefusedWork::new(cause, feedback)
     }
 
@@ -34,7 +47,10 @@ impl Gates {
         feedback: impl Into<String>,
         seen: impl Into<String>,
     ) -> RefusedWork {
-        RefusedWork { runner_output: seen.into(), ..self.refuse(id, cause, feedback) }
+        RefusedWork {
+            runner_output: seen.into(),
+            ..self.refuse(id, cause, feedback)
+        }
     }
 
     /// A check made in `verify`: a gate if it held, a refusal if not.
@@ -48,11 +64,21 @@ impl Gates {
 
     /// Every check leaves its gate; the refusal tells all that failed, so that the next tier fixes all of it.
     pub(in crate::skills) fn all(&mut self, checks: &[Check]) -> Result<(), RefusedWork> {
-        let failed: Vec<RefusedWork> = checks.iter().filter_map(|check| self.check(check).err()).collect();
-        let Some(first) = failed.first().cloned() else { return Ok(()) };
-        let feedback: Vec<&str> = failed.iter().map(|failed| failed.feedback.as_str()).collect();
+        let failed: Vec<RefusedWork> = checks
+            .iter()
+            .filter_map(|check| self.check(check).err())
+            .collect();
+        let Some(first) = failed.first().cloned() else {
+            return Ok(());
+        };
+        let feedback: Vec<&str> = failed
+            .iter()
+            .map(|failed| failed.feedback.as_str())
+            .collect();
         let seen = checks.iter().filter(|check| !check.passed());
-        let seen: String = seen.map(|check| format!("{}: {}\n", check.id(), check.detail())).collect();
+        let seen: String = seen
+            .map(|check| format!("{}: {}\n", check.id(), check.detail()))
+            .collect();
         Err(RefusedWork {
             feedback: words::cut_middle(&feedback.join("; "), 3_000).into_owned(),
             runner_output: words::cut_middle(&seen, 6_000).into_owned(),
@@ -66,8 +92,14 @@ impl Gates {
         judged: Result<AcceptedWork, RefusedWork>,
     ) -> Result<AcceptedWork, RefusedWork> {
         match judged {
-            Ok(work) => Ok(AcceptedWork { gates: self.0, ..work }),
-            Err(refused) => Err(RefusedWork { gates: self.0, ..refused }),
+            Ok(work) => Ok(AcceptedWork {
+                gates: self.0,
+                ..work
+            }),
+            Err(refused) => Err(RefusedWork {
+                gates: self.0,
+                ..refused
+            }),
         }
     }
 
@@ -82,6 +114,11 @@ pub(in crate::skills) fn named(path: &Path) -> String {
 }
 
 /// Paths in a result, where a name that is not UTF-8 would be no text: those bytes are replaced.
-pub(in crate::skills) fn path_texts<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<String> {
-    paths.into_iter().map(|path| path.to_string_lossy().into_owned()).collect()
+pub(in crate::skills) fn path_texts<'a>(
+    paths: impl IntoIterator<Item = &'a PathBuf>,
+) -> Vec<String> {
+    paths
+        .into_iter()
+        .map(|path| path.to_string_lossy().into_owned())
+        .collect()
 }

@@ -67,5 +67,7 @@ pub(in crate::skills) use params;
 
 /// Models write `""` for what they leave out.
 pub(in crate::skills) fn filled(text: Option<&str>) -> Option<String> {
-    text.map(str::trim).filter(|t| !t.is_empty()).map(str::to_owned)
+    text.map(str::trim)
+        .filter(|t| !t.is_empty())
+        .map(str::to_owned)
 }

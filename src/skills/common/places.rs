@@ -26,7 +26,10 @@ impl BrainPlaces {
         let state = state.sub("brain").map_err(|e| e.to_string())?;
         // One index a folder of notes: another folder has other notes.
         let name = blake3::hash(notes.as_os_str().as_encoded_bytes()).to_hex();
-        Ok(Self { notes, index: state.join(format!("{}.sqlite", &name[..16])) })
+        Ok(Self {
+            notes,
+            index: state.join(format!("{}.sqlite", &name[..16])),
+        })
     }
 }
 
@@ -64,6 +67,13 @@ pub(in crate::skills) fn with_index<T>(
 /// `supervisor` in the platform's directory for data.
 pub(in crate::skills) fn data_dir() -> Result<PathBuf, String> {
     let unknown = || String::from("no home directory is known; set $HOME, or `dir` under [brain]");
-    let dir = etcetera::choose_base_strategy().map_err(|_| unknown())?.data_dir().join("supervisor");
-    if dir.is_absolute() { Ok(dir) } else { Err(unknown()) }
+    let dir = etcetera::choose_base_strategy()
+        .map_err(|_| unknown())?
+        .data_dir()
+        .join("supervisor");
+    if dir.is_absolute() {
+        Ok(dir)
+    } else {
+        Err(unknown())
+    }
 }

@@ -4,7 +4,10 @@ use crate::answers::private_names::PrivateNames;
 use crate::backend::Env;
 use crate::session::detail::LoggedCall;
 
-pub(in crate::skills) fn private_names<'a>(calls: impl Iterator<Item = &'a LoggedCall>, env: &Env) -> PrivateNames {
+pub(in crate::skills) fn private_names<'a>(
+    calls: impl Iterator<Item = &'a LoggedCall>,
+    env: &Env,
+) -> PrivateNames {
     let mut names = PrivateNames::of_this_machine();
     for variable in ["USER", "LOGNAME", "HOSTNAME"] {
         if let Some(value) = env.get(variable) {
@@ -21,8 +24,14 @@ pub(in crate::skills) fn private_names<'a>(calls: impl Iterator<Item = &'a Logge
         names.add_file(&entry.file_path);
         for (name, value) in entry.input.as_object().into_iter().flatten() {
             let is_path = name.ends_with("path") || name == "files";
-            let values = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
-            for path in values.iter().filter_map(|value| value.as_str()).filter(|_| is_path) {
+            let values = value
+                .as_array()
+                .map_or(std::slice::from_ref(value), Vec::as_slice);
+            for path in values
+                .iter()
+                .filter_map(|value| value.as_str())
+                .filter(|_| is_path)
+            {
                 names.add_file(path.split("::").next().unwrap_or(path));
             }
         }

@@ -68,9 +68,16 @@ fn notes(
     }
     let folder = NoteFolder::open(&places.notes).map_err(|e| e.to_string())?;
     let projects = known_names(&folder, project).map_err(|e| e.to_string())?;
-    let query = NoteQuery { words: task.to_owned(), projects, limit: 4 * NOTES, ..NoteQuery::default() };
+    let query = NoteQuery {
+        words: task.to_owned(),
+        projects,
+        limit: 4 * NOTES,
+        ..NoteQuery::default()
+    };
     let now = jiff::Timestamp::now();
-    let hits = with_index(&places, &folder, &mut |_, _| {}, |index| index.query(&folder, &query, now));
+    let hits = with_index(&places, &folder, &mut |_, _| {}, |index| {
+        index.query(&folder, &query, now)
+    });
     let hits = match hits {
         Ok(hits) => hits,
         Err(crate::memory::index::IndexError::NoWords) => return Ok(String::new()),
@@ -78,19 +85,40 @@ fn notes(
     };
     let mut text = String::new();
     // What has changed since, and what cannot be read whole, would mislead.
-    let sound = hits.iter().filter(|hit| hit.note.warning.is_none() && staleness_of(&hit.note, root).is_none());
+    let sound = hits
+        .iter()
+        .filter(|hit| hit.note.warning.is_none() && staleness_of(&hit.note, root).is_none());
     for hit in sound.take(NOTES) {
-        let body = hit.note.body.split_whitespace().collect::<Vec<_>>().join(" ");
-        let proof = if hit.note.is_proven() { "" } else { ", unproven" };
-        let _ = writeln!(text, "- {} ({}{proof}): {}", hit.title, hit.note.kind.word(), words::cut_end(&body, EACH));
+        let body = hit
+            .note
+            .body
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
+        let proof = if hit.note.is_proven() {
+            ""
+        } else {
+            ", unproven"
+        };
+        let _ = writeln!(
+            text,
+            "- {} ({}{proof}): {}",
+            hit.title,
+            hit.note.kind.word(),
+            words::cut_end(&body, EACH)
+        );
     }
     Ok(text)
 }
 
 /// What this session has tried, newest last.
 fn calls(state: &StateDir, session: &str) -> String {
-    let Ok(id) = session.parse::<SessionId>() else { return String::new() };
-    let Ok(history) = SessionLog::to_read(state).read(&id) else { return String::new() };
+    let Ok(id) = session.parse::<SessionId>() else {
+        return String::new();
+    };
+    let Ok(history) = SessionLog::to_read(state).read(&id) else {
+        return String::new();
+    };
     let skipped = history.records.len().saturating_sub(CALLS);
     let mut text = String::new();
     for record in history.records.iter().skip(skipped) {
@@ -103,9 +131,18 @@ fn calls(state: &StateDir, session: &str) -> String {
             record.outcome.word(),
             words::cut_end(message, EACH / 2)
         );
-        for attempt in entry.attempts.iter().filter(|attempt| !attempt.feedback.is_empty()) {
+        for attempt in entry
+            .attempts
+            .iter()
+            .filter(|attempt| !attempt.feedback.is_empty())
+        {
             let why = attempt.feedback.lines().next().unwrap_or_default();
-            let _ = write!(text, "; {} was refused: {}", attempt.model, words::cut_end(why, EACH / 2));
+            let _ = write!(
+                text,
+                "; {} was refused: {}",
+                attempt.model,
+                words::cut_end(why, EACH / 2)
+            );
         }
         text.push('\n');
     }

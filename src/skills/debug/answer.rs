@@ -32,9 +32,15 @@ pub(super) struct WrittenFiles {
 impl WrittenFiles {
     /// Adds what differs now, when only our own commands can have written it.
     pub(super) fn add(&mut self, now: &ChangeSet) {
-        self.taken_back.extend(now.changes.iter().map(|change| change.path.clone()));
-        self.taken_back.extend(now.by_products.iter().map(|by_product| by_product.path.clone()));
-        self.left_behind.extend(now.unprotected.iter().map(|left| left.path.clone()));
+        self.taken_back
+            .extend(now.changes.iter().map(|change| change.path.clone()));
+        self.taken_back.extend(
+            now.by_products
+                .iter()
+                .map(|by_product| by_product.path.clone()),
+        );
+        self.left_behind
+            .extend(now.unprotected.iter().map(|left| left.path.clone()));
     }
 }
 
@@ -66,13 +72,18 @@ impl DebugAnswer<'_> {
             flags: self.flags.clone(),
             details: self.details(),
             next: self.next(),
-            exhibit: Exhibit::Words { answer: self.told(), material: self.material() },
+            exhibit: Exhibit::Words {
+                answer: self.told(),
+                material: self.material(),
+            },
         }
     }
 
     /// `reproduced: …; 3 hypotheses, 2 of 3 confirmations came out as predicted; the likeliest: …`
     fn message(&self) -> String {
-        let count = |fits: &dyn Fn(&Confirmation) -> bool| self.confirmed.iter().filter(|c| fits(c)).count();
+        let count = |fits: &dyn Fn(&Confirmation) -> bool| {
+            self.confirmed.iter().filter(|c| fits(c)).count()
+        };
         let mut message = self.seen();
         let n = self.found.len();
         let _ = write!(
@@ -84,10 +95,18 @@ impl DebugAnswer<'_> {
         if lost > 0 {
             let _ = write!(message, ", {lost} could not be run");
         }
-        let idle = self.confirmed.iter().enumerate().filter(|(_, c)| c.telling().nothing.is_some());
+        let idle = self
+            .confirmed
+            .iter()
+            .enumerate()
+            .filter(|(_, c)| c.telling().nothing.is_some());
         let idle: Vec<String> = idle.map(|(n, _)| (n + 1).to_string()).collect();
         if !idle.is_empty() {
-            let _ = write!(message, ", {} told nothing about the cause", idle.join(" and "));
+            let _ = write!(
+                message,
+                ", {} told nothing about the cause",
+                idle.join(" and ")
+            );
         }
         if let Some((n, best)) = self.best() {
             let _ = write!(message, "; look at {n} first: {}", headline(best));
@@ -99,10 +118,10 @@ impl DebugAnswer<'_> {
     }
 
     fn seen(&self) -> String {
-        self.job
-            .repro
-            .as_ref()
-            .map_or_else(|| String::from("not reproduced: no `repro_cmd` was given"), Repro::sentence)
+        self.job.repro.as_ref().map_or_else(
+            || String::from("not reproduced: no `repro_cmd` was given"),
+            Repro::sentence,
+        )
     }
 
     /// The one that is told from the others; else the likeliest that came out as predicted, else the likeliest that nothing
@@ -113,7 +132,9 @@ impl DebugAnswer<'_> {
         }
         let all = || self.found.iter().zip(self.confirmed).enumerate();
         let first = |wanted: Option<bool>| all().find(|(_, (_, c))| c.as_predicted() == wanted);
-        first(Some(true)).or_else(|| first(None)).map(|(n, (h, _))| (n + 1, h))
+        first(Some(true))
+            .or_else(|| first(None))
+            .map(|(n, (h, _))| (n + 1, h))
     }
 
     /// What the server did, one line each.
@@ -125,18 +146,35 @@ impl DebugAnswer<'_> {
                 Some(false) => "not as predicted",
                 None => "shows nothing",
             };
-            let outcome = confirmation.outcome().map_or_else(|| String::from("could_not_run"), |o| o.to_string());
-            let what = words::cut_end(&words::plain(&hypothesis.experiment.to_string()), 300).into_owned();
-            let nothing = confirmation.telling().nothing.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+            let outcome = confirmation
+                .outcome()
+                .map_or_else(|| String::from("could_not_run"), |o| o.to_string());
+            let what =
+                words::cut_end(&words::plain(&hypothesis.experiment.to_string()), 300).into_owned();
+            let nothing = confirmation
+                .telling()
+                .nothing
+                .as_ref()
+                .map(|why| format!(": {why}"))
+                .unwrap_or_default();
             let detail = words::plain(confirmation.detail());
-            let _ = writeln!(out, "{}. {what}: {outcome} ({detail}), {verdict}{nothing}", n + 1);
+            let _ = writeln!(
+                out,
+                "{}. {what}: {outcome} ({detail}), {verdict}{nothing}",
+                n + 1
+            );
         }
         out
     }
 
     fn details(&self) -> Value {
-        let hypotheses: Vec<Value> =
-            self.found.iter().zip(self.confirmed).enumerate().map(|(n, (h, c))| one(n + 1, h, c)).collect();
+        let hypotheses: Vec<Value> = self
+            .found
+            .iter()
+            .zip(self.confirmed)
+            .enumerate()
+            .map(|(n, (h, c))| one(n + 1, h, c))
+            .collect();
         let mut details = json!({
             "reproduced": self.job.repro.as_ref().is_some_and(Repro::is_reproduced),
             "hypotheses": hypotheses,
@@ -147,7 +185,12 @@ impl DebugAnswer<'_> {
             details["advice"] = json!(advice);
         }
         let not_shown = self.job.brief.material.not_shown.clone();
-        let names = |paths: &BTreeSet<PathBuf>| paths.iter().map(|path| shown(&path.to_string_lossy(), 200)).collect();
+        let names = |paths: &BTreeSet<PathBuf>| {
+            paths
+                .iter()
+                .map(|path| shown(&path.to_string_lossy(), 200))
+                .collect()
+        };
         for (key, list) in [
             ("not_shown", not_shown),
             ("taken_back", names(&self.wrote.taken_back)),
@@ -165,9 +208,15 @@ impl DebugAnswer<'_> {
 
     /// A test that fails for this very reason is what a fix begins with.
     fn next(&self) -> Value {
-        let cause = self.best().map(|(_, h)| format!(" (suspected: {})", headline(h))).unwrap_or_default();
+        let cause = self
+            .best()
+            .map(|(_, h)| format!(" (suspected: {})", headline(h)))
+            .unwrap_or_default();
         let error = &self.job.error;
-        let statement = Signature::of(error).statement_in(error).unwrap_or("this error").to_owned();
+        let statement = Signature::of(error)
+            .statement_in(error)
+            .unwrap_or("this error")
+            .to_owned();
         json!({"tool": "tdd_red", "arguments": {
             "project_root": self.job.root,
             "session_id": self.job.session,
@@ -179,13 +228,20 @@ impl DebugAnswer<'_> {
     fn told(&self) -> String {
         let mut out = String::new();
         for (n, h) in self.found.iter().enumerate() {
-            let places: Vec<String> =
-                h.evidence.iter().map(|c| format!("{}:{}", c.file.display(), c.lines.start())).collect();
+            let places: Vec<String> = h
+                .evidence
+                .iter()
+                .map(|c| format!("{}:{}", c.file.display(), c.lines.start()))
+                .collect();
             let _ = writeln!(
                 out,
                 "{}. {} {}\n   mechanism: {}\n   evidence: {}\n   {}: {} if true, {} if false {}",
                 n + 1,
-                serde_json::to_value(h.likelihood).ok().as_ref().and_then(Value::as_str).unwrap_or_default(),
+                serde_json::to_value(h.likelihood)
+                    .ok()
+                    .as_ref()
+                    .and_then(Value::as_str)
+                    .unwrap_or_default(),
                 shown(&h.title, 200),
                 shown(&h.mechanism, 1_000),
                 places.join(", "),
@@ -221,7 +277,9 @@ fn one(rank: usize, h: &Hypothesis, c: &Confirmation) -> Value {
     });
     let confirm = match &h.experiment {
         Experiment::RunTest(name) => json!({"run_test": shown(name, 300)}),
-        Experiment::Search { pattern, file } => json!({"search": {"pattern": pattern.to_string(), "file": file}}),
+        Experiment::Search { pattern, file } => {
+            json!({"search": {"pattern": pattern.to_string(), "file": file}})
+        }
     };
     let mut value = json!({
         "rank": rank,
@@ -268,7 +326,14 @@ pub(super) fn repro(repro: &Repro) -> Value {
 }
 
 fn headline(h: &Hypothesis) -> String {
-    shown(if h.title.is_empty() { &h.mechanism } else { &h.title }, 160)
+    shown(
+        if h.title.is_empty() {
+            &h.mechanism
+        } else {
+            &h.title
+        },
+        160,
+    )
 }
 
 /// Text from outside: no escapes, and no more than this.

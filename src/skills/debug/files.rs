@@ -20,7 +20,8 @@ pub(super) fn read(root: &Path, said: &str) -> Result<(PathBuf, String), String>
         return Err(format!("`{named}` is not shown to anybody"));
     }
     let whole = root.join(&path);
-    let meta = fs::metadata(&whole).map_err(|_| format!("there is no file `{named}` in the project"))?;
+    let meta =
+        fs::metadata(&whole).map_err(|_| format!("there is no file `{named}` in the project"))?;
     if !meta.is_file() {
         return Err(format!("`{named}` is not a file"));
     }
@@ -54,8 +55,13 @@ fn located(root: &Path, said: &str) -> Option<PathBuf> {
 /// The files that a text points at, in its order, each with the lines it names.
 pub(super) fn mentioned(root: &Path, text: &str) -> Vec<(PathBuf, Vec<usize>)> {
     let mut found: Vec<(PathBuf, Vec<usize>)> = Vec::new();
-    for (said, line) in pack::places(text).into_iter().chain(text.lines().filter_map(by_a_shell)) {
-        let Some(path) = located(root, &said) else { continue };
+    for (said, line) in pack::places(text)
+        .into_iter()
+        .chain(text.lines().filter_map(by_a_shell))
+    {
+        let Some(path) = located(root, &said) else {
+            continue;
+        };
         match found.iter_mut().find(|(known, _)| *known == path) {
             Some((_, lines)) => lines.push(line),
             None => found.push((path, vec![line])),
@@ -67,7 +73,11 @@ pub(super) fn mentioned(root: &Path, text: &str) -> Vec<(PathBuf, Vec<usize>)> {
 /// `run.sh: 4: cd: …` and `run.sh: line 4: cd: …`, as shells speak.
 fn by_a_shell(said: &str) -> Option<(String, usize)> {
     let (file, rest) = said.trim().split_once(": ")?;
-    let number = rest.strip_prefix("line ").unwrap_or(rest).split(':').next()?;
+    let number = rest
+        .strip_prefix("line ")
+        .unwrap_or(rest)
+        .split(':')
+        .next()?;
     Some((file.to_owned(), number.parse().ok()?))
 }
 
@@ -80,15 +90,25 @@ mod tests {
         let dir = tempfile::tempdir().expect("a directory");
         let root = dir.path().canonicalize().expect("there");
         fs::create_dir_all(root.join(".git")).expect("made");
-        for (name, bytes) in
-            [("a.py", &b"x = 1\n"[..]), (".git/config", b"k"), (".env", b"k"), ("b.bin", b"\0"), ("l.py", b"\xff\n")]
-        {
+        for (name, bytes) in [
+            ("a.py", &b"x = 1\n"[..]),
+            (".git/config", b"k"),
+            (".env", b"k"),
+            ("b.bin", b"\0"),
+            ("l.py", b"\xff\n"),
+        ] {
             fs::write(root.join(name), bytes).expect("written");
         }
         fs::write(root.join("big"), vec![b'x'; (LARGEST + 1) as usize]).expect("written");
         std::os::unix::fs::symlink("/etc/passwd", root.join("out")).expect("linked");
-        assert_eq!(read(&root, "./a.py"), Ok((PathBuf::from("a.py"), String::from("x = 1\n"))));
-        assert_eq!(read(&root, &root.join("a.py").display().to_string()).map(|f| f.0), Ok(PathBuf::from("a.py")));
+        assert_eq!(
+            read(&root, "./a.py"),
+            Ok((PathBuf::from("a.py"), String::from("x = 1\n")))
+        );
+        assert_eq!(
+            read(&root, &root.join("a.py").display().to_string()).map(|f| f.0),
+            Ok(PathBuf::from("a.py"))
+        );
         assert!(read(&root, "l.py").is_ok());
         for (said, why) in [
             ("none.py", "no file `none.py`"),
@@ -111,9 +131,16 @@ mod tests {
         let root = dir.path().canonicalize().expect("there");
         fs::create_dir(root.join("pkg")).expect("made");
         fs::write(root.join("pkg/a.py"), "").expect("written");
-        let text = "File \"/home/me/app/pkg/a.py\", line 3, in f\n  pkg/a.py:9: x\n  /usr/lib/b.py:1: y";
-        assert_eq!(mentioned(&root, text), [(PathBuf::from("pkg/a.py"), vec![9, 3])]);
+        let text =
+            "File \"/home/me/app/pkg/a.py\", line 3, in f\n  pkg/a.py:9: x\n  /usr/lib/b.py:1: y";
+        assert_eq!(
+            mentioned(&root, text),
+            [(PathBuf::from("pkg/a.py"), vec![9, 3])]
+        );
         let text = "pkg/a.py: 4: cd: no\n/x/pkg/a.py: line 8: no\nerror: 5: no\nnote: line x: no";
-        assert_eq!(mentioned(&root, text), [(PathBuf::from("pkg/a.py"), vec![4, 8])]);
+        assert_eq!(
+            mentioned(&root, text),
+            [(PathBuf::from("pkg/a.py"), vec![4, 8])]
+        );
     }
 }

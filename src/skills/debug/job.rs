@@ -12,7 +12,9 @@ use crate::answers::diagnosis::{self, EvidenceShelf, Experiment, HypothesisDraft
 use crate::backend::Edits;
 use crate::engine::Cause;
 use crate::engine::evidence::Evidence;
-use crate::engine::skill::{Access, Preparation, PreparedCall, Question, RefusedCall, Skill, TierUnfit};
+use crate::engine::skill::{
+    Access, Preparation, PreparedCall, Question, RefusedCall, Skill, TierUnfit,
+};
 use crate::engine::work::{AcceptedWork, RefusedWork, SubmittedWork};
 use crate::routing::Tier;
 use crate::skills::common::{Gates, named};
@@ -47,15 +49,27 @@ impl Skill for Debug {
         Ok(Access::RunCommands)
     }
 
-    async fn prepare(asked: &DebugParams, call: &mut Preparation<'_>) -> Result<PreparedCall<Self>, RefusedCall> {
+    async fn prepare(
+        asked: &DebugParams,
+        call: &mut Preparation<'_>,
+    ) -> Result<PreparedCall<Self>, RefusedCall> {
         DebugSubject::of(asked, call.root())?.prepare(call).await
     }
 
-    fn ask(&self, tier: &Tier, _: Edits, evidence: &Evidence) -> Result<(Vec<Question>, ()), TierUnfit> {
+    fn ask(
+        &self,
+        tier: &Tier,
+        _: Edits,
+        evidence: &Evidence,
+    ) -> Result<(Vec<Question>, ()), TierUnfit> {
         Ok((vec![self.brief.question(tier, evidence)], ()))
     }
 
-    async fn check(&self, mut work: SubmittedWork<'_>, (): ()) -> Result<AcceptedWork, RefusedWork> {
+    async fn check(
+        &self,
+        mut work: SubmittedWork<'_>,
+        (): (),
+    ) -> Result<AcceptedWork, RefusedWork> {
         let mut gates = Gates::default();
         let judged = self.judge(&mut work, &mut gates).await;
         gates.close(judged)
@@ -63,26 +77,52 @@ impl Skill for Debug {
 }
 
 impl Debug {
-    async fn judge(&self, work: &mut SubmittedWork<'_>, gates: &mut Gates) -> Result<AcceptedWork, RefusedWork> {
+    async fn judge(
+        &self,
+        work: &mut SubmittedWork<'_>,
+        gates: &mut Gates,
+    ) -> Result<AcceptedWork, RefusedWork> {
         untouched(work, gates)?;
         let drafts = match diagnosis::drafts(&work.reply().body) {
             Ok(drafts) => drafts,
-            Err(check) => return Err(gates.refuse_with(check.id(), Cause::Rejected, check.detail(), check.detail())),
+            Err(check) => {
+                return Err(gates.refuse_with(
+                    check.id(),
+                    Cause::Rejected,
+                    check.detail(),
+                    check.detail(),
+                ));
+            }
         };
         work.checking("reading what the answer cites");
-        let shelf =
-            EvidenceShelf::of(drafts.iter().flat_map(HypothesisDraft::files), |said| files::read(&self.root, said));
+        let shelf = EvidenceShelf::of(drafts.iter().flat_map(HypothesisDraft::files), |said| {
+            files::read(&self.root, said)
+        });
         let examined = diagnosis::examine(&drafts, &self.error, &shelf);
         gates.all(&examined.checks)?;
         let found = examined.hypotheses.expect("all checks held");
-        let runs = found.iter().any(|h| matches!(h.experiment, Experiment::RunTest(_)));
-        let guard = if runs { work.site.guard().map_err(|e| gates.refuse_for_site(&e))? } else { None };
-        let bench = Bench { guard, ..self.bench.clone() };
+        let runs = found
+            .iter()
+            .any(|h| matches!(h.experiment, Experiment::RunTest(_)));
+        let guard = if runs {
+            work.site.guard().map_err(|e| gates.refuse_for_site(&e))?
+        } else {
+            None
+        };
+        let bench = Bench {
+            guard,
+            ..self.bench.clone()
+        };
         let mut confirmed = Vec::new();
         for (n, hypothesis) in found.iter().enumerate() {
-            let what = words::cut_end(&words::plain(&hypothesis.experiment.to_string()), 120).into_owned();
+            let what =
+                words::cut_end(&words::plain(&hypothesis.experiment.to_string()), 120).into_owned();
             work.checking(format!("confirming {} of {}: {what}", n + 1, found.len()));
-            confirmed.push(hypothesis.confirm(&self.lab, &shelf, &bench, work.stop).await);
+            confirmed.push(
+                hypothesis
+                    .confirm(&self.lab, &shelf, &bench, work.stop)
+                    .await,
+            );
         }
         drop(bench);
         let mut wrote = self.wrote.clone();
@@ -91,28 +131,48 @@ impl Debug {
             wrote.add(&work.site.changes().map_err(|e| gates.refuse_for_site(&e))?);
         }
         if runs && work.edits == Edits::AsData {
-            let marked = work.site.armed().and_then(|armed| Ok(armed.mark_by_products()?));
+            let marked = work
+                .site
+                .armed()
+                .and_then(|armed| Ok(armed.mark_by_products()?));
             marked.map_err(|e| gates.refuse_for_site(&e))?;
         }
         let (confirmed, cause) = diagnosis::compare(&found, confirmed);
         let proof = diagnosis::proof(examined.checks, self.repro.as_ref(), &confirmed, cause);
         let flags = examined.flags;
-        Ok(DebugAnswer { job: self, found: &found, confirmed: &confirmed, cause, shelf: &shelf, flags, wrote }
-            .accepted_with(proof))
+        Ok(DebugAnswer {
+            job: self,
+            found: &found,
+            confirmed: &confirmed,
+            cause,
+            shelf: &shelf,
+            flags,
+            wrote,
+        }
+        .accepted_with(proof))
     }
 }
 
 /// A diagnosis changes nothing. The project was as it should be when the worker began, so that whatever differs is its own.
 fn untouched(work: &SubmittedWork<'_>, gates: &mut Gates) -> Result<(), RefusedWork> {
     let changed = work.changed.changes.iter().map(|change| &change.path);
-    let touched: Vec<&PathBuf> = changed.chain(work.changed.by_products.iter().map(|b| &b.path)).collect();
+    let touched: Vec<&PathBuf> = changed
+        .chain(work.changed.by_products.iter().map(|b| &b.path))
+        .collect();
     if touched.is_empty() {
         gates.pass("untouched", "no file was changed");
         return Ok(());
     }
     let names: Vec<String> = touched.iter().take(5).map(|path| named(path)).collect();
     let more = touched.len().saturating_sub(names.len());
-    let more = if more > 0 { format!(" and {}", words::count(more, "other")) } else { String::new() };
-    let why = format!("nothing may be changed by a diagnosis, and it was: {}{more}", names.join(", "));
+    let more = if more > 0 {
+        format!(" and {}", words::count(more, "other"))
+    } else {
+        String::new()
+    };
+    let why = format!(
+        "nothing may be changed by a diagnosis, and it was: {}{more}",
+        names.join(", ")
+    );
     Err(gates.refuse("untouched", Cause::Tampered, why))
 }

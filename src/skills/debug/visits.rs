@@ -25,18 +25,28 @@ impl Visit {
 }
 
 /// Counts the earlier calls of this session that asked about the same error. Blocking.
-pub(super) fn visit(state: &StateDir, session: &SessionId, root: &str, error: &str, redactor: &Redactor) -> Visit {
+pub(super) fn visit(
+    state: &StateDir,
+    session: &SessionId,
+    root: &str,
+    error: &str,
+    redactor: &Redactor,
+) -> Visit {
     // As the log has it: keys taken out.
     let mine = Signature::of(&redactor.redact(error));
-    let earlier = SessionLog::open(state).and_then(|log| log.reader(session)).map(|reader| {
-        reader
-            .filter(|record| record.entry.skill == "debug" && record.entry.project_root == root)
-            // A call that ended before anybody was asked is no visit.
-            .filter(|record| !record.entry.attempts.is_empty())
-            .filter(|record| {
-                record.entry.input["error"].as_str().is_some_and(|error| Signature::of(error).is_same(&mine))
-            })
-            .count()
-    });
+    let earlier = SessionLog::open(state)
+        .and_then(|log| log.reader(session))
+        .map(|reader| {
+            reader
+                .filter(|record| record.entry.skill == "debug" && record.entry.project_root == root)
+                // A call that ended before anybody was asked is no visit.
+                .filter(|record| !record.entry.attempts.is_empty())
+                .filter(|record| {
+                    record.entry.input["error"]
+                        .as_str()
+                        .is_some_and(|error| Signature::of(error).is_same(&mine))
+                })
+                .count()
+        });
     Visit(earlier.unwrap_or(0) + 1)
 }

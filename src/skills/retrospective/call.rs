@@ -44,26 +44,49 @@ pub(super) async fn prepare(
     call: &mut Preparation<'_>,
 ) -> Result<PreparedCall<RetrospectiveSkill>, RefusedCall> {
     let discipline = call.discipline(&RETROSPECTIVE)?;
-    let id: SessionId = asked.session_id.trim().parse().map_err(|e: InvalidSessionId| RefusedCall::error(e))?;
+    let id: SessionId = asked
+        .session_id
+        .trim()
+        .parse()
+        .map_err(|e: InvalidSessionId| RefusedCall::error(e))?;
     let log = SessionLog::to_read(&call.surroundings.state);
-    let calls: Vec<LoggedCall> =
-        log.calls(&id, &CallChoice::All).map_err(RefusedCall::error)?.into_iter().filter(is_about_work).collect();
+    let calls: Vec<LoggedCall> = log
+        .calls(&id, &CallChoice::All)
+        .map_err(RefusedCall::error)?
+        .into_iter()
+        .filter(is_about_work)
+        .collect();
     if calls.is_empty() {
-        return Err(nothing(format!("nothing to learn: session `{id}` has no calls"), &json!({"calls": 0})));
+        return Err(nothing(
+            format!("nothing to learn: session `{id}` has no calls"),
+            &json!({"calls": 0}),
+        ));
     }
-    let stats =
-        Stats::gather(&log, &Filter { session: Some(id.clone()), ..Filter::default() }).map_err(RefusedCall::error)?;
-    let (routine, telling): (Vec<LoggedCall>, Vec<LoggedCall>) = calls.into_iter().partition(is_routine);
+    let stats = Stats::gather(
+        &log,
+        &Filter {
+            session: Some(id.clone()),
+            ..Filter::default()
+        },
+    )
+    .map_err(RefusedCall::error)?;
+    let (routine, telling): (Vec<LoggedCall>, Vec<LoggedCall>) =
+        calls.into_iter().partition(is_routine);
     let all: Vec<&LoggedCall> = routine.iter().chain(&telling).collect();
     let material = SessionMaterial::new(&stats, &all, telling.clone(), routine.len());
     if telling.is_empty() {
         let message = format!(
             "nothing to learn: {} passed at the first attempt",
-            if routine.len() == 1 { "the only call".to_owned() } else { format!("all {} calls", routine.len()) }
+            if routine.len() == 1 {
+                "the only call".to_owned()
+            } else {
+                format!("all {} calls", routine.len())
+            }
         );
         return Err(nothing(message, &material.stats));
     }
-    let places = BrainPlaces::of(call.routing(), &call.surroundings.state).map_err(RefusedCall::error)?;
+    let places =
+        BrainPlaces::of(call.routing(), &call.surroundings.state).map_err(RefusedCall::error)?;
     // Most sessions are about one project; the notes are about the one that was worked on most.
     let root = material.main_project();
     let project = match root.as_deref().map(Path::new).filter(|root| root.is_dir()) {
@@ -71,7 +94,10 @@ pub(super) async fn prepare(
         None => None,
     };
     let mut names = private_names(all.iter().copied(), &call.surroundings.env);
-    if let Some(remote) = project.as_ref().and_then(|project| project.remote.as_deref()) {
+    if let Some(remote) = project
+        .as_ref()
+        .and_then(|project| project.remote.as_deref())
+    {
         names.add_remote(remote);
     }
     let entries: BTreeSet<String> = material.telling.iter().map(LoggedCall::citation).collect();
@@ -80,7 +106,10 @@ pub(super) async fn prepare(
         words::count(material.telling.len(), "call"),
         all.len()
     );
-    let plan = DryRunPlan { message, details: json!({"stats": material.stats, "shown": entries}) };
+    let plan = DryRunPlan {
+        message,
+        details: json!({"stats": material.stats, "shown": entries}),
+    };
     let task = format!(
         "Say what is worth knowing from session `{id}`: {} of which {} did not pass at the first attempt.",
         words::count(all.len(), "call"),
@@ -96,11 +125,22 @@ pub(super) async fn prepare(
         write: asked.write,
         redactor: Arc::clone(&call.surroundings.means.redactor),
     };
-    Ok(PreparedCall { skill, discipline, task, finding: None, plan })
+    Ok(PreparedCall {
+        skill,
+        discipline,
+        task,
+        finding: None,
+        plan,
+    })
 }
 
 /// A good answer for which no model need be asked.
 fn nothing(message: String, stats: &serde_json::Value) -> RefusedCall {
     let details = json!({"stats": stats, "learnings": [], "written": []});
-    RefusedCall { status: Status::Pass, message, runner_output: String::new(), details }
+    RefusedCall {
+        status: Status::Pass,
+        message,
+        runner_output: String::new(),
+        details,
+    }
 }

@@ -11,8 +11,12 @@ use crate::answers::learning::{self, ExaminedLearnings, Learning};
 use crate::answers::private_names::PrivateNames;
 use crate::backend::{Edits, Power};
 use crate::engine::evidence::Evidence;
-use crate::engine::skill::{Access, Preparation, PreparedCall, Question, RefusedCall, Skill, TierUnfit};
-use crate::engine::work::{AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification};
+use crate::engine::skill::{
+    Access, Preparation, PreparedCall, Question, RefusedCall, Skill, TierUnfit,
+};
+use crate::engine::work::{
+    AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification,
+};
 use crate::engine::{Cause, Status};
 use crate::memory::{Note, NoteDraft, NoteFolder, NoteKind, NoteQuery, ProjectIdentity};
 use crate::prompts::{Nonce, fence};
@@ -54,7 +58,12 @@ impl Skill for RetrospectiveSkill {
         call::prepare(asked, call).await
     }
 
-    fn ask(&self, tier: &Tier, _: Edits, evidence: &Evidence) -> Result<(Vec<Question>, ()), TierUnfit> {
+    fn ask(
+        &self,
+        tier: &Tier,
+        _: Edits,
+        evidence: &Evidence,
+    ) -> Result<(Vec<Question>, ()), TierUnfit> {
         let nonce = Nonce::fresh().expect("the system gives random bytes");
         let room = (tier.model.window() / 2).min(MOST);
         let before = words::cut_middle(&evidence.render(), room / 5).into_owned();
@@ -64,13 +73,23 @@ impl Skill for RetrospectiveSkill {
             words::count(self.material.routine, "routine call"),
             fence(&nonce, "calls", &self.material.shown(room)),
         );
-        Ok((vec![Question { prompt, schema: learning::schema(&KINDS), power: Power::None }], ()))
+        Ok((
+            vec![Question {
+                prompt,
+                schema: learning::schema(&KINDS),
+                power: Power::None,
+            }],
+            (),
+        ))
     }
 
     async fn check(&self, work: SubmittedWork<'_>, (): ()) -> Result<AcceptedWork, RefusedWork> {
         let mut gates = Gates::default();
-        let ExaminedLearnings { check, kept, dropped } =
-            learning::examine(&work.reply().body, &KINDS, &self.entries, &self.names);
+        let ExaminedLearnings {
+            check,
+            kept,
+            dropped,
+        } = learning::examine(&work.reply().body, &KINDS, &self.entries, &self.names);
         let judged = gates.check(&check).and_then(|()| {
             let (new, known) =
                 self.without_known(kept).map_err(|why| gates.refuse("notes", Cause::CannotVerify, why))?;
@@ -86,8 +105,8 @@ impl Skill for RetrospectiveSkill {
     }
 
     async fn deliver(&self, work: AcceptedWork) -> Result<AcceptedWork, RefusedWork> {
-        let learnings: Vec<Learning> =
-            serde_json::from_value(work.details["learnings"].clone()).expect("made from learnings above");
+        let learnings: Vec<Learning> = serde_json::from_value(work.details["learnings"].clone())
+            .expect("made from learnings above");
         if !self.write || learnings.is_empty() {
             return Ok(work);
         }
@@ -105,8 +124,18 @@ impl Skill for RetrospectiveSkill {
         let proof = Proof::of_checks(vec![check]).map_err(|why| broken(why.to_string()))?;
         let mut details = work.details;
         details["written"] = json!(written);
-        let message = format!("{}; {} written", work.message, words::count(written.len(), "note"));
-        Ok(AcceptedWork { verification: Verification::Proven(proof), gates: gates.0, details, message, ..work })
+        let message = format!(
+            "{}; {} written",
+            work.message,
+            words::count(written.len(), "note")
+        );
+        Ok(AcceptedWork {
+            verification: Verification::Proven(proof),
+            gates: gates.0,
+            details,
+            message,
+            ..work
+        })
     }
 }
 
@@ -144,13 +173,17 @@ impl RetrospectiveSkill {
     }
 
     /// What no note says yet, and for the rest the note that does.
-    fn without_known(&self, learnings: Vec<Learning>) -> Result<(Vec<Learning>, Vec<Value>), String> {
+    fn without_known(
+        &self,
+        learnings: Vec<Learning>,
+    ) -> Result<(Vec<Learning>, Vec<Value>), String> {
         let folder = NoteFolder::open(&self.places.notes).map_err(|e| e.to_string())?;
         let (mut new, mut known) = (Vec::new(), Vec::new());
         for learning in learnings {
             let note = self.note(&learning);
-            let similar =
-                with_index(&self.places, &folder, &mut |_, _| {}, |index| index.find_similar(&folder, &note, ""));
+            let similar = with_index(&self.places, &folder, &mut |_, _| {}, |index| {
+                index.find_similar(&folder, &note, "")
+            });
             match similar.map_err(|e| e.to_string())? {
                 Some(similar) => known.push(json!({"title": learning.title, "similar": similar})),
                 None => new.push(learning),
@@ -163,7 +196,11 @@ impl RetrospectiveSkill {
         let folder = NoteFolder::open(&self.places.notes).map_err(|e| e.to_string())?;
         let mut written = Vec::new();
         for learning in learnings {
-            let draft = |filename: Option<String>| NoteDraft { note: self.note(learning), filename, overwrite: false };
+            let draft = |filename: Option<String>| NoteDraft {
+                note: self.note(learning),
+                filename,
+                overwrite: false,
+            };
             // Another note of that title says something else.
             let name = match folder.write(draft(None)) {
                 Err(crate::memory::NoteError::Exists(taken)) => {
@@ -179,7 +216,9 @@ impl RetrospectiveSkill {
     }
 
     fn is_found(&self, name: &str, learning: &Learning) -> bool {
-        let Ok(folder) = NoteFolder::open(&self.places.notes) else { return false };
+        let Ok(folder) = NoteFolder::open(&self.places.notes) else {
+            return false;
+        };
         let query = NoteQuery {
             words: learning.title.clone(),
             projects: self.project.iter().cloned().collect(),
@@ -187,12 +226,16 @@ impl RetrospectiveSkill {
             ..NoteQuery::default()
         };
         let now = jiff::Timestamp::now();
-        with_index(&self.places, &folder, &mut |_, _| {}, |index| index.query(&folder, &query, now))
-            .is_ok_and(|hits| hits.iter().any(|hit| hit.name == name))
+        with_index(&self.places, &folder, &mut |_, _| {}, |index| {
+            index.query(&folder, &query, now)
+        })
+        .is_ok_and(|hits| hits.iter().any(|hit| hit.name == name))
     }
 
     fn note(&self, learning: &Learning) -> Note {
-        let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let now = jiff::Timestamp::now()
+            .strftime("%Y-%m-%dT%H:%M:%SZ")
+            .to_string();
         let clean = |text: &str| self.redactor.redact(text.trim()).into_owned();
         let mut body = clean(&learning.recommendation);
         if !learning.context.trim().is_empty() {
@@ -202,7 +245,11 @@ impl RetrospectiveSkill {
             title: clean(&learning.title),
             kind: NoteKind::of_word(&learning.kind).unwrap_or_default(),
             tags: vec![String::from("retrospective")],
-            project: self.project.as_ref().map(ToString::to_string).unwrap_or_default(),
+            project: self
+                .project
+                .as_ref()
+                .map(ToString::to_string)
+                .unwrap_or_default(),
             session_id: self.session.clone(),
             created: now.clone(),
             updated: now,

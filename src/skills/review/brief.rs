@@ -40,16 +40,25 @@ impl ReviewBrief {
         let task = &self.task;
         if task.len() > window / 4 {
             let (has, most) = (task.len(), window / 4);
-            let why = format!("requirements and context have {has} bytes, and its window leaves {most} for them");
+            let why = format!(
+                "requirements and context have {has} bytes, and its window leaves {most} for them"
+            );
             return Err(TierUnfit(why));
         }
         let commits = words::cut_middle(&material.commits.join("\n\n"), window / 8).into_owned();
-        let fixed = self.discipline.len() + schema.to_string().len() + task.len() + commits.len() + REPLY.len() + 1000;
+        let fixed = self.discipline.len()
+            + schema.to_string().len()
+            + task.len()
+            + commits.len()
+            + REPLY.len()
+            + 1000;
         // A quarter stays free for the answer; what was tried before has its room also if nothing was, so that all
         // tiers of one window are shown the same.
         let room = (window - window / 4 - window / 6).saturating_sub(fixed);
         if room < LEAST {
-            let why = format!("its window of {window} bytes leaves no room for files; set `context` if it is larger");
+            let why = format!(
+                "its window of {window} bytes leaves no room for files; set `context` if it is larger"
+            );
             return Err(TierUnfit(why));
         }
         let parts = split(material, room).map_err(TierUnfit)?;
@@ -129,7 +138,13 @@ fn split(material: &ReviewMaterial, room: usize) -> Result<Vec<ScopePart>, Strin
         // Marks, label and a blank line around each file.
         let around = 2 * file.as_os_str().len() + 160;
         let size = |line: usize| material.line(file, line).len();
-        let whole: usize = lines.ranges().iter().flat_map(Clone::clone).map(size).sum::<usize>() + around;
+        let whole: usize = lines
+            .ranges()
+            .iter()
+            .flat_map(Clone::clone)
+            .map(size)
+            .sum::<usize>()
+            + around;
         if whole > left && whole <= room {
             close(&mut part);
             left = room;
@@ -141,7 +156,10 @@ fn split(material: &ReviewMaterial, room: usize) -> Result<Vec<ScopePart>, Strin
                 close(&mut part);
                 left = room.saturating_sub(around);
                 if needs > left {
-                    return Err(format!("line {line} of `{}` alone does not fit its window", file.display()));
+                    return Err(format!(
+                        "line {line} of `{}` alone does not fit its window",
+                        file.display()
+                    ));
                 }
             }
             left -= needs;
@@ -149,14 +167,21 @@ fn split(material: &ReviewMaterial, room: usize) -> Result<Vec<ScopePart>, Strin
                 Some(span) if span.file == file && span.lines.end() + 1 == line => {
                     span.lines = *span.lines.start()..=line;
                 }
-                _ => part.spans.push(LineSpan { file: file.to_owned(), lines: line..=line }),
+                _ => part.spans.push(LineSpan {
+                    file: file.to_owned(),
+                    lines: line..=line,
+                }),
             }
         }
     }
     close(&mut part);
     match parts.len() {
-        0 => Err(String::from("the files are empty, so there is nothing to show")),
-        n if n > PARTS => Err(format!("its window would make {n} questions of it, and {PARTS} is the most")),
+        0 => Err(String::from(
+            "the files are empty, so there is nothing to show",
+        )),
+        n if n > PARTS => Err(format!(
+            "its window would make {n} questions of it, and {PARTS} is the most"
+        )),
         _ => Ok(parts),
     }
 }

@@ -50,10 +50,17 @@ impl ReviewSubject {
                 requirements.len()
             )));
         }
-        Ok(Self { what, requirements, context: asked.common().context })
+        Ok(Self {
+            what,
+            requirements,
+            context: asked.common().context,
+        })
     }
 
-    pub(super) async fn prepare(self, call: &mut Preparation<'_>) -> Result<PreparedCall<Review>, RefusedCall> {
+    pub(super) async fn prepare(
+        self,
+        call: &mut Preparation<'_>,
+    ) -> Result<PreparedCall<Review>, RefusedCall> {
         let discipline = call.discipline(&REVIEW)?;
         call.doing("reading what is to be reviewed");
         let material = self.read(call).await.map_err(RefusedCall::error)?;
@@ -65,7 +72,10 @@ impl ReviewSubject {
         ensure_fits_some_tier(&brief, &material, call)?;
         let files = words::count(material.shown(), "file");
         let plan = DryRunPlan {
-            message: format!("dry run: no model was asked; {files} with {} bytes would be shown", material.bytes()),
+            message: format!(
+                "dry run: no model was asked; {files} with {} bytes would be shown",
+                material.bytes()
+            ),
             details: json!({
                 "coverage": material.coverage(30),
                 "server_findings": material.scanned.len(),
@@ -88,10 +98,16 @@ impl ReviewSubject {
                 let workspace = call.site.workspace().ok_or("the project is not open")?;
                 let named = named.clone();
                 // A disk may be slow, and other calls must not wait for it.
-                let read = tokio::task::spawn_blocking(move || files::read(&workspace, &named, &redactor));
-                read.await.map_err(|e| format!("reading the files failed: {e}"))?
+                let read =
+                    tokio::task::spawn_blocking(move || files::read(&workspace, &named, &redactor));
+                read.await
+                    .map_err(|e| format!("reading the files failed: {e}"))?
             }
-            ReviewTarget::Range { base, head } => Git::find(call)?.read(base, head, &redactor, call.stop).await,
+            ReviewTarget::Range { base, head } => {
+                Git::find(call)?
+                    .read(base, head, &redactor, call.stop)
+                    .await
+            }
         }
     }
 
@@ -99,7 +115,10 @@ impl ReviewSubject {
         let mut task = format!("project_root: {}\n", root.display());
         let range = &material.range;
         if range.is_null() {
-            task += &format!("\nReview the {} below.\n", words::count(material.shown(), "file"));
+            task += &format!(
+                "\nReview the {} below.\n",
+                words::count(material.shown(), "file")
+            );
         } else {
             task += &format!(
                 "\nReview what changed from {} to {}: {} below, as they are in that commit; the files on disk may differ.\n",
@@ -107,20 +126,32 @@ impl ReviewSubject {
                 range["to"].as_str().unwrap_or_default(),
                 words::count(material.shown(), "file")
             );
-            let unseen = material.covered.iter().filter_map(|file| Some((file.file.as_str(), file.note.as_ref()?)));
-            let unseen = unseen.filter(|(file, _)| material.scope.source(Path::new(file)).is_none());
+            let unseen = material
+                .covered
+                .iter()
+                .filter_map(|file| Some((file.file.as_str(), file.note.as_ref()?)));
+            let unseen =
+                unseen.filter(|(file, _)| material.scope.source(Path::new(file)).is_none());
             for (file, why) in unseen.take(20) {
                 task += &format!("not shown: `{}` {why}\n", words::plain(file));
             }
             for file in material.covered.iter().take(20) {
                 if let Some(was) = &file.was {
-                    task += &format!("renamed: `{}` is now `{}`\n", words::plain(was), words::plain(&file.file));
+                    task += &format!(
+                        "renamed: `{}` is now `{}`\n",
+                        words::plain(was),
+                        words::plain(&file.file)
+                    );
                 }
             }
         }
         if !self.requirements.is_empty() {
             task += "\n## Requirements, each to be answered by its id\n\n";
-            task.extend(self.requirements.iter().map(|r| format!("{}: {}\n", r.id, words::plain(&r.text))));
+            task.extend(
+                self.requirements
+                    .iter()
+                    .map(|r| format!("{}: {}\n", r.id, words::plain(&r.text))),
+            );
         }
         if let Some(context) = &self.context {
             task += &format!("\ncontext: {}\n", words::plain(context));

@@ -12,7 +12,11 @@ use crate::workspace::{PeekError, Workspace};
 const TOLD: usize = 10;
 
 /// Reads all of them, or says why not. Blocks.
-pub(super) fn read(workspace: &Workspace, named: &[String], redactor: &Redactor) -> Result<ReviewMaterial, String> {
+pub(super) fn read(
+    workspace: &Workspace,
+    named: &[String],
+    redactor: &Redactor,
+) -> Result<ReviewMaterial, String> {
     let mut refused: Vec<String> = Vec::new();
     let mut paths: Vec<PathBuf> = Vec::new();
     let mut total = 0;
@@ -55,11 +59,19 @@ pub(super) fn read(workspace: &Workspace, named: &[String], redactor: &Redactor)
     }
     if !refused.is_empty() {
         let more = refused.len().saturating_sub(TOLD);
-        let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+        let more = if more > 0 {
+            format!("; and {more} more")
+        } else {
+            String::new()
+        };
         refused.truncate(TOLD);
         told.push(format!("files: {}{more}", refused.join("; ")));
     }
-    if told.is_empty() { Ok(material) } else { Err(told.join(". ")) }
+    if told.is_empty() {
+        Ok(material)
+    } else {
+        Err(told.join(". "))
+    }
 }
 
 /// Where it lies in the project and how large it is.
@@ -67,12 +79,16 @@ fn measure(workspace: &Workspace, name: &str) -> Result<(PathBuf, u64), String> 
     let path = inside(workspace.root(), name).map_err(|why| format!("{why}; leave it out"))?;
     let shown = words::cut_end(&words::plain(name), 200).into_owned();
     if path.components().any(|part| part.as_os_str() == ".git") {
-        return Err(format!("`{shown}` belongs to the repository itself, which is not reviewed; leave it out"));
+        return Err(format!(
+            "`{shown}` belongs to the repository itself, which is not reviewed; leave it out"
+        ));
     }
     if path == Path::new("") {
         return Err(refusal(&shown, &PeekError::Directory));
     }
-    let size = workspace.size(&path).map_err(|error| refusal(&shown, &error))?;
+    let size = workspace
+        .size(&path)
+        .map_err(|error| refusal(&shown, &error))?;
     if size > FILE {
         return Err(refusal(&shown, &PeekError::TooLarge { size, most: FILE }));
     }

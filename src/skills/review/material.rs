@@ -84,7 +84,12 @@ enum ChangedContent {
 
 impl ReviewMaterial {
     /// A whole file.
-    pub(super) fn add_file(&mut self, path: &Path, bytes: &[u8], redactor: &Redactor) -> Result<(), String> {
+    pub(super) fn add_file(
+        &mut self,
+        path: &Path,
+        bytes: &[u8],
+        redactor: &Redactor,
+    ) -> Result<(), String> {
         let text = text(bytes)?;
         let (clean, secrets) = redactor.redact_lines(text);
         let shown = LineRanges::all(clean.lines().count());
@@ -102,34 +107,51 @@ impl ReviewMaterial {
     ) -> Result<(), String> {
         let (before, now) = (text(before.unwrap_or_default())?, text(after)?);
         // Compared without secrets: neither side may show one.
-        let ((old, _), (new, secrets)) = (redactor.redact_lines(before), redactor.redact_lines(now));
+        let ((old, _), (new, secrets)) =
+            (redactor.redact_lines(before), redactor.redact_lines(now));
         let of = new.lines().count();
         let (mut added, mut gone) = (Vec::new(), BTreeMap::<usize, Vec<String>>::new());
         for change in Diff::of(old.as_bytes(), new.as_bytes()).changes() {
             // What is gone is shown before the line that follows it.
             let first = change.at + 1;
             added.extend(first..first + change.new.len());
-            let lines =
-                change.gone.iter().map(|line| String::from_utf8_lossy(line).trim_end_matches(['\n', '\r']).to_owned());
+            let lines = change.gone.iter().map(|line| {
+                String::from_utf8_lossy(line)
+                    .trim_end_matches(['\n', '\r'])
+                    .to_owned()
+            });
             gone.entry(first).or_default().extend(lines);
         }
         gone.retain(|_, lines| !lines.is_empty());
         if added.is_empty() && gone.is_empty() {
             return Err(String::from("its text did not change"));
         }
-        let mut places: Vec<usize> = added.iter().copied().chain(gone.keys().map(|at| (*at).min(of.max(1)))).collect();
+        let mut places: Vec<usize> = added
+            .iter()
+            .copied()
+            .chain(gone.keys().map(|at| (*at).min(of.max(1))))
+            .collect();
         places.sort_unstable();
-        let (shown, fresh) = (LineRanges::around(places, CONTEXT, of), LineRanges::around(added, 0, of));
+        let (shown, fresh) = (
+            LineRanges::around(places, CONTEXT, of),
+            LineRanges::around(added, 0, of),
+        );
         self.add(path, after, &new, &shown, &fresh, &secrets);
         for (before, lines) in &gone {
             self.scope.add_gone(path, *before, lines);
         }
-        self.changes.insert(path.to_owned(), ChangedContent::Edited { new: fresh, gone });
+        self.changes
+            .insert(path.to_owned(), ChangedContent::Edited { new: fresh, gone });
         Ok(())
     }
 
     /// A file that is no longer there: what it held can be missed too.
-    pub(super) fn add_deleted(&mut self, path: &Path, before: &[u8], redactor: &Redactor) -> Result<(), String> {
+    pub(super) fn add_deleted(
+        &mut self,
+        path: &Path,
+        before: &[u8],
+        redactor: &Redactor,
+    ) -> Result<(), String> {
         let (clean, _) = redactor.redact_lines(text(before)?);
         let shown = LineRanges::all(clean.lines().count().min(DELETED));
         if shown.is_empty() {
@@ -138,11 +160,16 @@ impl ReviewMaterial {
         // Not scanned: whatever stood there is gone.
         self.add(path, before, &clean, &shown, &LineRanges::default(), &[]);
         if let Some(covered) = self.covered.last_mut() {
-            covered.note =
-                Some(covered.note.take().map_or_else(|| DELETED_NOTE.into(), |n| format!("{DELETED_NOTE}; {n}")));
+            covered.note = Some(
+                covered
+                    .note
+                    .take()
+                    .map_or_else(|| DELETED_NOTE.into(), |n| format!("{DELETED_NOTE}; {n}")),
+            );
         }
         self.scope.add_deleted(path);
-        self.changes.insert(path.to_owned(), ChangedContent::Deleted);
+        self.changes
+            .insert(path.to_owned(), ChangedContent::Deleted);
         Ok(())
     }
 
@@ -183,14 +210,27 @@ impl ReviewMaterial {
             all if all == lines => (ReadExtent::Full, None),
             _ => (ReadExtent::Part, Some(format!("lines {shown}"))),
         };
-        let sha256 = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        let sha256 = Sha256::digest(bytes)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         let file = path.display().to_string();
-        self.covered.push(CoveredFile { file, was: None, sha256: Some(sha256), lines: Some(lines), read, note });
+        self.covered.push(CoveredFile {
+            file,
+            was: None,
+            sha256: Some(sha256),
+            lines: Some(lines),
+            read,
+            note,
+        });
     }
 
     /// How many files are shown.
     pub(super) fn shown(&self) -> usize {
-        self.covered.iter().filter(|file| file.read != ReadExtent::No).count()
+        self.covered
+            .iter()
+            .filter(|file| file.read != ReadExtent::No)
+            .count()
     }
 
     /// Bytes of all lines that are shown, as they are shown.
@@ -205,13 +245,29 @@ impl ReviewMaterial {
 
     /// One line as models see it, after what is gone before it.
     pub(super) fn line(&self, file: &Path, number: usize) -> String {
-        let text = self.scope.source(file).and_then(|source| source.line(number)).unwrap_or_default();
-        let Some(changed) = self.changes.get(file) else { return format!("{number}: {text}\n") };
-        let ChangedContent::Edited { new, gone } = changed else { return format!("-{number}: {text}\n") };
+        let text = self
+            .scope
+            .source(file)
+            .and_then(|source| source.line(number))
+            .unwrap_or_default();
+        let Some(changed) = self.changes.get(file) else {
+            return format!("{number}: {text}\n");
+        };
+        let ChangedContent::Edited { new, gone } = changed else {
+            return format!("-{number}: {text}\n");
+        };
         let mut out = String::new();
-        let last = self.scope.source(file).map_or(0, crate::answers::citations::SourceText::lines);
+        let last = self
+            .scope
+            .source(file)
+            .map_or(0, crate::answers::citations::SourceText::lines);
         let mark = if new.holds(number) { '+' } else { ' ' };
-        let gone = |at: usize| gone.get(&at).into_iter().flatten().map(|line| format!("- {line}\n"));
+        let gone = |at: usize| {
+            gone.get(&at)
+                .into_iter()
+                .flatten()
+                .map(|line| format!("- {line}\n"))
+        };
         out.extend(gone(number));
         out += &format!("{mark}{number}: {text}\n");
         if number == last {
@@ -222,9 +278,16 @@ impl ReviewMaterial {
 
     /// Some lines with numbers, for a verifier.
     pub(super) fn excerpt(&self, file: &Path, lines: RangeInclusive<usize>) -> String {
-        let last = self.scope.source(file).map_or(0, crate::answers::citations::SourceText::lines);
+        let last = self
+            .scope
+            .source(file)
+            .map_or(0, crate::answers::citations::SourceText::lines);
         let lines = (*lines.start()).max(1)..=(*lines.end()).min(last);
-        format!("{}\n{}", file.display(), lines.map(|line| self.line(file, line)).collect::<String>())
+        format!(
+            "{}\n{}",
+            file.display(),
+            lines.map(|line| self.line(file, line)).collect::<String>()
+        )
     }
 
     pub(super) fn coverage(&self, most: usize) -> Value {
@@ -237,8 +300,12 @@ fn text(bytes: &[u8]) -> Result<&str, String> {
     if bytes.iter().take(8000).any(|byte| *byte == 0) {
         return Err(String::from("is binary; leave it out"));
     }
-    let text = std::str::from_utf8(bytes)
-        .map_err(|e| format!("is not UTF-8 (byte {}); convert it, or leave it out", e.valid_up_to() + 1))?;
+    let text = std::str::from_utf8(bytes).map_err(|e| {
+        format!(
+            "is not UTF-8 (byte {}); convert it, or leave it out",
+            e.valid_up_to() + 1
+        )
+    })?;
     match text.lines().position(|line| line.len() > LINE) {
         Some(at) => Err(format!(
             "has a line of {} bytes (line {}), so it was made by a program; leave it out",

@@ -65,8 +65,17 @@ impl Git {
         ] {
             env.insert(name.into(), value.into());
         }
-        let guard = call.site.guard().map_err(|e| format!("the project's lock cannot be shared with git: {e}"))?;
-        Ok(Self { program, root, env, launcher: call.surroundings.launcher.clone(), guard })
+        let guard = call
+            .site
+            .guard()
+            .map_err(|e| format!("the project's lock cannot be shared with git: {e}"))?;
+        Ok(Self {
+            program,
+            root,
+            env,
+            launcher: call.surroundings.launcher.clone(),
+            guard,
+        })
     }
 
     /// What `head` has changed since it left `base`.
@@ -77,9 +86,15 @@ impl Git {
         redactor: &Redactor,
         stop: &CancellationToken,
     ) -> Result<ReviewMaterial, String> {
-        let (asked, to) = (self.commit("base", base, stop).await?, self.commit("head", head, stop).await?);
+        let (asked, to) = (
+            self.commit("base", base, stop).await?,
+            self.commit("head", head, stop).await?,
+        );
         // Commits that only `base` has are not what `head` changed. Without a common ancestor, all of it is.
-        let from = match self.ask(&["merge-base", &asked, &to], Stdin::Null, 1 << 16, stop).await {
+        let from = match self
+            .ask(&["merge-base", &asked, &to], Stdin::Null, 1 << 16, stop)
+            .await
+        {
             Ok(found) => String::from_utf8_lossy(&found).trim().to_owned(),
             Err(_) => asked,
         };
@@ -90,11 +105,16 @@ impl Git {
         let contents = self.contents(&changes, stop).await?;
         for change in &changes {
             if is_secret_file(&change.path) || change.was.as_deref().is_some_and(is_secret_file) {
-                material.leave_out(&change.path, "holds secrets by its name, so it is shown only if `files` names it");
+                material.leave_out(
+                    &change.path,
+                    "holds secrets by its name, so it is shown only if `files` names it",
+                );
                 continue;
             }
             let added = shown(change, &contents).and_then(|sides| match sides {
-                Sides::After { before, after } => material.add_change(&change.path, before, after, redactor),
+                Sides::After { before, after } => {
+                    material.add_change(&change.path, before, after, redactor)
+                }
                 Sides::Deleted(before) => {
                     let added = material.add_deleted(&change.path, before, redactor);
                     added.map_err(|why| format!("was deleted, and {why}"))
@@ -109,10 +129,18 @@ impl Git {
         }
         if material.shown() == 0 {
             let why = |file: &super::material::CoveredFile| {
-                format!("`{}` {}", words::plain(&file.file), file.note.as_deref().unwrap_or_default())
+                format!(
+                    "`{}` {}",
+                    words::plain(&file.file),
+                    file.note.as_deref().unwrap_or_default()
+                )
             };
             let told: Vec<String> = material.covered.iter().take(10).map(why).collect();
-            let told = if told.is_empty() { String::from("nothing changed there") } else { told.join("; ") };
+            let told = if told.is_empty() {
+                String::from("nothing changed there")
+            } else {
+                told.join("; ")
+            };
             return Err(format!(
                 "there is nothing to review in `{}` from `{}` to `{}`: {told}; choose another `base`, or give `files`",
                 self.root.display(),
@@ -124,28 +152,65 @@ impl Git {
     }
 
     /// What the commits of the range say, the newest first. A range whose messages cannot be read is reviewed without.
-    async fn messages(&self, from: &str, to: &str, redactor: &Redactor, stop: &CancellationToken) -> Vec<String> {
+    async fn messages(
+        &self,
+        from: &str,
+        to: &str,
+        redactor: &Redactor,
+        stop: &CancellationToken,
+    ) -> Vec<String> {
         let (range, most) = (format!("{from}..{to}"), format!("--max-count={COMMITS}"));
-        let arguments = ["rev-list", "--no-commit-header", "--format=%h %B%x00", &most, &range];
-        let Ok(told) = self.ask(&arguments, Stdin::Null, LIST, stop).await else { return Vec::new() };
+        let arguments = [
+            "rev-list",
+            "--no-commit-header",
+            "--format=%h %B%x00",
+            &most,
+            &range,
+        ];
+        let Ok(told) = self.ask(&arguments, Stdin::Null, LIST, stop).await else {
+            return Vec::new();
+        };
         let told = String::from_utf8_lossy(&told).into_owned();
-        let messages = told.split('\0').map(str::trim).filter(|message| !message.is_empty());
-        let tidy =
-            |message: &str| words::cut_end(&words::plain(&redactor.redact(message)), COMMIT_MESSAGE).into_owned();
+        let messages = told
+            .split('\0')
+            .map(str::trim)
+            .filter(|message| !message.is_empty());
+        let tidy = |message: &str| {
+            words::cut_end(&words::plain(&redactor.redact(message)), COMMIT_MESSAGE).into_owned()
+        };
         messages.map(tidy).collect()
     }
 
     /// The full name of a commit.
-    async fn commit(&self, argument: &str, name: &str, stop: &CancellationToken) -> Result<String, String> {
+    async fn commit(
+        &self,
+        argument: &str,
+        name: &str,
+        stop: &CancellationToken,
+    ) -> Result<String, String> {
         let shown = words::cut_end(&words::plain(name), 100).into_owned();
-        if name.starts_with('-') || name.chars().any(|c| c.is_control() || c.is_whitespace()) || name.contains("..") {
+        if name.starts_with('-')
+            || name.chars().any(|c| c.is_control() || c.is_whitespace())
+            || name.contains("..")
+        {
             return Err(format!(
                 "{argument}: `{shown}` names no commit; give a branch, a tag or a commit, such as `main` or `HEAD~3`"
             ));
         }
         let wanted = format!("{name}^{{commit}}");
         let found = self
-            .ask(&["rev-parse", "--verify", "--quiet", "--end-of-options", &wanted], Stdin::Null, 1 << 16, stop)
+            .ask(
+                &[
+                    "rev-parse",
+                    "--verify",
+                    "--quiet",
+                    "--end-of-options",
+                    &wanted,
+                ],
+                Stdin::Null,
+                1 << 16,
+                stop,
+            )
             .await;
         let text = match found {
             Ok(bytes) => String::from_utf8_lossy(&bytes).trim().to_owned(),
@@ -166,11 +231,19 @@ impl Git {
         if text.len() >= 40 && text.bytes().all(|b| b.is_ascii_hexdigit()) {
             Ok(text)
         } else {
-            Err(format!("{argument}: git says `{}` is `{shown}`, which is no commit's name", words::plain(&text)))
+            Err(format!(
+                "{argument}: git says `{}` is `{shown}`, which is no commit's name",
+                words::plain(&text)
+            ))
         }
     }
 
-    async fn changes(&self, from: &str, to: &str, stop: &CancellationToken) -> Result<Vec<ChangedFile>, String> {
+    async fn changes(
+        &self,
+        from: &str,
+        to: &str,
+        stop: &CancellationToken,
+    ) -> Result<Vec<ChangedFile>, String> {
         let too_many = |found: String| {
             format!(
                 "the range changes {found}, and {FILES} is the most for one review; choose a nearer `base`, or give `files`"
@@ -201,15 +274,23 @@ impl Git {
             TOO_LONG => too_many(String::from("more files than git can list here")),
             _ => format!("git cannot compare the two: {why}"),
         })?;
-        let mut fields = list.split(|byte| *byte == 0).filter(|field| !field.is_empty());
+        let mut fields = list
+            .split(|byte| *byte == 0)
+            .filter(|field| !field.is_empty());
         let mut changes = Vec::new();
         while let (Some(meta), Some(path)) = (fields.next(), fields.next()) {
             let meta = String::from_utf8_lossy(meta);
             // Of a renamed file both names follow, the old one first.
-            let renamed = meta.rsplit(' ').next().is_some_and(|kind| kind.starts_with('R'));
+            let renamed = meta
+                .rsplit(' ')
+                .next()
+                .is_some_and(|kind| kind.starts_with('R'));
             match renamed.then(|| fields.next()).flatten() {
                 Some(now) => {
-                    changes.extend(ChangedFile::read(&meta, now).map(|c| ChangedFile { was: Some(file(path)), ..c }));
+                    changes.extend(ChangedFile::read(&meta, now).map(|c| ChangedFile {
+                        was: Some(file(path)),
+                        ..c
+                    }));
                 }
                 None => changes.extend(ChangedFile::read(&meta, path)),
             }
@@ -227,21 +308,39 @@ impl Git {
         stop: &CancellationToken,
     ) -> Result<BTreeMap<String, Content>, String> {
         // What is deleted comes last: it must not take the room of what is there.
-        let (there, deleted): (Vec<&ChangedFile>, Vec<&ChangedFile>) = changes.iter().partition(|c| c.after.is_some());
-        let objects = there.into_iter().chain(deleted).flat_map(|c| [&c.before, &c.after]).flatten();
+        let (there, deleted): (Vec<&ChangedFile>, Vec<&ChangedFile>) =
+            changes.iter().partition(|c| c.after.is_some());
+        let objects = there
+            .into_iter()
+            .chain(deleted)
+            .flat_map(|c| [&c.before, &c.after])
+            .flatten();
         let mut known = std::collections::BTreeSet::new();
         let wanted: Vec<&String> = objects.filter(|object| known.insert(*object)).collect();
         let ask = |names: Vec<&str>| {
-            Stdin::Bytes(names.iter().map(|name| format!("{name}\n")).collect::<String>().into_bytes())
+            Stdin::Bytes(
+                names
+                    .iter()
+                    .map(|name| format!("{name}\n"))
+                    .collect::<String>()
+                    .into_bytes(),
+            )
         };
         let sizes = self
-            .ask(&["cat-file", "--batch-check"], ask(wanted.iter().map(|s| s.as_str()).collect()), LIST, stop)
+            .ask(
+                &["cat-file", "--batch-check"],
+                ask(wanted.iter().map(|s| s.as_str()).collect()),
+                LIST,
+                stop,
+            )
             .await?;
         let (mut known, mut small, mut total) = (BTreeMap::new(), Vec::new(), 0);
         for line in String::from_utf8_lossy(&sizes).lines() {
             let mut words = line.split(' ');
             let (name, kind, size) = (words.next().unwrap_or_default(), words.next(), words.next());
-            let size: Option<u64> = size.and_then(|size| size.parse().ok()).filter(|_| kind == Some("blob"));
+            let size: Option<u64> = size
+                .and_then(|size| size.parse().ok())
+                .filter(|_| kind == Some("blob"));
             match size {
                 None => drop(known.insert(name.to_owned(), Content::Absent)),
                 Some(size) if size > FILE || total + size > CONTENTS => {
@@ -257,8 +356,14 @@ impl Git {
             return Ok(known);
         }
         let most = usize::try_from(total).unwrap_or(usize::MAX) + small.len() * 128;
-        let all =
-            self.ask(&["cat-file", "--batch"], ask(small.iter().map(String::as_str).collect()), most, stop).await?;
+        let all = self
+            .ask(
+                &["cat-file", "--batch"],
+                ask(small.iter().map(String::as_str).collect()),
+                most,
+                stop,
+            )
+            .await?;
         let mut rest = all.as_slice();
         while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
             let head = String::from_utf8_lossy(&rest[..end]).into_owned();
@@ -297,10 +402,14 @@ impl Git {
         spec.env = self.env.clone();
         spec.stdin = stdin;
         spec.limit = LIMIT;
-        spec.capture = CaptureLimits { head: most, tail: 0 };
+        spec.capture = CaptureLimits {
+            head: most,
+            tail: 0,
+        };
         spec.guard = self.guard.clone();
         let finished = self.launcher.run(spec, stop).await;
-        let said = words::cut_end(words::plain(finished.stderr.text().trim()).trim(), 300).into_owned();
+        let said =
+            words::cut_end(words::plain(finished.stderr.text().trim()).trim(), 300).into_owned();
         match finished.end {
             End::Exited(0) if finished.stdout.is_cut() => Err(TOO_LONG.into()),
             End::Exited(0) => Ok(finished.stdout.bytes()),
@@ -328,13 +437,20 @@ impl ChangedFile {
         let mut words = meta.strip_prefix(':')?.split(' ');
         let (was, is) = (words.next()?, words.next()?);
         let (before, after) = (words.next()?, words.next()?);
-        let object = |name: &str| Some(name.to_owned()).filter(|name| name.bytes().any(|b| b != b'0'));
+        let object =
+            |name: &str| Some(name.to_owned()).filter(|name| name.bytes().any(|b| b != b'0'));
         let odd = [was, is].iter().find_map(|mode| match *mode {
             "120000" => Some("is a link; it is not followed"),
             "160000" => Some("is a submodule; review it by itself"),
             _ => None,
         });
-        Some(Self { path: file(path), was: None, before: object(before), after: object(after), odd })
+        Some(Self {
+            path: file(path),
+            was: None,
+            before: object(before),
+            after: object(after),
+            odd,
+        })
     }
 }
 
@@ -344,12 +460,18 @@ fn file(name: &[u8]) -> PathBuf {
 
 /// What there is to show of a change.
 enum Sides<'a> {
-    After { before: Option<&'a [u8]>, after: &'a [u8] },
+    After {
+        before: Option<&'a [u8]>,
+        after: &'a [u8],
+    },
     Deleted(&'a [u8]),
 }
 
 /// Both sides of a change. The error reads after the file's name.
-fn shown<'a>(change: &ChangedFile, contents: &'a BTreeMap<String, Content>) -> Result<Sides<'a>, String> {
+fn shown<'a>(
+    change: &ChangedFile,
+    contents: &'a BTreeMap<String, Content>,
+) -> Result<Sides<'a>, String> {
     if let Some(odd) = change.odd {
         return Err(odd.into());
     }
@@ -359,11 +481,16 @@ fn shown<'a>(change: &ChangedFile, contents: &'a BTreeMap<String, Content>) -> R
     let bytes = |name: &String| match contents.get(name) {
         Some(Content::Bytes(bytes)) => Ok(bytes.as_slice()),
         Some(Content::TooLarge(size)) => Err(format!("has {size} bytes, and {FILE} is the most")),
-        Some(Content::Absent) | None => Err(String::from("is not in this clone of the repository; fetch it first")),
+        Some(Content::Absent) | None => Err(String::from(
+            "is not in this clone of the repository; fetch it first",
+        )),
     };
     let before = change.before.as_ref().map(bytes).transpose();
     match (&change.after, before) {
-        (Some(after), before) => Ok(Sides::After { before: before?, after: bytes(after)? }),
+        (Some(after), before) => Ok(Sides::After {
+            before: before?,
+            after: bytes(after)?,
+        }),
         (None, Ok(Some(before))) => Ok(Sides::Deleted(before)),
         // What it held is too large or not here; that it is gone can be said in any case.
         (None, _) => Err(String::from("was deleted")),

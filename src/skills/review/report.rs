@@ -34,16 +34,31 @@ pub(super) struct ReviewReport<'a> {
 
 impl ReviewReport<'_> {
     pub(super) fn accepted_with(self, proof: Proof) -> AcceptedWork {
-        let mut findings: Vec<&ReviewFinding> = self.material.scanned.iter().chain(&self.judged.findings).collect();
+        let mut findings: Vec<&ReviewFinding> = self
+            .material
+            .scanned
+            .iter()
+            .chain(&self.judged.findings)
+            .collect();
         findings.sort_by(|a, b| (a.severity, &a.file, a.line).cmp(&(b.severity, &b.file, b.line)));
-        let is_critical = findings.iter().any(|finding| finding.severity == Severity::Critical);
+        let is_critical = findings
+            .iter()
+            .any(|finding| finding.severity == Severity::Critical);
         AcceptedWork {
             verification: Verification::Proven(proof),
             keeps: KeepPolicy::Nothing,
-            status: if is_critical { Status::Fail } else { Status::Pass },
+            status: if is_critical {
+                Status::Fail
+            } else {
+                Status::Pass
+            },
             message: self.message(&findings),
             file_path: String::new(),
-            runner_output: words::cut_middle(&findings.iter().map(|f| line(f)).collect::<String>(), LINES).into_owned(),
+            runner_output: words::cut_middle(
+                &findings.iter().map(|f| line(f)).collect::<String>(),
+                LINES,
+            )
+            .into_owned(),
             gates: Vec::new(),
             flags: self.judged.flags.clone(),
             details: self.details(&findings),
@@ -65,29 +80,58 @@ impl ReviewReport<'_> {
         let files = words::count(self.material.shown(), "file");
         let mut message = match counted.as_slice() {
             [] => {
-                format!("no findings in {files}; looked at {}", words::cut_end(&self.judged.checks_run.join(", "), 200))
+                format!(
+                    "no findings in {files}; looked at {}",
+                    words::cut_end(&self.judged.checks_run.join(", "), 200)
+                )
             }
             some => format!("{} in {files}", some.join(", ")),
         };
         let mut add = |text: String| message.push_str(&format!("; {text}"));
         match self.judged.dropped.len() {
             0 => {}
-            1 => add(String::from("1 finding of the model did not hold and was dropped")),
-            n => add(format!("{n} findings of the model did not hold and were dropped")),
+            1 => add(String::from(
+                "1 finding of the model did not hold and was dropped",
+            )),
+            n => add(format!(
+                "{n} findings of the model did not hold and were dropped"
+            )),
         }
         let answers = &self.judged.answers;
         if !answers.is_empty() {
-            let of = |verdict| answers.iter().filter(|answer| answer.verdict == verdict).count();
-            let (missing, unsure) = (of(RequirementVerdict::Missing), of(RequirementVerdict::CannotVerify));
+            let of = |verdict| {
+                answers
+                    .iter()
+                    .filter(|answer| answer.verdict == verdict)
+                    .count()
+            };
+            let (missing, unsure) = (
+                of(RequirementVerdict::Missing),
+                of(RequirementVerdict::CannotVerify),
+            );
             let required = words::count(answers.len(), "requirement");
-            add(format!("{required}: {} met, {missing} missing, {unsure} not verifiable", of(RequirementVerdict::Met)));
+            add(format!(
+                "{required}: {} met, {missing} missing, {unsure} not verifiable",
+                of(RequirementVerdict::Met)
+            ));
         }
-        let unseen = self.material.covered.iter().filter(|file| file.read == ReadExtent::No).count();
+        let unseen = self
+            .material
+            .covered
+            .iter()
+            .filter(|file| file.read == ReadExtent::No)
+            .count();
         if unseen > 0 {
-            add(format!("{} not shown", words::count(unseen, "changed file")));
+            add(format!(
+                "{} not shown",
+                words::count(unseen, "changed file")
+            ));
         }
         if self.questions > 1 {
-            add(format!("asked in {} parts, because it did not fit one window", self.questions));
+            add(format!(
+                "asked in {} parts, because it did not fit one window",
+                self.questions
+            ));
         }
         message
     }
@@ -124,10 +168,17 @@ impl ReviewReport<'_> {
         left_out("dropped", self.judged.dropped.len(), DROPPED);
         left_out("requirements", self.judged.answers.len(), REQUIREMENTS);
         if !self.judged.dropped.is_empty() {
-            details["dropped"] = json!(self.judged.dropped.iter().take(DROPPED).collect::<Vec<_>>());
+            details["dropped"] =
+                json!(self.judged.dropped.iter().take(DROPPED).collect::<Vec<_>>());
         }
         if !self.judged.answers.is_empty() {
-            details["requirements"] = json!(self.judged.answers.iter().take(REQUIREMENTS).collect::<Vec<_>>());
+            details["requirements"] = json!(
+                self.judged
+                    .answers
+                    .iter()
+                    .take(REQUIREMENTS)
+                    .collect::<Vec<_>>()
+            );
         }
         if !self.material.range.is_null() {
             details["range"] = self.material.range.clone();
@@ -136,7 +187,8 @@ impl ReviewReport<'_> {
             details["questions"] = json!(self.questions);
         }
         if !self.by_others.is_empty() {
-            details["changed_meanwhile"] = json!(self.by_others.iter().take(FILES).collect::<Vec<_>>());
+            details["changed_meanwhile"] =
+                json!(self.by_others.iter().take(FILES).collect::<Vec<_>>());
         }
         details
     }
@@ -149,14 +201,23 @@ impl ReviewReport<'_> {
         }
         let _ = writeln!(answer, "checks made: {}", self.judged.checks_run.join(", "));
         for given in &self.judged.answers {
-            let _ = writeln!(answer, "{} {}: {}", given.id, given.verdict.word(), given.why);
+            let _ = writeln!(
+                answer,
+                "{} {}: {}",
+                given.id,
+                given.verdict.word(),
+                given.why
+            );
         }
         let mut material = String::new();
         for finding in &self.judged.findings {
             if material.len() > EXHIBIT {
                 break;
             }
-            let (from, to) = (finding.line.saturating_sub(3), finding.end_line.unwrap_or(finding.line) + 3);
+            let (from, to) = (
+                finding.line.saturating_sub(3),
+                finding.end_line.unwrap_or(finding.line) + 3,
+            );
             material += &self.material.excerpt(&finding.file, from..=to);
             material.push('\n');
         }
@@ -166,11 +227,17 @@ impl ReviewReport<'_> {
                 if material.len() > EXHIBIT {
                     break;
                 }
-                material += &self.material.excerpt(file, *range.start()..=(*range.end()).min(range.start() + 200));
+                material += &self.material.excerpt(
+                    file,
+                    *range.start()..=(*range.end()).min(range.start() + 200),
+                );
                 material.push('\n');
             }
         }
-        Exhibit::Words { answer, material: words::cut_end(&material, EXHIBIT).into_owned() }
+        Exhibit::Words {
+            answer,
+            material: words::cut_end(&material, EXHIBIT).into_owned(),
+        }
     }
 }
 
@@ -186,7 +253,12 @@ pub(super) fn of_the_scan(material: &ReviewMaterial) -> Option<ServerFinding> {
 
 /// `critical src/a.rs:12 [security] why (fix: …)`
 fn line(finding: &ReviewFinding) -> String {
-    let mut line = format!("{} {}:{}", finding.severity.word(), finding.file.display(), finding.line);
+    let mut line = format!(
+        "{} {}:{}",
+        finding.severity.word(),
+        finding.file.display(),
+        finding.line
+    );
     if let Some(end) = finding.end_line {
         let _ = write!(line, "-{end}");
     }

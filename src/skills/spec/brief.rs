@@ -64,8 +64,9 @@ impl SpecBrief {
             "\n## Your reply\n\nOne JSON object in the form asked for. `requirement_map` has an entry for each of {}, unless you only ask.{before}",
             self.ids()
         );
-        let mut left =
-            window.saturating_sub(self.discipline.len() + schema.to_string().len() + head.len() + tail.len() + 600);
+        let mut left = window.saturating_sub(
+            self.discipline.len() + schema.to_string().len() + head.len() + tail.len() + 600,
+        );
         let mut middle = String::new();
         let mut add = |title: &str, label: &str, text: &str, most: usize| {
             let room = left.min(most);
@@ -85,31 +86,58 @@ impl SpecBrief {
         for (name, text) in &self.project {
             add("From the project", name, text, window / 8);
         }
-        Question { prompt: format!("{head}{middle}{tail}"), schema, power: Power::ReadOnly }
+        Question {
+            prompt: format!("{head}{middle}{tail}"),
+            schema,
+            power: Power::ReadOnly,
+        }
     }
 
     /// The requirements, each whole if there is room, each cut alike if not: no id is ever missing.
     pub(super) fn listed(&self, most: usize) -> String {
-        let whole = self.requirements.iter().map(|(_, text)| text.len() + 8).sum::<usize>();
-        let share = if whole <= most { usize::MAX } else { (most / self.requirements.len()).saturating_sub(8).max(40) };
-        let line = |(id, text): (String, &str)| format!("{id}: {}\n", words::cut_end(&words::plain(text), share));
+        let whole = self
+            .requirements
+            .iter()
+            .map(|(_, text)| text.len() + 8)
+            .sum::<usize>();
+        let share = if whole <= most {
+            usize::MAX
+        } else {
+            (most / self.requirements.len()).saturating_sub(8).max(40)
+        };
+        let line = |(id, text): (String, &str)| {
+            format!("{id}: {}\n", words::cut_end(&words::plain(text), share))
+        };
         self.requirements.iter().map(line).collect()
     }
 
     fn ids(&self) -> String {
-        self.requirements.iter().map(|(id, _)| id).collect::<Vec<_>>().join(", ")
+        self.requirements
+            .iter()
+            .map(|(id, _)| id)
+            .collect::<Vec<_>>()
+            .join(", ")
     }
 }
 
 /// What the project says about itself, from the snapshot: links lead nowhere there.
 pub(super) fn project(site: &mut Site) -> Vec<(String, String)> {
     let root = site.root().to_owned();
-    let Ok(armed) = site.armed() else { return Vec::new() };
-    let small = |name: &&&str| root.join(name).symlink_metadata().is_ok_and(|m| m.is_file() && m.len() <= LARGEST);
+    let Ok(armed) = site.armed() else {
+        return Vec::new();
+    };
+    let small = |name: &&&str| {
+        root.join(name)
+            .symlink_metadata()
+            .is_ok_and(|m| m.is_file() && m.len() <= LARGEST)
+    };
     let read = |name: &&str| {
         let bytes = armed.original(Path::new(name))?;
         let text = String::from_utf8(bytes).ok()?;
-        Some(((*name).to_owned(), words::cut_end(&words::plain(&text), TOLD).into_owned()))
+        Some((
+            (*name).to_owned(),
+            words::cut_end(&words::plain(&text), TOLD).into_owned(),
+        ))
     };
     TELLING.iter().filter(small).filter_map(read).collect()
 }

@@ -13,11 +13,20 @@ const ENTRIES: usize = 30;
 const TEXT: usize = 160;
 
 pub(super) fn of(spec: &Specification, document: &str) -> Value {
-    let written = if spec.questions.is_empty() { SECTIONS.len() - 1 } else { SECTIONS.len() };
+    let written = if spec.questions.is_empty() {
+        SECTIONS.len() - 1
+    } else {
+        SECTIONS.len()
+    };
     let mut details = Map::new();
     details.insert("sections".into(), json!(SECTIONS[..written]));
     list(&mut details, "criteria", &spec.criteria, criterion);
-    list(&mut details, "requirement_map", &spec.requirement_map, route);
+    list(
+        &mut details,
+        "requirement_map",
+        &spec.requirement_map,
+        route,
+    );
     list(&mut details, "questions", &spec.questions, question);
     details.insert("sha256".into(), json!(sha256(document.as_bytes())));
     details.insert("bytes".into(), json!(document.len()));
@@ -27,14 +36,22 @@ pub(super) fn of(spec: &Specification, document: &str) -> Value {
 /// For an answer that is questions alone.
 pub(super) fn of_questions(questions: &[OpenQuestion], requirements: &RequirementItems) -> Value {
     let asked = questions.iter().map(question).collect::<Vec<_>>();
-    let requirements: Map<String, Value> =
-        requirements.iter().take(ENTRIES).map(|(id, text)| (id, json!(short(text)))).collect();
+    let requirements: Map<String, Value> = requirements
+        .iter()
+        .take(ENTRIES)
+        .map(|(id, text)| (id, json!(short(text))))
+        .collect();
     json!({"questions": asked, "requirements": requirements})
 }
 
 /// What a criterion amounts to, for the author of its first test.
 pub(super) fn task(criterion: &Criterion) -> String {
-    format!("{}: {} (test: {})", criterion.id, criterion.text.trim(), criterion.test)
+    format!(
+        "{}: {} (test: {})",
+        criterion.id,
+        criterion.text.trim(),
+        criterion.test
+    )
 }
 
 fn criterion(criterion: &Criterion) -> Value {
@@ -52,7 +69,10 @@ fn route(route: &RequirementRoute) -> Value {
         ("out_of_scope", json!(route.out_of_scope)),
         ("questions", json!(route.questions)),
     ] {
-        if targets.as_array().is_some_and(|targets| !targets.is_empty()) {
+        if targets
+            .as_array()
+            .is_some_and(|targets| !targets.is_empty())
+        {
             shown[name] = targets;
         }
     }

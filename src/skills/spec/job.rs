@@ -17,8 +17,12 @@ use crate::engine::Cause;
 use crate::engine::evidence::Evidence;
 use crate::engine::result::Status;
 use crate::engine::site::SiteError;
-use crate::engine::skill::{Access, Preparation, PreparedCall, Question, RefusedCall, Skill, TierUnfit};
-use crate::engine::work::{AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification};
+use crate::engine::skill::{
+    Access, Preparation, PreparedCall, Question, RefusedCall, Skill, TierUnfit,
+};
+use crate::engine::work::{
+    AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification,
+};
 use crate::routing::Tier;
 use crate::skills::common::{Gates, named};
 use crate::verify::{Check, Flags, Proof};
@@ -48,15 +52,27 @@ impl Skill for SpecSkill {
         Ok(Access::Edit)
     }
 
-    async fn prepare(asked: &SpecParams, call: &mut Preparation<'_>) -> Result<PreparedCall<Self>, RefusedCall> {
+    async fn prepare(
+        asked: &SpecParams,
+        call: &mut Preparation<'_>,
+    ) -> Result<PreparedCall<Self>, RefusedCall> {
         call::prepare(asked, call)
     }
 
-    fn ask(&self, tier: &Tier, _: Edits, evidence: &Evidence) -> Result<(Vec<Question>, ()), TierUnfit> {
+    fn ask(
+        &self,
+        tier: &Tier,
+        _: Edits,
+        evidence: &Evidence,
+    ) -> Result<(Vec<Question>, ()), TierUnfit> {
         Ok((vec![self.brief.question(tier, evidence)], ()))
     }
 
-    async fn check(&self, mut work: SubmittedWork<'_>, (): ()) -> Result<AcceptedWork, RefusedWork> {
+    async fn check(
+        &self,
+        mut work: SubmittedWork<'_>,
+        (): (),
+    ) -> Result<AcceptedWork, RefusedWork> {
         let mut gates = Gates::default();
         let judged = self.judge(&mut work, &mut gates);
         gates.close(judged)
@@ -64,56 +80,99 @@ impl Skill for SpecSkill {
 }
 
 impl SpecSkill {
-    fn judge(&self, work: &mut SubmittedWork<'_>, gates: &mut Gates) -> Result<AcceptedWork, RefusedWork> {
+    fn judge(
+        &self,
+        work: &mut SubmittedWork<'_>,
+        gates: &mut Gates,
+    ) -> Result<AcceptedWork, RefusedWork> {
         untouched(work, gates)?;
-        let answer = specification::read(&work.reply().body)
-            .map_err(|check| gates.refuse_with(check.id(), Cause::Rejected, check.detail(), check.detail()))?;
+        let answer = specification::read(&work.reply().body).map_err(|check| {
+            gates.refuse_with(check.id(), Cause::Rejected, check.detail(), check.detail())
+        })?;
         gates.pass("shape", "the answer has the form asked for");
         match answer {
             SpecificationAnswer::Questions(questions) => {
-                let (check, flags) = specification::examine_questions(&questions, &self.brief.requirements);
+                let (check, flags) =
+                    specification::examine_questions(&questions, &self.brief.requirements);
                 gates.all(&[check])?;
-                Ok(AcceptedWork { flags, ..self.asks(&questions) })
+                Ok(AcceptedWork {
+                    flags,
+                    ..self.asks(&questions)
+                })
             }
             SpecificationAnswer::Draft(draft) => {
                 work.checking("the specification");
-                let ExaminedSpecification { mut checks, flags, specification } =
-                    draft.examine(&self.brief.requirements);
+                let ExaminedSpecification {
+                    mut checks,
+                    flags,
+                    specification,
+                } = draft.examine(&self.brief.requirements);
                 gates.all(&checks)?;
                 let spec = specification.expect("all checks held");
                 let document = render::markdown(&spec, &self.brief.requirements);
                 checks.push(self.write(work, gates, &document)?);
-                let proof =
-                    Proof::of_checks(checks).map_err(|why| gates.refuse("proof", Cause::Rejected, why.to_string()))?;
-                Ok(AcceptedWork { flags, ..self.holds(&spec, document, proof) })
+                let proof = Proof::of_checks(checks)
+                    .map_err(|why| gates.refuse("proof", Cause::Rejected, why.to_string()))?;
+                Ok(AcceptedWork {
+                    flags,
+                    ..self.holds(&spec, document, proof)
+                })
             }
         }
     }
 
     /// Puts the document in its place and reads it back.
-    fn write(&self, work: &mut SubmittedWork<'_>, gates: &mut Gates, document: &str) -> Result<Check, RefusedWork> {
+    fn write(
+        &self,
+        work: &mut SubmittedWork<'_>,
+        gates: &mut Gates,
+        document: &str,
+    ) -> Result<Check, RefusedWork> {
         let path = &self.brief.target.path;
         let name = path.to_string_lossy().into_owned();
         let contents = document.as_bytes().to_vec();
         let edit = match self.brief.target.before {
-            Before::Nothing => Edit::Create { path: name, contents },
-            Before::Document(_) => Edit::Replace { path: name, contents },
+            Before::Nothing => Edit::Create {
+                path: name,
+                contents,
+            },
+            Before::Document(_) => Edit::Replace {
+                path: name,
+                contents,
+            },
         };
-        let only_this =
-            |other: &Path| if other == path { Ok(()) } else { Err(String::from("only the document is written")) };
+        let only_this = |other: &Path| {
+            if other == path {
+                Ok(())
+            } else {
+                Err(String::from("only the document is written"))
+            }
+        };
         match work.site.apply(&[edit], &only_this) {
             Ok(_) => {}
             Err(SiteError::Edit(
-                error @ (EditError::Exists { .. } | EditError::Missing { .. } | EditError::Changed { .. }),
+                error @ (EditError::Exists { .. }
+                | EditError::Missing { .. }
+                | EditError::Changed { .. }),
             )) => {
-                let why = format!("another process changed {} during the call: {error}; call again", named(path));
+                let why = format!(
+                    "another process changed {} during the call: {error}; call again",
+                    named(path)
+                );
                 return Err(gates.refuse("written", Cause::CannotVerify, why));
             }
             Err(error) => return Err(gates.refuse_for_site(&error)),
         }
-        let check = specification::written(document.as_bytes(), fs::read(work.site.files_root().join(path)));
+        let check = specification::written(
+            document.as_bytes(),
+            fs::read(work.site.files_root().join(path)),
+        );
         if !check.passed() {
-            return Err(gates.refuse("written", Cause::CannotVerify, format!("{}: {}", named(path), check.detail())));
+            return Err(gates.refuse(
+                "written",
+                Cause::CannotVerify,
+                format!("{}: {}", named(path), check.detail()),
+            ));
         }
         gates.check(&check)?;
         Ok(check)
@@ -121,7 +180,11 @@ impl SpecSkill {
 
     fn holds(&self, spec: &Specification, document: String, proof: Proof) -> AcceptedWork {
         let path = &self.brief.target.path;
-        let done = if self.brief.target.before == Before::Nothing { "written" } else { "updated" };
+        let done = if self.brief.target.before == Before::Nothing {
+            "written"
+        } else {
+            "updated"
+        };
         let open = match spec.questions.len() {
             0 => String::new(),
             n => format!(", {}", words::count(n, "open question")),
@@ -136,7 +199,10 @@ impl SpecSkill {
         );
         let mut next = self.next.clone();
         // What can be acted out is the easiest to begin with: a limit or a whole command is rarely one test.
-        let scenario = spec.criteria.iter().find(|criterion| criterion.test.kind() == "scenario");
+        let scenario = spec
+            .criteria
+            .iter()
+            .find(|criterion| criterion.test.kind() == "scenario");
         if let Some(first) = scenario.or(spec.criteria.first()) {
             next["tool"] = json!("tdd_red");
             next["arguments"]["spec"] = json!(details::task(first));
@@ -152,7 +218,10 @@ impl SpecSkill {
             flags: Flags::default(),
             details: details::of(spec, &document),
             next,
-            exhibit: Exhibit::Words { answer: document, material: self.material() },
+            exhibit: Exhibit::Words {
+                answer: document,
+                material: self.material(),
+            },
         }
     }
 
@@ -163,7 +232,12 @@ impl SpecSkill {
             .enumerate()
             .map(|(n, q)| {
                 let text = q.question.split_whitespace().collect::<Vec<_>>().join(" ");
-                format!("{}. ({}) {}", n + 1, q.requirement.trim(), words::cut_end(&words::plain(&text), 400))
+                format!(
+                    "{}. ({}) {}",
+                    n + 1,
+                    q.requirement.trim(),
+                    words::cut_end(&words::plain(&text), 400)
+                )
             })
             .collect();
         let listed = listed.join("\n");
@@ -190,7 +264,9 @@ impl SpecSkill {
             details: details::of_questions(questions, &self.brief.requirements),
             next: Value::Null,
             exhibit: Exhibit::Words {
-                answer: format!("No specification was written, because these questions are open:\n{listed}"),
+                answer: format!(
+                    "No specification was written, because these questions are open:\n{listed}"
+                ),
                 material: self.material(),
             },
         }
@@ -204,23 +280,45 @@ impl SpecSkill {
 /// The requirements that no criterion answers, so that the reader does not expect all of them to be built.
 fn unanswered(spec: &Specification) -> String {
     let without = |is: fn(&RequirementRoute) -> bool| {
-        let routes = spec.requirement_map.iter().filter(|route| route.criteria.is_empty() && is(route));
-        routes.map(|route| route.requirement.as_str()).collect::<Vec<_>>()
+        let routes = spec
+            .requirement_map
+            .iter()
+            .filter(|route| route.criteria.is_empty() && is(route));
+        routes
+            .map(|route| route.requirement.as_str())
+            .collect::<Vec<_>>()
     };
     let told = [
-        ("waiting for an answer", without(|r| !r.questions.is_empty())),
-        ("left out", without(|r| r.questions.is_empty() && !r.out_of_scope.is_empty())),
+        (
+            "waiting for an answer",
+            without(|r| !r.questions.is_empty()),
+        ),
+        (
+            "left out",
+            without(|r| r.questions.is_empty() && !r.out_of_scope.is_empty()),
+        ),
         ("taken as background", without(|r| r.background)),
     ];
     let told = told.iter().filter(|(_, ids)| !ids.is_empty());
-    told.map(|(what, ids)| format!("; {what}: {}", ids.join(", "))).collect()
+    told.map(|(what, ids)| format!("; {what}: {}", ids.join(", ")))
+        .collect()
 }
 
 /// The server writes; an agent that did is not believed in anything else either.
 fn untouched(work: &SubmittedWork<'_>, gates: &mut Gates) -> Result<(), RefusedWork> {
-    let changed: Vec<String> = work.changed.changes.iter().map(|change| named(&change.path)).collect();
+    let changed: Vec<String> = work
+        .changed
+        .changes
+        .iter()
+        .map(|change| named(&change.path))
+        .collect();
     if work.edits == Edits::InPlace && !changed.is_empty() {
-        let shown = changed.iter().take(8).cloned().collect::<Vec<_>>().join(", ");
+        let shown = changed
+            .iter()
+            .take(8)
+            .cloned()
+            .collect::<Vec<_>>()
+            .join(", ");
         let why = format!(
             "this may not be touched here: {shown}; answer with the specification as data, the server writes it"
         );

@@ -30,44 +30,115 @@ pub(super) fn markdown(spec: &Specification, requirements: &RequirementItems) ->
     section(0, format!("{}\n", opening(&spec.problem)));
     let criteria = spec.criteria.iter().map(|criterion| {
         let (id, text) = (inline(&criterion.id), inline(&criterion.text));
-        format!("- [ ] **{id}** {text}\n  - Test: {}\n", test(&criterion.test))
+        format!(
+            "- [ ] **{id}** {text}\n  - Test: {}\n",
+            test(&criterion.test)
+        )
     });
     section(1, criteria.collect());
-    section(2, spec.constraints.iter().map(|text| format!("- {}\n", opening(text))).collect());
-    section(3, numbered(spec.out_of_scope.iter().map(|text| opening(text))));
+    section(
+        2,
+        spec.constraints
+            .iter()
+            .map(|text| format!("- {}\n", opening(text)))
+            .collect(),
+    );
+    section(
+        3,
+        numbered(spec.out_of_scope.iter().map(|text| opening(text))),
+    );
     let approach = spec.approach.iter();
-    section(4, approach.map(|d| format!("- {}\n  - Why: {}\n", opening(&d.decision), inline(&d.rationale))).collect());
+    section(
+        4,
+        approach
+            .map(|d| {
+                format!(
+                    "- {}\n  - Why: {}\n",
+                    opening(&d.decision),
+                    inline(&d.rationale)
+                )
+            })
+            .collect(),
+    );
     let risks = spec.risks.iter();
-    section(5, risks.map(|r| format!("- {}\n  - Mitigation: {}\n", opening(&r.risk), inline(&r.mitigation))).collect());
-    let map = spec.requirement_map.iter().zip(requirements.iter()).map(|(route, (id, text))| {
-        let mut targets = route.criteria.clone();
-        targets.extend(route.out_of_scope.iter().map(|n| format!("out of scope {n}")));
-        targets.extend(route.questions.iter().map(|n| format!("question {n}")));
-        targets.extend(route.background.then(|| String::from("background")));
-        let targets: Vec<String> = targets.iter().map(|t| inline(t)).collect();
-        format!("- **{id}** → {}\n  - Asked: {}\n", targets.join(", "), inline(&words::cut_end(text, REQUIREMENT)))
-    });
+    section(
+        5,
+        risks
+            .map(|r| {
+                format!(
+                    "- {}\n  - Mitigation: {}\n",
+                    opening(&r.risk),
+                    inline(&r.mitigation)
+                )
+            })
+            .collect(),
+    );
+    let map = spec
+        .requirement_map
+        .iter()
+        .zip(requirements.iter())
+        .map(|(route, (id, text))| {
+            let mut targets = route.criteria.clone();
+            targets.extend(
+                route
+                    .out_of_scope
+                    .iter()
+                    .map(|n| format!("out of scope {n}")),
+            );
+            targets.extend(route.questions.iter().map(|n| format!("question {n}")));
+            targets.extend(route.background.then(|| String::from("background")));
+            let targets: Vec<String> = targets.iter().map(|t| inline(t)).collect();
+            format!(
+                "- **{id}** → {}\n  - Asked: {}\n",
+                targets.join(", "),
+                inline(&words::cut_end(text, REQUIREMENT))
+            )
+        });
     section(6, map.collect());
     if !spec.questions.is_empty() {
         let questions = spec.questions.iter();
-        section(7, numbered(questions.map(|q| format!("({}) {}", inline(q.requirement.trim()), inline(&q.question)))));
+        section(
+            7,
+            numbered(
+                questions
+                    .map(|q| format!("({}) {}", inline(q.requirement.trim()), inline(&q.question))),
+            ),
+        );
     }
     out
 }
 
 fn numbered(lines: impl Iterator<Item = String>) -> String {
-    lines.enumerate().map(|(n, line)| format!("{}. {line}\n", n + 1)).collect()
+    lines
+        .enumerate()
+        .map(|(n, line)| format!("{}. {line}\n", n + 1))
+        .collect()
 }
 
 fn test(test: &CriterionTest) -> String {
     match test {
         CriterionTest::Command(command) => format!("{} succeeds", code(command)),
-        CriterionTest::Number { metric, comparison, value, unit } => {
+        CriterionTest::Number {
+            metric,
+            comparison,
+            value,
+            unit,
+        } => {
             let comparison = inline(&comparison.to_string());
-            format!("{} {comparison} {} {}", inline(metric), inline(value), inline(unit))
+            format!(
+                "{} {comparison} {} {}",
+                inline(metric),
+                inline(value),
+                inline(unit)
+            )
         }
         CriterionTest::Scenario { given, when, then } => {
-            format!("*Given* {} *when* {} *then* {}", inline(given), inline(when), inline(then))
+            format!(
+                "*Given* {} *when* {} *then* {}",
+                inline(given),
+                inline(when),
+                inline(then)
+            )
         }
     }
 }
@@ -80,7 +151,11 @@ pub(super) fn inline(text: &str) -> String {
     // Pairs need an even number, and something in them: two backticks side by side open another kind of code.
     let paired = parts.len() % 2 == 1
         && parts.len() > 1
-        && parts.iter().skip(1).step_by(2).all(|code| !code.trim().is_empty())
+        && parts
+            .iter()
+            .skip(1)
+            .step_by(2)
+            .all(|code| !code.trim().is_empty())
         && !line.contains("``");
     let mut out = String::with_capacity(line.len() + 16);
     for (n, part) in parts.iter().enumerate() {
@@ -112,9 +187,17 @@ fn opening(text: &str) -> String {
 /// A command between as many backticks as it takes.
 fn code(command: &str) -> String {
     let command = one_line(command);
-    let longest = command.split(|c| c != '`').map(str::len).max().unwrap_or_default();
+    let longest = command
+        .split(|c| c != '`')
+        .map(str::len)
+        .max()
+        .unwrap_or_default();
     let fence = "`".repeat(longest + 1);
-    let pad = if command.starts_with('`') || command.ends_with('`') { " " } else { "" };
+    let pad = if command.starts_with('`') || command.ends_with('`') {
+        " "
+    } else {
+        ""
+    };
     format!("{fence}{pad}{command}{pad}{fence}")
 }
 

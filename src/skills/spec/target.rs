@@ -30,21 +30,39 @@ const MOST: usize = 64 * 1024;
 
 impl Target {
     /// By name alone: what can be refused without holding the project.
-    pub(super) fn resolve(root: &Path, given: &str, overwrite: bool) -> Result<PathBuf, RefusedCall> {
+    pub(super) fn resolve(
+        root: &Path,
+        given: &str,
+        overwrite: bool,
+    ) -> Result<PathBuf, RefusedCall> {
         let refused = |why: String| RefusedCall::error(format!("output_path: {why}"));
         let path = inside(root, given).map_err(refused)?;
-        if !path.extension().is_some_and(|e| e.eq_ignore_ascii_case("md")) {
-            return Err(refused(format!("`{}` is no Markdown file; end it in `.md`", words::plain(given))));
+        if !path
+            .extension()
+            .is_some_and(|e| e.eq_ignore_ascii_case("md"))
+        {
+            return Err(refused(format!(
+                "`{}` is no Markdown file; end it in `.md`",
+                words::plain(given)
+            )));
         }
         // A link could lead elsewhere between now and then.
         let whole = root.join(given);
-        let below = whole.ancestors().filter(|above| above.starts_with(root) && *above != root);
+        let below = whole
+            .ancestors()
+            .filter(|above| above.starts_with(root) && *above != root);
         if let Some(link) = below.into_iter().find(|above| above.is_symlink()) {
             let link = link.strip_prefix(root).unwrap_or(link);
-            return Err(refused(format!("{} is a link; name the file itself", named(link))));
+            return Err(refused(format!(
+                "{} is a link; name the file itself",
+                named(link)
+            )));
         }
         match role(None, &path) {
-            FileRole::BuildConfig | FileRole::RunnerConfig | FileRole::Snapshot | FileRole::Fixture => {
+            FileRole::BuildConfig
+            | FileRole::RunnerConfig
+            | FileRole::Snapshot
+            | FileRole::Fixture => {
                 return Err(refused(format!(
                     "{} is read by tools or tests of the project; choose another place, such as `docs/spec.md`",
                     named(&path)
@@ -71,7 +89,9 @@ impl Target {
             Err(_) => Before::Nothing,
             Ok(_) => {
                 let bytes = armed.original(&path).unwrap_or_default();
-                Before::Document(words::cut_middle(&String::from_utf8_lossy(&bytes), MOST).into_owned())
+                Before::Document(
+                    words::cut_middle(&String::from_utf8_lossy(&bytes), MOST).into_owned(),
+                )
             }
         };
         Ok(Self { path, before })
@@ -90,9 +110,15 @@ mod tests {
         fs::write(root.join("docs/old.md"), "old").expect("written");
         std::os::unix::fs::symlink("docs", root.join("link")).expect("linked");
         std::os::unix::fs::symlink("docs/old.md", root.join("alias.md")).expect("linked");
-        let named = |given: &str, overwrite| Target::resolve(&root, given, overwrite).map_err(|e| e.message);
+        let named = |given: &str, overwrite| {
+            Target::resolve(&root, given, overwrite).map_err(|e| e.message)
+        };
         for fine in ["docs/spec.md", "./a/b/c.MD", "spec.md", "spec/spec.md"] {
-            assert!(named(fine, false).is_ok(), "{fine}: {:?}", named(fine, false));
+            assert!(
+                named(fine, false).is_ok(),
+                "{fine}: {:?}",
+                named(fine, false)
+            );
         }
         assert_eq!(named("docs/old.md", true), Ok("docs/old.md".into()));
         for (bad, part) in [
@@ -107,7 +133,10 @@ mod tests {
             ("docs/old.md", "overwrite: true"),
         ] {
             let said = named(bad, false).expect_err(bad);
-            assert!(said.starts_with("output_path: ") && said.contains(part), "{bad}: {said}");
+            assert!(
+                said.starts_with("output_path: ") && said.contains(part),
+                "{bad}: {said}"
+            );
         }
     }
 }

@@ -46,7 +46,11 @@ pub(super) struct CommandBench {
 impl CommandBench {
     /// The error is a sentence.
     pub(super) fn new(app: &App, routing: &Routing) -> Result<Self, String> {
-        let keys: Vec<String> = routing.backends.values().filter_map(|b| b.api_key_env.clone()).collect();
+        let keys: Vec<String> = routing
+            .backends
+            .values()
+            .filter_map(|b| b.api_key_env.clone())
+            .collect();
         Ok(Self {
             launcher: app.walled_launcher(routing),
             env: environment::tests(app.env().vars().clone(), &keys, &routing.env_pass),
@@ -68,7 +72,11 @@ impl CommandBench {
         stop: &CancellationToken,
     ) -> CheckFinding {
         let typed = shell_words::join(argv);
-        let place = |text: String| EvidencePlace { file: typed.clone(), line: 0, text };
+        let place = |text: String| EvidencePlace {
+            file: typed.clone(),
+            line: 0,
+            text,
+        };
         if trust == CommandTrust::InProject {
             let why = format!(
                 "`{typed}` was not run: the definition lies in the project; run it with `supervisor check FILE`, which names it"
@@ -80,17 +88,30 @@ impl CommandBench {
             Ok(finished) => finished,
             Err(why) => return check.warn(format!("`{typed}` was not run: {why}"), [place(why)]),
         };
-        let said =
-            words::cut_middle(&format!("{}{}", finished.stdout.text(), finished.stderr.text()), OUTPUT).into_owned();
+        let said = words::cut_middle(
+            &format!("{}{}", finished.stdout.text(), finished.stderr.text()),
+            OUTPUT,
+        )
+        .into_owned();
         match finished.end {
             End::Exited(0) => check.pass(format!("`{typed}` ended with 0")),
-            End::Exited(code) => {
-                check.fail(format!("`{typed}` ended with {code}: {}", last_line(&said)), [place(said)])
-            }
-            End::TimedOut => check.fail(format!("`{typed}` did not end within {} s", limit.as_secs()), [place(said)]),
-            End::Signalled(signal) => check.fail(format!("`{typed}` was ended by signal {signal}"), [place(said)]),
+            End::Exited(code) => check.fail(
+                format!("`{typed}` ended with {code}: {}", last_line(&said)),
+                [place(said)],
+            ),
+            End::TimedOut => check.fail(
+                format!("`{typed}` did not end within {} s", limit.as_secs()),
+                [place(said)],
+            ),
+            End::Signalled(signal) => check.fail(
+                format!("`{typed}` was ended by signal {signal}"),
+                [place(said)],
+            ),
             End::Cancelled => check.warn(format!("`{typed}` was cancelled"), [place(said)]),
-            End::CouldNotStart(why) => check.fail(format!("`{typed}` could not be started: {why}"), [place(said)]),
+            End::CouldNotStart(why) => check.fail(
+                format!("`{typed}` could not be started: {why}"),
+                [place(said)],
+            ),
         }
     }
 
@@ -102,21 +123,36 @@ impl CommandBench {
         limit: Duration,
         stop: &CancellationToken,
     ) -> Result<FinishedProcess, String> {
-        let workspace = Workspace::open(root, self.caps.clone(), &self.state).map_err(|e| e.to_string())?;
-        let lease = workspace.lock(Mode::Exclusive, "check", self.lock_wait, stop).await.map_err(|e| e.to_string())?;
-        let mut site = Site::arm_private(lease, &self.launcher, self.strategy).await.map_err(|e| e.to_string())?;
+        let workspace =
+            Workspace::open(root, self.caps.clone(), &self.state).map_err(|e| e.to_string())?;
+        let lease = workspace
+            .lock(Mode::Exclusive, "check", self.lock_wait, stop)
+            .await
+            .map_err(|e| e.to_string())?;
+        let mut site = Site::arm_private(lease, &self.launcher, self.strategy)
+            .await
+            .map_err(|e| e.to_string())?;
         let mut spec = Spec::new(argv.iter().map(OsString::from), root);
         spec.env = self.env.clone();
         spec.limit = limit;
         spec.confine = Some(Confinement::new(ChildKind::Tests));
         spec.guard = site.guard().map_err(|e| e.to_string())?;
         let finished = self.launcher.run(spec, stop).await;
-        site.leave(Scope::Applied).await.map_err(|e| e.to_string())?;
+        site.leave(Scope::Applied)
+            .await
+            .map_err(|e| e.to_string())?;
         Ok(finished)
     }
 }
 
 fn last_line(said: &str) -> String {
-    words::cut_end(said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("no output").trim(), 200)
-        .into_owned()
+    words::cut_end(
+        said.lines()
+            .rev()
+            .find(|line| !line.trim().is_empty())
+            .unwrap_or("no output")
+            .trim(),
+        200,
+    )
+    .into_owned()
 }

@@ -40,9 +40,18 @@ impl OutsideBench<'_> {
     pub async fn decide(&self, mut checked: CheckedFiles) -> Vec<CheckFinding> {
         for (n, outside) in std::mem::take(&mut checked.outside) {
             let finding = match outside {
-                OutsideCheck::Command { check, run, timeout_s } => self.run(&check, &run, timeout_s).await,
-                OutsideCheck::Question { check, ask, material } => {
-                    self.ask(&check, &ask, material.iter().map(AsRef::as_ref)).await
+                OutsideCheck::Command {
+                    check,
+                    run,
+                    timeout_s,
+                } => self.run(&check, &run, timeout_s).await,
+                OutsideCheck::Question {
+                    check,
+                    ask,
+                    material,
+                } => {
+                    self.ask(&check, &ask, material.iter().map(AsRef::as_ref))
+                        .await
                 }
             };
             checked.findings[n] = Some(finding);
@@ -50,10 +59,19 @@ impl OutsideBench<'_> {
         checked.findings.into_iter().flatten().collect()
     }
 
-    async fn run(&self, check: &CheckDefinition, argv: &[String], timeout_s: Option<u64>) -> CheckFinding {
+    async fn run(
+        &self,
+        check: &CheckDefinition,
+        argv: &[String],
+        timeout_s: Option<u64>,
+    ) -> CheckFinding {
         let bench = self.app.settings().map_err(|e| e.to_string());
         match bench.and_then(|settings| CommandBench::new(self.app, &settings.routing)) {
-            Ok(bench) => bench.run(self.trust, self.root, check, argv, timeout_s, self.stop).await,
+            Ok(bench) => {
+                bench
+                    .run(self.trust, self.root, check, argv, timeout_s, self.stop)
+                    .await
+            }
             Err(why) => check.not_applicable(format!("no command can be run: {why}")),
         }
     }
@@ -77,15 +95,26 @@ impl OutsideBench<'_> {
             ..CallArguments::default()
         };
         let request = CallRequest::new("supervise", "question", arguments, &[]);
-        let told = engine::call::run::<PassageQuestion>(self.app, request, &params, self.listener, self.stop).await;
+        let told = engine::call::run::<PassageQuestion>(
+            self.app,
+            request,
+            &params,
+            self.listener,
+            self.stop,
+        )
+        .await;
         if told.status != Status::Pass {
-            return check.not_applicable("no model gave an answer that holds; code alone decides here");
+            return check
+                .not_applicable("no model gave an answer that holds; code alone decides here");
         }
         let details = &told.more.details;
         let why = details["why"].as_str().unwrap_or_default();
         let by = &told.model_used;
         match details["verdict"].as_str() {
-            Some("holds") => check.pass(format!("{by}: {}", if why.is_empty() { "it holds" } else { why })),
+            Some("holds") => check.pass(format!(
+                "{by}: {}",
+                if why.is_empty() { "it holds" } else { why }
+            )),
             Some("violated") => check.fail(format!("{by}: {why}"), places(&details["evidence"])),
             _ => check.not_applicable(format!("{by} cannot tell: {why}")),
         }
@@ -95,8 +124,16 @@ impl OutsideBench<'_> {
 fn places(evidence: &Value) -> Vec<EvidencePlace> {
     let place = |cited: &Value| EvidencePlace {
         file: cited["file"].as_str().unwrap_or_default().to_owned(),
-        line: cited["line"].as_u64().and_then(|n| usize::try_from(n).ok()).unwrap_or_default(),
+        line: cited["line"]
+            .as_u64()
+            .and_then(|n| usize::try_from(n).ok())
+            .unwrap_or_default(),
         text: cited["text"].as_str().unwrap_or_default().to_owned(),
     };
-    evidence.as_array().into_iter().flatten().map(place).collect()
+    evidence
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(place)
+        .collect()
 }

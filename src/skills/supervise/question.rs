@@ -7,8 +7,12 @@ use serde_json::{Value, json};
 use crate::answers::citations::{BadCitation, Citation, SourceTexts};
 use crate::backend::{Edits, Power};
 use crate::engine::evidence::Evidence;
-use crate::engine::skill::{Access, DryRunPlan, Preparation, PreparedCall, Question, RefusedCall, Skill, TierUnfit};
-use crate::engine::work::{AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification};
+use crate::engine::skill::{
+    Access, DryRunPlan, Preparation, PreparedCall, Question, RefusedCall, Skill, TierUnfit,
+};
+use crate::engine::work::{
+    AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification,
+};
 use crate::engine::{Cause, Status};
 use crate::prompts::{Nonce, Prompt, fence, prompt};
 use crate::routing::Tier;
@@ -37,7 +41,10 @@ impl PassageQuestionParams {
         for document in documents {
             passages.add(document.path.clone(), document.text.clone());
         }
-        Self { ask: ask.to_owned(), passages }
+        Self {
+            ask: ask.to_owned(),
+            passages,
+        }
     }
 }
 
@@ -91,14 +98,28 @@ impl Skill for PassageQuestion {
         }
         Ok(PreparedCall {
             discipline: discipline.clone(),
-            task: format!("Answer this question about the passages, with citations: {}", asked.ask),
+            task: format!(
+                "Answer this question about the passages, with citations: {}",
+                asked.ask
+            ),
             finding: None,
-            plan: DryRunPlan { message: String::from("dry run: no model was asked"), details: json!({}) },
-            skill: Self { asked: asked.clone(), discipline },
+            plan: DryRunPlan {
+                message: String::from("dry run: no model was asked"),
+                details: json!({}),
+            },
+            skill: Self {
+                asked: asked.clone(),
+                discipline,
+            },
         })
     }
 
-    fn ask(&self, tier: &Tier, _: Edits, evidence: &Evidence) -> Result<(Vec<Question>, ()), TierUnfit> {
+    fn ask(
+        &self,
+        tier: &Tier,
+        _: Edits,
+        evidence: &Evidence,
+    ) -> Result<(Vec<Question>, ()), TierUnfit> {
         let window = tier.model.window();
         let nonce = Nonce::fresh().expect("the system gives random bytes");
         let before = words::cut_middle(&evidence.render(), window / 6).into_owned();
@@ -112,10 +133,20 @@ impl Skill for PassageQuestion {
         // A quarter stays free for the answer.
         let most = (window - window / 4).saturating_sub(self.discipline.len());
         if prompt.len() > most {
-            let why = format!("the passages make a prompt of {} bytes, and its window leaves {most}", prompt.len());
+            let why = format!(
+                "the passages make a prompt of {} bytes, and its window leaves {most}",
+                prompt.len()
+            );
             return Err(TierUnfit(why));
         }
-        Ok((vec![Question { prompt, schema: schema(), power: Power::None }], ()))
+        Ok((
+            vec![Question {
+                prompt,
+                schema: schema(),
+                power: Power::None,
+            }],
+            (),
+        ))
     }
 
     async fn check(&self, work: SubmittedWork<'_>, (): ()) -> Result<AcceptedWork, RefusedWork> {
@@ -128,7 +159,10 @@ impl Skill for PassageQuestion {
 impl PassageQuestion {
     fn passages(&self, nonce: &Nonce) -> String {
         let numbered = |text: &str| -> String {
-            text.lines().enumerate().map(|(n, line)| format!("{}: {line}\n", n + 1)).collect()
+            text.lines()
+                .enumerate()
+                .map(|(n, line)| format!("{}: {line}\n", n + 1))
+                .collect()
         };
         let shown = self
             .asked
@@ -140,27 +174,36 @@ impl PassageQuestion {
 
     fn judge(&self, body: &Value, gates: &mut Gates) -> Result<AcceptedWork, RefusedWork> {
         let answer: QuestionAnswer = serde_json::from_value(body.clone()).map_err(|e| {
-            gates.refuse("shape", Cause::Unreadable, format!("the answer is not of the form that was asked for: {e}"))
+            gates.refuse(
+                "shape",
+                Cause::Unreadable,
+                format!("the answer is not of the form that was asked for: {e}"),
+            )
         })?;
         let cited = self.cite(&answer.findings);
         let citations = match &cited {
             Ok(found) => Check::new(
                 "citations",
                 true,
-                format!("{} compared with the text", words::count(found.len(), "citation")),
+                format!(
+                    "{} compared with the text",
+                    words::count(found.len(), "citation")
+                ),
             ),
             Err(bad) => Check::new("citations", false, bad.to_string()),
         };
         gates.check(&citations)?;
         let cited = cited.unwrap_or_default();
         let shows = match (answer.verdict, cited.len(), answer.why.trim()) {
-            (_, n, _) if n > MOST_FINDINGS => Err(format!("{n} citations are given, and {MOST_FINDINGS} is the most")),
+            (_, n, _) if n > MOST_FINDINGS => Err(format!(
+                "{n} citations are given, and {MOST_FINDINGS} is the most"
+            )),
             (QuestionVerdict::Holds | QuestionVerdict::Violated, 0, _) => Err(String::from(
                 "`holds` and `violated` each need a citation that shows it; without one the answer is `unclear`",
             )),
-            (QuestionVerdict::Violated | QuestionVerdict::Unclear, _, "") => {
-                Err(String::from("`why` is empty; say what goes against what, or what is missing"))
-            }
+            (QuestionVerdict::Violated | QuestionVerdict::Unclear, _, "") => Err(String::from(
+                "`why` is empty; say what goes against what, or what is missing",
+            )),
             _ => Ok(String::from("the verdict has what it needs")),
         };
         let complete = Check::new("complete", shows.is_ok(), shows.unwrap_or_else(|why| why));
@@ -171,7 +214,10 @@ impl PassageQuestion {
     }
 
     fn cite(&self, findings: &[CitedPassage]) -> Result<Vec<Citation>, BadCitation> {
-        findings.iter().map(|f| self.asked.passages.quote(&f.file, f.line, None, &f.quote)).collect()
+        findings
+            .iter()
+            .map(|f| self.asked.passages.quote(&f.file, f.line, None, &f.quote))
+            .collect()
     }
 
     fn accept(&self, answer: &QuestionAnswer, cited: &[Citation], proof: Proof) -> AcceptedWork {
@@ -204,7 +250,11 @@ impl PassageQuestion {
     }
 
     fn material(&self) -> String {
-        let all = self.asked.passages.files().map(|(path, text)| format!("{}:\n{}\n", path.display(), text.text()));
+        let all = self
+            .asked
+            .passages
+            .files()
+            .map(|(path, text)| format!("{}:\n{}\n", path.display(), text.text()));
         words::cut_middle(&all.collect::<String>(), EXHIBIT).into_owned()
     }
 }

@@ -12,7 +12,9 @@ use crate::engine::result::{CallResult, Gate, More, Status};
 use crate::server::{App, Call};
 use crate::team::definition::CheckpointDefinition;
 use crate::team::document::DocumentStore;
-use crate::team::observer::{AwakeObserver, CheckpointAnswer, IdleObserver, LoadCounts, ObserverError, ObserverSetup};
+use crate::team::observer::{
+    AwakeObserver, CheckpointAnswer, IdleObserver, LoadCounts, ObserverError, ObserverSetup,
+};
 use crate::team::place::{TeamId, TeamPlace};
 use crate::team::report::{TAG, tagged};
 use crate::team::request::{CheckpointId, CheckpointRequest, RequestError, WakeRequest};
@@ -29,8 +31,14 @@ enum SuperviseRequest {
     Init,
     Checkpoint(CheckpointRequest),
     Status,
-    Override { task: CheckpointId, by: String, reason: String },
-    Shutdown { request_id: String },
+    Override {
+        task: CheckpointId,
+        by: String,
+        reason: String,
+    },
+    Shutdown {
+        request_id: String,
+    },
 }
 
 pub(super) async fn answer(app: &App, asked: SuperviseParams, call: &Call) -> CallResult {
@@ -43,7 +51,11 @@ pub(super) async fn answer(app: &App, asked: SuperviseParams, call: &Call) -> Ca
     }
 }
 
-async fn serve(app: &App, asked: &SuperviseParams, call: &Call) -> Result<CallResult, ObserverError> {
+async fn serve(
+    app: &App,
+    asked: &SuperviseParams,
+    call: &Call,
+) -> Result<CallResult, ObserverError> {
     let root = Path::new(&asked.project_root);
     let id = TeamId::new("session_id", &asked.session_id)?;
     let place = TeamPlace::existing(root, &id, asked.run_dir.as_deref())?;
@@ -57,10 +69,16 @@ async fn serve(app: &App, asked: &SuperviseParams, call: &Call) -> Result<CallRe
         SuperviseRequest::Init => init(&place, asked),
         SuperviseRequest::Checkpoint(request) => checkpoint(app, &place, request, call).await,
         SuperviseRequest::Status => status(&place),
-        SuperviseRequest::Override { task, by, reason } => override_verdict(&place, &task, &by, &reason),
+        SuperviseRequest::Override { task, by, reason } => {
+            override_verdict(&place, &task, &by, &reason)
+        }
         SuperviseRequest::Shutdown { request_id } => {
             let response = IdleObserver::resume(&place)?.shut_down(&request_id)?;
-            Ok(told(Status::Pass, format!("{TAG} shut down"), json!({"shutdown_response": response})))
+            Ok(told(
+                Status::Pass,
+                format!("{TAG} shut down"),
+                json!({"shutdown_response": response}),
+            ))
         }
     }
 }
@@ -86,9 +104,9 @@ fn wanted(asked: &SuperviseParams) -> Result<SuperviseRequest, RequestError> {
             by: asked.by.clone().unwrap_or_default(),
             reason: asked.reason.clone().unwrap_or_default(),
         },
-        Some(SuperviseOperation::Shutdown) => {
-            SuperviseRequest::Shutdown { request_id: asked.request_id.clone().unwrap_or_default() }
-        }
+        Some(SuperviseOperation::Shutdown) => SuperviseRequest::Shutdown {
+            request_id: asked.request_id.clone().unwrap_or_default(),
+        },
         None => return Err(RequestError::Unknown),
     })
 }
@@ -99,7 +117,11 @@ fn init(place: &TeamPlace, asked: &SuperviseParams) -> Result<CallResult, Observ
         team_name: asked.team_name.clone().unwrap_or_default(),
         requirement: asked.requirement.clone().unwrap_or_default(),
         definitions: definitions(place, &role_spec)?,
-        role_spec: if role_spec.is_empty() { String::from("built in") } else { role_spec },
+        role_spec: if role_spec.is_empty() {
+            String::from("built in")
+        } else {
+            role_spec
+        },
         recovery: asked.recovery,
     };
     let (_observer, baseline) = IdleObserver::init(place, setup)?;
@@ -111,13 +133,21 @@ fn init(place: &TeamPlace, asked: &SuperviseParams) -> Result<CallResult, Observ
 }
 
 /// The checkpoints of a role spec. It lies in the project, so whatever it says is data, and its commands are not run.
-fn definitions(place: &TeamPlace, role_spec: &str) -> Result<Vec<CheckpointDefinition>, ObserverError> {
+fn definitions(
+    place: &TeamPlace,
+    role_spec: &str,
+) -> Result<Vec<CheckpointDefinition>, ObserverError> {
     if role_spec.is_empty() || role_spec == "built in" {
         return Ok(CheckpointDefinition::built_in());
     }
     let root = place.folder().path();
-    let relative = Path::new(role_spec).strip_prefix(root).map_or(role_spec, |p| p.to_str().unwrap_or(role_spec));
-    let bytes = place.folder().read(relative, LARGEST_SPEC)?.unwrap_or_default();
+    let relative = Path::new(role_spec)
+        .strip_prefix(root)
+        .map_or(role_spec, |p| p.to_str().unwrap_or(role_spec));
+    let bytes = place
+        .folder()
+        .read(relative, LARGEST_SPEC)?
+        .unwrap_or_default();
     let text = String::from_utf8_lossy(&bytes);
     if role_spec.ends_with(".toml") {
         return Ok(vec![CheckpointDefinition::parse(role_spec, &text)?]);
@@ -133,7 +163,10 @@ async fn checkpoint(
 ) -> Result<CallResult, ObserverError> {
     let observer = IdleObserver::resume(place)?;
     let definitions = definitions(place, &observer.memory().role_spec)?;
-    call.progress.say(&format!("supervise · {} · reading what is new", request.task_id.as_str()));
+    call.progress.say(&format!(
+        "supervise · {} · reading what is new",
+        request.task_id.as_str()
+    ));
     let awake = {
         let mut store = READ_BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
         observer.wake(request, &definitions, &mut store)
@@ -167,20 +200,39 @@ async fn decide(app: &App, awake: &AwakeObserver, call: &Call) -> Vec<CheckFindi
     bench.decide(awake.check_files()).await
 }
 
-fn told_verdict(observer: &IdleObserver, answer: &CheckpointAnswer, counts: LoadCounts) -> CallResult {
+fn told_verdict(
+    observer: &IdleObserver,
+    answer: &CheckpointAnswer,
+    counts: LoadCounts,
+) -> CallResult {
     let sidecar = &answer.sidecar;
     let status = match (sidecar.scored.verdict, &sidecar.overridden) {
         (SupervisionVerdict::Block, None) => Status::Fail,
         _ => Status::Pass,
     };
-    let report = observer.place().absolute(&answer.report).display().to_string();
-    let findings: Vec<Value> =
-        sidecar.checks.iter().map(|c| json!({"id": c.id, "result": c.outcome, "details": c.details})).collect();
+    let report = observer
+        .place()
+        .absolute(&answer.report)
+        .display()
+        .to_string();
+    let findings: Vec<Value> = sidecar
+        .checks
+        .iter()
+        .map(|c| json!({"id": c.id, "result": c.outcome, "details": c.details}))
+        .collect();
     let evidence: Vec<String> = sidecar
         .checks
         .iter()
         .flat_map(|c| {
-            c.evidence.iter().map(move |e| format!("{}: {}:{} {}", c.id, e.file, e.line, words::cut_end(&e.text, 80)))
+            c.evidence.iter().map(move |e| {
+                format!(
+                    "{}: {}:{} {}",
+                    c.id,
+                    e.file,
+                    e.line,
+                    words::cut_end(&e.text, 80)
+                )
+            })
         })
         .take(10)
         .collect();
@@ -201,11 +253,19 @@ fn told_verdict(observer: &IdleObserver, answer: &CheckpointAnswer, counts: Load
     let gate = Gate {
         id: String::from("isolation"),
         pass: true,
-        detail: format!("{} with the same contents before and after", words::count(sidecar.inputs.len(), "artifact")),
+        detail: format!(
+            "{} with the same contents before and after",
+            words::count(sidecar.inputs.len(), "artifact")
+        ),
     };
     let mut result = told(
         status,
-        format!("{TAG} {}: {} (score: {:.2})", sidecar.task_id, sidecar.scored.verdict.word(), sidecar.scored.score),
+        format!(
+            "{TAG} {}: {} (score: {:.2})",
+            sidecar.task_id,
+            sidecar.scored.verdict.word(),
+            sidecar.scored.score
+        ),
         details,
     );
     result.file_path = report;
@@ -218,11 +278,14 @@ fn failed(mut observer: IdleObserver, error: &ObserverError) -> Result<CallResul
     let alert = observer.note_error(&error.to_string())?;
     let details = json!({"errors": observer.memory().errors, "alert": alert});
     let message = tagged(
-        &[Some(error.to_string()), alert.map(|a| a.trim_start_matches(TAG).trim().to_owned())]
-            .into_iter()
-            .flatten()
-            .collect::<Vec<_>>()
-            .join("\n"),
+        &[
+            Some(error.to_string()),
+            alert.map(|a| a.trim_start_matches(TAG).trim().to_owned()),
+        ]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join("\n"),
     );
     Ok(told(Status::Error, message, details))
 }
@@ -261,9 +324,17 @@ fn override_verdict(
 ) -> Result<CallResult, ObserverError> {
     let mut observer = IdleObserver::resume(place)?;
     let sidecar = observer.override_verdict(task, by, reason)?;
-    let message =
-        format!("{TAG} {} ({}) overridden by {}", sidecar.task_id, sidecar.scored.verdict.word(), words::plain(by));
-    Ok(told(Status::Pass, message, json!({"verdict": sidecar.scored.verdict, "override": sidecar.overridden})))
+    let message = format!(
+        "{TAG} {} ({}) overridden by {}",
+        sidecar.task_id,
+        sidecar.scored.verdict.word(),
+        words::plain(by)
+    );
+    Ok(told(
+        Status::Pass,
+        message,
+        json!({"verdict": sidecar.scored.verdict, "override": sidecar.overridden}),
+    ))
 }
 
 fn told(status: Status, message: String, details: Value) -> CallResult {
@@ -276,6 +347,9 @@ fn told(status: Status, message: String, details: Value) -> CallResult {
         runner_output: String::new(),
         verified: false,
         model_used: String::new(),
-        more: More { details, ..More::default() },
+        more: More {
+            details,
+            ..More::default()
+        },
     }
 }

@@ -19,8 +19,8 @@ use crate::languages::Language;
 use crate::skills::common::inside;
 use crate::verify::sealed::role;
 use crate::verify::{
-    self, BaselineOrigin, Bench, DetectRequest, KnownOutcome, Outcome, OutcomeKey, Recheck, Suite, TestName, TestRun,
-    dependency_file,
+    self, BaselineOrigin, Bench, DetectRequest, KnownOutcome, Outcome, OutcomeKey, Recheck, Suite,
+    TestName, TestRun, dependency_file,
 };
 use crate::words;
 
@@ -80,7 +80,10 @@ impl Ground {
         asked: &TestsAsked<'_>,
     ) -> Result<Self, RefusedCall> {
         let root = call.root().to_owned();
-        let near = near.map(|near| inside(&root, split(&root, near).0)).transpose().map_err(RefusedCall::error)?;
+        let near = near
+            .map(|near| inside(&root, split(&root, near).0))
+            .transpose()
+            .map_err(RefusedCall::error)?;
         let mut bench = call.bench();
         let request = DetectRequest {
             root: &root,
@@ -91,36 +94,70 @@ impl Ground {
         };
         let suite = request.detect().map_err(RefusedCall::error)?;
         let armed = call.site.armed().map_err(RefusedCall::error)?;
-        let sealed = armed.files().filter(|(path, _)| role(suite.ecosystem(), path).is_sealed()).count();
+        let sealed = armed
+            .files()
+            .filter(|(path, _)| role(suite.ecosystem(), path).is_sealed())
+            .count();
         let tests = digests(suite.ecosystem(), armed.files());
-        let digests_before: BTreeMap<PathBuf, [u8; 32]> =
-            armed.files().map(|(path, hash)| (path.to_owned(), hash)).collect();
+        let digests_before: BTreeMap<PathBuf, [u8; 32]> = armed
+            .files()
+            .map(|(path, hash)| (path.to_owned(), hash))
+            .collect();
         let key = OutcomeKey::new(&armed.digest(), &suite, &bench.env);
         // An accepted call knows what its own last run showed, of the files as it left them.
         let left = files_key(&digests_before, &suite, &bench.env);
-        let known = memory.outcomes.known(&key).or_else(|| memory.outcomes.known(&left));
+        let known = memory
+            .outcomes
+            .known(&key)
+            .or_else(|| memory.outcomes.known(&left));
         let files = call.site.files_root();
         let (run, origin, written) = if let Some(KnownOutcome { run, by_products }) = known {
-            call.doing(format!("`{}` was run on the very same files before", suite.command()));
-            call.site.armed().map_err(RefusedCall::error)?.expect_by_products(by_products.keys());
+            call.doing(format!(
+                "`{}` was run on the very same files before",
+                suite.command()
+            ));
+            call.site
+                .armed()
+                .map_err(RefusedCall::error)?
+                .expect_by_products(by_products.keys());
             (run, BaselineOrigin::Known, by_products)
         } else {
-            call.doing(format!("running `{}` before anything is changed", suite.command()));
-            let mut guarded = Bench { guard: call.site.guard().map_err(RefusedCall::error)?, ..bench.clone() };
+            call.doing(format!(
+                "running `{}` before anything is changed",
+                suite.command()
+            ));
+            let mut guarded = Bench {
+                guard: call.site.guard().map_err(RefusedCall::error)?,
+                ..bench.clone()
+            };
             let run = verify::run_first(&suite, &mut guarded, call.stop).await;
             bench.walls.network = guarded.walls.network;
             drop(guarded);
-            let marked = call.site.armed().and_then(|a| Ok(a.mark_by_products()?)).map_err(RefusedCall::error)?;
+            let marked = call
+                .site
+                .armed()
+                .and_then(|a| Ok(a.mark_by_products()?))
+                .map_err(RefusedCall::error)?;
             let by_products = with_digests(&files, marked);
             // In place they stay, and the files of the next call are others.
             let is_the_same_again = by_products.is_empty() || !call.site.is_in_place();
             if is_the_same_again && bench.walls.network.is_none() {
                 let by_products = by_products.clone();
-                memory.outcomes.keep(key, KnownOutcome { run: run.clone(), by_products });
+                memory.outcomes.keep(
+                    key,
+                    KnownOutcome {
+                        run: run.clone(),
+                        by_products,
+                    },
+                );
             }
             (run, BaselineOrigin::Ran, by_products)
         };
-        call.noted(format!("before: {} ({:.1} s)", run.sentence(), run.took().as_secs_f64()));
+        call.noted(format!(
+            "before: {} ({:.1} s)",
+            run.sentence(),
+            run.took().as_secs_f64()
+        ));
         says_something(&run)?;
         let ecosystem = suite.ecosystem();
         let lock_files = written
@@ -132,7 +169,15 @@ impl Ground {
         let since = SystemTime::now();
         let changes = call.site.changes().map_err(RefusedCall::error)?;
         let unprotected = changes.unprotected.into_iter().map(|u| u.path).collect();
-        let below = |path: PathBuf| Some(path.canonicalize().ok()?.strip_prefix(&root).ok()?.to_owned());
+        let below = |path: PathBuf| {
+            Some(
+                path.canonicalize()
+                    .ok()?
+                    .strip_prefix(&root)
+                    .ok()?
+                    .to_owned(),
+            )
+        };
         let scripts = suite.scripts().into_iter().filter_map(below).collect();
         Ok(Self {
             root,
@@ -167,29 +212,59 @@ impl Ground {
     }
 
     pub(super) fn bench(&self, site: &mut Site) -> Result<Bench, SiteError> {
-        Ok(Bench { guard: site.guard()?, ..self.bench.clone() })
+        Ok(Bench {
+            guard: site.guard()?,
+            ..self.bench.clone()
+        })
     }
 
     /// How this run is made again, should the project change before the work is written.
     pub(super) fn recheck(&self, accepted: &TestRun, failing: Vec<TestName>) -> Recheck {
         let (suite, bench) = (self.suite.clone(), self.bench.clone());
-        Recheck { suite, bench, accepted: accepted.clone(), failing }
+        Recheck {
+            suite,
+            bench,
+            accepted: accepted.clone(),
+            failing,
+        }
     }
 
     /// What this outcome of the files as they are now is remembered by, and as. What the tests wrote in place stays with
     /// the change, and is there when the project is looked at again; in a private view it does not, so it is remembered.
-    pub(super) fn to_remember(&self, site: &mut Site, run: &TestRun) -> Result<(OutcomeKey, KnownOutcome), SiteError> {
+    pub(super) fn to_remember(
+        &self,
+        site: &mut Site,
+        run: &TestRun,
+    ) -> Result<(OutcomeKey, KnownOutcome), SiteError> {
         let now = site.changes()?;
         let mut files = self.digests_before.clone();
-        let mut by_products = with_digests(&self.files, now.by_products.into_iter().map(|b| b.path).collect());
-        let stays = if site.is_in_place() { std::mem::take(&mut by_products) } else { BTreeMap::new() };
-        for path in now.changes.into_iter().map(|c| c.path).chain(stays.into_keys()) {
+        let mut by_products = with_digests(
+            &self.files,
+            now.by_products.into_iter().map(|b| b.path).collect(),
+        );
+        let stays = if site.is_in_place() {
+            std::mem::take(&mut by_products)
+        } else {
+            BTreeMap::new()
+        };
+        for path in now
+            .changes
+            .into_iter()
+            .map(|c| c.path)
+            .chain(stays.into_keys())
+        {
             match digest_of(&self.files.join(&path)) {
                 Some(digest) => drop(files.insert(path, digest)),
                 None => drop(files.remove(&path)),
             }
         }
-        Ok((files_key(&files, &self.suite, &self.bench.env), KnownOutcome { run: run.clone(), by_products }))
+        Ok((
+            files_key(&files, &self.suite, &self.bench.env),
+            KnownOutcome {
+                run: run.clone(),
+                by_products,
+            },
+        ))
     }
 
     /// Is this a manifest or lock file that the caller lets grow?
@@ -210,7 +285,9 @@ impl Ground {
     /// A path of the project, as names in runs refer to it.
     pub(super) fn as_run(&self, path: &Path) -> PathBuf {
         let whole = self.root.join(path);
-        whole.strip_prefix(self.suite.root()).map_or_else(|_| path.to_owned(), Path::to_owned)
+        whole
+            .strip_prefix(self.suite.root())
+            .map_or_else(|_| path.to_owned(), Path::to_owned)
     }
 }
 
@@ -222,32 +299,55 @@ fn digest_of(path: &Path) -> Option<[u8; 32]> {
     let meta = path.symlink_metadata().ok().filter(fs::Metadata::is_file)?;
     let mut hasher = blake3::Hasher::new();
     if meta.len() > LONGEST {
-        let stamp = format!("{} {} {} {}", meta.len(), meta.ino(), meta.ctime(), meta.ctime_nsec());
+        let stamp = format!(
+            "{} {} {} {}",
+            meta.len(),
+            meta.ino(),
+            meta.ctime(),
+            meta.ctime_nsec()
+        );
         hasher.update(stamp.as_bytes());
     } else {
-        hasher.update_reader(fs::File::open(path).ok()?.take(LONGEST)).ok()?;
+        hasher
+            .update_reader(fs::File::open(path).ok()?.take(LONGEST))
+            .ok()?;
     }
     Some(*hasher.finalize().as_bytes())
 }
 
 /// By-products are remembered with their digests; directories have none.
 fn with_digests(root: &Path, paths: Vec<PathBuf>) -> BTreeMap<PathBuf, [u8; 32]> {
-    paths.into_iter().map(|path| (path.clone(), digest_of(&root.join(path)).unwrap_or_default())).collect()
+    paths
+        .into_iter()
+        .map(|path| {
+            (
+                path.clone(),
+                digest_of(&root.join(path)).unwrap_or_default(),
+            )
+        })
+        .collect()
 }
 
 /// Runs that say nothing about the code end the call: no model can fix them.
 fn says_something(run: &TestRun) -> Result<(), RefusedCall> {
     let remedy = match run.outcome() {
-        Outcome::Passed | Outcome::Failed | Outcome::NoTests | Outcome::DidNotBuild { .. } => return Ok(()),
+        Outcome::Passed | Outcome::Failed | Outcome::NoTests | Outcome::DidNotBuild { .. } => {
+            return Ok(());
+        }
         // Its sentence ends with the remedy.
         Outcome::CouldNotRun { .. } => "",
         Outcome::TimedOut { .. } => {
             "; raise `limits.tests_s`, or name a `test_cmd` that is narrower, or that ends at all if this one waits or serves"
         }
-        Outcome::Unclear { .. } | Outcome::Killed { .. } => "; run it by hand, or name another `test_cmd`",
+        Outcome::Unclear { .. } | Outcome::Killed { .. } => {
+            "; run it by hand, or name another `test_cmd`"
+        }
         Outcome::Cancelled => "",
     };
-    Err(refused(run, format!("{}{remedy}; no model was asked", run.sentence())))
+    Err(refused(
+        run,
+        format!("{}{remedy}; no model was asked", run.sentence()),
+    ))
 }
 
 /// An error before any model was asked, with what the tests printed.
@@ -263,7 +363,9 @@ pub(super) fn refused(run: &TestRun, message: String) -> RefusedCall {
 /// `tests/api.rs::adds` is a file and a test in it.
 pub(super) fn split<'a>(root: &Path, given: &'a str) -> (&'a str, Option<&'a str>) {
     match given.split_once("::") {
-        Some((path, name)) if !root.join(given).exists() => (path, Some(name).filter(|n| !n.is_empty())),
+        Some((path, name)) if !root.join(given).exists() => {
+            (path, Some(name).filter(|n| !n.is_empty()))
+        }
         _ => (given, None),
     }
 }
@@ -275,7 +377,10 @@ mod tests {
     #[test]
     fn a_test_in_a_file_is_named_after_two_colons() {
         let dir = tempfile::tempdir().expect("a directory");
-        assert_eq!(split(dir.path(), "tests/a.rs::adds"), ("tests/a.rs", Some("adds")));
+        assert_eq!(
+            split(dir.path(), "tests/a.rs::adds"),
+            ("tests/a.rs", Some("adds"))
+        );
         assert_eq!(split(dir.path(), "tests/a.rs"), ("tests/a.rs", None));
     }
 }

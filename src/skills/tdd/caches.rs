@@ -12,7 +12,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::languages::{CompiledDir, LANGUAGES, is_built_dir, is_installed_dir};
 
 /// Tools write into these while they work.
-const WORKING: &[&str] = &[".cache", ".vite", ".vitest", "__pycache__", ".package-lock.json"];
+const WORKING: &[&str] = &[
+    ".cache",
+    ".vite",
+    ".vitest",
+    "__pycache__",
+    ".package-lock.json",
+];
 /// Names told; the rest is as bad.
 const TOLD: usize = 5;
 
@@ -23,7 +29,11 @@ pub(super) fn forget_bytecode(root: &Path) {
             let _ = fs::remove_dir_all(path);
             return Into::Skip;
         }
-        if is_installed_dir(name) || name == ".git" { Into::Skip } else { Into::Enter }
+        if is_installed_dir(name) || name == ".git" {
+            Into::Skip
+        } else {
+            Into::Enter
+        }
     });
 }
 
@@ -35,7 +45,8 @@ pub(super) fn is_compiled(root: &Path, dir: &Path) -> bool {
 fn compiled_dir(root: &Path, dir: &Path) -> Option<&'static CompiledDir> {
     let all = LANGUAGES.iter().flat_map(|language| language.compiled_dirs);
     let is_meant = |known: &&CompiledDir| {
-        dir.file_name().is_some_and(|name| name == known.name) && root.join(dir).with_file_name(known.beside).is_file()
+        dir.file_name().is_some_and(|name| name == known.name)
+            && root.join(dir).with_file_name(known.beside).is_file()
     };
     all.into_iter().find(is_meant)
 }
@@ -47,7 +58,10 @@ pub(super) fn forget_compiled<'a>(
     unprotected: impl IntoIterator<Item = &'a Path>,
     known: &BTreeSet<PathBuf>,
 ) {
-    for (dir, kind) in unprotected.into_iter().filter_map(|dir| Some((dir, compiled_dir(root, dir)?))) {
+    for (dir, kind) in unprotected
+        .into_iter()
+        .filter_map(|dir| Some((dir, compiled_dir(root, dir)?)))
+    {
         if known.contains(dir) {
             forget_own(&root.join(dir), kind);
         } else {
@@ -57,19 +71,45 @@ pub(super) fn forget_compiled<'a>(
 }
 
 fn forget_own(build: &Path, kind: &CompiledDir) {
-    let names = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten().collect::<Vec<_>>();
-    let fetched = kind.fetched.map(|dir| names(&build.with_file_name(dir))).unwrap_or_default();
+    let names = |dir: &Path| {
+        fs::read_dir(dir)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .collect::<Vec<_>>()
+    };
+    let fetched = kind
+        .fetched
+        .map(|dir| names(&build.with_file_name(dir)))
+        .unwrap_or_default();
     let fetched: Vec<_> = fetched.iter().map(fs::DirEntry::file_name).collect();
     for pattern in kind.own {
         let mut found = vec![build.to_owned()];
         for part in pattern.split('/') {
-            let inside = |dir: &PathBuf| names(dir).into_iter().filter(|e| part == "*" || e.file_name() == part);
-            found = found.iter().flat_map(inside).map(|entry| entry.path()).collect();
+            let inside = |dir: &PathBuf| {
+                names(dir)
+                    .into_iter()
+                    .filter(|e| part == "*" || e.file_name() == part)
+            };
+            found = found
+                .iter()
+                .flat_map(inside)
+                .map(|entry| entry.path())
+                .collect();
         }
-        let stays = |name: &OsStr| fetched.iter().any(|f| f == name) || kind.kept.iter().any(|k| name == *k);
-        for path in found.iter().filter(|path| !path.file_name().is_some_and(stays)) {
+        let stays = |name: &OsStr| {
+            fetched.iter().any(|f| f == name) || kind.kept.iter().any(|k| name == *k)
+        };
+        for path in found
+            .iter()
+            .filter(|path| !path.file_name().is_some_and(stays))
+        {
             let is_dir = path.symlink_metadata().is_ok_and(|m| m.is_dir());
-            let _ = if is_dir { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+            let _ = if is_dir {
+                fs::remove_dir_all(path)
+            } else {
+                fs::remove_file(path)
+            };
         }
     }
 }
@@ -83,7 +123,8 @@ pub(super) fn renew(root: &Path, since: SystemTime) {
         if is_installed_dir(name) || is_built_dir(name) || name == ".git" {
             return Into::Skip;
         }
-        let written = (meta.ctime(), meta.ctime_nsec()) > (whole(after), i64::from(after.subsec_nanos()));
+        let written =
+            (meta.ctime(), meta.ctime_nsec()) > (whole(after), i64::from(after.subsec_nanos()));
         if meta.is_file() && written && meta.modified().is_ok_and(|time| time < since) {
             let _ = fs::File::open(path).and_then(|file| file.set_modified(now));
         }
@@ -100,8 +141,11 @@ pub(super) fn installed_since(root: &Path, since: SystemTime) -> Vec<PathBuf> {
             return Into::Skip;
         }
         let below = path.strip_prefix(root).unwrap_or(path);
-        let installed = below.components().any(|c| c.as_os_str().to_str().is_some_and(is_installed_dir));
-        let changed = (meta.ctime(), meta.ctime_nsec()) > (whole(since), i64::from(since.subsec_nanos()));
+        let installed = below
+            .components()
+            .any(|c| c.as_os_str().to_str().is_some_and(is_installed_dir));
+        let changed =
+            (meta.ctime(), meta.ctime_nsec()) > (whole(since), i64::from(since.subsec_nanos()));
         if installed && changed && !meta.is_dir() {
             found.push(below.to_owned());
         }
@@ -123,7 +167,9 @@ enum Into {
 fn walk(dir: &Path, visit: &mut dyn FnMut(&Path, &str, &fs::Metadata) -> Into) {
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let (path, name) = (entry.path(), entry.file_name());
-        let Ok(meta) = path.symlink_metadata() else { continue };
+        let Ok(meta) = path.symlink_metadata() else {
+            continue;
+        };
         if matches!(visit(&path, &name.to_string_lossy(), &meta), Into::Enter) && meta.is_dir() {
             walk(&path, visit);
         }
@@ -138,22 +184,42 @@ mod tests {
     fn what_was_written_and_pretends_to_be_old_is_made_new_and_own_compiled_code_goes() {
         let dir = tempfile::tempdir().expect("a directory");
         let root = dir.path();
-        for path in ["lib/a.ex", "deps/b/mix.exs", "_build/test/lib/a/ebin/A.beam", "_build/test/lib/b/ebin/B.beam"] {
+        for path in [
+            "lib/a.ex",
+            "deps/b/mix.exs",
+            "_build/test/lib/a/ebin/A.beam",
+            "_build/test/lib/b/ebin/B.beam",
+        ] {
             fs::create_dir_all(root.join(path).parent().expect("below")).expect("made");
             fs::write(root.join(path), "").expect("written");
         }
-        let (file, old) = (root.join("lib/a.ex"), UNIX_EPOCH + Duration::from_secs(1_000_000));
-        fs::File::open(&file).and_then(|f| f.set_modified(old)).expect("made old");
+        let (file, old) = (
+            root.join("lib/a.ex"),
+            UNIX_EPOCH + Duration::from_secs(1_000_000),
+        );
+        fs::File::open(&file)
+            .and_then(|f| f.set_modified(old))
+            .expect("made old");
         renew(root, SystemTime::now() + Duration::from_secs(60));
-        assert_eq!(file.metadata().and_then(|m| m.modified()).expect("a time"), old, "not written since");
+        assert_eq!(
+            file.metadata().and_then(|m| m.modified()).expect("a time"),
+            old,
+            "not written since"
+        );
         renew(root, old + Duration::from_secs(1));
         assert!(file.metadata().and_then(|m| m.modified()).expect("a time") > old);
         let build = Path::new("_build");
         forget_compiled(root, [build], &BTreeSet::new());
-        assert!(root.join(build).exists(), "without a mix.exs it belongs to another tool");
+        assert!(
+            root.join(build).exists(),
+            "without a mix.exs it belongs to another tool"
+        );
         fs::write(root.join("mix.exs"), "").expect("written");
         forget_compiled(root, [build], &BTreeSet::from([build.to_owned()]));
-        assert!(!root.join("_build/test/lib/a").exists() && root.join("_build/test/lib/b/ebin/B.beam").exists());
+        assert!(
+            !root.join("_build/test/lib/a").exists()
+                && root.join("_build/test/lib/b/ebin/B.beam").exists()
+        );
         forget_compiled(root, [build], &BTreeSet::new());
         assert!(!root.join(build).exists(), "its content is unknown");
     }
@@ -162,13 +228,24 @@ mod tests {
     fn only_what_is_installed_and_newer_is_told_and_only_own_bytecode_goes() {
         let dir = tempfile::tempdir().expect("a directory");
         let root = dir.path();
-        for path in ["node_modules/a/index.js", "src/a.js", "src/__pycache__/a.pyc", ".venv/lib/__pycache__/b.pyc"] {
+        for path in [
+            "node_modules/a/index.js",
+            "src/a.js",
+            "src/__pycache__/a.pyc",
+            ".venv/lib/__pycache__/b.pyc",
+        ] {
             fs::create_dir_all(root.join(path).parent().expect("below")).expect("made");
             fs::write(root.join(path), "").expect("written");
         }
-        assert_eq!(installed_since(root, UNIX_EPOCH), [PathBuf::from("node_modules/a/index.js")]);
+        assert_eq!(
+            installed_since(root, UNIX_EPOCH),
+            [PathBuf::from("node_modules/a/index.js")]
+        );
         assert!(installed_since(root, SystemTime::now() + Duration::from_secs(60)).is_empty());
         forget_bytecode(root);
-        assert!(!root.join("src/__pycache__").exists() && root.join(".venv/lib/__pycache__/b.pyc").exists());
+        assert!(
+            !root.join("src/__pycache__").exists()
+                && root.join(".venv/lib/__pycache__/b.pyc").exists()
+        );
     }
 }

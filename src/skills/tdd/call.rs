@@ -47,8 +47,13 @@ pub(super) async fn run_in_cycle(
     cycle: CycleTies,
 ) -> CallResult {
     let (skill, phase) = (asked.goal.skill(), asked.goal.phase());
-    let request = CallRequest::new(skill, phase, asked.common.clone(), &asked.required()).in_cycle(cycle);
-    let params = TddCall { asked, memory: Arc::clone(app.memory()), pending: Arc::default() };
+    let request =
+        CallRequest::new(skill, phase, asked.common.clone(), &asked.required()).in_cycle(cycle);
+    let params = TddCall {
+        asked,
+        memory: Arc::clone(app.memory()),
+        pending: Arc::default(),
+    };
     let result = engine::call::run::<Tdd>(app, request, &params, listener, stop).await;
     if result.status == Status::Pass {
         params.pending.settle(&params.memory);
@@ -71,7 +76,10 @@ pub(super) struct TddCall {
 }
 
 impl TddCall {
-    pub(super) async fn prepare(&self, call: &mut Preparation<'_>) -> Result<PreparedCall<Tdd>, RefusedCall> {
+    pub(super) async fn prepare(
+        &self,
+        call: &mut Preparation<'_>,
+    ) -> Result<PreparedCall<Tdd>, RefusedCall> {
         let (prompt, near) = match &self.asked.goal {
             Goal::Red { test_path, .. } => (&RED, test_path.as_deref()),
             Goal::Green { test_path } => (&GREEN, Some(test_path.as_str())),
@@ -88,7 +96,13 @@ impl TddCall {
             ground.flaky = repeat::flaky_reds(&ground, call, ground.repeat).await?;
         }
         let (phase, test) = self.phase(&ground, call.session)?;
-        let together = changed_with(&call.surroundings.launcher, &ground.root, &test.path, call.stop).await;
+        let together = changed_with(
+            &call.surroundings.launcher,
+            &ground.root,
+            &test.path,
+            call.stop,
+        )
+        .await;
         let brief = self.brief(&ground, &phase, test, discipline, ReplyTexts::load(call)?);
         let brief = TddBrief { together, ..brief };
         Ok(PreparedCall {
@@ -96,7 +110,11 @@ impl TddCall {
             task: brief.task.clone(),
             finding: None,
             plan: plan(&ground),
-            skill: Tdd { ground, brief, phase },
+            skill: Tdd {
+                ground,
+                brief,
+                phase,
+            },
         })
     }
 
@@ -104,14 +122,27 @@ impl TddCall {
     pub(super) fn check_paths(&self) -> Result<(), RefusedCall> {
         let root = Path::new(&self.asked.common.project_root).canonicalize();
         // What is wrong with the root itself is said when it is opened.
-        let Some(root) = root.ok().filter(|root| root.read_dir().is_ok()) else { return Ok(()) };
+        let Some(root) = root.ok().filter(|root| root.read_dir().is_ok()) else {
+            return Ok(());
+        };
         match &self.asked.goal {
-            Goal::Red { test_path: None, .. } => {}
-            Goal::Red { test_path: Some(path), .. } => {
-                inside(&root, path).map_err(|why| RefusedCall::error(format!("test_path: {why}")))?;
+            Goal::Red {
+                test_path: None, ..
+            } => {}
+            Goal::Red {
+                test_path: Some(path),
+                ..
+            } => {
+                inside(&root, path)
+                    .map_err(|why| RefusedCall::error(format!("test_path: {why}")))?;
             }
-            Goal::Green { test_path } => drop(existing(&root, split(&root, test_path).0, "test_path")?),
-            Goal::Refactor { test_path, impl_path } => {
+            Goal::Green { test_path } => {
+                drop(existing(&root, split(&root, test_path).0, "test_path")?)
+            }
+            Goal::Refactor {
+                test_path,
+                impl_path,
+            } => {
                 existing(&root, split(&root, test_path).0, "test_path")?;
                 existing(&root, impl_path, "impl_path")?;
             }
@@ -125,19 +156,36 @@ impl TddCall {
         let test_file = |given: &str| {
             let (path, only) = split(root, given);
             let path = existing(root, path, "test_path")?;
-            let source = fs::read(root.join(&path)).map(|b| String::from_utf8_lossy(&b).into_owned());
-            let source = source.map_err(|e| RefusedCall::error(format!("test_path: `{}`: {e}", path.display())))?;
-            Ok::<_, RefusedCall>(TestFile { path, only: only.map(str::to_owned), source })
+            let source =
+                fs::read(root.join(&path)).map(|b| String::from_utf8_lossy(&b).into_owned());
+            let source = source
+                .map_err(|e| RefusedCall::error(format!("test_path: `{}`: {e}", path.display())))?;
+            Ok::<_, RefusedCall>(TestFile {
+                path,
+                only: only.map(str::to_owned),
+                source,
+            })
         };
         Ok(match &self.asked.goal {
             Goal::Red { test_path, .. } => {
-                let path =
-                    test_path.as_deref().map(|given| inside(root, given)).transpose().map_err(RefusedCall::error)?;
+                let path = test_path
+                    .as_deref()
+                    .map(|given| inside(root, given))
+                    .transpose()
+                    .map_err(RefusedCall::error)?;
                 let path = path.unwrap_or_default();
                 let source = fs::read_to_string(root.join(&path)).unwrap_or_default();
                 (
-                    Phase::Red(Red::of(ground, self.next(session), Arc::clone(&self.pending))?),
-                    TestFile { path, only: None, source },
+                    Phase::Red(Red::of(
+                        ground,
+                        self.next(session),
+                        Arc::clone(&self.pending),
+                    )?),
+                    TestFile {
+                        path,
+                        only: None,
+                        source,
+                    },
                 )
             }
             Goal::Green { test_path } => {
@@ -153,10 +201,16 @@ impl TddCall {
                     test,
                 )
             }
-            Goal::Refactor { test_path, impl_path } => {
+            Goal::Refactor {
+                test_path,
+                impl_path,
+            } => {
                 let test = test_file(test_path)?;
                 let path = existing(root, impl_path, "impl_path")?;
-                (Phase::Refactor(Refactor::of(ground, test.clone(), path)?), test)
+                (
+                    Phase::Refactor(Refactor::of(ground, test.clone(), path)?),
+                    test,
+                )
             }
         })
     }
@@ -170,7 +224,9 @@ impl TddCall {
         replies: ReplyTexts,
     ) -> TddBrief {
         let also = match &self.asked.goal {
-            Goal::Refactor { impl_path, .. } => inside(&ground.root, impl_path).into_iter().collect(),
+            Goal::Refactor { impl_path, .. } => {
+                inside(&ground.root, impl_path).into_iter().collect()
+            }
             Goal::Red { .. } | Goal::Green { .. } => Vec::new(),
         };
         let spec = self.memory.spec(&ground.root.join(&test.path));
@@ -180,7 +236,8 @@ impl TddCall {
             ground.root.display(),
             ground.suite.command()
         );
-        let mut line = |key: &str, value: &str| task += &format!("{key}: {}\n", words::plain(value.trim()));
+        let mut line =
+            |key: &str, value: &str| task += &format!("{key}: {}\n", words::plain(value.trim()));
         match (&self.asked.goal, phase) {
             (Goal::Red { spec, test_path }, _) => {
                 line("spec", spec);
@@ -197,7 +254,13 @@ impl TddCall {
                 task += &format!("\nMake {} pass.\n", green.target());
             }
             (Goal::Green { test_path }, _) => line("test_path", test_path),
-            (Goal::Refactor { test_path, impl_path }, _) => {
+            (
+                Goal::Refactor {
+                    test_path,
+                    impl_path,
+                },
+                _,
+            ) => {
                 line("test_path", test_path);
                 line("impl_path", impl_path);
                 task += "\nImprove the structure of impl_path without changing what it does.\n";
@@ -208,7 +271,9 @@ impl TddCall {
         }
         let mut named = match (&self.asked.goal, phase) {
             (Goal::Red { spec, .. }, _) => spec.clone(),
-            (Goal::Green { .. }, Phase::Green(green)) => format!("{}\n{}", green.target(), spec.unwrap_or_default()),
+            (Goal::Green { .. }, Phase::Green(green)) => {
+                format!("{}\n{}", green.target(), spec.unwrap_or_default())
+            }
             _ => String::new(),
         };
         if let Some(context) = &self.asked.common.context {
@@ -258,7 +323,10 @@ impl TddCall {
 
 fn plan(ground: &Ground) -> DryRunPlan {
     DryRunPlan {
-        message: format!("dry run: nothing was asked and nothing changed; {}", ground.run.sentence()),
+        message: format!(
+            "dry run: nothing was asked and nothing changed; {}",
+            ground.run.sentence()
+        ),
         details: json!({
             "runner": ground.suite.runner(),
             "commands": ground.suite.commands(),
@@ -278,8 +346,14 @@ fn failing_already(run: &TestRun) -> String {
     const NAMED: usize = 20;
     let failing: Vec<String> = run.failed().map(|(name, _)| name.to_string()).collect();
     let more = failing.len().saturating_sub(NAMED);
-    let mut told = format!("{}\nThese fail already and are not the task:\n", run.sentence());
-    failing.iter().take(NAMED).for_each(|name| told += &format!("- {name}\n"));
+    let mut told = format!(
+        "{}\nThese fail already and are not the task:\n",
+        run.sentence()
+    );
+    failing
+        .iter()
+        .take(NAMED)
+        .for_each(|name| told += &format!("- {name}\n"));
     if more > 0 {
         told += &format!("- and {more} more\n");
     }

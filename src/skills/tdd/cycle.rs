@@ -51,7 +51,13 @@ pub(super) async fn run(app: &App, asked: &CycleParams, call: &Call) -> CallResu
     let state = cycle.surroundings.state.clone();
     let (whole, compact) = report.conclude(began.elapsed());
     let full_result = archive(&state, whole).await.more.full_result;
-    CallResult { more: More { full_result, ..compact.more }, ..compact }
+    CallResult {
+        more: More {
+            full_result,
+            ..compact.more
+        },
+        ..compact
+    }
 }
 
 fn check_criteria(criteria: &[String]) -> Result<(), String> {
@@ -59,9 +65,9 @@ fn check_criteria(criteria: &[String]) -> Result<(), String> {
         0 => Err(String::from(
             "criteria is required: the argument `criteria` is empty; one behaviour in a sentence, or a list of them",
         )),
-        n if n > MOST => {
-            Err(format!("criteria: {n} are more than {MOST}; give the first {MOST}, and the rest in a further call"))
-        }
+        n if n > MOST => Err(format!(
+            "criteria: {n} are more than {MOST}; give the first {MOST}, and the rest in a further call"
+        )),
         _ => Ok(()),
     }
 }
@@ -84,32 +90,64 @@ impl<'a> Cycle<'a> {
     fn prepare(app: &'a App, asked: &'a CycleParams, call: &'a Call) -> Result<Self, String> {
         let surroundings = app.surroundings()?;
         let common = asked.common();
-        let overrides = CallOverrides { budget_usd: common.budget_usd, ..CallOverrides::default() };
-        let route = surroundings.settings.routing.route("tdd", &overrides).map_err(|e| e.to_string())?;
-        let session = surroundings.means.recorder.session(common.session_id.as_deref())?;
+        let overrides = CallOverrides {
+            budget_usd: common.budget_usd,
+            ..CallOverrides::default()
+        };
+        let route = surroundings
+            .settings
+            .routing
+            .route("tdd", &overrides)
+            .map_err(|e| e.to_string())?;
+        let session = surroundings
+            .means
+            .recorder
+            .session(common.session_id.as_deref())?;
         let id = getrandom::u64().map_err(|e| format!("no random number can be had: {e}"))?;
         let ties = CycleTies {
             id: format!("cycle-{id:016x}"),
             budget: Some(surroundings.means.budgets.call(&session, route.budget)),
             undo: None,
         };
-        let last_phase = asked.stop_at.unwrap_or(if asked.refactor { StopAt::Refactor } else { StopAt::Green });
-        Ok(Self { app, asked, call, surroundings, route, session, ties, last_phase, place: (1, 1) })
+        let last_phase = asked.stop_at.unwrap_or(if asked.refactor {
+            StopAt::Refactor
+        } else {
+            StopAt::Green
+        });
+        Ok(Self {
+            app,
+            asked,
+            call,
+            surroundings,
+            route,
+            session,
+            ties,
+            last_phase,
+            place: (1, 1),
+        })
     }
 
     /// The plan of the first red, which is all that can be known before a test is written.
     async fn plan(&self, criteria: &[String]) -> CallResult {
         let mut plan = self.phase(self.red(&criteria[0]).into(), None).await;
         if plan.status == Status::Pass {
-            plan.message =
-                format!("dry run of the first phase of {}: {}", count_criteria(criteria.len()), plan.message);
+            plan.message = format!(
+                "dry run of the first phase of {}: {}",
+                count_criteria(criteria.len()),
+                plan.message
+            );
         }
-        CallResult { skill: "tdd".into(), ..plan }
+        CallResult {
+            skill: "tdd".into(),
+            ..plan
+        }
     }
 
     async fn criterion(&self, criterion: &str, report: &mut CycleReport) -> CriterionEnd {
         let undo = Arc::new(Mutex::new(None));
-        let red = self.phase(self.red(criterion).into(), Some(Arc::clone(&undo))).await;
+        let red = self
+            .phase(self.red(criterion).into(), Some(Arc::clone(&undo)))
+            .await;
         report.add(self.place.0, &red);
         if red.status != Status::Pass {
             return CriterionEnd::missed("red", &red, String::new());
@@ -120,9 +158,18 @@ impl<'a> Cycle<'a> {
         }
         let green = match self.following::<GreenParams>(&red) {
             Ok(green) => green,
-            Err(why) => return CriterionEnd::missed("green", &report.refused(why), self.take_back(&undo).await),
+            Err(why) => {
+                return CriterionEnd::missed(
+                    "green",
+                    &report.refused(why),
+                    self.take_back(&undo).await,
+                );
+            }
         };
-        let green = GreenParams { allow_dependencies: self.asked.allow_dependencies.clone(), ..green };
+        let green = GreenParams {
+            allow_dependencies: self.asked.allow_dependencies.clone(),
+            ..green
+        };
         let green = self.phase(green.into(), None).await;
         report.add(self.place.0, &green);
         if green.status != Status::Pass {
@@ -134,8 +181,10 @@ impl<'a> Cycle<'a> {
         if self.last_phase == StopAt::Refactor {
             match self.following::<RefactorParams>(&green) {
                 Ok(refactor) => {
-                    let refactor =
-                        RefactorParams { allow_dependencies: self.asked.allow_dependencies.clone(), ..refactor };
+                    let refactor = RefactorParams {
+                        allow_dependencies: self.asked.allow_dependencies.clone(),
+                        ..refactor
+                    };
                     let refactor = self.phase(refactor.into(), None).await;
                     report.add(self.place.0, &refactor);
                     report.keep_files(&refactor);
@@ -172,29 +221,59 @@ impl<'a> Cycle<'a> {
         if let (Some(arguments), Ok(Value::Object(said))) =
             (arguments.as_object_mut(), serde_json::to_value(self.asked))
         {
-            let for_all = ["model", "context", "timeout_s", "max_attempts", "budget_usd"];
-            arguments.extend(said.into_iter().filter(|(name, _)| for_all.contains(&name.as_str())));
+            let for_all = [
+                "model",
+                "context",
+                "timeout_s",
+                "max_attempts",
+                "budget_usd",
+            ];
+            arguments.extend(
+                said.into_iter()
+                    .filter(|(name, _)| for_all.contains(&name.as_str())),
+            );
         }
-        serde_json::from_value(arguments).map_err(|e| format!("the next phase cannot be begun: {e}"))
+        serde_json::from_value(arguments)
+            .map_err(|e| format!("the next phase cannot be begun: {e}"))
     }
 
-    async fn phase(&self, asked: TddRequest, undo: Option<Arc<Mutex<Option<UndoRecord>>>>) -> CallResult {
+    async fn phase(
+        &self,
+        asked: TddRequest,
+        undo: Option<Arc<Mutex<Option<UndoRecord>>>>,
+    ) -> CallResult {
         let (n, of) = self.place;
         let listener = Criterion {
             of: &self.call.progress,
-            prefix: if of == 1 { String::new() } else { format!("{n}/{of} · ") },
+            prefix: if of == 1 {
+                String::new()
+            } else {
+                format!("{n}/{of} · ")
+            },
         };
-        let ties = CycleTies { undo, ..self.ties.clone() };
+        let ties = CycleTies {
+            undo,
+            ..self.ties.clone()
+        };
         call::run_in_cycle(self.app, asked, &listener, &self.call.stop, ties).await
     }
 
     /// The red test of a green that could not be had goes again. Says what became of it.
     async fn take_back(&self, undo: &Mutex<Option<UndoRecord>>) -> String {
         let Some(record) = undo.lock().unwrap_or_else(PoisonError::into_inner).take() else {
-            return String::from("its red test could not be taken back, because what it replaced is not known");
+            return String::from(
+                "its red test could not be taken back, because what it replaced is not known",
+            );
         };
         let root = std::path::Path::new(&self.asked.project_root);
-        match engine::call::undo(&self.surroundings, root, self.route.limits.lock_wait, record).await {
+        match engine::call::undo(
+            &self.surroundings,
+            root,
+            self.route.limits.lock_wait,
+            record,
+        )
+        .await
+        {
             Ok(report) if report.left.is_empty() => String::from("its red test was taken back"),
             Ok(report) => {
                 let left = words::list(
@@ -222,7 +301,10 @@ struct Criterion<'a> {
 
 impl Listener for Criterion<'_> {
     fn hear(&self, told: &StoryLine) {
-        self.of.hear(&StoryLine { line: format!("{}{}", self.prefix, told.line), ..told.clone() });
+        self.of.hear(&StoryLine {
+            line: format!("{}{}", self.prefix, told.line),
+            ..told.clone()
+        });
     }
 
     fn on_set_apart(&self, key: &CallKey) {

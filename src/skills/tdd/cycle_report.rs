@@ -63,7 +63,9 @@ pub(super) struct CriterionEnd {
 impl CriterionEnd {
     /// The criterion holds, shown by `red` and `green`; without a green it is red, as wanted.
     pub(super) fn had(criterion: &str, red: &CallResult, green: Option<&CallResult>) -> Self {
-        let test = red.more.details["test_names_added"][0].as_str().unwrap_or(criterion);
+        let test = red.more.details["test_names_added"][0]
+            .as_str()
+            .unwrap_or(criterion);
         let last = green.unwrap_or(red);
         let models = green.map_or_else(
             || red.model_used.clone(),
@@ -95,7 +97,10 @@ impl CriterionEnd {
 
     /// The caller wants no more than this.
     pub(super) fn ending_here(self) -> Self {
-        Self { goes_on: false, ..self }
+        Self {
+            goes_on: false,
+            ..self
+        }
     }
 
     pub(super) fn missed(phase: &'static str, result: &CallResult, aftermath: String) -> Self {
@@ -187,7 +192,10 @@ impl CycleReport {
             runner_output: String::new(),
             verified: false,
             model_used: String::new(),
-            more: More { session_id: self.session_id.clone(), ..More::default() },
+            more: More {
+                session_id: self.session_id.clone(),
+                ..More::default()
+            },
         }
     }
 
@@ -213,7 +221,9 @@ impl CycleReport {
             // After a success the reply shows only the lines that count.
             result.runner_output = match status {
                 Status::Pass => last.runner_output.clone(),
-                Status::Fail | Status::Error => words::cut_end(last.runner_output.trim(), OUTPUT).into_owned(),
+                Status::Fail | Status::Error => {
+                    words::cut_end(last.runner_output.trim(), OUTPUT).into_owned()
+                }
             };
         }
         result.more.duration_ms = Some(u64::try_from(took.as_millis()).unwrap_or(u64::MAX));
@@ -228,22 +238,38 @@ impl CycleReport {
 
     fn message(&self, had: &[&CriterionEnd]) -> String {
         let all = count_criteria(self.wanted);
-        let Some(last) = self.criteria.last() else { return String::from("nothing was begun") };
+        let Some(last) = self.criteria.last() else {
+            return String::from("nothing was begun");
+        };
         if last.holds() {
-            let not_refactored =
-                if last.aftermath.is_empty() { String::new() } else { format!("; {}", last.aftermath) };
+            let not_refactored = if last.aftermath.is_empty() {
+                String::new()
+            } else {
+                format!("; {}", last.aftermath)
+            };
             return match last.phase {
                 "red" => {
-                    format!("red for criterion {} of {}; `tdd_green` makes it pass", self.criteria.len(), self.wanted)
+                    format!(
+                        "red for criterion {} of {}; `tdd_green` makes it pass",
+                        self.criteria.len(),
+                        self.wanted
+                    )
                 }
-                _ => format!("{} of {all} green, each shown by a test that failed before{not_refactored}", had.len()),
+                _ => format!(
+                    "{} of {all} green, each shown by a test that failed before{not_refactored}",
+                    had.len()
+                ),
             };
         }
         let stays = match had.len() {
             0 => String::from("nothing was changed"),
             n => format!("{} before it stay", count_criteria(n)),
         };
-        let aftermath = if last.aftermath.is_empty() { String::new() } else { format!("; {}", last.aftermath) };
+        let aftermath = if last.aftermath.is_empty() {
+            String::new()
+        } else {
+            format!("; {}", last.aftermath)
+        };
         format!(
             "criterion {} of {} could not be had, {}: {}{aftermath}; {stays}",
             self.criteria.len(),
@@ -255,7 +281,11 @@ impl CycleReport {
 }
 
 pub(super) fn count_criteria(n: usize) -> String {
-    if n == 1 { String::from("1 criterion") } else { format!("{n} criteria") }
+    if n == 1 {
+        String::from("1 criterion")
+    } else {
+        format!("{n} criteria")
+    }
 }
 
 /// As many names as fit, and how many more there are.

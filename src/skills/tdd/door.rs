@@ -39,7 +39,10 @@ impl AnswerDoor {
     ) -> Result<Vec<Edit>, RefusedWork> {
         let body = &work.reply().body;
         if work.edits == Edits::InPlace {
-            let reason = body["contradiction"].as_str().map(str::trim).filter(|reason| !says_nothing(reason));
+            let reason = body["contradiction"]
+                .as_str()
+                .map(str::trim)
+                .filter(|reason| !says_nothing(reason));
             return match reason {
                 Some(reason) => Err(gates.refuse("contradiction", Cause::Contradiction, reason)),
                 None => Ok(Vec::new()),
@@ -49,8 +52,13 @@ impl AnswerDoor {
             Value::String(text) => text.clone(),
             other => other.to_string(),
         };
-        let shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let facts = SiteFacts::of(work.site, &shown, sealed).map_err(|error| gates.refuse_for_site(&error))?;
+        let shown = self
+            .shown
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let facts = SiteFacts::of(work.site, &shown, sealed)
+            .map_err(|error| gates.refuse_for_site(&error))?;
         match read_edit_answer(&text, &facts) {
             Ok(answer) => take(answer, &facts, gates),
             Err(complaint) => Err(Self::refuse_unreadable(&complaint, &text, gates)),
@@ -58,13 +66,24 @@ impl AnswerDoor {
     }
 
     /// The engine keeps every answer, and says where.
-    fn refuse_unreadable(complaint: &UnreadableAnswer, text: &str, gates: &mut Gates) -> RefusedWork {
+    fn refuse_unreadable(
+        complaint: &UnreadableAnswer,
+        text: &str,
+        gates: &mut Gates,
+    ) -> RefusedWork {
         let refused = gates.refuse("shape", Cause::Unreadable, complaint.to_string());
-        RefusedWork { follow_up: Some(FollowUp::repair(&complaint.to_string(), text)), ..refused }
+        RefusedWork {
+            follow_up: Some(FollowUp::repair(&complaint.to_string(), text)),
+            ..refused
+        }
     }
 }
 
-fn take(answer: EditAnswer, facts: &SiteFacts<'_>, gates: &mut Gates) -> Result<Vec<Edit>, RefusedWork> {
+fn take(
+    answer: EditAnswer,
+    facts: &SiteFacts<'_>,
+    gates: &mut Gates,
+) -> Result<Vec<Edit>, RefusedWork> {
     match answer.proposal {
         EditProposal::Edits(edits) => {
             let mut detail = words::count(edits.len(), "edit");
@@ -74,17 +93,28 @@ fn take(answer: EditAnswer, facts: &SiteFacts<'_>, gates: &mut Gates) -> Result<
             gates.pass("shape", detail);
             Ok(edits)
         }
-        EditProposal::Contradiction(why) => Err(gates.refuse("contradiction", Cause::Contradiction, why)),
+        EditProposal::Contradiction(why) => {
+            Err(gates.refuse("contradiction", Cause::Contradiction, why))
+        }
         // What that means is for the phase to say: an unfinished green, or a refactoring that does nothing.
         EditProposal::Nothing => {
             gates.pass("shape", "no edit that changes anything");
             Ok(Vec::new())
         }
         EditProposal::Need(wanted) => {
-            let named: Vec<String> = wanted.iter().map(|want| format!("`{}`", words::plain(want))).collect();
-            let refused =
-                gates.refuse("need", Cause::Rejected, format!("no edits: it asks to see {} first", named.join(", ")));
-            Err(RefusedWork { follow_up: Some(need::follow_up(facts.root(), facts.paths(), &wanted)), ..refused })
+            let named: Vec<String> = wanted
+                .iter()
+                .map(|want| format!("`{}`", words::plain(want)))
+                .collect();
+            let refused = gates.refuse(
+                "need",
+                Cause::Rejected,
+                format!("no edits: it asks to see {} first", named.join(", ")),
+            );
+            Err(RefusedWork {
+                follow_up: Some(need::follow_up(facts.root(), facts.paths(), &wanted)),
+                ..refused
+            })
         }
     }
 }

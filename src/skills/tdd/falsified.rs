@@ -15,7 +15,9 @@ use crate::engine::Cause;
 use crate::engine::work::{RefusedWork, SubmittedWork};
 use crate::languages::ELIXIR;
 use crate::process::Scratch;
-use crate::verify::falsify::{FalsifiableTests, Falsification, FalsificationStage, FalsificationVerdict, falsify};
+use crate::verify::falsify::{
+    FalsifiableTests, Falsification, FalsificationStage, FalsificationVerdict, falsify,
+};
 use crate::verify::{Bench, Flags, Suite, TestName, TestRun, TestState, Tests};
 use crate::workspace::{ChangeKind, Edit, Thing};
 
@@ -43,7 +45,11 @@ pub(super) async fn check(
     plain: &TestRun,
 ) -> Result<FalsificationReport, RefusedWork> {
     if is_switched_off() {
-        return Ok(FalsificationReport { needs_git: false, unproven: None, details: Value::Null });
+        return Ok(FalsificationReport {
+            needs_git: false,
+            unproven: None,
+            details: Value::Null,
+        });
     }
     let (original, tests) = match find(ground, test, targets, plain) {
         Ok(found) => found,
@@ -68,7 +74,13 @@ pub(super) async fn check(
         trial = falsify(&tests, plain, seed, &mut stage).await;
         needs_git = !trial.fails_harmlessly;
     }
-    tracing::info!(seed, order = trial.order.join(", "), runs = trial.runs, "falsified {}", test.display());
+    tracing::info!(
+        seed,
+        order = trial.order.join(", "),
+        runs = trial.runs,
+        "falsified {}",
+        test.display()
+    );
     let written = stage.write(&original);
     drop(stage);
     if let Err(why) = written {
@@ -81,7 +93,10 @@ pub(super) async fn check(
     }
     gates::untouched_by_run(ground, work, gates, seen, plain)?;
     let report = conclude(gates, trial)?;
-    Ok(FalsificationReport { needs_git, ..report })
+    Ok(FalsificationReport {
+        needs_git,
+        ..report
+    })
 }
 
 /// Gives the test file the time of now before it is run as it is: a file that is younger than usual betrays nothing when
@@ -107,14 +122,21 @@ pub(super) async fn certify(
 ) -> Result<&'static str, RefusedWork> {
     const NOT_APPLICABLE: &str = "not_applicable";
     let path = ground.as_run(test);
-    let Some(original) = fs::read_to_string(ground.files.join(test)).ok() else { return Ok(NOT_APPLICABLE) };
+    let Some(original) = fs::read_to_string(ground.files.join(test)).ok() else {
+        return Ok(NOT_APPLICABLE);
+    };
     let of_failure = |(name, said): (&TestName, &str)| {
         let tests = FalsifiableTests::find(&path, &original, std::slice::from_ref(name))?;
         Some((name.clone(), tests.expecting_what_is_given(said)?))
     };
-    let Some((name, text)) = red.failed().find_map(of_failure) else { return Ok(NOT_APPLICABLE) };
+    let Some((name, text)) = red.failed().find_map(of_failure) else {
+        return Ok(NOT_APPLICABLE);
+    };
     work.checking("running the new test with what the code gives now");
-    let suite = ground.suite.only(&name).unwrap_or_else(|| ground.suite.clone());
+    let suite = ground
+        .suite
+        .only(&name)
+        .unwrap_or_else(|| ground.suite.clone());
     let mut stage = InPlaceStage::new(ground, work, gates, test, suite)?;
     let run = stage.run(text).await;
     let written = stage.write(&original);
@@ -135,7 +157,11 @@ pub(super) async fn certify(
 pub(super) fn sample(targets: &[TestName], plain: &TestRun) -> Vec<TestName> {
     const MOST: usize = 8;
     const QUICK: Duration = Duration::from_secs(10);
-    let mut passed: Vec<TestName> = plain.passed().filter(|name| targets.contains(name)).cloned().collect();
+    let mut passed: Vec<TestName> = plain
+        .passed()
+        .filter(|name| targets.contains(name))
+        .cloned()
+        .collect();
     fastrand::shuffle(&mut passed);
     passed.truncate(if plain.took() < QUICK { MOST } else { 1 });
     passed
@@ -151,15 +177,26 @@ fn conclude(gates: &mut Gates, trial: Falsification) -> Result<FalsificationRepo
                 trial.by_value, trial.by_assertion
             );
             gates.pass("falsified", detail);
-            Ok(FalsificationReport { needs_git: false, unproven: None, details })
+            Ok(FalsificationReport {
+                needs_git: false,
+                unproven: None,
+                details,
+            })
         }
-        FalsificationVerdict::Survived { sentence, .. } => Err(gates.refuse("falsified", Cause::Tampered, sentence)),
+        FalsificationVerdict::Survived { sentence, .. } => {
+            Err(gates.refuse("falsified", Cause::Tampered, sentence))
+        }
         FalsificationVerdict::Unproven { why } => Ok(unproven(gates, why, details)),
     }
 }
 
 fn without_row(name: &TestName) -> TestName {
-    match name.0.split_once("::").filter(|_| name.0.ends_with(']')).and_then(|_| name.0.split_once('[')) {
+    match name
+        .0
+        .split_once("::")
+        .filter(|_| name.0.ends_with(']'))
+        .and_then(|_| name.0.split_once('['))
+    {
         Some((test, _)) => TestName(test.to_owned()),
         None => name.clone(),
     }
@@ -167,7 +204,11 @@ fn without_row(name: &TestName) -> TestName {
 
 fn unproven(gates: &mut Gates, why: String, details: Value) -> FalsificationReport {
     gates.pass("falsified", format!("unproven: {why}"));
-    FalsificationReport { needs_git: false, unproven: Some(why), details }
+    FalsificationReport {
+        needs_git: false,
+        unproven: Some(why),
+        details,
+    }
 }
 
 fn find(
@@ -176,21 +217,28 @@ fn find(
     targets: &[TestName],
     plain: &TestRun,
 ) -> Result<(String, FalsifiableTests), String> {
-    let original = fs::read(ground.files.join(test)).map_err(|e| format!("the test file cannot be read: {e}"))?;
-    let original = String::from_utf8(original).map_err(|_| String::from("the test file is not UTF-8"))?;
+    let original = fs::read(ground.files.join(test))
+        .map_err(|e| format!("the test file cannot be read: {e}"))?;
+    let original =
+        String::from_utf8(original).map_err(|_| String::from("the test file is not UTF-8"))?;
     let path = ground.as_run(test);
     let tests = match plain.tests() {
         Tests::Named(_) => FalsifiableTests::find(&path, &original, targets),
         Tests::Unknown => FalsifiableTests::whole_file(&path, &original),
     };
-    let mut tests = tests.ok_or_else(|| String::from("tests in this language cannot be falsified yet"))?;
+    let mut tests =
+        tests.ok_or_else(|| String::from("tests in this language cannot be falsified yet"))?;
     tests.include_rows(plain);
     Ok((original, tests))
 }
 
 /// The test program's own build does not notice that a file was read while it was compiled.
 pub(super) fn for_states(suite: &Suite) -> Suite {
-    if suite.ecosystem() == Some(&ELIXIR) { suite.with_word("--force") } else { suite.clone() }
+    if suite.ecosystem() == Some(&ELIXIR) {
+        suite.with_word("--force")
+    } else {
+        suite.clone()
+    }
 }
 
 /// Writes in place, under the snapshot of the call.
@@ -223,15 +271,35 @@ impl<'a, 'w> InPlaceStage<'a, 'w> {
         path: &'a Path,
         suite: Suite,
     ) -> Result<Self, RefusedWork> {
-        let bench = ground.bench(work.site).map_err(|e| gates.refuse_for_site(&e))?;
+        let bench = ground
+            .bench(work.site)
+            .map_err(|e| gates.refuse_for_site(&e))?;
         let before = by_products(work, &ground.files);
-        Ok(Self { ground, work, path, suite, bench, before })
+        Ok(Self {
+            ground,
+            work,
+            path,
+            suite,
+            bench,
+            before,
+        })
     }
 
     pub(super) fn write(&mut self, text: &str) -> Result<(), String> {
-        let path = self.path.to_str().ok_or("its name is not UTF-8")?.to_owned();
-        let edit = Edit::Replace { path, contents: text.as_bytes().to_vec() };
-        self.work.site.apply(&[edit], &|_| Ok(())).map(drop).map_err(|e| e.to_string())
+        let path = self
+            .path
+            .to_str()
+            .ok_or("its name is not UTF-8")?
+            .to_owned();
+        let edit = Edit::Replace {
+            path,
+            contents: text.as_bytes().to_vec(),
+        };
+        self.work
+            .site
+            .apply(&[edit], &|_| Ok(()))
+            .map(drop)
+            .map_err(|e| e.to_string())
     }
 
     /// Takes away what the last state wrote into the project.
@@ -240,14 +308,18 @@ impl<'a, 'w> InPlaceStage<'a, 'w> {
         for path in by_products(self.work, files).into_keys() {
             let whole = files.join(&path);
             // Without links, a view's path is the project's own.
-            let is_inside =
-                whole.parent().and_then(|dir| dir.canonicalize().ok()).is_some_and(|dir| dir.starts_with(root));
+            let is_inside = whole
+                .parent()
+                .and_then(|dir| dir.canonicalize().ok())
+                .is_some_and(|dir| dir.starts_with(root));
             if path == self.path || !is_inside {
                 continue;
             }
             match self.before.get(&path) {
                 None => drop(fs::remove_file(&whole)),
-                Some(Some(bytes)) if fs::read(&whole).ok().as_ref() != Some(bytes) => drop(fs::write(&whole, bytes)),
+                Some(Some(bytes)) if fs::read(&whole).ok().as_ref() != Some(bytes) => {
+                    drop(fs::write(&whole, bytes))
+                }
                 Some(_) => {}
             }
         }
@@ -257,8 +329,10 @@ impl<'a, 'w> InPlaceStage<'a, 'w> {
 impl FalsificationStage for InPlaceStage<'_, '_> {
     fn run(&mut self, text: String) -> BoxFuture<'_, Result<TestRun, String>> {
         async move {
-            self.write(&text).map_err(|why| format!("the test file cannot be written: {why}"))?;
-            let private = Scratch::new("").map_err(|e| format!("there is no place for temporary files: {e}"))?;
+            self.write(&text)
+                .map_err(|why| format!("the test file cannot be written: {why}"))?;
+            let private = Scratch::new("")
+                .map_err(|e| format!("there is no place for temporary files: {e}"))?;
             let mut bench = self.bench.clone();
             for name in ["TMPDIR", "TMP", "TEMP"] {
                 bench.env.insert(name.into(), private.path().into());
@@ -273,16 +347,21 @@ impl FalsificationStage for InPlaceStage<'_, '_> {
 
 /// Files that differ from the snapshot and are not what was changed by the worker's edits, with their bytes.
 fn by_products(work: &mut SubmittedWork<'_>, root: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
-    let Ok(changes) = work.site.changes() else { return BTreeMap::new() };
-    let new = changes
-        .changes
-        .iter()
-        .filter(|c| c.thing == Thing::File && c.kind != ChangeKind::Git && c.kind != ChangeKind::Deleted);
-    let paths = new.map(|c| c.path.clone()).chain(changes.by_products.iter().map(|b| b.path.clone()));
+    let Ok(changes) = work.site.changes() else {
+        return BTreeMap::new();
+    };
+    let new = changes.changes.iter().filter(|c| {
+        c.thing == Thing::File && c.kind != ChangeKind::Git && c.kind != ChangeKind::Deleted
+    });
+    let paths = new
+        .map(|c| c.path.clone())
+        .chain(changes.by_products.iter().map(|b| b.path.clone()));
     paths
         .map(|path| {
             let whole = root.join(&path);
-            let small = whole.symlink_metadata().is_ok_and(|m| m.is_file() && m.len() <= MOST_BYTES);
+            let small = whole
+                .symlink_metadata()
+                .is_ok_and(|m| m.is_file() && m.len() <= MOST_BYTES);
             let bytes = small.then(|| fs::read(whole).ok()).flatten();
             (path, bytes)
         })
@@ -291,5 +370,6 @@ fn by_products(work: &mut SubmittedWork<'_>, root: &Path) -> BTreeMap<PathBuf, O
 
 /// Only in builds for tests: they count what passes without this gate.
 fn is_switched_off() -> bool {
-    cfg!(debug_assertions) && std::env::var_os("FALSIFY_OFF_FOR_TESTS").is_some_and(|value| value == "1")
+    cfg!(debug_assertions)
+        && std::env::var_os("FALSIFY_OFF_FOR_TESTS").is_some_and(|value| value == "1")
 }

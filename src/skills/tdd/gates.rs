@@ -13,7 +13,9 @@ use crate::engine::site::{Site, SiteError};
 use crate::engine::work::{RefusedWork, SubmittedWork};
 pub(super) use crate::skills::common::{Gates, named, path_texts};
 use crate::verify::sealed::{FileRole, role};
-use crate::verify::{Baseline, DependencyFile, Outcome, SettledRun, TestName, TestRun, dependency_file, run_settled};
+use crate::verify::{
+    Baseline, DependencyFile, Outcome, SettledRun, TestName, TestRun, dependency_file, run_settled,
+};
 use crate::words;
 use crate::workspace::{Change, ChangeKind, ChangeSet, Edit, EditError, Thing};
 
@@ -43,10 +45,19 @@ impl SeenChanges {
         let armed = site.armed()?;
         let read = |change: &Change| Text {
             path: change.path.clone(),
-            before: armed.original(&change.path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
-            after: fs::read(root.join(&change.path)).ok().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
+            before: armed
+                .original(&change.path)
+                .map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
+            after: fs::read(root.join(&change.path))
+                .ok()
+                .map(|bytes| String::from_utf8_lossy(&bytes).into_owned()),
         };
-        Ok(self.changes.iter().filter(|c| c.thing == Thing::File).map(read).collect())
+        Ok(self
+            .changes
+            .iter()
+            .filter(|c| c.thing == Thing::File)
+            .map(read)
+            .collect())
     }
 }
 
@@ -82,13 +93,20 @@ pub(super) fn take(
         let already = work.site.changes().map_err(|e| gates.refuse_for_site(&e))?;
         others = already.changes.iter().map(|c| c.path.clone()).collect();
         let root = work.site.files_root();
-        let edits: Vec<Edit> = edits.into_iter().filter(|edit| !changes_nothing(&root, edit)).collect();
+        let edits: Vec<Edit> = edits
+            .into_iter()
+            .filter(|edit| !changes_nothing(&root, edit))
+            .collect();
         let is_aside = |edit: &Edit| {
             let path = Path::new(edit.path().trim_start_matches("./"));
             scope::is_new_test(ground, path) && sealed(path).is_err()
         };
         let (aside, code): (Vec<Edit>, Vec<Edit>) = edits.into_iter().partition(is_aside);
-        left_out.extend(aside.iter().map(|edit| PathBuf::from(edit.path().trim_start_matches("./"))));
+        left_out.extend(
+            aside
+                .iter()
+                .map(|edit| PathBuf::from(edit.path().trim_start_matches("./"))),
+        );
         if code.is_empty() && !left_out.is_empty() {
             return Err(only_new_tests(gates, &left_out));
         }
@@ -103,30 +121,57 @@ pub(super) fn take(
     }
     if !left_out.is_empty() {
         let names: Vec<String> = left_out.iter().map(|path| named(path)).collect();
-        gates.pass("left_out", format!("{}: new tests are written by `tdd_red`", names.join(", ")));
+        gates.pass(
+            "left_out",
+            format!("{}: new tests are written by `tdd_red`", names.join(", ")),
+        );
     }
     let meddled: Vec<String> = now
         .changes
         .iter()
-        .filter(|c| others.contains(&c.path) && (c.kind == ChangeKind::Git || sealed(&c.path).is_err()))
+        .filter(|c| {
+            others.contains(&c.path) && (c.kind == ChangeKind::Git || sealed(&c.path).is_err())
+        })
         .map(|c| named(&c.path))
         .collect();
     if !meddled.is_empty() {
-        let why = format!("another process changed {} during the call; call again when it is done", meddled.join(", "));
+        let why = format!(
+            "another process changed {} during the call; call again when it is done",
+            meddled.join(", ")
+        );
         return Err(gates.refuse("scope", Cause::CannotVerify, why));
     }
     let mut foul = foul(ground, &work.site.files_root(), &now, work.edits);
     if !foul.is_empty() {
         // A change hidden behind another is reported with it.
-        let sealed = |c: &&Change| c.thing == Thing::File && c.kind != ChangeKind::Git && sealed(&c.path).is_err();
-        foul.extend(now.changes.iter().filter(sealed).map(|c| format!("{} (sealed)", named(&c.path))));
+        let sealed = |c: &&Change| {
+            c.thing == Thing::File && c.kind != ChangeKind::Git && sealed(&c.path).is_err()
+        };
+        foul.extend(
+            now.changes
+                .iter()
+                .filter(sealed)
+                .map(|c| format!("{} (sealed)", named(&c.path))),
+        );
         let why = format!("this may not be touched here: {}", foul.join(", "));
         return Err(gates.refuse("scope", Cause::Tampered, why));
     }
-    let changes: Vec<Change> = now.changes.into_iter().filter(|c| !others.contains(&c.path)).collect();
+    let changes: Vec<Change> = now
+        .changes
+        .into_iter()
+        .filter(|c| !others.contains(&c.path))
+        .collect();
     let root = work.site.files_root();
-    let contents = changes.iter().map(|c| (c.path.clone(), content(&root, &c.path))).collect();
-    Ok(SeenChanges { changes, contents, others, left_out })
+    let contents = changes
+        .iter()
+        .map(|c| (c.path.clone(), content(&root, &c.path)))
+        .collect();
+    Ok(SeenChanges {
+        changes,
+        contents,
+        others,
+        left_out,
+    })
 }
 
 /// Takes new test files that an agent wrote beside its code out of the project again.
@@ -137,9 +182,16 @@ fn take_out_new_tests(
     now: &ChangeSet,
     sealed: &dyn Fn(&Path) -> Result<(), String>,
 ) -> Result<Vec<PathBuf>, RefusedWork> {
-    let files = || now.changes.iter().filter(|c| c.thing == Thing::File && c.kind != ChangeKind::Git);
-    let is_aside =
-        |c: &&Change| c.kind == ChangeKind::Added && scope::is_new_test(ground, &c.path) && sealed(&c.path).is_err();
+    let files = || {
+        now.changes
+            .iter()
+            .filter(|c| c.thing == Thing::File && c.kind != ChangeKind::Git)
+    };
+    let is_aside = |c: &&Change| {
+        c.kind == ChangeKind::Added
+            && scope::is_new_test(ground, &c.path)
+            && sealed(&c.path).is_err()
+    };
     let aside: Vec<PathBuf> = files().filter(is_aside).map(|c| c.path.clone()).collect();
     if aside.is_empty() {
         return Ok(aside);
@@ -147,24 +199,37 @@ fn take_out_new_tests(
     if files().count() == aside.len() {
         return Err(only_new_tests(gates, &aside));
     }
-    let delete = |path: &PathBuf| Some(Edit::Delete { path: path.to_str()?.to_owned() });
+    let delete = |path: &PathBuf| {
+        Some(Edit::Delete {
+            path: path.to_str()?.to_owned(),
+        })
+    };
     let edits: Vec<Edit> = aside.iter().filter_map(delete).collect();
-    work.site.apply(&edits, &|_| Ok(())).map_err(|e| gates.refuse_for_site(&e))?;
+    work.site
+        .apply(&edits, &|_| Ok(()))
+        .map_err(|e| gates.refuse_for_site(&e))?;
     Ok(aside)
 }
 
 /// New tests that came without code: nothing was done about what is asked, and nothing was tampered with either.
 fn only_new_tests(gates: &mut Gates, tests: &[PathBuf]) -> RefusedWork {
     let names: Vec<String> = tests.iter().map(|path| named(path)).collect();
-    let why = format!("no code was changed, only new tests came: {}; change the code instead", names.join(", "));
+    let why = format!(
+        "no code was changed, only new tests came: {}; change the code instead",
+        names.join(", ")
+    );
     gates.refuse("scope", Cause::Rejected, why)
 }
 
 /// A file sent back as it is.
 fn changes_nothing(root: &Path, edit: &Edit) -> bool {
-    let (Edit::Create { path, contents } | Edit::Replace { path, contents }) = edit else { return false };
+    let (Edit::Create { path, contents } | Edit::Replace { path, contents }) = edit else {
+        return false;
+    };
     let whole = root.join(path.trim_start_matches("./"));
-    whole.symlink_metadata().is_ok_and(|m| m.is_file() && m.len() == contents.len() as u64)
+    whole
+        .symlink_metadata()
+        .is_ok_and(|m| m.is_file() && m.len() == contents.len() as u64)
         && fs::read(whole).is_ok_and(|bytes| bytes == *contents)
 }
 
@@ -174,7 +239,9 @@ fn result_of(was: &str, edit: &Edit) -> String {
         Edit::Create { contents, .. } | Edit::Replace { contents, .. } => {
             String::from_utf8_lossy(contents).into_owned()
         }
-        Edit::Change { search, replace, .. } => was.replacen(search.as_str(), replace, 1),
+        Edit::Change {
+            search, replace, ..
+        } => was.replacen(search.as_str(), replace, 1),
         Edit::Delete { .. } => String::new(),
     }
 }
@@ -186,19 +253,27 @@ fn apply_edits(
     sealed: &dyn Fn(&Path) -> Result<(), String>,
 ) -> Result<(), RefusedWork> {
     // Said first, also of paths that could not be written anyway.
-    let touched: Vec<&str> =
-        edits.iter().map(Edit::path).filter(|path| sealed(Path::new(path.trim_start_matches("./"))).is_err()).collect();
+    let touched: Vec<&str> = edits
+        .iter()
+        .map(Edit::path)
+        .filter(|path| sealed(Path::new(path.trim_start_matches("./"))).is_err())
+        .collect();
     if let Some(first) = touched.first() {
-        let why = sealed(Path::new(first.trim_start_matches("./"))).err().unwrap_or_default();
+        let why = sealed(Path::new(first.trim_start_matches("./")))
+            .err()
+            .unwrap_or_default();
         let names: BTreeSet<String> = touched.iter().map(|p| named(Path::new(p))).collect();
         let names: Vec<String> = names.into_iter().collect();
         let feedback = format!("{} may not be changed here: {why}", names.join(", "));
         let root = site.files_root();
-        let would_be = edits.iter().filter(|edit| touched.contains(&edit.path())).map(|edit| {
-            let was = fs::read_to_string(root.join(edit.path())).unwrap_or_default();
-            let is = result_of(&was, edit);
-            (Path::new(edit.path()), was, is)
-        });
+        let would_be = edits
+            .iter()
+            .filter(|edit| touched.contains(&edit.path()))
+            .map(|edit| {
+                let was = fs::read_to_string(root.join(edit.path())).unwrap_or_default();
+                let is = result_of(&was, edit);
+                (Path::new(edit.path()), was, is)
+            });
         let cause = scope::cause_of(would_be);
         return Err(gates.refuse("scope", cause, feedback));
     }
@@ -241,26 +316,52 @@ fn foul(ground: &Ground, root: &Path, now: &ChangeSet, edits: Edits) -> Vec<Stri
         };
         foul.push(format!("{} ({what})", named(&change.path)));
     }
-    for (path, was) in ground.lock_files.iter().filter(|(path, _)| !ground.may_grow(path)) {
+    for (path, was) in ground
+        .lock_files
+        .iter()
+        .filter(|(path, _)| !ground.may_grow(path))
+    {
         // Gone is what a restore between two tiers leaves; the tests write it again.
         if content(root, path).is_some_and(|now| now.as_bytes() != was) {
-            foul.push(format!("{} (changed since the tests wrote it)", named(path)));
+            foul.push(format!(
+                "{} (changed since the tests wrote it)",
+                named(path)
+            ));
         }
     }
     if edits == Edits::InPlace {
-        for new in now.unprotected.iter().filter(|u| !ground.unprotected.contains(&u.path)) {
+        for new in now
+            .unprotected
+            .iter()
+            .filter(|u| !ground.unprotected.contains(&u.path))
+        {
             // Removed below: the first test run makes it.
             if !caches::is_compiled(root, &new.path)
                 && role(ground.ecosystem(), &new.path.join("x")) == FileRole::BuildConfig
             {
-                foul.push(format!("{} (new, and it decides what is run)", named(&new.path)));
+                foul.push(format!(
+                    "{} (new, and it decides what is run)",
+                    named(&new.path)
+                ));
             }
         }
         let installed = caches::installed_since(root, ground.since);
-        let installed = if ground.dependencies.any() { Vec::new() } else { installed };
-        foul.extend(installed.iter().map(|path| format!("{} (an installed package)", named(path))));
+        let installed = if ground.dependencies.any() {
+            Vec::new()
+        } else {
+            installed
+        };
+        foul.extend(
+            installed
+                .iter()
+                .map(|path| format!("{} (an installed package)", named(path))),
+        );
         caches::forget_bytecode(root);
-        caches::forget_compiled(root, now.unprotected.iter().map(|u| u.path.as_path()), &ground.unprotected);
+        caches::forget_compiled(
+            root,
+            now.unprotected.iter().map(|u| u.path.as_path()),
+            &ground.unprotected,
+        );
         caches::renew(root, ground.since);
     }
     foul
@@ -276,7 +377,9 @@ pub(super) async fn run(
     expects: &(dyn Fn(&TestName) -> bool + Sync),
 ) -> Result<TestRun, RefusedWork> {
     work.checking(format!("running `{}`", ground.suite.command()));
-    let bench = ground.bench(work.site).map_err(|e| gates.refuse_for_site(&e))?;
+    let bench = ground
+        .bench(work.site)
+        .map_err(|e| gates.refuse_for_site(&e))?;
     let settled = run_settled(&ground.suite, &bench, before, expects, work.stop).await;
     drop(bench);
     report_run(work, settled.run());
@@ -284,17 +387,31 @@ pub(super) async fn run(
     match settled {
         SettledRun::Sure(run) => Ok(*run),
         SettledRun::Flaky { names, runs } => {
-            let flaky: Vec<String> = names.iter().take(FLAKY_NAMED).map(ToString::to_string).collect();
+            let flaky: Vec<String> = names
+                .iter()
+                .take(FLAKY_NAMED)
+                .map(ToString::to_string)
+                .collect();
             let names: Vec<String> = names.iter().take(5).map(|n| format!("`{n}`")).collect();
-            let why = format!("two runs of the same files differ in {}: these tests are flaky", names.join(", "));
-            Err(RefusedWork { flaky, ..gates.refuse_with("tests", Cause::CannotVerify, why, output_excerpt(&runs.0)) })
+            let why = format!(
+                "two runs of the same files differ in {}: these tests are flaky",
+                names.join(", ")
+            );
+            Err(RefusedWork {
+                flaky,
+                ..gates.refuse_with("tests", Cause::CannotVerify, why, output_excerpt(&runs.0))
+            })
         }
     }
 }
 
 /// Says what a run showed, and how long it took.
 pub(super) fn report_run(work: &SubmittedWork<'_>, run: &TestRun) {
-    work.checking(format!("{} ({:.1} s)", run.sentence(), run.took().as_secs_f64()));
+    work.checking(format!(
+        "{} ({:.1} s)",
+        run.sentence(),
+        run.took().as_secs_f64()
+    ));
 }
 
 /// Sealed files and the worker's own are as they were before the tests ran.
@@ -314,7 +431,8 @@ pub(super) fn untouched_by_run(
         let role = role(ground.ecosystem(), &change.path);
         // A runner writes snapshots that were not there; that is what it is for.
         let recorded = role == FileRole::Snapshot && change.kind == ChangeKind::Added;
-        let follows = ground.may_grow(&change.path) && dependency_file(&change.path) == Some(DependencyFile::Lock);
+        let follows = ground.may_grow(&change.path)
+            && dependency_file(&change.path) == Some(DependencyFile::Lock);
         if !known && (recorded || follows) {
             adopted.push(change.path.clone());
         }
@@ -326,19 +444,32 @@ pub(super) fn untouched_by_run(
             foul.push(named(&change.path));
         }
     }
-    let is_lock = |path: &Path| ground.may_grow(path) && dependency_file(path) == Some(DependencyFile::Lock);
-    let changed = seen.contents.iter().filter(|(path, was)| content(&root, path) != **was && !is_lock(path));
+    let is_lock =
+        |path: &Path| ground.may_grow(path) && dependency_file(path) == Some(DependencyFile::Lock);
+    let changed = seen
+        .contents
+        .iter()
+        .filter(|(path, was)| content(&root, path) != **was && !is_lock(path));
     foul.extend(changed.map(|(path, _)| named(path)));
     if !foul.is_empty() {
-        let why = format!("these were changed while the tests ran: {}", foul.join(", "));
+        let why = format!(
+            "these were changed while the tests ran: {}",
+            foul.join(", ")
+        );
         return Err(gates.refuse_with("sealed_after", Cause::Tampered, why, output_excerpt(run)));
     }
     for path in &adopted {
-        work.site.armed().and_then(|armed| Ok(armed.adopt(path)?)).map_err(|e| gates.refuse_for_site(&e))?;
+        work.site
+            .armed()
+            .and_then(|armed| Ok(armed.adopt(path)?))
+            .map_err(|e| gates.refuse_for_site(&e))?;
     }
     if work.edits == Edits::AsData {
         // Whatever else differs now, the tests wrote.
-        let marked = work.site.armed().and_then(|armed| Ok(armed.mark_by_products()?));
+        let marked = work
+            .site
+            .armed()
+            .and_then(|armed| Ok(armed.mark_by_products()?));
         marked.map_err(|e| gates.refuse_for_site(&e))?;
     }
     Ok(())
@@ -350,7 +481,9 @@ pub(super) fn says_nothing(run: &TestRun) -> Option<String> {
         Outcome::Passed | Outcome::Failed => return None,
         Outcome::DidNotBuild { .. } => run.sentence(),
         Outcome::NoTests => format!("{}: the runner no longer finds any", run.sentence()),
-        Outcome::CouldNotRun { .. } | Outcome::Unclear { .. } | Outcome::Killed { .. } => run.sentence(),
+        Outcome::CouldNotRun { .. } | Outcome::Unclear { .. } | Outcome::Killed { .. } => {
+            run.sentence()
+        }
         Outcome::TimedOut { .. } => format!("{}: something does not end", run.sentence()),
         Outcome::Cancelled => run.sentence(),
     })
@@ -359,5 +492,8 @@ pub(super) fn says_nothing(run: &TestRun) -> Option<String> {
 fn content(root: &Path, path: &Path) -> Option<blake3::Hash> {
     let whole = root.join(path);
     let meta = whole.symlink_metadata().ok()?;
-    meta.is_file().then(|| fs::read(whole).ok()).flatten().map(|bytes| blake3::hash(&bytes))
+    meta.is_file()
+        .then(|| fs::read(whole).ok())
+        .flatten()
+        .map(|bytes| blake3::hash(&bytes))
 }

@@ -19,7 +19,9 @@ use super::scope;
 use super::step_size::{main_file, minimality};
 use super::twins::{self, KeptTwins};
 use crate::engine::skill::RefusedCall;
-use crate::engine::work::{AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification};
+use crate::engine::work::{
+    AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification,
+};
 use crate::engine::{Cause, Status};
 use crate::verify::falsify::FalsifiableTests;
 use crate::verify::{Baseline, Outcome, Proof, Refusal, TestName, TestRun, TestState, Tests};
@@ -51,9 +53,17 @@ pub(super) struct TestFile {
 impl TestFile {
     pub(super) fn named_in(&self, ground: &Ground, run: &TestRun) -> Vec<TestName> {
         let path = ground.as_run(&self.path);
-        let file =
-            InFile { ecosystem: ground.ecosystem(), path: &path, source: &self.source, only: self.only.as_deref() };
-        run.named().map(|(name, _)| name).filter(|name| file.has(name)).cloned().collect()
+        let file = InFile {
+            ecosystem: ground.ecosystem(),
+            path: &path,
+            source: &self.source,
+            only: self.only.as_deref(),
+        };
+        run.named()
+            .map(|(name, _)| name)
+            .filter(|name| file.has(name))
+            .cloned()
+            .collect()
     }
 }
 
@@ -77,33 +87,64 @@ impl Green {
             Outcome::DidNotBuild { .. } => {
                 let before = memory.before(&ground.root, &ground.suite.command(), &ground.tests);
                 let before = before.or_else(|| Baseline::of_part(run.clone(), ground.origin));
-                Ok(Self { test, targets: Vec::new(), before, next, pending, twins: KeptTwins::default() })
+                Ok(Self {
+                    test,
+                    targets: Vec::new(),
+                    before,
+                    next,
+                    pending,
+                    twins: KeptTwins::default(),
+                })
             }
             Outcome::Passed => Err(refused(
                 run,
-                format!("nothing is red: {}; write a failing test with `tdd_red` first", run.sentence()),
+                format!(
+                    "nothing is red: {}; write a failing test with `tdd_red` first",
+                    run.sentence()
+                ),
             )),
-            Outcome::NoTests => Err(refused(run, format!("nothing is red in {file}: {}", run.sentence()))),
+            Outcome::NoTests => Err(refused(
+                run,
+                format!("nothing is red in {file}: {}", run.sentence()),
+            )),
             _ if *run.tests() == Tests::Unknown => {
                 let before = Baseline::of(run.clone(), ground.origin).ok();
-                Ok(Self { test, targets: Vec::new(), before, next, pending, twins: KeptTwins::default() })
+                Ok(Self {
+                    test,
+                    targets: Vec::new(),
+                    before,
+                    next,
+                    pending,
+                    twins: KeptTwins::default(),
+                })
             }
             _ => Self::of_failures(ground, test, next, pending),
         }
     }
 
-    fn of_failures(ground: &Ground, test: TestFile, next: Value, pending: Arc<Pending>) -> Result<Self, RefusedCall> {
+    fn of_failures(
+        ground: &Ground,
+        test: TestFile,
+        next: Value,
+        pending: Arc<Pending>,
+    ) -> Result<Self, RefusedCall> {
         let run = &ground.run;
         let here = test.named_in(ground, run);
         let is_target = |name: &TestName| here.contains(name) && !ground.flaky.contains(name);
-        let (targets, others): (Vec<TestName>, Vec<TestName>) =
-            run.failed().map(|(name, _)| name.clone()).partition(is_target);
+        let (targets, others): (Vec<TestName>, Vec<TestName>) = run
+            .failed()
+            .map(|(name, _)| name.clone())
+            .partition(is_target);
         let wanted = match &test.only {
             Some(only) => format!("`{}` in {}", words::plain(only), named(&test.path)),
             None => named(&test.path),
         };
         if targets.is_empty() {
-            let flaky: Vec<TestName> = here.iter().filter(|name| ground.flaky.contains(name)).cloned().collect();
+            let flaky: Vec<TestName> = here
+                .iter()
+                .filter(|name| ground.flaky.contains(name))
+                .cloned()
+                .collect();
             if let Some(first) = flaky.first() {
                 let why = format!(
                     "nothing is red in {wanted} each time: {} failed in one run and passed in another of the same files, \
@@ -115,23 +156,48 @@ impl Green {
             let why = if here.is_empty() {
                 format!("nothing is red in {wanted}: no test that ran stands there")
             } else {
-                format!("nothing is red in {wanted}: {} there, and none fails", words::count(here.len(), "test"))
+                format!(
+                    "nothing is red in {wanted}: {} there, and none fails",
+                    words::count(here.len(), "test")
+                )
             };
-            let red = others.first().map(|n| format!("; red elsewhere: {}", list(&others, n))).unwrap_or_default();
+            let red = others
+                .first()
+                .map(|n| format!("; red elsewhere: {}", list(&others, n)))
+                .unwrap_or_default();
             return Err(refused(run, format!("{why}{red}; no model was asked")));
         }
         let before = Baseline::of(run.clone(), ground.origin).ok();
         let before = before.or_else(|| Baseline::of_part(run.clone(), ground.origin));
-        Ok(Self { test, targets, before, next, pending, twins: KeptTwins::default() })
+        Ok(Self {
+            test,
+            targets,
+            before,
+            next,
+            pending,
+            twins: KeptTwins::default(),
+        })
     }
 
     pub(super) fn target(&self) -> String {
         match self.targets.as_slice() {
             [] => format!("the tests in {}", named(&self.test.path)),
             targets => {
-                let named = targets.iter().take(20).map(|t| format!("`{t}`")).collect::<Vec<_>>().join(", ");
+                let named = targets
+                    .iter()
+                    .take(20)
+                    .map(|t| format!("`{t}`"))
+                    .collect::<Vec<_>>()
+                    .join(", ");
                 let more = targets.len().saturating_sub(20);
-                if more > 0 { format!("{named} and {more} more in {}", self::named(&self.test.path)) } else { named }
+                if more > 0 {
+                    format!(
+                        "{named} and {more} more in {}",
+                        self::named(&self.test.path)
+                    )
+                } else {
+                    named
+                }
             }
         }
     }
@@ -142,16 +208,29 @@ impl Green {
 
     /// What the tests said, the ones in question first: in a long output others may come before them.
     pub(super) fn told_by(&self, run: &TestRun) -> String {
-        let (mine, others): (Vec<_>, Vec<_>) = run.failed().partition(|(name, _)| self.targets.contains(name));
+        let (mine, others): (Vec<_>, Vec<_>) = run
+            .failed()
+            .partition(|(name, _)| self.targets.contains(name));
         // In a long output the middle is cut, and with it what matters.
-        let is_told = |said: &str| said.lines().map(str::trim).all(|line| run.output().contains(line));
+        let is_told = |said: &str| {
+            said.lines()
+                .map(str::trim)
+                .all(|line| run.output().contains(line))
+        };
         if mine.is_empty() || (others.is_empty() && mine.iter().all(|(_, said)| is_told(said))) {
             return run.output().to_owned();
         }
-        let mine: String = mine.iter().take(20).map(|(name, said)| format!("{name} fails:\n{said}\n\n")).collect();
+        let mine: String = mine
+            .iter()
+            .take(20)
+            .map(|(name, said)| format!("{name} fails:\n{said}\n\n"))
+            .collect();
         let others = match others.len() {
             0 => String::new(),
-            n => format!("{} fail besides and need not pass. ", words::count(n, "other test")),
+            n => format!(
+                "{} fail besides and need not pass. ",
+                words::count(n, "other test")
+            ),
         };
         format!("{mine}{others}All that was printed:\n\n{}", run.output())
     }
@@ -175,8 +254,14 @@ impl Green {
         let texts = scope::sealed(ground, work, gates, &seen, &sealed)?;
         falsified::renew(ground, &self.test.path);
         self.target_alone(ground, work, gates, &seen).await?;
-        let run = gates::run(ground, work, gates, &seen, self.before.as_ref(), &|name| self.expects(name)).await?;
-        let still_unbuilt = self.before.as_ref().is_some_and(|before| before.is_as_unbuilt_as(&run));
+        let run = gates::run(ground, work, gates, &seen, self.before.as_ref(), &|name| {
+            self.expects(name)
+        })
+        .await?;
+        let still_unbuilt = self
+            .before
+            .as_ref()
+            .is_some_and(|before| before.is_as_unbuilt_as(&run));
         if let Some(why) = gates::says_nothing(&run).filter(|_| !still_unbuilt) {
             return Err(gates.refuse_with("tests", Cause::Rejected, why, output_excerpt(&run)));
         }
@@ -186,16 +271,41 @@ impl Green {
             self.pending.put_outcome(key, outcome);
         }
         product::check(ground, work, gates, &seen, &texts, &run).await?;
-        let targets = if self.targets.is_empty() { self.test.named_in(ground, &run) } else { self.targets.clone() };
-        let targets: Vec<TestName> = targets.into_iter().filter(|name| run.passed().any(|p| p == name)).collect();
+        let targets = if self.targets.is_empty() {
+            self.test.named_in(ground, &run)
+        } else {
+            self.targets.clone()
+        };
+        let targets: Vec<TestName> = targets
+            .into_iter()
+            .filter(|name| run.passed().any(|p| p == name))
+            .collect();
         repeat::still_green(ground, work, gates, &seen, &targets, ground.repeat).await?;
-        let falsified = falsified::check(ground, work, gates, &seen, &self.test.path, &targets, &run).await?;
+        let falsified =
+            falsified::check(ground, work, gates, &seen, &self.test.path, &targets, &run).await?;
         let mut flags = scope::flags(ground, &texts, &self.test.path);
         falsified.raise(&mut flags, &self.test.path);
         other_build::look(ground, work, gates, &seen, &targets, &mut flags).await?;
-        let twins = twins::look(ground, brief, work, gates, &seen, &self.test, &run, &self.twins, &mut flags).await?;
-        let file = main_file(&texts).map(|p| ground.root.join(p).display().to_string()).unwrap_or_default();
-        let pass = if self.targets.len() == 1 { "passes" } else { "pass" };
+        let twins = twins::look(
+            ground,
+            brief,
+            work,
+            gates,
+            &seen,
+            &self.test,
+            &run,
+            &self.twins,
+            &mut flags,
+        )
+        .await?;
+        let file = main_file(&texts)
+            .map(|p| ground.root.join(p).display().to_string())
+            .unwrap_or_default();
+        let pass = if self.targets.len() == 1 {
+            "passes"
+        } else {
+            "pass"
+        };
         let mut message = format!("green: {} {pass}, {}", self.target(), run.counts());
         let mut details = self.details(ground, &run, &texts);
         details["falsified"] = falsified.details;
@@ -208,7 +318,9 @@ impl Green {
         let verification = match falsified.unproven {
             None => Verification::Proven(proof),
             Some(why) => {
-                message = format!("not verified, because the tests could not be falsified ({why}); {message}");
+                message = format!(
+                    "not verified, because the tests could not be falsified ({why}); {message}"
+                );
                 Verification::Unproven { why }
             }
         };
@@ -244,29 +356,44 @@ impl Green {
         if self.targets.len() > SELECTED {
             return Ok(());
         }
-        let Some(alone) = ground.suite.selecting(&self.targets) else { return Ok(()) };
+        let Some(alone) = ground.suite.selecting(&self.targets) else {
+            return Ok(());
+        };
         work.checking(format!("running `{}`", alone.command()));
-        let bench = ground.bench(work.site).map_err(|e| gates.refuse_for_site(&e))?;
+        let bench = ground
+            .bench(work.site)
+            .map_err(|e| gates.refuse_for_site(&e))?;
         let run = alone.run(&bench, work.stop).await;
         drop(bench);
         gates::report_run(work, &run);
         gates::untouched_by_run(ground, work, gates, seen, &run)?;
         // Only a plain failure saves the rest; whatever is unclear, the whole suite decides.
         let failing = run.failed().find(|(name, _)| self.targets.contains(name));
-        let is_as_before = self.before.as_ref().is_some_and(|before| before.is_as_unbuilt_as(&run));
+        let is_as_before = self
+            .before
+            .as_ref()
+            .is_some_and(|before| before.is_as_unbuilt_as(&run));
         match (run.outcome(), failing) {
             (Outcome::Failed, Some((target, said))) => {
                 let why = format!("`{target}` still fails{}", first_line(said));
                 Err(gates.refuse_with("target", Cause::Rejected, why, output_excerpt(&run)))
             }
-            (Outcome::DidNotBuild { .. }, _) if !is_as_before => {
-                Err(gates.refuse_with("target", Cause::Rejected, run.sentence(), output_excerpt(&run)))
-            }
+            (Outcome::DidNotBuild { .. }, _) if !is_as_before => Err(gates.refuse_with(
+                "target",
+                Cause::Rejected,
+                run.sentence(),
+                output_excerpt(&run),
+            )),
             _ => Ok(()),
         }
     }
 
-    fn proof(&self, ground: &Ground, gates: &mut Gates, run: &TestRun) -> Result<Proof, RefusedWork> {
+    fn proof(
+        &self,
+        ground: &Ground,
+        gates: &mut Gates,
+        run: &TestRun,
+    ) -> Result<Proof, RefusedWork> {
         let refuse = |gates: &mut Gates, refusal: &Refusal| {
             let id = match refusal {
                 Refusal::Vanished(_) | Refusal::Skipped(_) => "inventory",
@@ -274,12 +401,24 @@ impl Green {
                 Refusal::NotThere(_) | Refusal::StillFails(_) => "target",
                 _ => "tests",
             };
-            gates.refuse_with(id, Cause::Rejected, with_message(refusal, run), output_excerpt(run))
+            gates.refuse_with(
+                id,
+                Cause::Rejected,
+                with_message(refusal, run),
+                output_excerpt(run),
+            )
         };
         if *run.tests() != Tests::Unknown {
-            let here = if self.targets.is_empty() { self.wanted_of(ground, run) } else { self.targets.clone() };
+            let here = if self.targets.is_empty() {
+                self.wanted_of(ground, run)
+            } else {
+                self.targets.clone()
+            };
             if here.is_empty() {
-                let why = format!("no test of {} is among those that ran", named(&self.test.path));
+                let why = format!(
+                    "no test of {} is among those that ran",
+                    named(&self.test.path)
+                );
                 return Err(gates.refuse_with("target", Cause::Rejected, why, output_excerpt(run)));
             }
             let proof = match &self.before {
@@ -322,14 +461,22 @@ impl Green {
             Tests::Named(tests) if !tests.is_empty() => json!(tests.len()),
             _ => Value::Null,
         };
-        let before = self.before.as_ref().map_or(Value::Null, |b| counts(b.run()));
+        let before = self
+            .before
+            .as_ref()
+            .map_or(Value::Null, |b| counts(b.run()));
         let mut details = minimality(ground, texts);
         details["target"] = json!(self.targets);
         details["tests_before"] = before;
         details["tests_after"] = counts(run);
-        let known = self.before.as_ref().is_some_and(Baseline::is_whole) && *run.tests() != Tests::Unknown;
+        let known =
+            self.before.as_ref().is_some_and(Baseline::is_whole) && *run.tests() != Tests::Unknown;
         details["inventory"] = json!(if known { "known" } else { "unknown" });
-        let before = self.before.as_ref().map(|b| failures_but(b.run(), &self.targets)).unwrap_or_default();
+        let before = self
+            .before
+            .as_ref()
+            .map(|b| failures_but(b.run(), &self.targets))
+            .unwrap_or_default();
         if !before.is_empty() {
             details["failing_before"] = json!(before);
         }

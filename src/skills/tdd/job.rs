@@ -13,7 +13,9 @@ use super::refactor::Refactor;
 use super::scope;
 use crate::backend::Edits;
 use crate::engine::evidence::Evidence;
-use crate::engine::skill::{Access, Preparation, PreparedCall, Question, RefusedCall, Skill, TaskFacts, TierUnfit};
+use crate::engine::skill::{
+    Access, Preparation, PreparedCall, Question, RefusedCall, Skill, TaskFacts, TierUnfit,
+};
 use crate::engine::work::{AcceptedWork, RefusedWork, SubmittedWork};
 use crate::routing::Tier;
 use crate::workspace::{Change, ChangeKind, Thing};
@@ -39,11 +41,19 @@ impl Skill for Tdd {
         params.check_paths().map(|()| Access::Edit)
     }
 
-    async fn prepare(params: &TddCall, call: &mut Preparation<'_>) -> Result<PreparedCall<Self>, RefusedCall> {
+    async fn prepare(
+        params: &TddCall,
+        call: &mut Preparation<'_>,
+    ) -> Result<PreparedCall<Self>, RefusedCall> {
         params.prepare(call).await
     }
 
-    fn ask(&self, tier: &Tier, edits: Edits, evidence: &Evidence) -> Result<(Vec<Question>, ()), TierUnfit> {
+    fn ask(
+        &self,
+        tier: &Tier,
+        edits: Edits,
+        evidence: &Evidence,
+    ) -> Result<(Vec<Question>, ()), TierUnfit> {
         let may_edit = |path: &Path| match &self.phase {
             Phase::Red(_) => scope::tests_only(&self.ground, path).is_ok(),
             Phase::Green(_) | Phase::Refactor(_) => {
@@ -52,9 +62,14 @@ impl Skill for Tdd {
         };
         let rule = match &self.phase {
             Phase::Red(_) => "You may add test files; code and configuration are read-only.",
-            Phase::Green(_) | Phase::Refactor(_) => "You may add files of code; tests and configuration are read-only.",
+            Phase::Green(_) | Phase::Refactor(_) => {
+                "You may add files of code; tests and configuration are read-only."
+            }
         };
-        let editable = EditableFiles { may_edit: &may_edit, rule };
+        let editable = EditableFiles {
+            may_edit: &may_edit,
+            rule,
+        };
         let (question, shown) = self.brief.question(tier, edits, evidence, &editable)?;
         self.ground.door.note_shown(shown);
         Ok((vec![question], ()))
@@ -62,14 +77,25 @@ impl Skill for Tdd {
 
     fn facts(&self) -> TaskFacts {
         let bytes = self.brief.task.len() + self.brief.test_source.len();
-        TaskFacts { language: self.ground.ecosystem().map(|language| language.name), bytes }
+        TaskFacts {
+            language: self.ground.ecosystem().map(|language| language.name),
+            bytes,
+        }
     }
 
-    async fn check(&self, mut work: SubmittedWork<'_>, (): ()) -> Result<AcceptedWork, RefusedWork> {
+    async fn check(
+        &self,
+        mut work: SubmittedWork<'_>,
+        (): (),
+    ) -> Result<AcceptedWork, RefusedWork> {
         let mut gates = Gates::default();
         let judged = match &self.phase {
             Phase::Red(red) => red.judge(&self.ground, &mut work, &mut gates).await,
-            Phase::Green(green) => green.judge(&self.ground, &self.brief, &mut work, &mut gates).await,
+            Phase::Green(green) => {
+                green
+                    .judge(&self.ground, &self.brief, &mut work, &mut gates)
+                    .await
+            }
             Phase::Refactor(refactor) => refactor.judge(&self.ground, &mut work, &mut gates).await,
         };
         let judged = match judged {
@@ -90,7 +116,12 @@ impl Tdd {
     ) -> Result<AcceptedWork, RefusedWork> {
         if work.site.is_in_place() {
             let now = work.site.changes().map_err(|e| gates.refuse_for_site(&e))?;
-            let of_worker: BTreeSet<&Path> = work.changed.changes.iter().map(|change| change.path.as_path()).collect();
+            let of_worker: BTreeSet<&Path> = work
+                .changed
+                .changes
+                .iter()
+                .map(|change| change.path.as_path())
+                .collect();
             // An agent had ended before the tests ran: what came after it is theirs.
             let is_of_tests = |change: &&Change| {
                 work.edits == Edits::InPlace
@@ -98,9 +129,19 @@ impl Tdd {
                     && change.thing != Thing::Directory
                     && !of_worker.contains(change.path.as_path())
             };
-            let new = now.changes.iter().filter(is_of_tests).map(|change| &change.path);
+            let new = now
+                .changes
+                .iter()
+                .filter(is_of_tests)
+                .map(|change| &change.path);
             let marked = now.by_products.iter().map(|by_product| &by_product.path);
-            let all: BTreeSet<&PathBuf> = self.ground.by_products.iter().chain(marked).chain(new).collect();
+            let all: BTreeSet<&PathBuf> = self
+                .ground
+                .by_products
+                .iter()
+                .chain(marked)
+                .chain(new)
+                .collect();
             if !all.is_empty() {
                 accepted.details["by_products"] = path_texts(all).into();
             }

@@ -56,7 +56,11 @@ impl Memory {
 
     /// What the latest test in this file was asked for, if this server wrote it.
     pub(super) fn spec(&self, test: &Path) -> Option<String> {
-        self.specs.lock().unwrap_or_else(PoisonError::into_inner).get(test).cloned()
+        self.specs
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(test)
+            .cloned()
     }
 
     /// What was true before the test that does not build was written.
@@ -76,8 +80,14 @@ pub(super) struct Pending {
 
 impl Pending {
     pub(super) fn put(&self, root: &Path, command: &str, before: Baseline, tests: Digests) {
-        let mut held = self.inventory.lock().unwrap_or_else(PoisonError::into_inner);
-        *held = Some(((root.to_owned(), command.to_owned()), KnownBaseline { before, tests }));
+        let mut held = self
+            .inventory
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *held = Some((
+            (root.to_owned(), command.to_owned()),
+            KnownBaseline { before, tests },
+        ));
     }
 
     /// The last run of the call, and the files it was about.
@@ -86,10 +96,20 @@ impl Pending {
     }
 
     pub(super) fn settle(&self, memory: &Memory) {
-        if let Some((key, outcome)) = self.outcome.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some((key, outcome)) = self
+            .outcome
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+        {
             memory.outcomes.keep(key, outcome);
         }
-        if let Some((key, one)) = self.inventory.lock().unwrap_or_else(PoisonError::into_inner).take() {
+        if let Some((key, one)) = self
+            .inventory
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+        {
             memory.keep(key, one);
         }
     }
@@ -104,7 +124,10 @@ pub(super) fn files_key(
     let mut hasher = blake3::Hasher::new();
     for (path, hash) in files {
         let path = path.as_os_str().as_encoded_bytes();
-        hasher.update(&(path.len() as u64).to_le_bytes()).update(path).update(hash);
+        hasher
+            .update(&(path.len() as u64).to_le_bytes())
+            .update(path)
+            .update(hash);
     }
     OutcomeKey::new(hasher.finalize().as_bytes(), suite, env)
 }
@@ -118,5 +141,8 @@ pub(super) fn digests<'a>(
         role(ecosystem, path).belongs_to_tests()
             || ecosystem.is_some_and(|language| language.tests_beside_code && language.owns(path))
     };
-    files.filter(|(path, _)| holds_tests(path)).map(|(path, hash)| (path.to_owned(), hash)).collect()
+    files
+        .filter(|(path, _)| holds_tests(path))
+        .map(|(path, hash)| (path.to_owned(), hash))
+        .collect()
 }

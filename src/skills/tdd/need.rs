@@ -23,11 +23,19 @@ pub(super) fn follow_up(root: &Path, paths: &[String], wanted: &[String]) -> Fol
         if files.is_empty() {
             missing.push(format!("`{}`", words::plain(want)));
         }
-        found.extend(files.into_iter().filter(|file| !found.contains(file)).collect::<Vec<_>>());
+        found.extend(
+            files
+                .into_iter()
+                .filter(|file| !found.contains(file))
+                .collect::<Vec<_>>(),
+        );
     }
     let mut said = match found.as_slice() {
         [] => String::from("You asked to see more of the project."),
-        found => format!("You asked to see more of the project. Now among the files: `{}`.", found.join("`, `")),
+        found => format!(
+            "You asked to see more of the project. Now among the files: `{}`.",
+            found.join("`, `")
+        ),
     };
     if !missing.is_empty() {
         said += &format!(" Not found: {}.", missing.join(", "));
@@ -38,31 +46,49 @@ pub(super) fn follow_up(root: &Path, paths: &[String], wanted: &[String]) -> Fol
 
 /// The files that earlier follow-ups of this attempt asked for.
 pub(super) fn needed_files(evidence: &Evidence) -> Vec<PathBuf> {
-    let needs = evidence.follow_ups().iter().filter(|one| one.kind == FollowUpKind::Need);
+    let needs = evidence
+        .follow_ups()
+        .iter()
+        .filter(|one| one.kind == FollowUpKind::Need);
     let paths = needs.flat_map(|one| one.request.as_array().into_iter().flatten());
     paths.filter_map(Value::as_str).map(PathBuf::from).collect()
 }
 
 /// The file of this name, or those in which the words stand, the nearest to a definition first.
 fn find(root: &Path, paths: &[String], want: &str) -> Vec<String> {
-    let bare = want.trim().trim_matches(['`', '"', '\'']).trim_start_matches("./");
+    let bare = want
+        .trim()
+        .trim_matches(['`', '"', '\''])
+        .trim_start_matches("./");
     // A file with secrets is in no brief unless the caller names it, and a model is not the caller.
     let shown = || paths.iter().filter(|path| !is_secret_file(Path::new(path)));
     let named = |path: &&String| *path == bare || path.ends_with(&format!("/{bare}"));
-    let by_path: Vec<String> = shown().filter(named).take(FILES_FOR_A_NAME).cloned().collect();
+    let by_path: Vec<String> = shown()
+        .filter(named)
+        .take(FILES_FOR_A_NAME)
+        .cloned()
+        .collect();
     if !by_path.is_empty() {
         return by_path;
     }
     // `search "x"`, `the function x`, `fn x()`: the longest word that is a name says most.
-    let quoted = want.split(['"', '`']).nth(1).filter(|inside| !inside.trim().is_empty());
+    let quoted = want
+        .split(['"', '`'])
+        .nth(1)
+        .filter(|inside| !inside.trim().is_empty());
     let words = bare.split(|c: char| !(c.is_alphanumeric() || c == '_'));
-    let Some(name) = quoted.or_else(|| words.max_by_key(|word| word.len())).filter(|name| name.len() > 2) else {
+    let Some(name) = quoted
+        .or_else(|| words.max_by_key(|word| word.len()))
+        .filter(|name| name.len() > 2)
+    else {
         return Vec::new();
     };
     let mut hits: Vec<(bool, &String)> = Vec::new();
     for path in shown().take(5_000) {
         let whole = root.join(path);
-        if whole.symlink_metadata().is_ok_and(|meta| meta.is_file() && meta.len() <= LARGEST)
+        if whole
+            .symlink_metadata()
+            .is_ok_and(|meta| meta.is_file() && meta.len() <= LARGEST)
             && let Ok(text) = fs::read_to_string(&whole)
             && text.contains(name)
         {
@@ -95,7 +121,10 @@ fn find(root: &Path, paths: &[String], want: &str) -> Vec<String> {
         }
     }
     hits.sort();
-    hits.into_iter().take(FILES_FOR_A_NAME).map(|(_, path)| path.clone()).collect()
+    hits.into_iter()
+        .take(FILES_FOR_A_NAME)
+        .map(|(_, path)| path.clone())
+        .collect()
 }
 
 #[cfg(test)]
@@ -118,10 +147,20 @@ mod tests {
         let paths: Vec<String> = files.iter().map(|(path, _)| (*path).to_owned()).collect();
         assert_eq!(find(dir.path(), &paths, "src/roman.rs"), ["src/roman.rs"]);
         assert_eq!(find(dir.path(), &paths, "`roman.rs`"), ["src/roman.rs"]);
-        assert_eq!(find(dir.path(), &paths, "fn to_roman"), ["src/roman.rs", "src/main.rs"]);
-        assert!(find(dir.path(), &paths, ".env").is_empty(), "secrets are not shown because a model asks");
+        assert_eq!(
+            find(dir.path(), &paths, "fn to_roman"),
+            ["src/roman.rs", "src/main.rs"]
+        );
+        assert!(
+            find(dir.path(), &paths, ".env").is_empty(),
+            "secrets are not shown because a model asks"
+        );
         assert_eq!(find(dir.path(), &paths, "search \"VIIII\""), ["README.md"]);
-        let asked = follow_up(dir.path(), &paths, &["fn to_roman".into(), "no_such_thing".into()]);
+        let asked = follow_up(
+            dir.path(),
+            &paths,
+            &["fn to_roman".into(), "no_such_thing".into()],
+        );
         insta::assert_snapshot!(asked.said, @"You asked to see more of the project. Now among the files: `src/roman.rs`, `src/main.rs`. Not found: `no_such_thing`. Now write the code.");
     }
 }

@@ -3,7 +3,10 @@
 //! outline of the rest and the manifest, packed to the room there is.
 //! Reads files beneath the root and nothing else. Does not know models, prompts or phases.
 
-#![expect(clippy::single_range_in_vec_init, reason = "one range of lines is a list of one")]
+#![expect(
+    clippy::single_range_in_vec_init,
+    reason = "one range of lines is a list of one"
+)]
 
 mod fill;
 mod find;
@@ -25,7 +28,9 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use crate::languages::{Definition as Item, DefinitionKind as Kind, Language, ProjectFiles as _, parent};
+use crate::languages::{
+    Definition as Item, DefinitionKind as Kind, Language, ProjectFiles as _, parent,
+};
 use find::{Finder, WantedName};
 use sheet::Sheet;
 use source::Source;
@@ -85,7 +90,9 @@ pub fn files(request: &PackRequest<'_>) -> PackedFiles {
         plan.show_example(&test_path);
         plan.missing(&finder, &mut wants);
         let red: HashSet<&str> = source::words(&plan.red_text).collect();
-        wants.sort_by_key(|want| matches!(want, WantedName::Defined { name, .. } if !red.contains(name.as_str())));
+        wants.sort_by_key(
+            |want| matches!(want, WantedName::Defined { name, .. } if !red.contains(name.as_str())),
+        );
         drop(red);
         plan.definitions(&wants, &test_path);
     }
@@ -104,7 +111,11 @@ pub(in crate::skills) fn places(output: &str) -> Vec<(String, usize)> {
 }
 
 /// Could this file be among those chosen?
-pub(in crate::skills) fn shows(language: Option<&'static Language>, test_path: &Path, path: &Path) -> bool {
+pub(in crate::skills) fn shows(
+    language: Option<&'static Language>,
+    test_path: &Path,
+    path: &Path,
+) -> bool {
     let lang = language_of(language, test_path);
     Language::of_path(path).is_some_and(|own| lang.is_none_or(|lang| lang == own))
 }
@@ -118,9 +129,16 @@ fn language_of(project: Option<&'static Language>, test_path: &Path) -> Option<&
 fn manifest(tree: &Tree, test_path: &str) -> Option<(String, String)> {
     let above = |m: &&String| {
         let dir = parent(m);
-        dir.is_empty() || test_path.strip_prefix(dir).is_some_and(|rest| rest.starts_with('/'))
+        dir.is_empty()
+            || test_path
+                .strip_prefix(dir)
+                .is_some_and(|rest| rest.starts_with('/'))
     };
-    let path = tree.manifests().iter().filter(above).max_by_key(|m| m.matches('/').count())?;
+    let path = tree
+        .manifests()
+        .iter()
+        .filter(above)
+        .max_by_key(|m| m.matches('/').count())?;
     Some((path.clone(), tree.read(path)?))
 }
 
@@ -150,8 +168,12 @@ impl<'p> Plan<'p> {
         let said = said::read(request.failing_output);
         let path = tree::relative(request.test_path).unwrap_or_default();
         let whole = tree.at(&path).and_then(|id| tree.source(id)).or(test);
-        let red = whole.map(|test| red_parts(request, &said, &path, test)).unwrap_or_default();
-        let red_text = whole.map(|test| focus::text_with_helpers(test, &red)).unwrap_or_default();
+        let red = whole
+            .map(|test| red_parts(request, &said, &path, test))
+            .unwrap_or_default();
+        let red_text = whole
+            .map(|test| focus::text_with_helpers(test, &red))
+            .unwrap_or_default();
         Self {
             tree,
             request,
@@ -180,7 +202,11 @@ impl<'p> Plan<'p> {
     /// Names that the runner says are missing, where they are defined after all.
     fn missing(&self, finder: &Finder<'p>, wants: &mut Vec<WantedName>) {
         for name in &self.said.missing {
-            let more: Vec<WantedName> = finder.anywhere(name, 3).into_iter().filter(|w| !wants.contains(w)).collect();
+            let more: Vec<WantedName> = finder
+                .anywhere(name, 3)
+                .into_iter()
+                .filter(|w| !wants.contains(w))
+                .collect();
             wants.extend(more);
         }
     }
@@ -192,15 +218,26 @@ impl<'p> Plan<'p> {
         let limits: Vec<usize> = wants
             .iter()
             .map(|want| match want {
-                WantedName::Defined { name, .. } if !red.is_empty() && !red.contains(name.as_str()) => 75,
+                WantedName::Defined { name, .. }
+                    if !red.is_empty() && !red.contains(name.as_str()) =>
+                {
+                    75
+                }
                 _ => 100,
             })
             .collect();
         drop(red);
-        let defined = wants.iter().filter(|w| matches!(w, WantedName::Defined { .. })).count().max(1);
+        let defined = wants
+            .iter()
+            .filter(|w| matches!(w, WantedName::Defined { .. }))
+            .count()
+            .max(1);
         let share = self.request.window_bytes.saturating_sub(self.sheet.used()) / defined;
         for (want, limit) in wants.iter().zip(&limits) {
-            if let WantedName::Defined { file, lines, at, .. } = want {
+            if let WantedName::Defined {
+                file, lines, at, ..
+            } = want
+            {
                 self.part(*file, lines, *at, share, *limit);
             }
         }
@@ -227,22 +264,33 @@ impl<'p> Plan<'p> {
     }
 
     fn show(&mut self, id: Id, lines: &[Range<usize>], percent: usize) -> bool {
-        let Some(source) = self.tree.source(id) else { return false };
+        let Some(source) = self.tree.source(id) else {
+            return false;
+        };
         let limit = self.room(percent);
-        self.sheet.add(self.tree.path(id), &source.text, lines, limit)
+        self.sheet
+            .add(self.tree.path(id), &source.text, lines, limit)
     }
 
     /// As much of a definition as its share allows: whole, or its head with the members that matter, or its first lines.
     fn part(&mut self, id: Id, lines: &Range<usize>, at: usize, share: usize, percent: usize) {
-        let Some(source) = self.tree.source(id) else { return };
+        let Some(source) = self.tree.source(id) else {
+            return;
+        };
         let sizes: Vec<usize> = source.text.lines().map(|l| l.len().min(400) + 8).collect();
-        let size =
-            |r: &Range<usize>| sizes.get(r.start..r.end.min(sizes.len())).unwrap_or_default().iter().sum::<usize>();
+        let size = |r: &Range<usize>| {
+            sizes
+                .get(r.start..r.end.min(sizes.len()))
+                .unwrap_or_default()
+                .iter()
+                .sum::<usize>()
+        };
         if size(lines) <= share && self.show(id, std::slice::from_ref(lines), percent) {
             return;
         }
         let condensed = self.condensed(source, lines, at);
-        if condensed.iter().map(size).sum::<usize>() <= share && self.show(id, &condensed, percent) {
+        if condensed.iter().map(size).sum::<usize>() <= share && self.show(id, &condensed, percent)
+        {
             return;
         }
         let mut end = lines.end.min(at + 1);
@@ -257,23 +305,47 @@ impl<'p> Plan<'p> {
 
     /// The head of a definition, the members that the test mentions, and the first line of the others.
     fn condensed(&self, source: &Source, lines: &Range<usize>, at: usize) -> Vec<Range<usize>> {
-        let inside: Vec<&Item> = source.items().iter().filter(|i| i.at > at && lines.contains(&i.at)).collect();
-        let head = inside.iter().map(|i| i.lines.start).min().unwrap_or(lines.end);
+        let inside: Vec<&Item> = source
+            .items()
+            .iter()
+            .filter(|i| i.at > at && lines.contains(&i.at))
+            .collect();
+        let head = inside
+            .iter()
+            .map(|i| i.lines.start)
+            .min()
+            .unwrap_or(lines.end);
         let mut parts = vec![lines.start..head, lines.end.saturating_sub(1)..lines.end];
-        parts.extend(inside.iter().map(|i| match self.mentioned.contains(i.name.as_str()) {
-            true => i.lines.clone(),
-            false => i.at..i.at + 1,
-        }));
+        parts.extend(
+            inside
+                .iter()
+                .map(|i| match self.mentioned.contains(i.name.as_str()) {
+                    true => i.lines.clone(),
+                    false => i.at..i.at + 1,
+                }),
+        );
         parts
     }
 
     /// Methods of a type, where they are written apart from it and the test mentions them.
     fn members(&mut self, id: Id, name: &str) {
-        let Some(source) = self.tree.source(id) else { return };
-        let own = |i: &&Item| i.owner.as_deref() == Some(name) && i.member && self.mentioned.contains(i.name.as_str());
-        let heads =
-            source.items().iter().filter(|i| i.kind == Kind::Extension && i.name == name).map(|i| i.at..i.at + 1);
-        let members: Vec<_> = source.items().iter().filter(own).map(|i| i.lines.clone()).collect();
+        let Some(source) = self.tree.source(id) else {
+            return;
+        };
+        let own = |i: &&Item| {
+            i.owner.as_deref() == Some(name) && i.member && self.mentioned.contains(i.name.as_str())
+        };
+        let heads = source
+            .items()
+            .iter()
+            .filter(|i| i.kind == Kind::Extension && i.name == name)
+            .map(|i| i.at..i.at + 1);
+        let members: Vec<_> = source
+            .items()
+            .iter()
+            .filter(own)
+            .map(|i| i.lines.clone())
+            .collect();
         if members.is_empty() {
             return;
         }
@@ -286,7 +358,9 @@ impl<'p> Plan<'p> {
     }
 
     fn whole_or_outline(&mut self, id: Id) {
-        let Some(source) = self.tree.source(id) else { return };
+        let Some(source) = self.tree.source(id) else {
+            return;
+        };
         let total = source.text.lines().count();
         if self.show(id, &[0..total], 70) {
             return;
@@ -298,7 +372,11 @@ impl<'p> Plan<'p> {
             .map(|i| i.lines.clone())
             .collect();
         let signatures: Vec<_> = source.items().iter().map(|i| i.at..i.at + 1).collect();
-        for parts in [[signatures.as_slice(), &mentioned].concat(), signatures, vec![0..total.min(40)]] {
+        for parts in [
+            [signatures.as_slice(), &mentioned].concat(),
+            signatures,
+            vec![0..total.min(40)],
+        ] {
             if self.show(id, &parts, 80) {
                 return;
             }
@@ -308,12 +386,21 @@ impl<'p> Plan<'p> {
     /// Where the runner says that something went wrong.
     fn named_by_runner(&mut self, test_path: &str) {
         for (path, line) in self.said.places.clone() {
-            let found = self.tree.ids().find(|id| path == self.tree.path(*id) || ends_with(&path, self.tree.path(*id)));
-            let Some(id) = found.filter(|id| self.tree.path(*id) != test_path) else { continue };
-            let Some(source) = self.tree.source(id) else { continue };
+            let found = self
+                .tree
+                .ids()
+                .find(|id| path == self.tree.path(*id) || ends_with(&path, self.tree.path(*id)));
+            let Some(id) = found.filter(|id| self.tree.path(*id) != test_path) else {
+                continue;
+            };
+            let Some(source) = self.tree.source(id) else {
+                continue;
+            };
             let line = line.saturating_sub(1);
             let near = line.saturating_sub(8)..line + 8;
-            let lines = source.around(line).map_or(near.clone(), |i| i.lines.clone());
+            let lines = source
+                .around(line)
+                .map_or(near.clone(), |i| i.lines.clone());
             let _ = self.show(id, &[lines], 85) || self.show(id, &[near], 85);
             self.want(id);
         }
@@ -330,14 +417,19 @@ impl<'p> Plan<'p> {
 
     fn manifest(&mut self, path: &'p str, text: &'p str) {
         let limit = self.room(95).min(self.sheet.used() + self.room(6));
-        let _ = self.sheet.add(path, text, &[0..usize::MAX], limit) || self.sheet.add(path, text, &[0..12], limit);
+        let _ = self.sheet.add(path, text, &[0..usize::MAX], limit)
+            || self.sheet.add(path, text, &[0..12], limit);
     }
 
     fn rank(&mut self, test_path: &str) {
         let said = format!("{}\n{}", self.request.failing_output, self.request.named);
         let texts = match self.red_text.as_str() {
             "" => vec![(self.request.test_source, 2.0), (said.as_str(), 1.0)],
-            red => vec![(self.request.test_source, 0.5), (said.as_str(), 1.0), (red, 2.0)],
+            red => vec![
+                (self.request.test_source, 0.5),
+                (said.as_str(), 1.0),
+                (red, 2.0),
+            ],
         };
         self.ranked = rank::by_likeness(self.tree, test_path, &texts);
     }
@@ -345,20 +437,36 @@ impl<'p> Plan<'p> {
     /// The files most likely meant, and those most like the test, as long as they are small.
     fn neighbours(&mut self, test_path: &str) {
         for id in self.likely_files.clone().into_iter().take(12) {
-            if self.tree.source(id).is_some_and(|s| s.text.len() < self.request.window_bytes / 6) {
-                self.show(id, &[0..usize::MAX], if self.red.is_empty() { 80 } else { 92 });
+            if self
+                .tree
+                .source(id)
+                .is_some_and(|s| s.text.len() < self.request.window_bytes / 6)
+            {
+                self.show(
+                    id,
+                    &[0..usize::MAX],
+                    if self.red.is_empty() { 80 } else { 92 },
+                );
             }
         }
         for (id, score) in self.ranked.clone().iter().take(12) {
-            let source = self.tree.source(*id).filter(|s| s.text.len() < self.request.window_bytes / 8);
-            if *score > 0.0 && source.is_some() && self.tree.path(*id) != test_path && !self.is_test(*id) {
+            let source = self
+                .tree
+                .source(*id)
+                .filter(|s| s.text.len() < self.request.window_bytes / 8);
+            if *score > 0.0
+                && source.is_some()
+                && self.tree.path(*id) != test_path
+                && !self.is_test(*id)
+            {
                 self.show(*id, &[0..usize::MAX], 80);
             }
         }
     }
 
     fn is_test(&self, id: Id) -> bool {
-        crate::verify::sealed::role(self.request.ecosystem, Path::new(self.tree.path(id))).belongs_to_tests()
+        crate::verify::sealed::role(self.request.ecosystem, Path::new(self.tree.path(id)))
+            .belongs_to_tests()
     }
 
     fn finish(mut self) -> PackedFiles {
@@ -370,10 +478,18 @@ impl<'p> Plan<'p> {
             if self.sheet.has(path) || path == test_path {
                 continue;
             }
-            let Some(source) = self.tree.source(id) else { continue };
+            let Some(source) = self.tree.source(id) else {
+                continue;
+            };
             let lines: Vec<&str> = source.text.lines().collect();
-            let seen = source.items().iter().filter(|i| i.depth < 2 && i.kind != Kind::Extension).take(12);
-            let signatures: Vec<(usize, &str)> = seen.filter_map(|i| Some((i.at, *lines.get(i.at)?))).collect();
+            let seen = source
+                .items()
+                .iter()
+                .filter(|i| i.depth < 2 && i.kind != Kind::Extension)
+                .take(12);
+            let signatures: Vec<(usize, &str)> = seen
+                .filter_map(|i| Some((i.at, *lines.get(i.at)?)))
+                .collect();
             if self.sheet.outline(path, &signatures) {
                 outlined.push(PathBuf::from(path));
             } else {
@@ -384,22 +500,41 @@ impl<'p> Plan<'p> {
                 }
             }
         }
-        let sources = self.tree.ids().filter(|id| self.tree.path(*id) != test_path).count();
+        let sources = self
+            .tree
+            .ids()
+            .filter(|id| self.tree.path(*id) != test_path)
+            .count();
         let holds_test = self.request.test_source.is_empty() || self.sheet.has(&test_path);
         let (text, shown) = self.sheet.finish();
         let of_sources = shown.iter().filter(|p| self.tree.at(p).is_some()).count();
         let shown = shown.into_iter().map(PathBuf::from).collect();
-        PackedFiles { text, shown, left_out: sources.saturating_sub(of_sources + outlined.len()), outlined, holds_test }
+        PackedFiles {
+            text,
+            shown,
+            left_out: sources.saturating_sub(of_sources + outlined.len()),
+            outlined,
+            holds_test,
+        }
     }
 }
 
 /// The lines of the test that fail.
-fn red_parts(request: &PackRequest<'_>, said: &said::OutputHints, path: &str, test: &Source) -> Vec<Range<usize>> {
-    let of_test = said.places.iter().filter(|(place, _)| place == path || ends_with(place, path));
+fn red_parts(
+    request: &PackRequest<'_>,
+    said: &said::OutputHints,
+    path: &str,
+    test: &Source,
+) -> Vec<Range<usize>> {
+    let of_test = said
+        .places
+        .iter()
+        .filter(|(place, _)| place == path || ends_with(place, path));
     let lines: Vec<usize> = of_test.map(|(_, line)| *line).collect();
     focus::failing_parts(test, request.failing, &lines)
 }
 
 fn ends_with(long: &str, short: &str) -> bool {
-    long.strip_suffix(short).is_some_and(|before| before.ends_with('/'))
+    long.strip_suffix(short)
+        .is_some_and(|before| before.ends_with('/'))
 }

@@ -107,7 +107,11 @@ impl Criteria {
             Self::One(text) => items_of(text).unwrap_or_else(|| vec![text.clone()]),
             Self::None => Vec::new(),
         };
-        texts.iter().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect()
+        texts
+            .iter()
+            .map(|text| text.trim().to_owned())
+            .filter(|text| !text.is_empty())
+            .collect()
     }
 }
 
@@ -118,11 +122,16 @@ fn items_of(text: &str) -> Option<Vec<String>> {
         let numbered = line.trim_start_matches(|c: char| c.is_ascii_digit());
         let rest = match line.len() == numbered.len() {
             true => line.strip_prefix("- ").or_else(|| line.strip_prefix("* ")),
-            false => numbered.strip_prefix(". ").or_else(|| numbered.strip_prefix(") ")),
+            false => numbered
+                .strip_prefix(". ")
+                .or_else(|| numbered.strip_prefix(") ")),
         };
         rest.map(str::to_owned)
     };
-    lines.map(item).collect::<Option<Vec<_>>>().filter(|items| !items.is_empty())
+    lines
+        .map(item)
+        .collect::<Option<Vec<_>>>()
+        .filter(|items| !items.is_empty())
 }
 
 impl schemars::JsonSchema for Criteria {
@@ -195,9 +204,17 @@ pub(super) struct TddRequest {
 /// What the phase is to reach.
 #[derive(Debug, Clone)]
 pub(super) enum Goal {
-    Red { spec: String, test_path: Option<String> },
-    Green { test_path: String },
-    Refactor { test_path: String, impl_path: String },
+    Red {
+        spec: String,
+        test_path: Option<String>,
+    },
+    Green {
+        test_path: String,
+    },
+    Refactor {
+        test_path: String,
+        impl_path: String,
+    },
 }
 
 impl Goal {
@@ -224,14 +241,20 @@ impl TddRequest {
         match &self.goal {
             Goal::Red { spec, .. } => vec![("spec", spec)],
             Goal::Green { test_path } => vec![("test_path", test_path)],
-            Goal::Refactor { test_path, impl_path } => vec![("test_path", test_path), ("impl_path", impl_path)],
+            Goal::Refactor {
+                test_path,
+                impl_path,
+            } => vec![("test_path", test_path), ("impl_path", impl_path)],
         }
     }
 }
 
 impl From<RedParams> for TddRequest {
     fn from(p: RedParams) -> Self {
-        let goal = Goal::Red { spec: p.spec.clone(), test_path: filled(p.test_path.as_deref()) };
+        let goal = Goal::Red {
+            spec: p.spec.clone(),
+            test_path: filled(p.test_path.as_deref()),
+        };
         Self {
             common: p.common(),
             test_cmd: filled(p.test_cmd.as_deref()),
@@ -244,9 +267,14 @@ impl From<RedParams> for TddRequest {
 
 impl From<GreenParams> for TddRequest {
     fn from(p: GreenParams) -> Self {
-        let goal = Goal::Green { test_path: p.test_path.clone() };
+        let goal = Goal::Green {
+            test_path: p.test_path.clone(),
+        };
         Self {
-            common: CallArguments { twins: p.twins, ..p.common() },
+            common: CallArguments {
+                twins: p.twins,
+                ..p.common()
+            },
             test_cmd: filled(p.test_cmd.as_deref()),
             test_report: filled(p.test_report.as_deref()),
             allow_dependencies: p.allow_dependencies.unwrap_or_default(),
@@ -257,7 +285,10 @@ impl From<GreenParams> for TddRequest {
 
 impl From<RefactorParams> for TddRequest {
     fn from(p: RefactorParams) -> Self {
-        let goal = Goal::Refactor { test_path: p.test_path.clone(), impl_path: p.impl_path.clone() };
+        let goal = Goal::Refactor {
+            test_path: p.test_path.clone(),
+            impl_path: p.impl_path.clone(),
+        };
         Self {
             common: p.common(),
             test_cmd: filled(p.test_cmd.as_deref()),
@@ -274,11 +305,24 @@ mod tests {
 
     #[test]
     fn criteria_come_as_a_sentence_a_list_or_a_list_in_one_text() {
-        let list = |written: serde_json::Value| serde_json::from_value::<Criteria>(written).expect("criteria").list();
-        assert_eq!(list(serde_json::json!("one - a\nsentence")), ["one - a\nsentence"]);
+        let list = |written: serde_json::Value| {
+            serde_json::from_value::<Criteria>(written)
+                .expect("criteria")
+                .list()
+        };
+        assert_eq!(
+            list(serde_json::json!("one - a\nsentence")),
+            ["one - a\nsentence"]
+        );
         assert_eq!(list(serde_json::json!(["a", " ", "b "])), ["a", "b"]);
-        assert_eq!(list(serde_json::json!("- a\n\n* b\n1. c\n22) d")), ["a", "b", "c", "d"]);
-        assert_eq!(list(serde_json::json!("-5 is negative")), ["-5 is negative"]);
+        assert_eq!(
+            list(serde_json::json!("- a\n\n* b\n1. c\n22) d")),
+            ["a", "b", "c", "d"]
+        );
+        assert_eq!(
+            list(serde_json::json!("-5 is negative")),
+            ["-5 is negative"]
+        );
         assert!(list(serde_json::json!("  ")).is_empty());
     }
 }

@@ -21,13 +21,15 @@ use super::memory::{Pending, digests};
 use super::scope;
 use super::vacuous::{vacuous, vacuous_by_syntax};
 use crate::engine::skill::RefusedCall;
-use crate::engine::work::{AcceptedWork, Exhibit, KeepPolicy, RefusalReach, RefusedWork, SubmittedWork, Verification};
+use crate::engine::work::{
+    AcceptedWork, Exhibit, KeepPolicy, RefusalReach, RefusedWork, SubmittedWork, Verification,
+};
 use crate::engine::{Cause, Status};
 use crate::languages::Language;
 use crate::verify::sealed::{FileRole, role};
 use crate::verify::{
-    Baseline, BuildBlame, Outcome, Proof, Refusal, TestName, TestRun, Tests, blame, compare, counted_as_written,
-    rust_regions,
+    Baseline, BuildBlame, Outcome, Proof, Refusal, TestName, TestRun, Tests, blame, compare,
+    counted_as_written, rust_regions,
 };
 use crate::words;
 use crate::workspace::ChangeKind;
@@ -41,7 +43,11 @@ pub(super) struct Red {
 }
 
 impl Red {
-    pub(super) fn of(ground: &Ground, next: Value, pending: Arc<Pending>) -> Result<Self, RefusedCall> {
+    pub(super) fn of(
+        ground: &Ground,
+        next: Value,
+        pending: Arc<Pending>,
+    ) -> Result<Self, RefusedCall> {
         let run = &ground.run;
         // By its exit code alone a failure can be told only from a pass.
         if *run.tests() == Tests::Unknown && *run.outcome() == Outcome::Failed {
@@ -53,8 +59,9 @@ impl Red {
             return Err(refused(run, why));
         }
         // A file that does not load beside others that run is as old a failure as a test that fails.
-        let before =
-            Baseline::of(run.clone(), ground.origin).ok().or_else(|| Baseline::of_part(run.clone(), ground.origin));
+        let before = Baseline::of(run.clone(), ground.origin)
+            .ok()
+            .or_else(|| Baseline::of_part(run.clone(), ground.origin));
         before.map(|before| Self { before, next, pending }).ok_or_else(|| {
             refused(
                 run,
@@ -74,13 +81,20 @@ impl Red {
         let seen = gates::take(ground, work, gates, &allowed)?;
         let texts = self.scope(ground, work, gates, &seen)?;
         let Some(test) = test_file(ecosystem, &texts) else {
-            return Err(gates.refuse("one_test", Cause::Rejected, "no test was written: no test file was changed"));
+            return Err(gates.refuse(
+                "one_test",
+                Cause::Rejected,
+                "no test was written: no test file was changed",
+            ));
         };
         let added = additions::lines(test.was(), test.is());
         let vain = vacuous(ecosystem, &added.text(test.is()))
             .or_else(|| vacuous_by_syntax(ecosystem, &test.path, test.is(), &added.added));
         if let Some(line) = vain {
-            let why = format!("`{}` fails whatever the code does; assert what the specification says", line.trim());
+            let why = format!(
+                "`{}` fails whatever the code does; assert what the specification says",
+                line.trim()
+            );
             return Err(gates.refuse("assertion", Cause::Rejected, why));
         }
         // What is new may fail; what was there before may not, without a second look.
@@ -144,9 +158,13 @@ impl Red {
         seen: &SeenChanges,
         name: &str,
     ) -> Result<(), RefusedWork> {
-        let Some(alone) = ground.suite.only(&TestName(name.to_owned())) else { return Ok(()) };
+        let Some(alone) = ground.suite.only(&TestName(name.to_owned())) else {
+            return Ok(());
+        };
         work.checking(format!("running `{}`", alone.command()));
-        let bench = ground.bench(work.site).map_err(|e| gates.refuse_for_site(&e))?;
+        let bench = ground
+            .bench(work.site)
+            .map_err(|e| gates.refuse_for_site(&e))?;
         let run = alone.run(&bench, work.stop).await;
         drop(bench);
         gates::report_run(work, &run);
@@ -174,18 +192,29 @@ impl Red {
             .changes
             .iter()
             .filter(|c| c.thing == crate::workspace::Thing::File)
-            .filter(|c| c.kind == ChangeKind::Deleted || scope::tests_only(ground, &c.path).is_err())
+            .filter(|c| {
+                c.kind == ChangeKind::Deleted || scope::tests_only(ground, &c.path).is_err()
+            })
             .map(|c| named(&c.path))
             .collect();
         if !foul.is_empty() {
-            let why = format!("only tests may be added in this phase, but these were changed: {}", foul.join(", "));
+            let why = format!(
+                "only tests may be added in this phase, but these were changed: {}",
+                foul.join(", ")
+            );
             return Err(gates.refuse("scope", Cause::Tampered, why));
         }
-        let texts = seen.texts(work.site).map_err(|e| gates.refuse_for_site(&e))?;
+        let texts = seen
+            .texts(work.site)
+            .map_err(|e| gates.refuse_for_site(&e))?;
         for text in &texts {
             let is_source = role(ecosystem, &text.path) == FileRole::Source;
-            if is_source && rust_regions(text.was()).is_some() && rust_regions(text.is()).is_none() {
-                let why = format!("{} can no longer be read as Rust: fix the syntax of the test", named(&text.path));
+            if is_source && rust_regions(text.was()).is_some() && rust_regions(text.is()).is_none()
+            {
+                let why = format!(
+                    "{} can no longer be read as Rust: fix the syntax of the test",
+                    named(&text.path)
+                );
                 return Err(gates.refuse("scope", Cause::Rejected, why));
             }
             if is_source && !same_code(text.was(), text.is()) {
@@ -205,7 +234,10 @@ impl Red {
                 return Err(gates.refuse("scope", Cause::Tampered, why));
             }
         }
-        gates.pass("scope", format!("{} changed, tests only", words::count(texts.len(), "file")));
+        gates.pass(
+            "scope",
+            format!("{} changed, tests only", words::count(texts.len(), "file")),
+        );
         Ok(texts)
     }
 
@@ -218,17 +250,30 @@ impl Red {
         run: &TestRun,
     ) -> Result<(Proof, String), RefusedWork> {
         let file = named(&test.path);
-        let mut no = |id: &str, why: String| gates.refuse_with(id, Cause::Rejected, why, output_excerpt(run));
+        let mut no = |id: &str, why: String| {
+            gates.refuse_with(id, Cause::Rejected, why, output_excerpt(run))
+        };
         let added = compare(self.before.run(), run).added;
         match run.outcome() {
             Outcome::Passed | Outcome::Failed => {}
             Outcome::DidNotBuild { .. } if self.before.is_as_unbuilt_as(run) => {}
             Outcome::DidNotBuild { .. } => return self.unbuilt(ground, gates, test, run),
-            Outcome::NoTests => return Err(no("red", format!("{}: the runner does not see {file}", run.sentence()))),
-            Outcome::TimedOut { .. } => {
-                return Err(no("red", format!("{}: a test that does not end is not red", run.sentence())));
+            Outcome::NoTests => {
+                return Err(no(
+                    "red",
+                    format!("{}: the runner does not see {file}", run.sentence()),
+                ));
             }
-            Outcome::CouldNotRun { .. } | Outcome::Unclear { .. } | Outcome::Killed { .. } | Outcome::Cancelled => {
+            Outcome::TimedOut { .. } => {
+                return Err(no(
+                    "red",
+                    format!("{}: a test that does not end is not red", run.sentence()),
+                ));
+            }
+            Outcome::CouldNotRun { .. }
+            | Outcome::Unclear { .. }
+            | Outcome::Killed { .. }
+            | Outcome::Cancelled => {
                 return Err(no("red", format!("not red: {}", run.sentence())));
             }
         }
@@ -236,28 +281,52 @@ impl Red {
             return self.unnamed(ground, gates, test, run);
         }
         let in_source = |source: &str| declared(ground.ecosystem(), &test.path, source);
-        let new: Vec<String> = in_source(test.is()).difference(&in_source(test.was())).cloned().collect();
-        let written = if let [one] = new.as_slice() { Some(one.as_str()) } else { None };
+        let new: Vec<String> = in_source(test.is())
+            .difference(&in_source(test.was()))
+            .cloned()
+            .collect();
+        let written = if let [one] = new.as_slice() {
+            Some(one.as_str())
+        } else {
+            None
+        };
         let outermost = counted_as_written(&added, written);
         match outermost.as_slice() {
             [] if run.failed().next().is_some() => {
-                return Err(no("one_test", format!("only old tests fail; the runner found no new test in {file}")));
+                return Err(no(
+                    "one_test",
+                    format!("only old tests fail; the runner found no new test in {file}"),
+                ));
             }
-            [] => return Err(no("one_test", format!("the runner found no new test in {file}"))),
+            [] => {
+                return Err(no(
+                    "one_test",
+                    format!("the runner found no new test in {file}"),
+                ));
+            }
             [_] => {}
             many => {
                 let names: Vec<String> = many.iter().take(5).map(|n| format!("`{n}`")).collect();
-                let why = format!("{} tests were added where one is asked for: {}", many.len(), names.join(", "));
+                let why = format!(
+                    "{} tests were added where one is asked for: {}",
+                    many.len(),
+                    names.join(", ")
+                );
                 return Err(no("one_test", why));
             }
         }
         let said = run
             .failed()
-            .find(|(name, _)| outermost.first().is_some_and(|one| one.base() == name.base()))
+            .find(|(name, _)| {
+                outermost
+                    .first()
+                    .is_some_and(|one| one.base() == name.base())
+            })
             .map(|(_, said)| said);
         if let Some(name) = said.and_then(|said| stray::name(ground.ecosystem(), test.is(), said)) {
-            let why =
-                format!("the test says `{name}`, which it neither defines nor imports: no code could make it pass");
+            let why = format!(
+                "the test says `{name}`, which it neither defines nor imports: no code could make it pass"
+            );
             return Err(no("red", why));
         }
         match Proof::of_red(&self.before, run, written) {
@@ -266,18 +335,34 @@ impl Red {
                 Ok((proof, name.0))
             }
             Err(Refusal::PassesAtOnce) if run.skipped().any(|name| outermost.contains(name)) => {
-                let name = outermost.first().map(|n| format!("`{n}`")).unwrap_or_default();
-                Err(no("red", format!("{name} is skipped: a test that does not run is not red; let it run and fail")))
+                let name = outermost
+                    .first()
+                    .map(|n| format!("`{n}`"))
+                    .unwrap_or_default();
+                Err(no(
+                    "red",
+                    format!(
+                        "{name} is skipped: a test that does not run is not red; let it run and fail"
+                    ),
+                ))
             }
             Err(Refusal::PassesAtOnce) => {
-                let name = outermost.first().map(|n| format!("`{n}`")).unwrap_or_default();
+                let name = outermost
+                    .first()
+                    .map(|n| format!("`{n}`"))
+                    .unwrap_or_default();
                 let old: Vec<TestName> = run.failed().map(|(name, _)| name.clone()).collect();
-                let old = old.first().map(|first| format!("only what failed before fails: {}; ", list(&old, first)));
+                let old = old
+                    .first()
+                    .map(|first| format!("only what failed before fails: {}; ", list(&old, first)));
                 let why = format!(
                     "{}{name} passes at once: the behaviour is there already, or the test does not test it; it was taken back",
                     old.unwrap_or_default()
                 );
-                Err(RefusedWork { reach: RefusalReach::Call, ..no("red", why) })
+                Err(RefusedWork {
+                    reach: RefusalReach::Call,
+                    ..no("red", why)
+                })
             }
             Err(refusal) => Err(no("red", with_message(&refusal, run))),
         }
@@ -292,18 +377,37 @@ impl Red {
         run: &TestRun,
     ) -> Result<(Proof, String), RefusedWork> {
         let declared = |source: &str| declared(ground.ecosystem(), &test.path, source);
-        let new: Vec<String> = declared(test.is()).difference(&declared(test.was())).cloned().collect();
+        let new: Vec<String> = declared(test.is())
+            .difference(&declared(test.was()))
+            .cloned()
+            .collect();
         let proof = Proof::of_unnamed_red(&self.before, run).map_err(|refusal| {
-            let reach = if refusal == Refusal::PassesAtOnce { RefusalReach::Call } else { RefusalReach::Answer };
+            let reach = if refusal == Refusal::PassesAtOnce {
+                RefusalReach::Call
+            } else {
+                RefusalReach::Answer
+            };
             let why = format!("{refusal} (the command names no tests); it was taken back");
-            RefusedWork { reach, ..gates.refuse_with("red", Cause::Rejected, why, output_excerpt(run)) }
+            RefusedWork {
+                reach,
+                ..gates.refuse_with("red", Cause::Rejected, why, output_excerpt(run))
+            }
         })?;
         if new.len() > 1 {
-            let why = format!("{} tests were added where one is asked for: {}", new.len(), new.join(", "));
+            let why = format!(
+                "{} tests were added where one is asked for: {}",
+                new.len(),
+                new.join(", ")
+            );
             return Err(gates.refuse_with("one_test", Cause::Rejected, why, output_excerpt(run)));
         }
         gates.pass("one_test", "not counted: the command names no tests");
-        Ok((proof, new.into_iter().next().unwrap_or_else(|| test.path.display().to_string())))
+        Ok((
+            proof,
+            new.into_iter()
+                .next()
+                .unwrap_or_else(|| test.path.display().to_string()),
+        ))
     }
 
     /// A test may name what is not written yet; nothing else that fails to build is red.
@@ -319,11 +423,14 @@ impl Red {
         let path = ground.as_run(&test.path);
         let compiled = ecosystem.is_some_and(|language| language.compiled);
         let first = errors.first().map(ToString::to_string).unwrap_or_default();
-        let mut no = |id: &str, why: String| gates.refuse_with(id, Cause::Rejected, why, output_excerpt(run));
+        let mut no = |id: &str, why: String| {
+            gates.refuse_with(id, Cause::Rejected, why, output_excerpt(run))
+        };
         match blame(errors, &path, test.is()) {
             BuildBlame::MissingNames if compiled => {}
             // A new file that alone cannot be loaded takes no other test along.
-            BuildBlame::MissingNames if test.before.is_none() && nothing_else_lost(self.before.run(), run) => {}
+            BuildBlame::MissingNames
+                if test.before.is_none() && nothing_else_lost(self.before.run(), run) => {}
             BuildBlame::MissingNames => {
                 let why = format!(
                     "the test file does not load: {first}; the tests that stand there are lost with it. Import what is \
@@ -331,10 +438,20 @@ impl Red {
                 );
                 return Err(no("red", why));
             }
-            BuildBlame::InFile => return Err(no("red", format!("the test itself does not build: {first}"))),
-            BuildBlame::Elsewhere => return Err(no("red", format!("the project no longer builds: {first}"))),
+            BuildBlame::InFile => {
+                return Err(no(
+                    "red",
+                    format!("the test itself does not build: {first}"),
+                ));
+            }
+            BuildBlame::Elsewhere => {
+                return Err(no("red", format!("the project no longer builds: {first}")));
+            }
         }
-        let (was, is) = (declared(ecosystem, &test.path, test.was()), declared(ecosystem, &test.path, test.is()));
+        let (was, is) = (
+            declared(ecosystem, &test.path, test.was()),
+            declared(ecosystem, &test.path, test.is()),
+        );
         let new: Vec<&String> = is.difference(&was).collect();
         let [name] = new.as_slice() else {
             let why = match new.len() {
@@ -354,19 +471,37 @@ impl Red {
         let mut tests = ground.tests.clone();
         let hashes: Vec<(PathBuf, [u8; 32])> = texts
             .iter()
-            .filter_map(|t| Some((t.path.clone(), *blake3::hash(t.after.as_ref()?.as_bytes()).as_bytes())))
+            .filter_map(|t| {
+                Some((
+                    t.path.clone(),
+                    *blake3::hash(t.after.as_ref()?.as_bytes()).as_bytes(),
+                ))
+            })
             .collect();
-        tests.extend(digests(ground.ecosystem(), hashes.iter().map(|(path, hash)| (path.as_path(), *hash))));
+        tests.extend(digests(
+            ground.ecosystem(),
+            hashes.iter().map(|(path, hash)| (path.as_path(), *hash)),
+        ));
         if seen.others.is_empty() {
-            self.pending.put(&ground.root, &ground.suite.command(), self.before.clone(), tests);
+            self.pending.put(
+                &ground.root,
+                &ground.suite.command(),
+                self.before.clone(),
+                tests,
+            );
         }
     }
 }
 
 /// The file with the new test: the one test file, or the one with the most new lines.
 fn test_file<'a>(ecosystem: Option<&'static Language>, texts: &'a [Text]) -> Option<&'a Text> {
-    let holds = |t: &&Text| role(ecosystem, &t.path) == FileRole::Test || role(ecosystem, &t.path) == FileRole::Source;
-    texts.iter().filter(holds).max_by_key(|t| additions::lines(t.was(), t.is()).added.len())
+    let holds = |t: &&Text| {
+        role(ecosystem, &t.path) == FileRole::Test || role(ecosystem, &t.path) == FileRole::Source
+    };
+    texts
+        .iter()
+        .filter(holds)
+        .max_by_key(|t| additions::lines(t.was(), t.is()).added.len())
 }
 
 /// The tests that ran before still do what they did; where none could be run at all, nothing is known of them.

@@ -12,7 +12,9 @@ use super::green::TestFile;
 use super::scope;
 use super::step_size::{main_file, minimality};
 use crate::engine::skill::RefusedCall;
-use crate::engine::work::{AcceptedWork, Exhibit, KeepPolicy, RefusalReach, RefusedWork, SubmittedWork, Verification};
+use crate::engine::work::{
+    AcceptedWork, Exhibit, KeepPolicy, RefusalReach, RefusedWork, SubmittedWork, Verification,
+};
 use crate::engine::{Cause, Status};
 use crate::verify::{Baseline, Outcome, Proof, Tests};
 
@@ -24,25 +26,45 @@ pub(super) struct Refactor {
 }
 
 impl Refactor {
-    pub(super) fn of(ground: &Ground, test: TestFile, implementation: PathBuf) -> Result<Self, RefusedCall> {
+    pub(super) fn of(
+        ground: &Ground,
+        test: TestFile,
+        implementation: PathBuf,
+    ) -> Result<Self, RefusedCall> {
         let run = &ground.run;
         let here = test.named_in(ground, run);
         // What fails elsewhere failed before, and is compared by name.
         let green_here = *run.outcome() == Outcome::Failed
             && *run.tests() != Tests::Unknown
-            && !here.iter().any(|name| run.failed().any(|(failed, _)| failed == name));
+            && !here
+                .iter()
+                .any(|name| run.failed().any(|(failed, _)| failed == name));
         if *run.outcome() != Outcome::Passed && !green_here {
-            let failing = run.failed().next().map(|(name, _)| format!(" (`{name}`)")).unwrap_or_default();
-            let why = format!("not green before: {}{failing}; make it green with `tdd_green` first", run.sentence());
+            let failing = run
+                .failed()
+                .next()
+                .map(|(name, _)| format!(" (`{name}`)"))
+                .unwrap_or_default();
+            let why = format!(
+                "not green before: {}{failing}; make it green with `tdd_green` first",
+                run.sentence()
+            );
             return Err(refused(run, why));
         }
         if scope::code_only(ground.ecosystem(), &implementation).is_err() {
-            let why = format!("impl_path: {} is a test or configuration; name the code", named(&implementation));
+            let why = format!(
+                "impl_path: {} is a test or configuration; name the code",
+                named(&implementation)
+            );
             return Err(RefusedCall::error(why));
         }
         let before = Baseline::of(run.clone(), ground.origin)
             .map_err(|run| refused(&run, format!("not green before: {}", run.sentence())))?;
-        Ok(Self { test, implementation, before })
+        Ok(Self {
+            test,
+            implementation,
+            before,
+        })
     }
 
     pub(super) async fn judge(
@@ -54,15 +76,29 @@ impl Refactor {
         let last = work.is_last();
         let sealed = scope::code_beside(ground, &self.test.path);
         // From the last tier a no is the answer: nothing was improved, and all is as it was.
-        let reach = if last { RefusalReach::Call } else { RefusalReach::Answer };
+        let reach = if last {
+            RefusalReach::Call
+        } else {
+            RefusalReach::Answer
+        };
         let fail = |refused: RefusedWork| RefusedWork { reach, ..refused };
         let seen = gates::take(ground, work, gates, &sealed)?;
         let texts = scope::sealed(ground, work, gates, &seen, &sealed)?;
         if texts.iter().all(|t| t.before == t.after) {
-            let why = format!("no-op: nothing was changed in {} or elsewhere", named(&self.implementation));
+            let why = format!(
+                "no-op: nothing was changed in {} or elsewhere",
+                named(&self.implementation)
+            );
             return Err(fail(gates.refuse("change", Cause::Rejected, why)));
         }
-        gates.pass("change", texts.iter().map(|t| named(&t.path)).collect::<Vec<_>>().join(", "));
+        gates.pass(
+            "change",
+            texts
+                .iter()
+                .map(|t| named(&t.path))
+                .collect::<Vec<_>>()
+                .join(", "),
+        );
         falsified::renew(ground, &self.test.path);
         let run = gates::run(ground, work, gates, &seen, Some(&self.before), &|_| false).await?;
         if let Some(why) = gates::says_nothing(&run) {
@@ -80,8 +116,9 @@ impl Refactor {
         })?;
         gates.pass("tests", run.sentence());
         let near = falsified::sample(&targets, &run);
-        let falsified =
-            falsified::check(ground, work, gates, &seen, &self.test.path, &near, &run).await.map_err(fail)?;
+        let falsified = falsified::check(ground, work, gates, &seen, &self.test.path, &near, &run)
+            .await
+            .map_err(fail)?;
         let mut flags = scope::flags(ground, &texts, &self.test.path);
         falsified.raise(&mut flags, &self.test.path);
         let file = main_file(&texts).unwrap_or(&self.implementation);
@@ -95,11 +132,17 @@ impl Refactor {
         if !seen.left_out.is_empty() {
             details["left_out"] = path_texts(&seen.left_out).into();
         }
-        let mut message = format!("refactored {}: {} before and after", named(file), run.counts());
+        let mut message = format!(
+            "refactored {}: {} before and after",
+            named(file),
+            run.counts()
+        );
         let verification = match falsified.unproven {
             None => Verification::Proven(proof),
             Some(why) => {
-                message = format!("not verified, because the tests could not be falsified ({why}); {message}");
+                message = format!(
+                    "not verified, because the tests could not be falsified ({why}); {message}"
+                );
                 Verification::Unproven { why }
             }
         };

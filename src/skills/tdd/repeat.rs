@@ -16,7 +16,8 @@ pub(super) const SELECTED: usize = 20;
 /// These tests alone where the runner can select them, else all of them.
 pub(super) fn suite_of(ground: &Ground, names: &[TestName]) -> Suite {
     let few = (!names.is_empty() && names.len() <= SELECTED).then_some(names);
-    few.and_then(|names| ground.suite.selecting(names)).unwrap_or_else(|| ground.suite.clone())
+    few.and_then(|names| ground.suite.selecting(names))
+        .unwrap_or_else(|| ground.suite.clone())
 }
 
 /// The failures of the first run that are none in a later one of the very same files.
@@ -32,12 +33,25 @@ pub(super) async fn flaky_reds(
     }
     let suite = suite_of(ground, &red);
     for round in 2..=times {
-        call.doing(format!("running `{}` for the {round}. time before anything is changed", suite.command()));
-        let bench = Bench { guard: call.site.guard().map_err(RefusedCall::error)?, ..ground.bench_alone() };
+        call.doing(format!(
+            "running `{}` for the {round}. time before anything is changed",
+            suite.command()
+        ));
+        let bench = Bench {
+            guard: call.site.guard().map_err(RefusedCall::error)?,
+            ..ground.bench_alone()
+        };
         let run = suite.run(&bench, call.stop).await;
         drop(bench);
-        call.site.armed().and_then(|armed| Ok(armed.mark_by_products()?)).map_err(RefusedCall::error)?;
-        flaky.extend(red.iter().filter(|name| matches!(run.state(name), Some(TestState::Passed))).cloned());
+        call.site
+            .armed()
+            .and_then(|armed| Ok(armed.mark_by_products()?))
+            .map_err(RefusedCall::error)?;
+        flaky.extend(
+            red.iter()
+                .filter(|name| matches!(run.state(name), Some(TestState::Passed)))
+                .cloned(),
+        );
     }
     Ok(flaky)
 }
@@ -53,14 +67,21 @@ pub(super) async fn still_green(
 ) -> Result<(), RefusedWork> {
     let suite = suite_of(ground, targets);
     for round in 2..=times {
-        work.checking(format!("running `{}` for the {round}. time", suite.command()));
-        let bench = ground.bench(work.site).map_err(|e| gates.refuse_for_site(&e))?;
+        work.checking(format!(
+            "running `{}` for the {round}. time",
+            suite.command()
+        ));
+        let bench = ground
+            .bench(work.site)
+            .map_err(|e| gates.refuse_for_site(&e))?;
         let run = suite.run(&bench, work.stop).await;
         drop(bench);
         gates::report_run(work, &run);
         gates::untouched_by_run(ground, work, gates, seen, &run)?;
         if let Some(name) = turned(&run, targets) {
-            let why = format!("{name} passed before and does not in run {round} of {times}: flaky, not green");
+            let why = format!(
+                "{name} passed before and does not in run {round} of {times}: flaky, not green"
+            );
             return Err(gates.refuse_with("repeat", Cause::Rejected, why, output_excerpt(&run)));
         }
     }
@@ -75,6 +96,8 @@ fn turned(run: &TestRun, targets: &[TestName]) -> Option<String> {
     if *run.tests() == Tests::Unknown || targets.is_empty() {
         return (!run.outcome().is_passed()).then(|| format!("`{}`", run.command()));
     }
-    let gone = targets.iter().find(|name| !matches!(run.state(name), Some(TestState::Passed)));
+    let gone = targets
+        .iter()
+        .find(|name| !matches!(run.state(name), Some(TestState::Passed)));
     gone.map(|name| format!("`{name}`"))
 }

@@ -92,9 +92,16 @@ impl ReplyTexts {
             ReplyForm::Json => &self.json,
             ReplyForm::InPlace => &self.in_place,
         };
-        let named: Vec<String> =
-            editable.iter().take(NAMED_FILES).map(|path| format!("`{}`", words::plain(path))).collect();
-        let more = if editable.len() > NAMED_FILES { " and others shown above" } else { "" };
+        let named: Vec<String> = editable
+            .iter()
+            .take(NAMED_FILES)
+            .map(|path| format!("`{}`", words::plain(path)))
+            .collect();
+        let more = if editable.len() > NAMED_FILES {
+            " and others shown above"
+        } else {
+            ""
+        };
         let files = match named.as_slice() {
             [] => rule.to_owned(),
             _ => format!("You may edit {}{more}. {rule}", named.join(", ")),

@@ -17,7 +17,12 @@ pub(super) fn minimality(ground: &Ground, texts: &[Text]) -> Value {
         added += lines.added.len();
         removed += lines.removed.len();
         let old = additions::public_items(ground.ecosystem(), &text.path, text.was(), None);
-        let new = additions::public_items(ground.ecosystem(), &text.path, text.is(), Some(&lines.added));
+        let new = additions::public_items(
+            ground.ecosystem(),
+            &text.path,
+            text.is(),
+            Some(&lines.added),
+        );
         items.extend(new.into_iter().filter(|item| !old.contains(item)));
     }
     json!({
@@ -32,5 +37,9 @@ pub(super) fn minimality(ground: &Ground, texts: &[Text]) -> Value {
 /// The file with the most new lines.
 pub(super) fn main_file(texts: &[Text]) -> Option<&Path> {
     let size = |text: &&Text| additions::lines(text.was(), text.is()).added.len();
-    texts.iter().filter(|t| t.after.is_some()).max_by_key(size).map(|t| t.path.as_path())
+    texts
+        .iter()
+        .filter(|t| t.after.is_some())
+        .max_by_key(size)
+        .map(|t| t.path.as_path())
 }

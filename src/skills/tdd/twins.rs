@@ -27,7 +27,9 @@ use crate::engine::author::AuthorBrief;
 use crate::engine::work::{RefusedWork, SubmittedWork};
 use crate::verify::falsify::{FalsifiableTests, FalsificationStage as _};
 use crate::verify::sealed::{FileRole, role};
-use crate::verify::{BuildBlame, BuildError, Flags, Outcome, TWIN_FLAG, TestName, TestRun, TestState, Tests, blame};
+use crate::verify::{
+    BuildBlame, BuildError, Flags, Outcome, TWIN_FLAG, TestName, TestRun, TestState, Tests, blame,
+};
 use crate::words;
 use crate::workspace::{Edit, Thing};
 
@@ -54,7 +56,10 @@ struct TwinTally {
 type FileState = (PathBuf, Option<Vec<u8>>);
 
 /// Has twins written and run, where they are wanted. Gives the part of the details that tells of them.
-#[expect(clippy::too_many_arguments, reason = "the same that every gate works with, and the flags")]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "the same that every gate works with, and the flags"
+)]
 pub(super) async fn look(
     ground: &Ground,
     brief: &TddBrief,
@@ -66,7 +71,9 @@ pub(super) async fn look(
     kept: &KeptTwins,
     flags: &mut Flags,
 ) -> Result<Value, RefusedWork> {
-    let Some(author) = work.author else { return Ok(Value::Null) };
+    let Some(author) = work.author else {
+        return Ok(Value::Null);
+    };
     let asked = author.count();
     let mut none = |why: String| {
         gates.pass("twins", format!("none: {why}"));
@@ -76,13 +83,21 @@ pub(super) async fn look(
         return none(why);
     }
     let Some(model) = author.model() else {
-        return none(String::from("the way through the chain has no tier but the worker's"));
+        return none(String::from(
+            "the way through the chain has no tier but the worker's",
+        ));
     };
     let text = match kept.written_by(&model) {
         Some(text) => text,
         None => {
             let path = test.path.to_string_lossy();
-            let written = author.write(AuthorBrief { task: &brief.task, path: &path, tests: &test.source }).await;
+            let written = author
+                .write(AuthorBrief {
+                    task: &brief.task,
+                    path: &path,
+                    tests: &test.source,
+                })
+                .await;
             match written {
                 Ok(text) => kept.keep(&model, text),
                 Err(why) => return none(format!("`{model}` gave none: {why}")),
@@ -90,17 +105,32 @@ pub(super) async fn look(
         }
     };
     if let Some(line) = vain_line(ground, &test.path, &text) {
-        return none(format!("`{model}` wrote `{}`, which fails whatever the code does", line.trim()));
+        return none(format!(
+            "`{model}` wrote `{}`, which fails whatever the code does",
+            line.trim()
+        ));
     }
     work.checking("running further tests, which the worker has not seen");
     let (with, without) = run_both(ground, work, gates, seen, test, plain, &text).await?;
-    let twins = TestFile { path: test.path.clone(), only: None, source: text };
+    let twins = TestFile {
+        path: test.path.clone(),
+        only: None,
+        source: text,
+    };
     let tally = tally(ground, &test.source, &twins, &with, &without);
     for (name, said) in tally.failed.iter().take(MOST_FLAGS) {
-        flags.raise(TWIN_FLAG, name.to_string(), format!("a further test of the task fails{}", first_line(said)));
+        flags.raise(
+            TWIN_FLAG,
+            name.to_string(),
+            format!("a further test of the task fails{}", first_line(said)),
+        );
     }
     if !tally.failed.is_empty() {
-        author.show_verifier(format!("{}\n\nWhat they said:\n\n{}", twins.source, output_excerpt(&with)));
+        author.show_verifier(format!(
+            "{}\n\nWhat they said:\n\n{}",
+            twins.source,
+            output_excerpt(&with)
+        ));
     }
     let told = tally.tell(&model);
     gates.pass("twins", told);
@@ -108,7 +138,12 @@ pub(super) async fn look(
 }
 
 /// Why no twin could be run here, whichever tier writes it.
-fn impossible(ground: &Ground, work: &SubmittedWork<'_>, test: &TestFile, plain: &TestRun) -> Option<String> {
+fn impossible(
+    ground: &Ground,
+    work: &SubmittedWork<'_>,
+    test: &TestFile,
+    plain: &TestRun,
+) -> Option<String> {
     let why = if work.site.is_in_place() {
         "they are run in a private view alone, and this call works in place"
     } else if role(ground.ecosystem(), &test.path) == FileRole::Source {
@@ -124,7 +159,8 @@ fn impossible(ground: &Ground, work: &SubmittedWork<'_>, test: &TestFile, plain:
 fn vain_line<'a>(ground: &Ground, path: &Path, text: &'a str) -> Option<&'a str> {
     let lines: Vec<&str> = text.lines().collect();
     let all = (1..=lines.len()).collect();
-    vacuous(ground.ecosystem(), &lines).or_else(|| vacuous_by_syntax(ground.ecosystem(), path, text, &all))
+    vacuous(ground.ecosystem(), &lines)
+        .or_else(|| vacuous_by_syntax(ground.ecosystem(), path, text, &all))
 }
 
 /// The twins with the work and without it. Afterwards every file is as it was.
@@ -137,7 +173,8 @@ async fn run_both(
     plain: &TestRun,
     text: &str,
 ) -> Result<(TestRun, TestRun), RefusedWork> {
-    let (done, undone) = states(work, seen).map_err(|why| gates.refuse("twins", Cause::CannotVerify, why))?;
+    let (done, undone) =
+        states(work, seen).map_err(|why| gates.refuse("twins", Cause::CannotVerify, why))?;
     let mut stage = InPlaceStage::new(ground, work, gates, &test.path, for_states(&ground.suite))?;
     stage.bench.limit = stage.bench.limit.min((plain.took() * SLOWER).max(AT_LEAST));
     let runs = async {
@@ -150,18 +187,32 @@ async fn run_both(
     let back = put(&mut stage, &done).and_then(|()| stage.write(&test.source));
     drop(stage);
     // The attempt is refused where a file could not be put back, so that everything is brought back from the snapshot.
-    let runs = back.and(runs).map_err(|why| gates.refuse("twins", Cause::CannotVerify, why))?;
+    let runs = back
+        .and(runs)
+        .map_err(|why| gates.refuse("twins", Cause::CannotVerify, why))?;
     gates::untouched_by_run(ground, work, gates, seen, &runs.0)?;
     Ok(runs)
 }
 
 /// The files that the worker changed, as they are now and as they were.
-fn states(work: &mut SubmittedWork<'_>, seen: &SeenChanges) -> Result<(Vec<FileState>, Vec<FileState>), String> {
+fn states(
+    work: &mut SubmittedWork<'_>,
+    seen: &SeenChanges,
+) -> Result<(Vec<FileState>, Vec<FileState>), String> {
     let root = work.site.files_root();
     let armed = work.site.armed().map_err(|error| error.to_string())?;
-    let paths = || seen.changes.iter().filter(|c| c.thing == Thing::File).map(|c| c.path.clone());
-    let done = paths().map(|path| (path.clone(), fs::read(root.join(&path)).ok())).collect();
-    let undone = paths().map(|path| (path.clone(), armed.original(&path))).collect();
+    let paths = || {
+        seen.changes
+            .iter()
+            .filter(|c| c.thing == Thing::File)
+            .map(|c| c.path.clone())
+    };
+    let done = paths()
+        .map(|path| (path.clone(), fs::read(root.join(&path)).ok()))
+        .collect();
+    let undone = paths()
+        .map(|path| (path.clone(), armed.original(&path)))
+        .collect();
     Ok((done, undone))
 }
 
@@ -171,23 +222,42 @@ fn put(stage: &mut InPlaceStage<'_, '_>, files: &[FileState]) -> Result<(), Stri
         let name = path.to_str()?.to_owned();
         let is_there = root.join(path).symlink_metadata().is_ok();
         match (is_there, wanted.clone()) {
-            (true, Some(contents)) => Some(Edit::Replace { path: name, contents }),
-            (false, Some(contents)) => Some(Edit::Create { path: name, contents }),
+            (true, Some(contents)) => Some(Edit::Replace {
+                path: name,
+                contents,
+            }),
+            (false, Some(contents)) => Some(Edit::Create {
+                path: name,
+                contents,
+            }),
             (true, None) => Some(Edit::Delete { path: name }),
             (false, None) => None,
         }
     };
     let edits: Vec<Edit> = files.iter().filter_map(edit).collect();
-    stage.work.site.apply(&edits, &|_| Ok(())).map(drop).map_err(|error| error.to_string())
+    stage
+        .work
+        .site
+        .apply(&edits, &|_| Ok(()))
+        .map(drop)
+        .map_err(|error| error.to_string())
 }
 
 /// What each twin did with the work, if it is a sound one.
-fn tally(ground: &Ground, known: &str, twins: &TestFile, with: &TestRun, without: &TestRun) -> TwinTally {
+fn tally(
+    ground: &Ground,
+    known: &str,
+    twins: &TestFile,
+    with: &TestRun,
+    without: &TestRun,
+) -> TwinTally {
     let mut tally = TwinTally::default();
     let path = ground.as_run(&twins.path);
     let names = twins.named_in(ground, with);
     let builds_later = match without.outcome() {
-        Outcome::DidNotBuild { errors } => Some(blame(errors, &path, &twins.source) == BuildBlame::MissingNames),
+        Outcome::DidNotBuild { errors } => {
+            Some(blame(errors, &path, &twins.source) == BuildBlame::MissingNames)
+        }
         _ => None,
     };
     if names.is_empty() {
@@ -195,7 +265,9 @@ fn tally(ground: &Ground, known: &str, twins: &TestFile, with: &TestRun, without
         let hangs = matches!(with.outcome(), Outcome::TimedOut { .. })
             && !matches!(without.outcome(), Outcome::TimedOut { .. });
         if hangs {
-            tally.failed.push((TestName(path.display().to_string()), with.sentence()));
+            tally
+                .failed
+                .push((TestName(path.display().to_string()), with.sentence()));
         } else {
             tally.drop_one("no test of it was run");
         }
@@ -211,10 +283,14 @@ fn tally(ground: &Ground, known: &str, twins: &TestFile, with: &TestRun, without
         let passes_without = without.state(&name) == Some(&TestState::Passed);
         let found = FalsifiableTests::find(&path, &twins.source, std::slice::from_ref(&name));
         match with.state(&name) {
-            _ if !found.is_some_and(|tests| tests.has_all()) => tally.drop_one("cannot be made wrong"),
+            _ if !found.is_some_and(|tests| tests.has_all()) => {
+                tally.drop_one("cannot be made wrong")
+            }
             Some(TestState::Passed) if is_red => tally.passed += 1,
             Some(TestState::Passed) => tally.drop_one("not red without the work"),
-            Some(TestState::Failed(_)) if !is_red && !passes_without => tally.drop_one("does not build by itself"),
+            Some(TestState::Failed(_)) if !is_red && !passes_without => {
+                tally.drop_one("does not build by itself")
+            }
             Some(TestState::Failed(said)) if is_stray(ground, known, &twins.source, said) => {
                 tally.drop_one("says a name that does not exist");
             }
@@ -227,13 +303,16 @@ fn tally(ground: &Ground, known: &str, twins: &TestFile, with: &TestRun, without
 
 /// Does a twin fail for a name that is nowhere? The names in the known tests exist, now that those pass.
 fn is_stray(ground: &Ground, known: &str, twins: &str, said: &str) -> bool {
-    let has_word =
-        |text: &str, name: &str| text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name);
+    let has_word = |text: &str, name: &str| {
+        text.split(|c: char| !c.is_alphanumeric() && c != '_')
+            .any(|word| word == name)
+    };
     let is_invented = |name: &String| {
         let last = name.rsplit(['.', ':', '/']).next().unwrap_or(name);
         has_word(twins, last) && !has_word(known, last)
     };
-    stray_name(ground.ecosystem(), twins, said).is_some() || BuildError::new(said).missing.iter().any(is_invented)
+    stray_name(ground.ecosystem(), twins, said).is_some()
+        || BuildError::new(said).missing.iter().any(is_invented)
 }
 
 impl TwinTally {
@@ -247,9 +326,20 @@ impl TwinTally {
 
     /// `3 further tests by `top`: 1 passes, 1 fails, 1 was dropped (not red without the work)`
     fn tell(&self, model: &str) -> String {
-        let mut parts = vec![format!("{} passed", self.passed), format!("{} failed", self.failed.len())];
-        parts.extend(self.dropped.iter().map(|(why, count)| format!("{count} dropped ({why})")));
-        format!("{} by `{model}`: {}", words::count(self.written(), "further test"), parts.join(", "))
+        let mut parts = vec![
+            format!("{} passed", self.passed),
+            format!("{} failed", self.failed.len()),
+        ];
+        parts.extend(
+            self.dropped
+                .iter()
+                .map(|(why, count)| format!("{count} dropped ({why})")),
+        );
+        format!(
+            "{} by `{model}`: {}",
+            words::count(self.written(), "further test"),
+            parts.join(", ")
+        )
     }
 
     fn details(&self, asked: u32, model: &str) -> Value {
@@ -267,11 +357,14 @@ impl TwinTally {
 impl KeptTwins {
     fn written_by(&self, author: &str) -> Option<String> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.as_ref().filter(|(model, _)| model == author).map(|(_, text)| text.clone())
+        kept.as_ref()
+            .filter(|(model, _)| model == author)
+            .map(|(_, text)| text.clone())
     }
 
     fn keep(&self, author: &str, text: String) -> String {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((author.to_owned(), text.clone()));
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some((author.to_owned(), text.clone()));
         text
     }
 }

@@ -10,8 +10,15 @@ use regex::Regex;
 use crate::languages::{GO, Language, QueryMatch};
 
 /// The line of an added test that makes it fail whatever the code does.
-pub(super) fn vacuous<'a>(language: Option<&'static Language>, added: &[&'a str]) -> Option<&'a str> {
-    if language == Some(&GO) { without_condition(added) } else { without_question(added) }
+pub(super) fn vacuous<'a>(
+    language: Option<&'static Language>,
+    added: &[&'a str],
+) -> Option<&'a str> {
+    if language == Some(&GO) {
+        without_condition(added)
+    } else {
+        without_question(added)
+    }
 }
 
 /// The same by the words of a language's test frameworks (`@vacuous` in its `tests.scm`), if nothing else is asserted on
@@ -24,10 +31,14 @@ pub(super) fn vacuous_by_syntax<'a>(
 ) -> Option<&'a str> {
     let tree = language?.parse(path, source)?;
     let is_new = |line: usize| lines.contains(&(line + 1));
-    let vain =
-        tree.matches(|q| &q.tests).into_iter().find_map(|m| m.get("vacuous").filter(|c| is_new(c.line)).cloned())?;
+    let vain = tree
+        .matches(|q| &q.tests)
+        .into_iter()
+        .find_map(|m| m.get("vacuous").filter(|c| is_new(c.line)).cloned())?;
     let asserts = |m: &QueryMatch<'_>| {
-        let claim = ["equal", "holds", "raises"].iter().find_map(|name| m.get(name));
+        let claim = ["equal", "holds", "raises"]
+            .iter()
+            .find_map(|name| m.get(name));
         claim.is_some_and(|claim| is_new(claim.line) && claim.line != vain.line)
     };
     let has_other = tree.matches(|q| &q.expectations).iter().any(asserts);
@@ -36,12 +47,17 @@ pub(super) fn vacuous_by_syntax<'a>(
 
 /// Go asserts by a condition and a complaint; a complaint without any condition is about nothing.
 fn without_condition<'a>(added: &[&'a str]) -> Option<&'a str> {
-    static COMPLAINS: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"^\s*(?:t\.(?:Fail|FailNow|Fatal|Fatalf|Error|Errorf)\(|panic\()"));
-    static DECIDES: LazyLock<Regex> =
-        LazyLock::new(|| pattern(r"\b(?:if|for|switch|select|case|return)\b|\b(?:assert|require|is|qt)\."));
+    static COMPLAINS: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r"^\s*(?:t\.(?:Fail|FailNow|Fatal|Fatalf|Error|Errorf)\(|panic\()")
+    });
+    static DECIDES: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(r"\b(?:if|for|switch|select|case|return)\b|\b(?:assert|require|is|qt)\.")
+    });
     let vain = !added.iter().any(|line| DECIDES.is_match(line));
-    added.iter().copied().find(|line| vain && COMPLAINS.is_match(line))
+    added
+        .iter()
+        .copied()
+        .find(|line| vain && COMPLAINS.is_match(line))
 }
 
 /// An assertion about constants, or a test that throws or leaves without having looked at anything.
@@ -65,23 +81,40 @@ fn without_question<'a>(added: &[&'a str]) -> Option<&'a str> {
     });
     // In a branch it may be what the test is about; at the depth of the test's own body it is not.
     let depth = |line: &str| line.len() - line.trim_start().len();
-    let body = added.iter().filter(|l| !l.trim().is_empty()).map(|l| depth(l)).filter(|d| *d > 0).min();
+    let body = added
+        .iter()
+        .filter(|l| !l.trim().is_empty())
+        .map(|l| depth(l))
+        .filter(|d| *d > 0)
+        .min();
     let shallow = |line: &str| body.is_none_or(|body| depth(line) <= body + 4);
     let asserts = added.iter().filter(|line| looks(line)).count();
     let at = |fits: &dyn Fn(&str) -> bool| {
-        (0..added.len()).find(|at| fits(added[*at]) && shallow(added[*at]) && !is_expected_to_throw(added, *at))
+        (0..added.len())
+            .find(|at| fits(added[*at]) && shallow(added[*at]) && !is_expected_to_throw(added, *at))
     };
-    let turns = ["if ", "for ", "while ", "match ", "switch ", "try", "return", "catch"];
-    let straight = asserts == 0 && !added.iter().any(|line| turns.iter().any(|word| line.contains(word)));
+    let turns = [
+        "if ", "for ", "while ", "match ", "switch ", "try", "return", "catch",
+    ];
+    let straight = asserts == 0
+        && !added
+            .iter()
+            .any(|line| turns.iter().any(|word| line.contains(word)));
     let vain = at(&|line| asserts <= 1 && FALSE.is_match(line));
-    vain.or_else(|| at(&|line| straight && ENDS.is_match(line))).map(|at| added[at])
+    vain.or_else(|| at(&|line| straight && ENDS.is_match(line)))
+        .map(|at| added[at])
 }
 
 /// Does the line look at what the code did?
 fn looks(line: &str) -> bool {
-    let asks = ["assert", "expect", "raises", "rejects", "throws", "Raises"].iter().any(|word| line.contains(word));
+    let asks = ["assert", "expect", "raises", "rejects", "throws", "Raises"]
+        .iter()
+        .any(|word| line.contains(word));
     let line = line.trim_start();
-    let imports = ["import ", "from ", "use "].iter().any(|word| line.starts_with(word)) || line.contains("require(");
+    let imports = ["import ", "from ", "use "]
+        .iter()
+        .any(|word| line.starts_with(word))
+        || line.contains("require(");
     asks && !imports
 }
 
@@ -91,8 +124,12 @@ fn is_expected_to_throw(added: &[&str], at: usize) -> bool {
         let line = line.trim_start().trim_start_matches("} ");
         words.iter().any(|word| line.starts_with(word))
     };
-    added[..at].iter().any(|line| begins(line, &["try", "begin"]))
-        && added[at..].iter().any(|line| begins(line, &["except", "catch", "rescue"]))
+    added[..at]
+        .iter()
+        .any(|line| begins(line, &["try", "begin"]))
+        && added[at..]
+            .iter()
+            .any(|line| begins(line, &["except", "catch", "rescue"]))
 }
 
 fn pattern(text: &str) -> Regex {
@@ -143,15 +180,39 @@ mod tests {
             "    raise RuntimeError(\"punctuation\")",
             "    sys.exit(1)",
         ] {
-            let added = ["import assert from 'node:assert/strict';", "test('discount', () => {", vain];
+            let added = [
+                "import assert from 'node:assert/strict';",
+                "test('discount', () => {",
+                vain,
+            ];
             assert_eq!(vacuous(None, &added), Some(vain));
         }
         for fair in [
-            ["def test_retries():", "    def broken(): raise OSError('x')", "    assert retry(broken) == 3"],
-            ["def test_raises():", "    with pytest.raises(ValueError):", "        raise_for('x')"],
-            ["test('x', async () => {", "  await assert.rejects(load('x'));", "  throw new Error('x');"],
-            ["  try { total(-1); } catch (error) {", "    return;", "  throw new Error('it was taken');"],
-            ["    try:", "        pytest.fail('it was taken')", "    except ValueError: pass"],
+            [
+                "def test_retries():",
+                "    def broken(): raise OSError('x')",
+                "    assert retry(broken) == 3",
+            ],
+            [
+                "def test_raises():",
+                "    with pytest.raises(ValueError):",
+                "        raise_for('x')",
+            ],
+            [
+                "test('x', async () => {",
+                "  await assert.rejects(load('x'));",
+                "  throw new Error('x');",
+            ],
+            [
+                "  try { total(-1); } catch (error) {",
+                "    return;",
+                "  throw new Error('it was taken');",
+            ],
+            [
+                "    try:",
+                "        pytest.fail('it was taken')",
+                "    except ValueError: pass",
+            ],
         ] {
             assert_eq!(vacuous(None, &fair), None, "{fair:?}");
         }
@@ -160,10 +221,24 @@ mod tests {
     #[test]
     fn in_go_a_complaint_needs_a_condition() {
         let go = |body: &[&'static str]| vacuous(Some(&GO), body);
-        assert_eq!(go(&["func TestA(t *testing.T) {", "\tt.Fatal(\"not yet\")"]), Some("\tt.Fatal(\"not yet\")"));
-        assert_eq!(go(&["func TestA(t *testing.T) {", "\tif add(1) != 2 {", "\t\tt.Fail()", "\t}"]), None);
-        let fair =
-            ["func TestIV(t *testing.T) {", "\tif got := ToInt(\"IV\"); got != 4 {", "\t\tt.Fatalf(\"%d\", got)"];
+        assert_eq!(
+            go(&["func TestA(t *testing.T) {", "\tt.Fatal(\"not yet\")"]),
+            Some("\tt.Fatal(\"not yet\")")
+        );
+        assert_eq!(
+            go(&[
+                "func TestA(t *testing.T) {",
+                "\tif add(1) != 2 {",
+                "\t\tt.Fail()",
+                "\t}"
+            ]),
+            None
+        );
+        let fair = [
+            "func TestIV(t *testing.T) {",
+            "\tif got := ToInt(\"IV\"); got != 4 {",
+            "\t\tt.Fatalf(\"%d\", got)",
+        ];
         assert_eq!(go(&fair), None);
     }
 
@@ -182,7 +257,8 @@ mod tests {
                 false => format!("TEST(A, B) {{\n{line}\n}}\n"),
             };
             let path = Path::new(file);
-            let found = vacuous_by_syntax(Language::of_path(path), path, &source, &(1..=5).collect());
+            let found =
+                vacuous_by_syntax(Language::of_path(path), path, &source, &(1..=5).collect());
             assert_eq!(found, is_vain.then_some(line), "{line}");
         }
     }

@@ -59,25 +59,38 @@ impl GatheredCandidates {
         };
         let mut calls: Vec<LoggedCall> = Vec::new();
         for session in sessions {
-            let found = log.calls(&session, &CallChoice::All).map_err(|e| e.to_string())?;
+            let found = log
+                .calls(&session, &CallChoice::All)
+                .map_err(|e| e.to_string())?;
             calls.extend(found.into_iter().filter(|call| scope.holds(call)));
         }
-        let mut gathered = Self { names: private_names(calls.iter(), env), calls: calls.len(), ..Self::default() };
+        let mut gathered = Self {
+            names: private_names(calls.iter(), env),
+            calls: calls.len(),
+            ..Self::default()
+        };
         let mut found = Vec::new();
         for call in &calls {
             gathered.take_call(log, call, &mut found);
         }
         let mut seen = known.clone();
         for mut candidate in found {
-            for text in [&mut candidate.rules, &mut candidate.prompt, &mut candidate.chosen] {
+            for text in [
+                &mut candidate.rules,
+                &mut candidate.prompt,
+                &mut candidate.chosen,
+            ] {
                 *text = gathered.names.relative(text);
             }
-            candidate.rejected = candidate.rejected.map(|text| gathered.names.relative(&text));
+            candidate.rejected = candidate
+                .rejected
+                .map(|text| gathered.names.relative(&text));
             if !seen.insert(candidate.digest()) {
                 gathered.skip(KNOWN);
                 continue;
             }
-            let completions = |text: &str| text.contains(REDACTED) || redactor.name_of_secret(text).is_some();
+            let completions =
+                |text: &str| text.contains(REDACTED) || redactor.name_of_secret(text).is_some();
             match candidate.find_fault(&gathered.names, completions) {
                 Some(why) => gathered.refused.push((candidate.id, why)),
                 None if gathered.candidates.len() == MOST => gathered.skip(LATER),
@@ -91,15 +104,37 @@ impl GatheredCandidates {
         *self.skipped.entry(why).or_default() += 1;
     }
 
-    fn take_call(&mut self, log: &SessionLog, call: &LoggedCall, found: &mut Vec<TrainingCandidate>) {
+    fn take_call(
+        &mut self,
+        log: &SessionLog,
+        call: &LoggedCall,
+        found: &mut Vec<TrainingCandidate>,
+    ) {
         let attempts = &call.entry().attempts;
-        let Some(accepted) = attempts.iter().find(|attempt| attempt.cause == Some(Cause::Accepted)) else { return };
+        let Some(accepted) = attempts
+            .iter()
+            .find(|attempt| attempt.cause == Some(Cause::Accepted))
+        else {
+            return;
+        };
         // What speaks about a model's quality; a time-out teaches nothing.
-        let is_refused = |a: &&Attempt| matches!(a.cause, Some(Cause::Rejected | Cause::Tampered | Cause::Unreadable));
-        for refused in attempts.iter().take_while(|a| a.attempt < accepted.attempt).filter(is_refused) {
+        let is_refused = |a: &&Attempt| {
+            matches!(
+                a.cause,
+                Some(Cause::Rejected | Cause::Tampered | Cause::Unreadable)
+            )
+        };
+        for refused in attempts
+            .iter()
+            .take_while(|a| a.attempt < accepted.attempt)
+            .filter(is_refused)
+        {
             match pair(log, refused, accepted) {
                 Ok((rules, prompt, chosen, rejected)) => {
-                    let id = format!("d{}", found.iter().filter(|one| one.rejected.is_some()).count() + 1);
+                    let id = format!(
+                        "d{}",
+                        found.iter().filter(|one| one.rejected.is_some()).count() + 1
+                    );
                     found.push(TrainingCandidate {
                         id,
                         skill: call.entry().skill.clone(),
@@ -114,7 +149,10 @@ impl GatheredCandidates {
         }
         match example(log, accepted) {
             Ok((rules, prompt, chosen)) => {
-                let id = format!("s{}", found.iter().filter(|one| one.rejected.is_none()).count() + 1);
+                let id = format!(
+                    "s{}",
+                    found.iter().filter(|one| one.rejected.is_none()).count() + 1
+                );
                 found.push(TrainingCandidate {
                     id,
                     skill: call.entry().skill.clone(),
@@ -136,7 +174,9 @@ impl TrainingScope {
         let in_time = match (self.since, self.until, ended) {
             (None, None, _) => true,
             (_, _, None) => false,
-            (since, until, Some(at)) => since.is_none_or(|since| at >= since) && until.is_none_or(|until| at <= until),
+            (since, until, Some(at)) => {
+                since.is_none_or(|since| at >= since) && until.is_none_or(|until| at <= until)
+            }
         };
         is_work && in_time
     }
@@ -149,22 +189,35 @@ fn pair(
     accepted: &Attempt,
 ) -> Result<(String, String, String, String), &'static str> {
     let (asked, answered) = (last_exchange(log, refused)?, last_exchange(log, accepted)?);
-    let (Some(rules), Some(prompt)) = (asked.rules, asked.prompt) else { return Err(NOT_KEPT) };
+    let (Some(rules), Some(prompt)) = (asked.rules, asked.prompt) else {
+        return Err(NOT_KEPT);
+    };
     // Where one was made in place, both are shown as changes: a pair must not teach the form.
     let as_change = is_in_place(accepted) || is_in_place(refused);
-    let chosen = if as_change { Some(change(log, accepted)?) } else { answered.answer };
+    let chosen = if as_change {
+        Some(change(log, accepted)?)
+    } else {
+        answered.answer
+    };
     let rejected = match change(log, refused) {
         Ok(change) if as_change => Some(change),
         _ => asked.answer,
     };
-    chosen.zip(rejected).map(|(chosen, rejected)| (rules, prompt, chosen, rejected)).ok_or(NOT_KEPT)
+    chosen
+        .zip(rejected)
+        .map(|(chosen, rejected)| (rules, prompt, chosen, rejected))
+        .ok_or(NOT_KEPT)
 }
 
 fn example(log: &SessionLog, accepted: &Attempt) -> Result<(String, String, String), &'static str> {
     if is_in_place(accepted) {
         return Err(IN_PLACE);
     }
-    let KeptExchange { rules, prompt, answer } = last_exchange(log, accepted)?;
+    let KeptExchange {
+        rules,
+        prompt,
+        answer,
+    } = last_exchange(log, accepted)?;
     match (rules, prompt, answer) {
         (Some(rules), Some(prompt), Some(answer)) => Ok((rules, prompt, answer)),
         _ => Err(NOT_KEPT),

@@ -9,8 +9,12 @@ use super::candidates::GatheredCandidates;
 use crate::answers::training::{self, TrainingCandidate};
 use crate::backend::{Edits, Power};
 use crate::engine::evidence::Evidence;
-use crate::engine::skill::{Access, DryRunPlan, Preparation, PreparedCall, Question, RefusedCall, Skill, TierUnfit};
-use crate::engine::work::{AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification};
+use crate::engine::skill::{
+    Access, DryRunPlan, Preparation, PreparedCall, Question, RefusedCall, Skill, TierUnfit,
+};
+use crate::engine::work::{
+    AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification,
+};
 use crate::engine::{Cause, Status};
 use crate::prompts::{Nonce, Prompt, fence, prompt};
 use crate::routing::Tier;
@@ -53,24 +57,49 @@ impl Skill for ReaderSkill {
             words::count(gathered.candidates.len(), "candidate")
         );
         Ok(PreparedCall {
-            skill: Self { candidates: gathered.candidates.clone() },
+            skill: Self {
+                candidates: gathered.candidates.clone(),
+            },
             discipline,
-            task: format!("Score {} for training.", words::count(gathered.candidates.len(), "candidate")),
+            task: format!(
+                "Score {} for training.",
+                words::count(gathered.candidates.len(), "candidate")
+            ),
             finding: None,
             plan: DryRunPlan { message, details },
         })
     }
 
-    fn ask(&self, tier: &Tier, _: Edits, evidence: &Evidence) -> Result<(Vec<Question>, ()), TierUnfit> {
-        let prompt = question("Score each of these candidates.", &self.candidates, tier, evidence);
-        Ok((vec![Question { prompt, schema: training::score_schema(), power: Power::None }], ()))
+    fn ask(
+        &self,
+        tier: &Tier,
+        _: Edits,
+        evidence: &Evidence,
+    ) -> Result<(Vec<Question>, ()), TierUnfit> {
+        let prompt = question(
+            "Score each of these candidates.",
+            &self.candidates,
+            tier,
+            evidence,
+        );
+        Ok((
+            vec![Question {
+                prompt,
+                schema: training::score_schema(),
+                power: Power::None,
+            }],
+            (),
+        ))
     }
 
     async fn check(&self, work: SubmittedWork<'_>, (): ()) -> Result<AcceptedWork, RefusedWork> {
         let ids = ids(&self.candidates);
         let (check, scores) = training::read_scores(&work.reply().body, &ids);
         close(check, &self.candidates, |_| {
-            (format!("{} scored", words::count(ids.len(), "candidate")), json!({ "scores": scores }))
+            (
+                format!("{} scored", words::count(ids.len(), "candidate")),
+                json!({ "scores": scores }),
+            )
         })
     }
 }
@@ -81,7 +110,10 @@ pub(super) fn scores_of(details: &Value) -> BTreeMap<String, u8> {
 }
 
 pub(super) fn ids(candidates: &[TrainingCandidate]) -> BTreeSet<String> {
-    candidates.iter().map(|candidate| candidate.id.clone()).collect()
+    candidates
+        .iter()
+        .map(|candidate| candidate.id.clone())
+        .collect()
 }
 
 /// One check decides; the rest is the shape of every answer about candidates.
@@ -93,8 +125,8 @@ pub(super) fn close(
     let mut gates = Gates::default();
     let judged = gates.check(&check).and_then(|()| {
         let (message, details) = tell(&check);
-        let proof =
-            Proof::of_checks(vec![check]).map_err(|why| gates.refuse("proof", Cause::Rejected, why.to_string()))?;
+        let proof = Proof::of_checks(vec![check])
+            .map_err(|why| gates.refuse("proof", Cause::Rejected, why.to_string()))?;
         Ok(AcceptedWork {
             verification: Verification::Proven(proof),
             keeps: KeepPolicy::Nothing,
@@ -104,7 +136,10 @@ pub(super) fn close(
             runner_output: String::new(),
             gates: Vec::new(),
             flags: Flags::default(),
-            exhibit: Exhibit::Words { answer: details.to_string(), material: shown(candidates, 16 * 1024) },
+            exhibit: Exhibit::Words {
+                answer: details.to_string(),
+                material: shown(candidates, 16 * 1024),
+            },
             details,
             next: Value::Null,
         })
@@ -112,7 +147,12 @@ pub(super) fn close(
     gates.close(judged)
 }
 
-pub(super) fn question(task: &str, candidates: &[TrainingCandidate], tier: &Tier, evidence: &Evidence) -> String {
+pub(super) fn question(
+    task: &str,
+    candidates: &[TrainingCandidate],
+    tier: &Tier,
+    evidence: &Evidence,
+) -> String {
     let nonce = Nonce::fresh().expect("the system gives random bytes");
     let room = (tier.model.window() / 2).min(MOST);
     let before = words::cut_middle(&evidence.render(), room / 5).into_owned();
@@ -131,7 +171,13 @@ fn shown(candidates: &[TrainingCandidate], most: usize) -> String {
     let mut text = String::new();
     for one in candidates {
         let part = each / 3;
-        let _ = writeln!(text, "== {} ({})\nasked: {}", one.id, one.skill, words::cut_middle(&one.prompt, part));
+        let _ = writeln!(
+            text,
+            "== {} ({})\nasked: {}",
+            one.id,
+            one.skill,
+            words::cut_middle(&one.prompt, part)
+        );
         if let Some(rejected) = &one.rejected {
             let _ = writeln!(text, "refused: {}", words::cut_middle(rejected, part));
         }
@@ -141,19 +187,34 @@ fn shown(candidates: &[TrainingCandidate], most: usize) -> String {
 }
 
 pub(super) fn refusals(gathered: &GatheredCandidates) -> Value {
-    gathered.refused.iter().map(|(id, why)| json!({"id": id, "why": why})).collect()
+    gathered
+        .refused
+        .iter()
+        .map(|(id, why)| json!({"id": id, "why": why}))
+        .collect()
 }
 
 /// Said without asking a model, with what would help.
 fn nothing_to_train_on(gathered: &GatheredCandidates) -> RefusedCall {
-    let mut message = format!("nothing to train on in {}", words::count(gathered.calls, "call"));
+    let mut message = format!(
+        "nothing to train on in {}",
+        words::count(gathered.calls, "call")
+    );
     for (why, n) in &gathered.skipped {
         let _ = write!(message, "; {n} skipped: {why}");
     }
     if !gathered.refused.is_empty() {
-        let _ = write!(message, "; {} may not be written down", gathered.refused.len());
+        let _ = write!(
+            message,
+            "; {} may not be written down",
+            gathered.refused.len()
+        );
     }
-    let details =
-        json!({"candidates": 0, "kept": 0, "skipped": gathered.skipped, "rejected": refusals(gathered), "files": []});
-    RefusedCall { status: Status::Pass, message, runner_output: String::new(), details }
+    let details = json!({"candidates": 0, "kept": 0, "skipped": gathered.skipped, "rejected": refusals(gathered), "files": []});
+    RefusedCall {
+        status: Status::Pass,
+        message,
+        runner_output: String::new(),
+        details,
+    }
 }

@@ -24,8 +24,13 @@ pub(super) async fn run(app: &App, asked: &TrainerParams, call: &Call) -> CallRe
         Ok(gathered) => gathered,
         Err(why) => return refused(&why),
     };
-    let read = CallRequest::without_project("trainer", "trainer-read", arguments(asked, asked.session_id.as_deref()));
-    let reader = engine::call::run::<ReaderSkill>(app, read, &gathered, &call.progress, &call.stop).await;
+    let read = CallRequest::without_project(
+        "trainer",
+        "trainer-read",
+        arguments(asked, asked.session_id.as_deref()),
+    );
+    let reader =
+        engine::call::run::<ReaderSkill>(app, read, &gathered, &call.progress, &call.stop).await;
     if reader.status != Status::Pass || asked.dry_run || gathered.candidates.is_empty() {
         return reader;
     }
@@ -35,30 +40,63 @@ pub(super) async fn run(app: &App, asked: &TrainerParams, call: &Call) -> CallRe
         "candidates": gathered.candidates.len(), "kept": 0, "min_score": least, "scores": scores,
         "skipped": gathered.skipped, "rejected": refusals(&gathered), "files": [],
     });
-    let GatheredCandidates { mut candidates, names, .. } = gathered;
+    let GatheredCandidates {
+        mut candidates,
+        names,
+        ..
+    } = gathered;
     candidates.retain(|one| scores.get(&one.id).is_some_and(|score| *score >= least));
     if candidates.is_empty() {
         let message = format!("no candidate scored {least} or more, so nothing was written");
         // What was kept of the reader's result says something else.
-        let more = More { details: told, full_result: String::new(), ..reader.more };
-        return CallResult { message, verified: false, more, ..reader };
+        let more = More {
+            details: told,
+            full_result: String::new(),
+            ..reader.more
+        };
+        return CallResult {
+            message,
+            verified: false,
+            more,
+            ..reader
+        };
     }
-    let kept = KeptCandidates { candidates, scores, names, folder, told };
+    let kept = KeptCandidates {
+        candidates,
+        scores,
+        names,
+        folder,
+        told,
+    };
     // Both are calls of one session, also where none was named.
-    let write =
-        CallRequest::without_project("trainer", "trainer-write", arguments(asked, Some(&reader.more.session_id)));
-    let mut writer = engine::call::run::<WriterSkill>(app, write, &kept, &call.progress, &call.stop).await;
+    let write = CallRequest::without_project(
+        "trainer",
+        "trainer-write",
+        arguments(asked, Some(&reader.more.session_id)),
+    );
+    let mut writer =
+        engine::call::run::<WriterSkill>(app, write, &kept, &call.progress, &call.stop).await;
     if let Some(read) = reader.more.cost_usd {
         writer.more.cost_usd = Some(read + writer.more.cost_usd.unwrap_or_default());
     }
-    writer.more.duration_ms = reader.more.duration_ms.zip(writer.more.duration_ms).map(|(a, b)| a + b);
+    writer.more.duration_ms = reader
+        .more
+        .duration_ms
+        .zip(writer.more.duration_ms)
+        .map(|(a, b)| a + b);
     writer.more.attempts.splice(0..0, reader.more.attempts);
     writer
 }
 
-async fn gather(app: &App, asked: &TrainerParams) -> Result<(GatheredCandidates, TrainingFolder), String> {
+async fn gather(
+    app: &App,
+    asked: &TrainerParams,
+) -> Result<(GatheredCandidates, TrainingFolder), String> {
     let scope = scope(asked)?;
-    if asked.min_score.is_some_and(|score| !(1..=5).contains(&score)) {
+    if asked
+        .min_score
+        .is_some_and(|score| !(1..=5).contains(&score))
+    {
         return Err(String::from("`min_score` is a whole number from 1 to 5"));
     }
     let settings = app.settings().map_err(|e| e.to_string())?;
@@ -66,20 +104,31 @@ async fn gather(app: &App, asked: &TrainerParams) -> Result<(GatheredCandidates,
     let folder = TrainingFolder::below(&data_dir()?);
     let (env, redactor) = (app.env().clone(), app.redactor(&settings.routing));
     let read = tokio::task::spawn_blocking(move || {
-        let gathered =
-            GatheredCandidates::from_log(&SessionLog::to_read(&state), &scope, &folder.digests(), &env, &redactor)?;
+        let gathered = GatheredCandidates::from_log(
+            &SessionLog::to_read(&state),
+            &scope,
+            &folder.digests(),
+            &env,
+            &redactor,
+        )?;
         Ok((gathered, folder))
     });
-    read.await.map_err(|panic| format!("the log could not be read: {panic}"))?
+    read.await
+        .map_err(|panic| format!("the log could not be read: {panic}"))?
 }
 
 fn scope(asked: &TrainerParams) -> Result<TrainingScope, String> {
     let time = |name: &str, text: Option<&str>| {
-        let parse =
-            |text: String| text.parse::<Since>().map(Since::time).map_err(|e| format!("`{name}` is {text:?}; {e}"));
+        let parse = |text: String| {
+            text.parse::<Since>()
+                .map(Since::time)
+                .map_err(|e| format!("`{name}` is {text:?}; {e}"))
+        };
         filled(text).map(parse).transpose()
     };
-    let session = filled(asked.session_id.as_deref()).map(|id| id.parse()).transpose();
+    let session = filled(asked.session_id.as_deref())
+        .map(|id| id.parse())
+        .transpose();
     let session = session.map_err(|e: InvalidSessionId| e.to_string())?;
     let scope = TrainingScope {
         session,
@@ -87,7 +136,9 @@ fn scope(asked: &TrainerParams) -> Result<TrainingScope, String> {
         until: time("until", asked.until.as_deref())?,
     };
     if scope.session.is_none() && scope.since.is_none() && scope.until.is_none() {
-        return Err(String::from("say which calls: `session_id`, or `since` and `until`, such as `since: \"7d\"`"));
+        return Err(String::from(
+            "say which calls: `session_id`, or `since` and `until`, such as `since: \"7d\"`",
+        ));
     }
     Ok(scope)
 }

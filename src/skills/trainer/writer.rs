@@ -11,7 +11,9 @@ use crate::answers::training::{self, CandidateLabel, ExampleKind, TrainingCandid
 use crate::backend::{Edits, Power};
 use crate::engine::Cause;
 use crate::engine::evidence::Evidence;
-use crate::engine::skill::{Access, DryRunPlan, Preparation, PreparedCall, Question, RefusedCall, Skill, TierUnfit};
+use crate::engine::skill::{
+    Access, DryRunPlan, Preparation, PreparedCall, Question, RefusedCall, Skill, TierUnfit,
+};
 use crate::engine::work::{AcceptedWork, RefusedWork, SubmittedWork, Verification};
 use crate::prompts::{Prompt, prompt};
 use crate::routing::Tier;
@@ -43,28 +45,60 @@ impl Skill for WriterSkill {
         Ok(Access::Nothing)
     }
 
-    async fn prepare(kept: &KeptCandidates, call: &mut Preparation<'_>) -> Result<PreparedCall<Self>, RefusedCall> {
-        let task = format!("Label {} for training.", words::count(kept.candidates.len(), "example"));
+    async fn prepare(
+        kept: &KeptCandidates,
+        call: &mut Preparation<'_>,
+    ) -> Result<PreparedCall<Self>, RefusedCall> {
+        let task = format!(
+            "Label {} for training.",
+            words::count(kept.candidates.len(), "example")
+        );
         Ok(PreparedCall {
             skill: Self(kept.clone()),
             discipline: call.discipline(&WRITER)?,
-            plan: DryRunPlan { message: task.clone(), details: json!({}) },
+            plan: DryRunPlan {
+                message: task.clone(),
+                details: json!({}),
+            },
             task,
             finding: None,
         })
     }
 
-    fn ask(&self, tier: &Tier, _: Edits, evidence: &Evidence) -> Result<(Vec<Question>, ()), TierUnfit> {
-        let prompt = question("Label each of these examples.", &self.0.candidates, tier, evidence);
-        Ok((vec![Question { prompt, schema: training::label_schema(), power: Power::None }], ()))
+    fn ask(
+        &self,
+        tier: &Tier,
+        _: Edits,
+        evidence: &Evidence,
+    ) -> Result<(Vec<Question>, ()), TierUnfit> {
+        let prompt = question(
+            "Label each of these examples.",
+            &self.0.candidates,
+            tier,
+            evidence,
+        );
+        Ok((
+            vec![Question {
+                prompt,
+                schema: training::label_schema(),
+                power: Power::None,
+            }],
+            (),
+        ))
     }
 
     async fn check(&self, work: SubmittedWork<'_>, (): ()) -> Result<AcceptedWork, RefusedWork> {
-        let (check, labels) = training::read_labels(&work.reply().body, &ids(&self.0.candidates), &self.0.names);
+        let (check, labels) =
+            training::read_labels(&work.reply().body, &ids(&self.0.candidates), &self.0.names);
         close(check, &self.0.candidates, |_| {
-            let labels: BTreeMap<&String, Value> =
-                labels.iter().map(|(id, one)| (id, json!({"label": one.label, "tags": one.tags}))).collect();
-            (format!("{} labelled", words::count(labels.len(), "example")), json!({ "labels": labels }))
+            let labels: BTreeMap<&String, Value> = labels
+                .iter()
+                .map(|(id, one)| (id, json!({"label": one.label, "tags": one.tags})))
+                .collect();
+            (
+                format!("{} labelled", words::count(labels.len(), "example")),
+                json!({ "labels": labels }),
+            )
         })
     }
 
@@ -73,27 +107,47 @@ impl Skill for WriterSkill {
         let labels = work.details["labels"].clone();
         let written = tokio::task::spawn_blocking(move || kept.write(&labels)).await;
         let broken = |why: String| RefusedWork::new(Cause::CannotVerify, why);
-        let grown = written.map_err(|panic| broken(panic.to_string()))?.map_err(broken)?;
-        let (to_write, by): (usize, usize) =
-            grown.iter().fold((0, 0), |sum, one| (sum.0 + one.written, sum.1 + one.grown));
+        let grown = written
+            .map_err(|panic| broken(panic.to_string()))?
+            .map_err(broken)?;
+        let (to_write, by): (usize, usize) = grown
+            .iter()
+            .fold((0, 0), |sum, one| (sum.0 + one.written, sum.1 + one.grown));
         let check = training::check_grown(to_write, by, grown.iter().all(|one| one.readable));
         let mut gates = Gates(work.gates.clone());
         gates.check(&check)?;
         let proof = Proof::of_checks(vec![check]).map_err(|why| broken(why.to_string()))?;
-        let files: Vec<Value> =
-            grown.iter().map(|one| json!({"path": one.path.display().to_string(), "lines": one.grown})).collect();
+        let files: Vec<Value> = grown
+            .iter()
+            .map(|one| json!({"path": one.path.display().to_string(), "lines": one.grown}))
+            .collect();
         let mut details = self.0.told.clone();
         (details["kept"], details["files"]) = (json!(by), json!(files));
-        let pairs = self.0.candidates.iter().filter(|one| one.kind() == ExampleKind::Dpo).count();
+        let pairs = self
+            .0
+            .candidates
+            .iter()
+            .filter(|one| one.kind() == ExampleKind::Dpo)
+            .count();
         let message = format!(
             "{} written: {} and {}",
             words::count(by, "line"),
             words::count(pairs, "pair"),
             words::count(by - pairs, "example")
         );
-        let file_path = grown.first().map(|one| one.path.display().to_string()).unwrap_or_default();
+        let file_path = grown
+            .first()
+            .map(|one| one.path.display().to_string())
+            .unwrap_or_default();
         let verification = Verification::Proven(proof);
-        Ok(AcceptedWork { verification, gates: gates.0, message, file_path, details, ..work })
+        Ok(AcceptedWork {
+            verification,
+            gates: gates.0,
+            message,
+            file_path,
+            details,
+            ..work
+        })
     }
 }
 
@@ -103,8 +157,9 @@ impl KeptCandidates {
         let mut grown = Vec::new();
         for kind in [ExampleKind::Dpo, ExampleKind::Sft] {
             let of_kind = self.candidates.iter().filter(|one| one.kind() == kind);
-            let rows: Vec<Value> =
-                of_kind.map(|one| one.row(self.scores[&one.id], &label_of(&labels[&one.id]))).collect();
+            let rows: Vec<Value> = of_kind
+                .map(|one| one.row(self.scores[&one.id], &label_of(&labels[&one.id])))
+                .collect();
             if !rows.is_empty() {
                 grown.push(self.folder.append(kind, &month, &rows)?);
             }
@@ -114,6 +169,13 @@ impl KeptCandidates {
 }
 
 fn label_of(value: &Value) -> CandidateLabel {
-    let tags = value["tags"].as_array().into_iter().flatten().filter_map(|tag| tag.as_str().map(str::to_owned));
-    CandidateLabel { label: value["label"].as_str().unwrap_or_default().to_owned(), tags: tags.collect() }
+    let tags = value["tags"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|tag| tag.as_str().map(str::to_owned));
+    CandidateLabel {
+        label: value["label"].as_str().unwrap_or_default().to_owned(),
+        tags: tags.collect(),
+    }
 }

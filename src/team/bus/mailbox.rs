@@ -22,7 +22,8 @@ impl TeamBus {
         let _lock = self.lock()?;
         loop {
             let bytes = self.bytes(0)?;
-            let (at, mut unread, mut rewritten) = (now(), Vec::new(), Vec::with_capacity(bytes.len()));
+            let (at, mut unread, mut rewritten) =
+                (now(), Vec::new(), Vec::with_capacity(bytes.len()));
             for (n, (_, line)) in lines(&bytes).enumerate() {
                 if n > 0 {
                     rewritten.push(b'\n');
@@ -43,7 +44,11 @@ impl TeamBus {
             }
             let last = self.next_number()?.saturating_sub(1);
             // A team that takes no lock may have appended meanwhile: then all of it is read again.
-            let size = self.place.folder().entry(&self.log())?.map_or(0, |entry| entry.size);
+            let size = self
+                .place
+                .folder()
+                .entry(&self.log())?
+                .map_or(0, |entry| entry.size);
             if size != bytes.len() as u64 {
                 continue;
             }

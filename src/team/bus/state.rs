@@ -9,7 +9,13 @@ use crate::team::place::TeamLayout;
 
 const LARGEST: u64 = 32 << 20;
 /// What a role may say about the team as a whole.
-const LIFTED: [&str; 5] = ["pipeline_mode", "pipeline_stages", "team_name", "task_description", "roles"];
+const LIFTED: [&str; 5] = [
+    "pipeline_mode",
+    "pipeline_stages",
+    "team_name",
+    "task_description",
+    "roles",
+];
 /// Up to where the log is part of the state.
 const CURSOR: &str = "state_cursor";
 const BY_TASK: &str = "task_state";
@@ -23,7 +29,11 @@ pub struct TeamMeta {
 impl TeamMeta {
     /// The states of all roles.
     pub fn roles(&self) -> Map<String, Value> {
-        self.fields.get("role_state").and_then(Value::as_object).cloned().unwrap_or_default()
+        self.fields
+            .get("role_state")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default()
     }
 
     /// What each role said about each of its tasks: role, task, state; in order of the role's name.
@@ -32,7 +42,11 @@ impl TeamMeta {
         let mut tasks = Vec::new();
         for (role, states) in by_role.into_iter().flatten() {
             for (task, state) in states.as_object().into_iter().flatten() {
-                tasks.push((role.clone(), task.clone(), state.as_object().cloned().unwrap_or_default()));
+                tasks.push((
+                    role.clone(),
+                    task.clone(),
+                    state.as_object().cloned().unwrap_or_default(),
+                ));
             }
         }
         tasks
@@ -64,7 +78,10 @@ impl TeamMeta {
         };
         merge_into(self.object("role_state"), &message.from);
         if let Some(task) = data.get("task_id").and_then(Value::as_str) {
-            let of_role = self.object(BY_TASK).entry(message.from.clone()).or_insert_with(|| json!({}));
+            let of_role = self
+                .object(BY_TASK)
+                .entry(message.from.clone())
+                .or_insert_with(|| json!({}));
             if let Some(of_role) = of_role.as_object_mut() {
                 merge_into(of_role, task);
             }
@@ -74,7 +91,8 @@ impl TeamMeta {
                 self.fields.insert(key.to_owned(), value.clone());
             }
         }
-        self.fields.insert(String::from("updated_at"), json!(message.ts));
+        self.fields
+            .insert(String::from("updated_at"), json!(message.ts));
     }
 }
 
@@ -88,7 +106,8 @@ impl TeamBus {
     pub fn meta_and_cost(&self) -> Result<(TeamMeta, u64), BusError> {
         let stored = self.stored_meta()?;
         let cursor = stored.as_ref().and_then(|meta| meta.fields.get(CURSOR));
-        let cursor = cursor.and_then(|cursor| serde_json::from_value::<BusCursor>(cursor.clone()).ok());
+        let cursor =
+            cursor.and_then(|cursor| serde_json::from_value::<BusCursor>(cursor.clone()).ok());
         let news = self.since(&cursor.unwrap_or_default())?;
         let mut meta = match stored {
             Some(meta) => meta,
@@ -122,7 +141,10 @@ impl TeamBus {
     /// As teams write it: indented by two, no line break at the end.
     pub(super) fn write_meta(&self, meta: &TeamMeta) -> Result<(), BusError> {
         let json = serde_json::to_string_pretty(&meta.fields).expect("plain data serialises");
-        Ok(self.place.folder().write(&self.file("meta.json"), json.as_bytes())?)
+        Ok(self
+            .place
+            .folder()
+            .write(&self.file("meta.json"), json.as_bytes())?)
     }
 
     fn stored_meta(&self) -> Result<Option<TeamMeta>, BusError> {
@@ -139,9 +161,14 @@ impl TeamBus {
     fn inferred_meta(&self, messages: &[TeamMessage]) -> Result<TeamMeta, BusError> {
         let ended = messages.last().is_some_and(|m| m.kind == "shutdown");
         let created = messages.first().map_or_else(now, |m| m.ts.clone());
-        let updated = messages.last().map_or_else(|| created.clone(), |m| m.ts.clone());
+        let updated = messages
+            .last()
+            .map_or_else(|| created.clone(), |m| m.ts.clone());
         let mut fields = Map::new();
-        fields.insert("status".into(), json!(if ended { "completed" } else { "active" }));
+        fields.insert(
+            "status".into(),
+            json!(if ended { "completed" } else { "active" }),
+        );
         fields.insert("created_at".into(), json!(created));
         fields.insert("updated_at".into(), json!(updated));
         fields.extend(self.legacy_fields()?);
@@ -170,10 +197,17 @@ impl TeamBus {
                 continue;
             }
             let names = |roles: &Value| -> Option<Value> {
-                let names = roles.as_array()?.iter().filter_map(|r| r.get("name").or(Some(r))?.as_str());
+                let names = roles
+                    .as_array()?
+                    .iter()
+                    .filter_map(|r| r.get("name").or(Some(r))?.as_str());
                 Some(json!(names.collect::<Vec<_>>()))
             };
-            let value = if key == "roles" { names(&value).unwrap_or(value) } else { value };
+            let value = if key == "roles" {
+                names(&value).unwrap_or(value)
+            } else {
+                value
+            };
             fields.insert(key, value);
         }
         Ok(fields)

@@ -50,7 +50,11 @@ impl BusDigest {
     pub fn take_in(&mut self, reading: &BusReading) {
         self.damaged += reading.damaged;
         // What we said ourselves tells nothing about the pipeline.
-        let others = reading.messages.iter().zip(&reading.places).filter(|(message, _)| message.from != "supervisor");
+        let others = reading
+            .messages
+            .iter()
+            .zip(&reading.places)
+            .filter(|(message, _)| message.from != "supervisor");
         for (message, line) in others {
             self.messages += 1;
             self.take_message(message, *line);
@@ -59,15 +63,25 @@ impl BusDigest {
 
     fn take_message(&mut self, message: &TeamMessage, line: usize) {
         if message.kind == "error" {
-            self.errors.entry(message.from.clone()).or_default().add(line, message);
+            self.errors
+                .entry(message.from.clone())
+                .or_default()
+                .add(line, message);
         }
         if message.kind == "fast_advance" {
-            let named = ["spawned", "next_task", "task_id", "worker"].iter().find_map(|field| message.text(field));
+            let named = ["spawned", "next_task", "task_id", "worker"]
+                .iter()
+                .find_map(|field| message.text(field));
             if let Some(task) = named {
-                self.spawns.entry(task.to_owned()).or_default().add(line, message);
+                self.spawns
+                    .entry(task.to_owned())
+                    .or_default()
+                    .add(line, message);
             }
         }
-        let Some(task) = message.text("task_id") else { return };
+        let Some(task) = message.text("task_id") else {
+            return;
+        };
         let mut activity = self.tasks.remove(task).unwrap_or_default();
         activity.stated |= message.kind == "state_update";
         match message.text("status").unwrap_or_default() {
@@ -97,14 +111,21 @@ impl BusDigest {
     }
 
     fn places(&self, sightings: &Sightings) -> Vec<EvidencePlace> {
-        let place =
-            |(line, text): &(usize, String)| EvidencePlace { file: self.log.clone(), line: *line, text: text.clone() };
+        let place = |(line, text): &(usize, String)| EvidencePlace {
+            file: self.log.clone(),
+            line: *line,
+            text: text.clone(),
+        };
         sightings.places.iter().map(place).collect()
     }
 
     fn silence(&self, check: &CheckDefinition) -> Option<CheckFinding> {
         (self.messages == 0).then(|| {
-            let place = EvidencePlace { file: self.log.clone(), line: 0, text: String::from("empty or missing") };
+            let place = EvidencePlace {
+                file: self.log.clone(),
+                line: 0,
+                text: String::from("empty or missing"),
+            };
             check.warn("no messages to analyze", [place])
         })
     }
@@ -114,7 +135,8 @@ impl Sightings {
     fn add(&mut self, line: usize, message: &TeamMessage) {
         self.times += 1;
         if self.places.len() < KEPT {
-            self.places.push((line, words::cut_end(&message.line(), 160).into_owned()));
+            self.places
+                .push((line, words::cut_end(&message.line(), 160).into_owned()));
         }
     }
 }
@@ -126,14 +148,27 @@ pub(super) fn errors_per_role(context: &CheckContext<'_>, check: &CheckDefinitio
         return silent;
     }
     let limit = context.limits().errors_per_role;
-    let bad: Vec<_> = digest.errors.iter().filter(|(_, seen)| seen.times >= limit).collect();
+    let bad: Vec<_> = digest
+        .errors
+        .iter()
+        .filter(|(_, seen)| seen.times >= limit)
+        .collect();
     if bad.is_empty() {
         let total: usize = digest.errors.values().map(|seen| seen.times).sum();
-        return check.pass(format!("{}, {limit} of one role would be too many", words::count(total, "error")));
+        return check.pass(format!(
+            "{}, {limit} of one role would be too many",
+            words::count(total, "error")
+        ));
     }
-    let details =
-        words::series(bad.iter().map(|(role, seen)| format!("{role} {}", words::count(seen.times, "error"))), 5);
-    check.fail(details, bad.into_iter().flat_map(|(_, seen)| digest.places(seen)))
+    let details = words::series(
+        bad.iter()
+            .map(|(role, seen)| format!("{role} {}", words::count(seen.times, "error"))),
+        5,
+    );
+    check.fail(
+        details,
+        bad.into_iter().flat_map(|(_, seen)| digest.places(seen)),
+    )
 }
 
 /// An agent that works on a task sends messages.
@@ -143,31 +178,61 @@ pub(super) fn stale_tasks(context: &CheckContext<'_>, check: &CheckDefinition) -
         return silent;
     }
     let limit = context.limits().stale_after_s;
-    let age = |ts: &str| ts.parse::<jiff::Timestamp>().ok().map(|at| context.now_s.saturating_sub(at.as_second()));
-    let running =
-        digest.tasks.iter().filter(|(task, activity)| activity.in_progress && !task.starts_with("CHECKPOINT-"));
+    let age = |ts: &str| {
+        ts.parse::<jiff::Timestamp>()
+            .ok()
+            .map(|at| context.now_s.saturating_sub(at.as_second()))
+    };
+    let running = digest
+        .tasks
+        .iter()
+        .filter(|(task, activity)| activity.in_progress && !task.starts_with("CHECKPOINT-"));
     let stale: Vec<_> = running
         .filter_map(|(task, activity)| Some((task, age(&activity.last_ts)?)))
         .filter(|(_, age)| u64::try_from(*age).is_ok_and(|age| age > limit))
         .collect();
     if stale.is_empty() {
-        return check.pass(format!("every task in progress was heard of in the last {limit} s"));
+        return check.pass(format!(
+            "every task in progress was heard of in the last {limit} s"
+        ));
     }
-    let details = words::series(stale.iter().map(|(task, age)| format!("{task} silent for {age} s")), 5);
-    check.fail(format!("{details} (limit {limit} s)"), stale.iter().map(|(task, _)| digest.place_of_task(task)))
+    let details = words::series(
+        stale
+            .iter()
+            .map(|(task, age)| format!("{task} silent for {age} s")),
+        5,
+    );
+    check.fail(
+        format!("{details} (limit {limit} s)"),
+        stale.iter().map(|(task, _)| digest.place_of_task(task)),
+    )
 }
 
 /// No task was given to two workers.
-pub(super) fn duplicate_spawns(context: &CheckContext<'_>, check: &CheckDefinition) -> CheckFinding {
+pub(super) fn duplicate_spawns(
+    context: &CheckContext<'_>,
+    check: &CheckDefinition,
+) -> CheckFinding {
     let digest = context.digest;
     if let Some(silent) = digest.silence(check) {
         return silent;
     }
-    let twice: Vec<_> = digest.spawns.iter().filter(|(_, seen)| seen.times > 1).collect();
+    let twice: Vec<_> = digest
+        .spawns
+        .iter()
+        .filter(|(_, seen)| seen.times > 1)
+        .collect();
     if twice.is_empty() {
         return check.pass("no worker was started twice");
     }
-    let details = words::series(twice.iter().map(|(task, seen)| format!("{task} {} times", seen.times)), 5);
-    check
-        .fail(format!("started more than once: {details}"), twice.into_iter().flat_map(|(_, seen)| digest.places(seen)))
+    let details = words::series(
+        twice
+            .iter()
+            .map(|(task, seen)| format!("{task} {} times", seen.times)),
+        5,
+    );
+    check.fail(
+        format!("started more than once: {details}"),
+        twice.into_iter().flat_map(|(_, seen)| digest.places(seen)),
+    )
 }

@@ -54,7 +54,9 @@ pub struct AccumulatedCheckpoint {
 
 /// Held as long as an observer of this session is in use.
 pub(super) fn lock(place: &TeamPlace) -> Result<FolderLock, FolderError> {
-    place.folder().lock(&below(&place.bus_dir(), ".supervisor.lock"))
+    place
+        .folder()
+        .lock(&below(&place.bus_dir(), ".supervisor.lock"))
 }
 
 impl ObserverMemory {
@@ -75,29 +77,45 @@ impl ObserverMemory {
 
     /// The accumulator from the sidecars; where one is missing, from the report that people read.
     pub(super) fn rebuild(&mut self, place: &TeamPlace) -> Result<(), FolderError> {
-        self.accumulator =
-            CheckpointSidecar::read_all(place)?.iter().map(|s| AccumulatedCheckpoint::of(s, place)).collect();
+        self.accumulator = CheckpointSidecar::read_all(place)?
+            .iter()
+            .map(|s| AccumulatedCheckpoint::of(s, place))
+            .collect();
         for name in place.folder().list(place.outputs_dir())? {
-            let Some(task) = name.strip_suffix("-report.md").filter(|t| t.starts_with("CHECKPOINT-")) else { continue };
+            let Some(task) = name
+                .strip_suffix("-report.md")
+                .filter(|t| t.starts_with("CHECKPOINT-"))
+            else {
+                continue;
+            };
             if self.accumulator.iter().any(|known| known.task == task) {
                 continue;
             }
             let file = place.output(&name);
             let text = place.folder().read(&file, 4 << 20)?.unwrap_or_default();
-            self.accumulator.extend(AccumulatedCheckpoint::of_report(task, &file, &String::from_utf8_lossy(&text)));
+            self.accumulator.extend(AccumulatedCheckpoint::of_report(
+                task,
+                &file,
+                &String::from_utf8_lossy(&text),
+            ));
         }
         self.accumulator.sort_by(|a, b| a.task.cmp(&b.task));
         Ok(())
     }
 
     pub(super) fn accumulate(&mut self, checkpoint: AccumulatedCheckpoint) {
-        self.accumulator.retain(|known| known.task != checkpoint.task);
+        self.accumulator
+            .retain(|known| known.task != checkpoint.task);
         self.accumulator.push(checkpoint);
     }
 
     /// The score of the checkpoint made last, other than this one.
     pub(super) fn previous_score(&self, task: &str) -> Option<f64> {
-        self.accumulator.iter().rev().find(|known| known.task != task).map(|known| known.score)
+        self.accumulator
+            .iter()
+            .rev()
+            .find(|known| known.task != task)
+            .map(|known| known.score)
     }
 }
 
@@ -116,14 +134,22 @@ impl AccumulatedCheckpoint {
 
     /// From `## Verdict: WARN (score: 0.75)`.
     fn of_report(task: &str, file: &str, text: &str) -> Option<Self> {
-        let line = text.lines().find_map(|line| line.trim_start_matches(['#', ' ']).strip_prefix("Verdict:"))?;
+        let line = text
+            .lines()
+            .find_map(|line| line.trim_start_matches(['#', ' ']).strip_prefix("Verdict:"))?;
         let verdict = match line.split_whitespace().next()?.to_lowercase().as_str() {
             "pass" => SupervisionVerdict::Pass,
             "warn" => SupervisionVerdict::Warn,
             "block" => SupervisionVerdict::Block,
             _ => return None,
         };
-        let score = line.split("score:").nth(1)?.trim().trim_end_matches(')').parse().ok()?;
+        let score = line
+            .split("score:")
+            .nth(1)?
+            .trim()
+            .trim_end_matches(')')
+            .parse()
+            .ok()?;
         Some(Self {
             task: task.to_owned(),
             artifact: file.to_owned(),

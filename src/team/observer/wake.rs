@@ -66,7 +66,14 @@ impl IdleObserver {
         let Some(definition) = definitions.iter().find(|d| d.id == task_id).cloned() else {
             let known = words::one_of(definitions.iter().map(|d| d.id.as_str()));
             let role_spec = self.memory.role_spec.clone();
-            return Err((Box::new(self), ObserverError::UnknownCheckpoint { id: task_id, role_spec, known }));
+            return Err((
+                Box::new(self),
+                ObserverError::UnknownCheckpoint {
+                    id: task_id,
+                    role_spec,
+                    known,
+                },
+            ));
         };
         self.memory.phase = LifePhase::Awake { task_id };
         if let Err(e) = self.memory.write(&self.place) {
@@ -79,7 +86,16 @@ impl IdleObserver {
                 end_at("WakeLoaded");
                 let hashes = ArtifactHashes::of(&documents);
                 let inputs_hash = self.hash_inputs(&definition, &hashes, &meta);
-                Ok(AwakeObserver { observer: self, request, definition, documents, meta, hashes, inputs_hash, counts })
+                Ok(AwakeObserver {
+                    observer: self,
+                    request,
+                    definition,
+                    documents,
+                    meta,
+                    hashes,
+                    inputs_hash,
+                    counts,
+                })
             }
         }
     }
@@ -105,11 +121,26 @@ impl IdleObserver {
     }
 
     /// What the verdict depends on. What we write ourselves is not part of it.
-    fn hash_inputs(&self, definition: &CheckpointDefinition, hashes: &ArtifactHashes, meta: &TeamMeta) -> String {
-        let states: Vec<_> = meta.tasks().into_iter().filter(|(role, ..)| role != "supervisor").collect();
-        let checks: Vec<String> = definition.checks.iter().map(|check| format!("{check:?}")).collect();
+    fn hash_inputs(
+        &self,
+        definition: &CheckpointDefinition,
+        hashes: &ArtifactHashes,
+        meta: &TeamMeta,
+    ) -> String {
+        let states: Vec<_> = meta
+            .tasks()
+            .into_iter()
+            .filter(|(role, ..)| role != "supervisor")
+            .collect();
+        let checks: Vec<String> = definition
+            .checks
+            .iter()
+            .map(|check| format!("{check:?}"))
+            .collect();
         let inputs = json!([hashes.by_path, states, self.memory.digest, checks]);
-        blake3::hash(inputs.to_string().as_bytes()).to_hex().to_string()
+        blake3::hash(inputs.to_string().as_bytes())
+            .to_hex()
+            .to_string()
     }
 }
 
@@ -143,15 +174,27 @@ impl AwakeObserver {
         self,
         findings: Option<Vec<CheckFinding>>,
     ) -> Result<(IdleObserver, CheckpointAnswer), (Box<IdleObserver>, ObserverError)> {
-        let Self { mut observer, request, definition, hashes, inputs_hash, .. } = self;
+        let Self {
+            mut observer,
+            request,
+            definition,
+            hashes,
+            inputs_hash,
+            ..
+        } = self;
         let place = observer.place.clone();
         let done = (|| {
             let earlier = CheckpointSidecar::read(&place, &request.task_id)?;
-            let same = earlier.clone().filter(|sidecar| sidecar.inputs_hash == inputs_hash);
+            let same = earlier
+                .clone()
+                .filter(|sidecar| sidecar.inputs_hash == inputs_hash);
             let repeated = same.is_some();
             let changed = hashes.changed(&place)?;
             if !changed.is_empty() {
-                return Err(ObserverError::Changed(words::series(changed.iter().map(|p| format!("`{p}`")), 10)));
+                return Err(ObserverError::Changed(words::series(
+                    changed.iter().map(|p| format!("`{p}`")),
+                    10,
+                )));
             }
             let sidecar = match same {
                 Some(same) => same,
@@ -167,7 +210,11 @@ impl AwakeObserver {
                         name: definition.name.clone(),
                         revision: earlier.map_or(1, |earlier| earlier.revision + 1),
                         at: now(),
-                        scope: if request.scope.is_empty() { definition.scope.clone() } else { request.scope.clone() },
+                        scope: if request.scope.is_empty() {
+                            definition.scope.clone()
+                        } else {
+                            request.scope.clone()
+                        },
                         progress: request.progress.clone(),
                         inputs: hashes.by_path.clone(),
                         inputs_hash,
@@ -182,19 +229,28 @@ impl AwakeObserver {
             };
             end_at("WakeSidecarWritten");
             let report = report::report_file(&place, &sidecar.task_id);
-            place.folder().write(&report, report::render(&sidecar).as_bytes())?;
+            place
+                .folder()
+                .write(&report, report::render(&sidecar).as_bytes())?;
             end_at("WakeReportWritten");
             // Published before the task counts as done.
             publish(&observer.bus, &place, &sidecar)?;
             end_at("WakePublished");
             log_risks(&place, &sidecar)?;
             end_at("WakeRisksLogged");
-            observer.memory.accumulate(AccumulatedCheckpoint::of(&sidecar, &place));
+            observer
+                .memory
+                .accumulate(AccumulatedCheckpoint::of(&sidecar, &place));
             observer.memory.phase = LifePhase::Idle;
             observer.memory.write(&place)?;
             end_at("WakeAccumulated");
             let message = report::message_text(&sidecar, &report);
-            Ok(CheckpointAnswer { sidecar, report, message, repeated })
+            Ok(CheckpointAnswer {
+                sidecar,
+                report,
+                message,
+                repeated,
+            })
         })();
         match done {
             Ok(answer) => Ok((observer, answer)),
@@ -209,31 +265,54 @@ impl AwakeObserver {
 }
 
 /// The report that is about to be replaced stays under its number.
-fn keep_revision(place: &TeamPlace, earlier: Option<&CheckpointSidecar>) -> Result<(), FolderError> {
-    let Some(earlier) = earlier else { return Ok(()) };
+fn keep_revision(
+    place: &TeamPlace,
+    earlier: Option<&CheckpointSidecar>,
+) -> Result<(), FolderError> {
+    let Some(earlier) = earlier else {
+        return Ok(());
+    };
     let (task, revision) = (&earlier.task_id, earlier.revision);
     let kept = place.output(&format!("{task}-report.r{revision}.md"));
-    place.folder().write(&kept, report::render(earlier).as_bytes())?;
+    place
+        .folder()
+        .write(&kept, report::render(earlier).as_bytes())?;
     let json = serde_json::to_string_pretty(earlier).expect("plain data serialises");
-    place.folder().write(&place.output(&format!("{task}-report.r{revision}.json")), json.as_bytes())
+    place.folder().write(
+        &place.output(&format!("{task}-report.r{revision}.json")),
+        json.as_bytes(),
+    )
 }
 
 /// Puts the verdict on the bus, unless a wake that was killed afterwards has done so. What we said last about the task
 /// is in the state, which follows the log: the log need not be searched.
-pub(super) fn publish(bus: &TeamBus, place: &TeamPlace, sidecar: &CheckpointSidecar) -> Result<(), ObserverError> {
+pub(super) fn publish(
+    bus: &TeamBus,
+    place: &TeamPlace,
+    sidecar: &CheckpointSidecar,
+) -> Result<(), ObserverError> {
     let state = state_of(place, sidecar);
     let known = bus.meta()?;
-    let has = |said: &Map<String, Value>, key: &str| said.get(key).unwrap_or(&Value::Null) == &state[key];
+    let has =
+        |said: &Map<String, Value>, key: &str| said.get(key).unwrap_or(&Value::Null) == &state[key];
     let is_published = known
         .task("supervisor", &sidecar.task_id)
-        .is_some_and(|said| ["inputs_hash", "revision", "override"].iter().all(|key| has(said, key)));
+        .is_some_and(|said| {
+            ["inputs_hash", "revision", "override"]
+                .iter()
+                .all(|key| has(said, key))
+        });
     if is_published {
         return Ok(());
     }
     bus.log_message(MessageDraft {
         from: String::from("supervisor"),
         kind: Some(String::from("state_update")),
-        summary: Some(format!("{TAG} {}: {}", sidecar.task_id, sidecar.scored.verdict.word())),
+        summary: Some(format!(
+            "{TAG} {}: {}",
+            sidecar.task_id,
+            sidecar.scored.verdict.word()
+        )),
         data: Some(state),
         ..MessageDraft::default()
     })?;
@@ -244,14 +323,26 @@ fn state_of(place: &TeamPlace, sidecar: &CheckpointSidecar) -> Map<String, Value
     Map::from_iter([
         (String::from("status"), json!("task_complete")),
         (String::from("task_id"), json!(sidecar.task_id)),
-        (String::from("ref"), json!(report::report_file(place, &sidecar.task_id))),
+        (
+            String::from("ref"),
+            json!(report::report_file(place, &sidecar.task_id)),
+        ),
         (String::from("key_findings"), json!(sidecar.key_findings())),
         (String::from("decisions"), json!([sidecar.decision()])),
         (String::from("verification"), json!("self-validated")),
-        (String::from("supervision_verdict"), json!(sidecar.scored.verdict)),
-        (String::from("supervision_score"), json!(sidecar.scored.score)),
+        (
+            String::from("supervision_verdict"),
+            json!(sidecar.scored.verdict),
+        ),
+        (
+            String::from("supervision_score"),
+            json!(sidecar.scored.score),
+        ),
         (String::from("risks_logged"), json!(sidecar.scored.risks)),
-        (String::from("blocks_detected"), json!(sidecar.scored.blocks)),
+        (
+            String::from("blocks_detected"),
+            json!(sidecar.scored.blocks),
+        ),
         (String::from("inputs_hash"), json!(sidecar.inputs_hash)),
         (String::from("revision"), json!(sidecar.revision)),
         // Also where there is none: states are merged, and the override of an earlier revision is no longer one.
@@ -264,8 +355,18 @@ fn log_risks(place: &TeamPlace, sidecar: &CheckpointSidecar) -> Result<(), Folde
     if risks.is_empty() {
         return Ok(());
     }
-    let line = |risk: &String| format!("- [supervisor] r{} {}\n", sidecar.revision, words::plain(risk));
-    add_wisdom(place, "issues.md", &risks.iter().map(line).collect::<String>())
+    let line = |risk: &String| {
+        format!(
+            "- [supervisor] r{} {}\n",
+            sidecar.revision,
+            words::plain(risk)
+        )
+    };
+    add_wisdom(
+        place,
+        "issues.md",
+        &risks.iter().map(line).collect::<String>(),
+    )
 }
 
 /// Appends lines that are not there yet.
@@ -274,11 +375,20 @@ pub(super) fn add_wisdom(place: &TeamPlace, file: &str, lines: &str) -> Result<(
     place.folder().make_dirs(&place.wisdom(""))?;
     let known = place.folder().read(&path, 64 << 20)?.unwrap_or_default();
     let known = String::from_utf8_lossy(&known);
-    let new: String =
-        lines.lines().filter(|line| !known.lines().any(|k| k == *line)).map(|line| format!("{line}\n")).collect();
+    let new: String = lines
+        .lines()
+        .filter(|line| !known.lines().any(|k| k == *line))
+        .map(|line| format!("{line}\n"))
+        .collect();
     if new.is_empty() {
         return Ok(());
     }
-    let gap = if known.is_empty() || known.ends_with('\n') { "" } else { "\n" };
-    place.folder().append(&path, format!("{gap}{new}").as_bytes())
+    let gap = if known.is_empty() || known.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    place
+        .folder()
+        .append(&path, format!("{gap}{new}").as_bytes())
 }

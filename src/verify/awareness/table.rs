@@ -4,15 +4,24 @@
 use super::Expectation;
 
 /// Does the line, with the lines of the same form around it, hold more literals that no test has than ones that some has?
-pub(super) fn holds_more_than_tests(text: &[&str], line: usize, expectations: &[Expectation]) -> bool {
+pub(super) fn holds_more_than_tests(
+    text: &[&str],
+    line: usize,
+    expectations: &[Expectation],
+) -> bool {
     let (form, _) = take_apart(text[line]);
     let is_alike = |other: &&&str| take_apart(other).0 == form;
     let above = text[..line].iter().rev().take_while(is_alike);
     let below = text[line..].iter().take_while(is_alike);
-    let literals: Vec<&str> = above.chain(below).flat_map(|line| take_apart(line).1).collect();
+    let literals: Vec<&str> = above
+        .chain(below)
+        .flat_map(|line| take_apart(line).1)
+        .collect();
     let is_known = |literal: &&&str| {
         let has = |text: &String| text == **literal;
-        expectations.iter().any(|expectation| has(&expectation.value) || expectation.inputs.iter().any(has))
+        expectations
+            .iter()
+            .any(|expectation| has(&expectation.value) || expectation.inputs.iter().any(has))
     };
     let known = literals.iter().filter(is_known).count();
     literals.len() - known > known
@@ -26,9 +35,9 @@ fn take_apart(line: &str) -> (String, Vec<&str>) {
         let after_word = form.ends_with(|c: char| c.is_alphanumeric() || c == '_');
         let length = match first {
             '"' | '\'' | '`' => quoted(rest, first),
-            '0'..='9' if !after_word => {
-                rest.find(|c: char| !(c.is_alphanumeric() || c == '.' || c == '_')).unwrap_or(rest.len())
-            }
+            '0'..='9' if !after_word => rest
+                .find(|c: char| !(c.is_alphanumeric() || c == '.' || c == '_'))
+                .unwrap_or(rest.len()),
             _ => 0,
         };
         let (taken, later) = rest.split_at(length.max(first.len_utf8()));

@@ -17,8 +17,14 @@ impl Piece {
     /// The words that a shell replaces by the files that match: patterns that are not quoted.
     pub(in crate::verify) fn patterns(&self) -> Vec<String> {
         let unquoted: Vec<&str> = self.text.split_whitespace().collect();
-        let is_pattern = |word: &&String| word.contains(['*', '?', '[']) && unquoted.contains(&word.as_str());
-        self.words.iter().skip(1).filter(is_pattern).cloned().collect()
+        let is_pattern =
+            |word: &&String| word.contains(['*', '?', '[']) && unquoted.contains(&word.as_str());
+        self.words
+            .iter()
+            .skip(1)
+            .filter(is_pattern)
+            .cloned()
+            .collect()
     }
 }
 
@@ -26,8 +32,16 @@ impl Piece {
 pub(in crate::verify) fn expanded(argv: &[String], patterns: &[String], dir: &Path) -> Vec<String> {
     let mut words = Vec::new();
     for word in argv {
-        let found = if patterns.contains(word) { files_matching(dir, word) } else { Vec::new() };
-        if found.is_empty() { words.push(word.clone()) } else { words.extend(found) }
+        let found = if patterns.contains(word) {
+            files_matching(dir, word)
+        } else {
+            Vec::new()
+        };
+        if found.is_empty() {
+            words.push(word.clone())
+        } else {
+            words.extend(found)
+        }
     }
     words
 }
@@ -68,12 +82,20 @@ pub(in crate::verify) fn split_chain(line: &str) -> Result<Vec<Piece>, String> {
     Ok(pieces)
 }
 
-fn add_piece(pieces: &mut Vec<Piece>, text: &mut String, needs_shell: &mut bool) -> Result<(), String> {
+fn add_piece(
+    pieces: &mut Vec<Piece>,
+    text: &mut String,
+    needs_shell: &mut bool,
+) -> Result<(), String> {
     let text = std::mem::take(text).trim().to_owned();
     let needs_shell = std::mem::take(needs_shell) || text.starts_with("! ");
     let words = shell_words::split(&text).map_err(|e| e.to_string())?;
     if !words.is_empty() {
-        pieces.push(Piece { words, text, needs_shell });
+        pieces.push(Piece {
+            words,
+            text,
+            needs_shell,
+        });
     }
     Ok(())
 }
@@ -84,8 +106,14 @@ fn files_matching(dir: &Path, pattern: &str) -> Vec<String> {
     const MOST: usize = 5_000;
     let escaped = glob::Pattern::escape(&dir.to_string_lossy());
     let whole = format!("{escaped}/{}", pattern.replace("**", "*"));
-    let found = glob::glob(&whole).into_iter().flatten().flatten().take(MOST);
-    let relative = |path: std::path::PathBuf| Some(path.strip_prefix(dir).ok()?.to_string_lossy().into_owned());
+    let found = glob::glob(&whole)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .take(MOST);
+    let relative = |path: std::path::PathBuf| {
+        Some(path.strip_prefix(dir).ok()?.to_string_lossy().into_owned())
+    };
     found.filter_map(relative).collect()
 }
 
@@ -99,11 +127,21 @@ mod tests {
 
     #[test]
     fn a_chain_is_split_where_a_shell_would() {
-        assert_eq!(texts("xo && ava && tsd"), Ok(vec!["xo".into(), "ava".into(), "tsd".into()]));
-        assert_eq!(texts("a 'b && c';d\\&\\&e"), Ok(vec!["a 'b && c'".into(), "d\\&\\&e".into()]));
+        assert_eq!(
+            texts("xo && ava && tsd"),
+            Ok(vec!["xo".into(), "ava".into(), "tsd".into()])
+        );
+        assert_eq!(
+            texts("a 'b && c';d\\&\\&e"),
+            Ok(vec!["a 'b && c'".into(), "d\\&\\&e".into()])
+        );
         assert_eq!(texts("jest"), Ok(vec!["jest".into()]));
         assert_eq!(texts(""), Ok(vec![]));
-        for (line, sign) in [("jest | tee log", "|"), ("a & b", "&"), ("jest || true", "||")] {
+        for (line, sign) in [
+            ("jest | tee log", "|"),
+            ("a & b", "&"),
+            ("jest || true", "||"),
+        ] {
             assert_eq!(texts(line), Err(sign.into()), "{line}");
         }
         assert!(texts("'").is_err());
@@ -120,7 +158,11 @@ mod tests {
             ("! grep x", true),
             ("mocha test/*.js", false),
         ] {
-            assert_eq!(split_chain(line).expect("a chain")[0].needs_shell, needs, "{line}");
+            assert_eq!(
+                split_chain(line).expect("a chain")[0].needs_shell,
+                needs,
+                "{line}"
+            );
         }
     }
 

@@ -30,14 +30,22 @@ impl FalsifiableTests {
         let test = &self.source.sites[target.site];
         for found in SIDES.iter().filter_map(|sides| sides.captures(failure)) {
             let pair = [found.get(1)?.as_str(), found.get(2)?.as_str()];
-            for assertion in self.source.assertions.iter().filter(|a| contains(&test.whole, &a.range)) {
+            for assertion in self
+                .source
+                .assertions
+                .iter()
+                .filter(|a| contains(&test.whole, &a.range))
+            {
                 let sides = match &assertion.claim {
                     Claim::Equal(left, right) => vec![left.clone(), right.clone()],
                     Claim::EqualTokens(tokens) => self.source.elements(tokens).unwrap_or_default(),
                     _ => continue,
                 };
                 for side in sides.iter().take(2) {
-                    let is_literal = self.source.literals_in(side).any(|literal| literal.range == *side);
+                    let is_literal = self
+                        .source
+                        .literals_in(side)
+                        .any(|literal| literal.range == *side);
                     let own = self.source.slice(side);
                     let given = match pair {
                         [a, b] if same(a, own) && !same(b, own) => b,
@@ -45,7 +53,10 @@ impl FalsifiableTests {
                         _ => continue,
                     };
                     if is_literal && is_plain(given) {
-                        let edit = TextEdit { range: side.clone(), text: given.to_owned() };
+                        let edit = TextEdit {
+                            range: side.clone(),
+                            text: given.to_owned(),
+                        };
                         return Some(apply(&self.source.text, vec![edit]));
                     }
                 }
@@ -64,7 +75,9 @@ fn same(printed: &str, own: &str) -> bool {
 /// A number, a text in quotes or a truth: what can be written where a literal stands.
 fn is_plain(text: &str) -> bool {
     let quoted = |quote: char| text.len() > 1 && text.starts_with(quote) && text.ends_with(quote);
-    let inside = text.get(1..text.len().saturating_sub(1)).unwrap_or_default();
+    let inside = text
+        .get(1..text.len().saturating_sub(1))
+        .unwrap_or_default();
     text.parse::<f64>().is_ok()
         || ["true", "false", "True", "False"].contains(&text)
         || ((quoted('"') || quoted('\'')) && !inside.contains(['"', '\'', '\\']))
@@ -83,17 +96,57 @@ mod tests {
         let rust = "#[test]\nfn nine() {\n    assert_eq!(demo::triple(2), 6);\n}\n";
         let node = "test('nine', () => assert.equal(triple(2), 6));\n";
         for (file, source, name, failure, expected) in [
-            ("test_a.py", python, "test_a.py::test_nine", "assert 'VIIII' == 'IX'\n  - IX", Some("== 'VIIII'")),
-            ("test_a.py", python, "test_a.py::test_nine", "E       assert None == 'IX'", None),
-            ("tests/a.rs", rust, "demo::a nine", "assertion failed\n  left: 2\n right: 6\n", Some("(2), 2)")),
-            ("a.test.js", node, "a.test.js > nine", "AssertionError: 2 == 6", Some("(2), 2)")),
-            ("a.test.js", node, "a.test.js > nine", "Expected: 6\nReceived: 2", Some("(2), 2)")),
-            ("a.test.js", node, "a.test.js > nine", "triple is not a function", None),
+            (
+                "test_a.py",
+                python,
+                "test_a.py::test_nine",
+                "assert 'VIIII' == 'IX'\n  - IX",
+                Some("== 'VIIII'"),
+            ),
+            (
+                "test_a.py",
+                python,
+                "test_a.py::test_nine",
+                "E       assert None == 'IX'",
+                None,
+            ),
+            (
+                "tests/a.rs",
+                rust,
+                "demo::a nine",
+                "assertion failed\n  left: 2\n right: 6\n",
+                Some("(2), 2)"),
+            ),
+            (
+                "a.test.js",
+                node,
+                "a.test.js > nine",
+                "AssertionError: 2 == 6",
+                Some("(2), 2)"),
+            ),
+            (
+                "a.test.js",
+                node,
+                "a.test.js > nine",
+                "Expected: 6\nReceived: 2",
+                Some("(2), 2)"),
+            ),
+            (
+                "a.test.js",
+                node,
+                "a.test.js > nine",
+                "triple is not a function",
+                None,
+            ),
         ] {
-            let tests = FalsifiableTests::find(Path::new(file), source, &[TestName::from(name)]).expect("a language");
+            let tests = FalsifiableTests::find(Path::new(file), source, &[TestName::from(name)])
+                .expect("a language");
             let text = tests.expecting_what_is_given(failure);
             match expected {
-                Some(expected) => assert!(text.as_deref().is_some_and(|t| t.contains(expected)), "{failure}: {text:?}"),
+                Some(expected) => assert!(
+                    text.as_deref().is_some_and(|t| t.contains(expected)),
+                    "{failure}: {text:?}"
+                ),
                 None => assert_eq!(text, None, "{failure}"),
             }
         }

@@ -6,14 +6,29 @@ use super::sites::{Claim, TableSite, TestSite, TestSource, contains};
 
 impl TestSource {
     /// The cells that `name` takes its values from, if a table around `at` fills it in. `field` is a part of the row.
-    pub(super) fn cells(&self, at: &Range<usize>, name: &str, field: Option<&str>) -> Vec<Range<usize>> {
-        let around = self.tables.iter().filter(|table| contains(&table.whole, at));
+    pub(super) fn cells(
+        &self,
+        at: &Range<usize>,
+        name: &str,
+        field: Option<&str>,
+    ) -> Vec<Range<usize>> {
+        let around = self
+            .tables
+            .iter()
+            .filter(|table| contains(&table.whole, at));
         around
             .min_by_key(|table| table.whole.len())
             .into_iter()
-            .chain(self.tables.iter().filter(|table| contains(&table.whole, at)))
+            .chain(
+                self.tables
+                    .iter()
+                    .filter(|table| contains(&table.whole, at)),
+            )
             .find_map(|table| {
-                let column = self.columns(table).iter().position(|column| *column == name)?;
+                let column = self
+                    .columns(table)
+                    .iter()
+                    .position(|column| *column == name)?;
                 let count = self.columns(table).len();
                 let fields = self.fields(table);
                 let place = field.and_then(|field| fields.iter().position(|known| known == field));
@@ -32,31 +47,54 @@ impl TestSource {
     /// Is a column whose value is expected here also given to what is tested? Then another value in its cells is another
     /// question, and not a wrong expectation. What is told to the runner, such as the name of a row or a message, and what
     /// another assertion expects, is no question.
-    pub(super) fn is_given_too(&self, test: &TestSite, side: &Range<usize>, name: &str, field: Option<&str>) -> bool {
-        let around = self.tables.iter().filter(|table| contains(&table.whole, side));
-        let Some(table) = around.min_by_key(|table| table.whole.len()) else { return false };
+    pub(super) fn is_given_too(
+        &self,
+        test: &TestSite,
+        side: &Range<usize>,
+        name: &str,
+        field: Option<&str>,
+    ) -> bool {
+        let around = self
+            .tables
+            .iter()
+            .filter(|table| contains(&table.whole, side));
+        let Some(table) = around.min_by_key(|table| table.whole.len()) else {
+            return false;
+        };
         let is_expected = |at: &Range<usize>| {
-            let is_plain = |side: &Range<usize>| contains(side, at) && !self.slice(side).contains('(');
-            self.assertions.iter().any(|assertion| match &assertion.claim {
-                Claim::Equal(left, right) => is_plain(left) || is_plain(right),
-                _ => false,
-            })
+            let is_plain =
+                |side: &Range<usize>| contains(side, at) && !self.slice(side).contains('(');
+            self.assertions
+                .iter()
+                .any(|assertion| match &assertion.claim {
+                    Claim::Equal(left, right) => is_plain(left) || is_plain(right),
+                    _ => false,
+                })
         };
         let is_use = |at: &Range<usize>| {
             let before = self.text[..at.start].chars().next_back();
             let is_named = self.slice(at) == field.unwrap_or(name)
-                && (field.is_none() || before.is_some_and(|before| ['.', ':', '"', '\''].contains(&before)));
-            let is_elsewhere = [side, &table.rows, &table.params].iter().all(|range| !contains(range, at));
+                && (field.is_none()
+                    || before.is_some_and(|before| ['.', ':', '"', '\''].contains(&before)));
+            let is_elsewhere = [side, &table.rows, &table.params]
+                .iter()
+                .all(|range| !contains(range, at));
             is_named && is_elsewhere && !is_expected(at) && !self.is_told_to_runner(test, table, at)
         };
         // Where the table stands around the test, as in an attribute, its parameters are named there and not used.
-        let body = test.body.as_ref().or(test.expression.as_ref()).filter(|body| contains(&table.whole, body));
+        let body = test
+            .body
+            .as_ref()
+            .or(test.expression.as_ref())
+            .filter(|body| contains(&table.whole, body));
         self.words(body.unwrap_or(&table.whole)).iter().any(is_use)
     }
 
     /// Is it an argument of a method of the test's own handle, such as `t.Run` or `t.Errorf`?
     fn is_told_to_runner(&self, test: &TestSite, table: &TableSite, at: &Range<usize>) -> bool {
-        let Some(handle) = &test.handle else { return false };
+        let Some(handle) = &test.handle else {
+            return false;
+        };
         let mut open = Vec::new();
         for (place, byte) in self.bytes_outside_literals(&(table.whole.start..at.start)) {
             match byte {
@@ -66,8 +104,12 @@ impl TestSource {
             }
         }
         open.last().is_some_and(|place| {
-            let callee = self.text[..*place].rsplit(|c: char| !(c.is_alphanumeric() || "._".contains(c))).next();
-            callee.and_then(|callee| callee.split_once('.')).is_some_and(|(first, _)| first == handle)
+            let callee = self.text[..*place]
+                .rsplit(|c: char| !(c.is_alphanumeric() || "._".contains(c)))
+                .next();
+            callee
+                .and_then(|callee| callee.split_once('.'))
+                .is_some_and(|(first, _)| first == handle)
         })
     }
 
@@ -75,7 +117,11 @@ impl TestSource {
     fn columns(&self, table: &TableSite) -> Vec<&str> {
         let text = self.slice(&table.params);
         let words = text.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$'));
-        words.filter(|word| !word.is_empty() && !["mut", "ref", "const", "let", "var"].contains(word)).collect()
+        words
+            .filter(|word| {
+                !word.is_empty() && !["mut", "ref", "const", "let", "var"].contains(word)
+            })
+            .collect()
     }
 
     /// The rows, and the names of their fields where a type in front of them says so.
@@ -87,19 +133,35 @@ impl TestSource {
     fn fields(&self, table: &TableSite) -> Vec<String> {
         let list = self.list_of(table);
         let text = self.slice(&list);
-        let Some((_, rest)) = text.split_once("struct") else { return Vec::new() };
-        let inside =
-            rest.trim_start().strip_prefix('{').and_then(|rest| rest.split_once('}')).map(|(inside, _)| inside);
-        let lines = inside.unwrap_or_default().split([';', '\n']).map(str::trim).filter(|line| !line.is_empty());
-        let names =
-            lines.filter_map(|line| line.rsplit_once(char::is_whitespace)).flat_map(|(names, _)| names.split(','));
+        let Some((_, rest)) = text.split_once("struct") else {
+            return Vec::new();
+        };
+        let inside = rest
+            .trim_start()
+            .strip_prefix('{')
+            .and_then(|rest| rest.split_once('}'))
+            .map(|(inside, _)| inside);
+        let lines = inside
+            .unwrap_or_default()
+            .split([';', '\n'])
+            .map(str::trim)
+            .filter(|line| !line.is_empty());
+        let names = lines
+            .filter_map(|line| line.rsplit_once(char::is_whitespace))
+            .flat_map(|(names, _)| names.split(','));
         names.map(|name| name.trim().to_owned()).collect()
     }
 
     fn list_of(&self, table: &TableSite) -> Range<usize> {
         let text = self.slice(&table.rows).trim_start_matches(['&', '*']);
-        let word = text.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().unwrap_or_default();
-        let mut bound = self.bindings.iter().filter(|b| b.name == word && b.whole.start < table.rows.start);
+        let word = text
+            .split(|c: char| !(c.is_alphanumeric() || c == '_'))
+            .next()
+            .unwrap_or_default();
+        let mut bound = self
+            .bindings
+            .iter()
+            .filter(|b| b.name == word && b.whole.start < table.rows.start);
         match bound.next_back() {
             Some(binding) if !word.is_empty() => binding.value.clone(),
             _ => table.rows.clone(),
@@ -123,8 +185,8 @@ impl TestSource {
             if let Some((_, value)) = keyed {
                 return Some(value);
             }
-            let is_list =
-                self.slice(row).starts_with(['(', '[', '{', '&']) || self.slice(row).starts_with("pytest.param");
+            let is_list = self.slice(row).starts_with(['(', '[', '{', '&'])
+                || self.slice(row).starts_with("pytest.param");
             if is_list && field.is_none() && columns > 1 {
                 return elements.get(column).cloned();
             }

@@ -15,7 +15,11 @@ pub(super) struct AddedFailure {
 }
 
 /// `None` if the end of the test may not be reached.
-pub(super) fn append(source: &TestSource, site: usize, dice: &mut fastrand::Rng) -> Option<AddedFailure> {
+pub(super) fn append(
+    source: &TestSource,
+    site: usize,
+    dice: &mut fastrand::Rng,
+) -> Option<AddedFailure> {
     let test = &source.sites[site];
     if must_panic(source, test) {
         return None;
@@ -27,28 +31,51 @@ pub(super) fn append(source: &TestSource, site: usize, dice: &mut fastrand::Rng)
         (Some(body), _) => at_end(source, test, body, &statement)?,
         (None, Some(expression)) => {
             let text = source.slice(expression);
-            let wrapped = test.wrapped?.replace("{expression}", text).replace("{statement}", &statement);
-            TextEdit { range: expression.clone(), text: wrapped }
+            let wrapped = test
+                .wrapped?
+                .replace("{expression}", text)
+                .replace("{statement}", &statement);
+            TextEdit {
+                range: expression.clone(),
+                text: wrapped,
+            }
         }
         (None, None) => return None,
     };
-    Some(AddedFailure { edits: vec![edit], statement })
+    Some(AddedFailure {
+        edits: vec![edit],
+        statement,
+    })
 }
 
 fn insert(at: usize, text: String) -> TextEdit {
-    TextEdit { range: at..at, text }
+    TextEdit {
+        range: at..at,
+        text,
+    }
 }
 
 /// In the way of the test's own first assertion of equality, else of its language.
 fn statement(source: &TestSource, test: &TestSite, dice: &mut fastrand::Rng) -> String {
-    let own = source.assertions.iter().filter(|a| contains(&test.whole, &a.range)).find_map(|a| a.fails.as_deref());
+    let own = source
+        .assertions
+        .iter()
+        .filter(|a| contains(&test.whole, &a.range))
+        .find_map(|a| a.fails.as_deref());
     let one = dice.u32(100..9_000);
     let other = one + dice.u32(1..900);
     let template = own.filter(|_| !test.comes_first).unwrap_or(&test.fails);
-    template.replace("{1}", &one.to_string()).replace("{2}", &other.to_string())
+    template
+        .replace("{1}", &one.to_string())
+        .replace("{2}", &other.to_string())
 }
 
-fn at_end(source: &TestSource, test: &TestSite, body: &Range<usize>, statement: &str) -> Option<TextEdit> {
+fn at_end(
+    source: &TestSource,
+    test: &TestSite,
+    body: &Range<usize>,
+    statement: &str,
+) -> Option<TextEdit> {
     let text = source.slice(body);
     if text.starts_with('{') || text.ends_with("end") || text.ends_with('}') {
         if let Some(tail) = &test.tail {
@@ -62,9 +89,12 @@ fn at_end(source: &TestSource, test: &TestSite, body: &Range<usize>, statement: 
         }
         let close = if text.ends_with("end") { 3 } else { 1 };
         let at = body.end - close;
-        let line = source.text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+        let line = source.text[..at]
+            .rfind('\n')
+            .map_or(0, |newline| newline + 1);
         let on_own_line = source.text[line..at].trim().is_empty();
-        let gap = if on_own_line || text.ends_with('}') && text[..text.len() - 1].trim_end().ends_with([';', '{', '}'])
+        let gap = if on_own_line
+            || text.ends_with('}') && text[..text.len() - 1].trim_end().ends_with([';', '{', '}'])
         {
             ""
         } else {
@@ -73,7 +103,9 @@ fn at_end(source: &TestSource, test: &TestSite, body: &Range<usize>, statement: 
         return Some(insert(at, format!("{gap}{statement} ")));
     }
     // Indentation says what belongs to the body.
-    let line = source.text[..body.start].rfind('\n').map_or(0, |newline| newline + 1);
+    let line = source.text[..body.start]
+        .rfind('\n')
+        .map_or(0, |newline| newline + 1);
     let indent = source.text.get(line..body.start)?;
     if !indent.chars().all(char::is_whitespace) {
         return Some(insert(body.end, format!("; {statement}")));
@@ -85,7 +117,13 @@ fn at_end(source: &TestSource, test: &TestSite, body: &Range<usize>, statement: 
 fn leaves_early(source: &TestSource, test: &TestSite) -> bool {
     let Some(body) = &test.body else { return false };
     let own_scope = |at: &Range<usize>| {
-        !source.scopes.iter().any(|scope| scope != body && contains(body, scope) && contains(scope, at))
+        !source
+            .scopes
+            .iter()
+            .any(|scope| scope != body && contains(body, scope) && contains(scope, at))
     };
-    source.returns.iter().any(|at| contains(body, at) && own_scope(at))
+    source
+        .returns
+        .iter()
+        .any(|at| contains(body, at) && own_scope(at))
 }

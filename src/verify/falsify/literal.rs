@@ -45,57 +45,101 @@ pub(super) fn another(kind: LiteralKind, text: &str, dice: &mut fastrand::Rng) -
 /// such as `ns` in `translation`.
 pub(super) fn random_word(dice: &mut fastrand::Rng) -> String {
     let length = dice.usize(5..=7);
-    (0..length).map(|_| char::from(b"bcdfghjklmnpqrstvwxz"[dice.usize(..20)])).collect()
+    (0..length)
+        .map(|_| char::from(b"bcdfghjklmnpqrstvwxz"[dice.usize(..20)]))
+        .collect()
 }
 
 /// Largest values of common types, which may not grow.
-const LARGEST: &[u128] =
-    &[127, 128, 255, 32_767, 32_768, 65_535, 2_147_483_647, 2_147_483_648, 4_294_967_295, 9_223_372_036_854_775_807];
+const LARGEST: &[u128] = &[
+    127,
+    128,
+    255,
+    32_767,
+    32_768,
+    65_535,
+    2_147_483_647,
+    2_147_483_648,
+    4_294_967_295,
+    9_223_372_036_854_775_807,
+];
 
 fn another_number(text: &str, dice: &mut fastrand::Rng) -> Option<String> {
-    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit() || c == '_').len();
+    let digits = text.len()
+        - text
+            .trim_start_matches(|c: char| c.is_ascii_digit() || c == '_')
+            .len();
     let (whole, rest) = text.split_at(digits);
     let plain: String = whole.chars().filter(|c| *c != '_').collect();
-    if plain.is_empty() || (plain.len() > 1 && plain.starts_with('0')) || rest.starts_with(['x', 'b', 'o', 'X']) {
+    if plain.is_empty()
+        || (plain.len() > 1 && plain.starts_with('0'))
+        || rest.starts_with(['x', 'b', 'o', 'X'])
+    {
         return None;
     }
     let value: u128 = plain.parse().ok()?;
     if let Some(fraction) = rest.strip_prefix('.') {
         // Far enough away for any tolerance.
-        let further = value.checked_mul(3)?.checked_add(7 + u128::from(dice.u8(..9)))?;
+        let further = value
+            .checked_mul(3)?
+            .checked_add(7 + u128::from(dice.u8(..9)))?;
         return Some(format!("{further}.{fraction}"));
     }
     let step = u128::from(dice.u8(1..=9));
-    let near_a_border = LARGEST.iter().any(|most| *most >= value && most - value < 10) || value > 1 << 62;
-    let other = if near_a_border { value.checked_sub(step)? } else { value + step };
+    let near_a_border = LARGEST
+        .iter()
+        .any(|most| *most >= value && most - value < 10)
+        || value > 1 << 62;
+    let other = if near_a_border {
+        value.checked_sub(step)?
+    } else {
+        value + step
+    };
     Some(format!("{other}{rest}"))
 }
 
 fn another_text(text: &str, dice: &mut fastrand::Rng) -> Option<String> {
     let word = random_word(dice);
     if let Some(symbol) = text.strip_prefix(':') {
-        return symbol.ends_with(|c: char| c.is_alphanumeric()).then(|| format!("{text}_{word}"));
+        return symbol
+            .ends_with(|c: char| c.is_alphanumeric())
+            .then(|| format!("{text}_{word}"));
     }
     // What is filled in at run time may hold anything, but letters can be added behind it all the same.
     let close = text.rfind(['"', '\'', '`'])?;
     let quote = &text[close..=close];
     let run = text[..=close].len() - text[..=close].trim_end_matches(quote).len();
     let open = text.find(quote)?;
-    let length = if run >= 3 && text[open..].starts_with(&quote.repeat(3)) { 3 } else { 1 };
-    let end = (close + 1).checked_sub(length).filter(|end| *end >= open + length)?;
+    let length = if run >= 3 && text[open..].starts_with(&quote.repeat(3)) {
+        3
+    } else {
+        1
+    };
+    let end = (close + 1)
+        .checked_sub(length)
+        .filter(|end| *end >= open + length)?;
     if text[..end].contains('\n') {
-        let first = text[open + length..end].char_indices().find(|(_, c)| c.is_alphanumeric())?;
+        let first = text[open + length..end]
+            .char_indices()
+            .find(|(_, c)| c.is_alphanumeric())?;
         let at = open + length + first.0;
-        return (!text[..at].contains('\\')).then(|| format!("{}{word}{}", &text[..at], &text[at..]));
+        return (!text[..at].contains('\\'))
+            .then(|| format!("{}{word}{}", &text[..at], &text[at..]));
     }
     Some(format!("{}{word}{}", &text[..end], &text[end..]))
 }
 
 fn another_char(text: &str, dice: &mut fastrand::Rng) -> Option<String> {
     let letters = text.strip_prefix('\'')?.strip_suffix('\'')?;
-    let other = b"bcdfghjklmnpqrstvwxz".iter().map(|b| char::from(*b)).filter(|c| !letters.contains(*c));
+    let other = b"bcdfghjklmnpqrstvwxz"
+        .iter()
+        .map(|b| char::from(*b))
+        .filter(|c| !letters.contains(*c));
     let other: Vec<char> = other.collect();
-    Some(format!("'{}'", other.get(dice.usize(..other.len().max(1)))?))
+    Some(format!(
+        "'{}'",
+        other.get(dice.usize(..other.len().max(1)))?
+    ))
 }
 
 fn another_flag(text: &str) -> Option<String> {
@@ -149,7 +193,11 @@ mod tests {
                 "{word} may be a part of a text"
             );
         }
-        let text = another(LiteralKind::Text, "\"\"\"\"\"\"", &mut dice).expect("an empty text of three quotes");
-        assert!(text.starts_with("\"\"\"") && text.ends_with("\"\"\"") && text.len() > 6, "{text}");
+        let text = another(LiteralKind::Text, "\"\"\"\"\"\"", &mut dice)
+            .expect("an empty text of three quotes");
+        assert!(
+            text.starts_with("\"\"\"") && text.ends_with("\"\"\"") && text.len() > 6,
+            "{text}"
+        );
     }
 }

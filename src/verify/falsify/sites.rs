@@ -117,8 +117,10 @@ impl TestSource {
             maybes: Vec::new(),
             panics: Vec::new(),
         };
-        let mut groups: Vec<(Range<usize>, String)> =
-            matches.iter().filter_map(|m| Some((m.range("group")?, title(m.get("title")?.text)))).collect();
+        let mut groups: Vec<(Range<usize>, String)> = matches
+            .iter()
+            .filter_map(|m| Some((m.range("group")?, title(m.get("title")?.text))))
+            .collect();
         // From the outermost to the innermost, which is not the order in which matches come.
         groups.sort_by_key(|(range, _)| (range.start, std::cmp::Reverse(range.end)));
         groups.dedup_by(|a, b| a.0 == b.0);
@@ -126,7 +128,10 @@ impl TestSource {
             source.note(found, &groups);
         }
         for range in matches.iter().filter_map(|m| m.range("tail")) {
-            let inner = source.sites.iter_mut().filter(|s| s.body.as_ref().is_some_and(|b| contains(b, &range)));
+            let inner = source
+                .sites
+                .iter_mut()
+                .filter(|s| s.body.as_ref().is_some_and(|b| contains(b, &range)));
             if let Some(site) = inner.min_by_key(|s| s.whole.len()) {
                 site.tail = Some(range);
             }
@@ -142,28 +147,54 @@ impl TestSource {
             {
                 self.sites.push(site);
             }
-        } else if let Some(kind) = found.captures.iter().find_map(|c| LiteralKind::named(c.name)) {
-            let all = found.captures.iter().filter(|c| LiteralKind::named(c.name).is_some());
-            self.literals.extend(all.map(|c| LiteralSite { range: c.range.clone(), kind }));
+        } else if let Some(kind) = found
+            .captures
+            .iter()
+            .find_map(|c| LiteralKind::named(c.name))
+        {
+            let all = found
+                .captures
+                .iter()
+                .filter(|c| LiteralKind::named(c.name).is_some());
+            self.literals.extend(all.map(|c| LiteralSite {
+                range: c.range.clone(),
+                kind,
+            }));
         } else if let Some(whole) = range("binding") {
             if let (Some(name), Some(value)) = (found.get("name"), range("value")) {
-                self.bindings.push(BindingSite { whole, name: name.text.to_owned(), value });
+                self.bindings.push(BindingSite {
+                    whole,
+                    name: name.text.to_owned(),
+                    value,
+                });
             }
         } else if let Some(whole) = range("table") {
             if let (Some(params), Some(rows)) = (range("params"), range("rows")) {
-                self.tables.push(TableSite { whole, params, rows });
+                self.tables.push(TableSite {
+                    whole,
+                    params,
+                    rows,
+                });
             }
         } else if let Some(range) = range("panics") {
             self.panics.push(range);
         } else if let Some((range, claim)) = claim(found) {
-            let fails = found.setting("fails").map(|template| filled(template, found));
+            let fails = found
+                .setting("fails")
+                .map(|template| filled(template, found));
             let expected = match found.setting("expected") {
                 Some("left") => Some(ExpectedSide::Left),
                 Some("right") => Some(ExpectedSide::Right),
                 _ => None,
             };
             let instead = found.setting("instead");
-            self.assertions.push(AssertionSite { range, claim, fails, instead, expected });
+            self.assertions.push(AssertionSite {
+                range,
+                claim,
+                fails,
+                instead,
+                expected,
+            });
         }
         for capture in &found.captures {
             match capture.name {
@@ -177,37 +208,68 @@ impl TestSource {
 
     /// The test that has this name in a run.
     pub(super) fn site_of(&self, name: &TestName) -> Option<usize> {
-        let fits = self.sites.iter().enumerate().filter(|(_, site)| site.name.is_match(&name.0));
-        fits.max_by_key(|(_, site)| (site.letters, site.whole.start)).map(|(at, _)| at)
+        let fits = self
+            .sites
+            .iter()
+            .enumerate()
+            .filter(|(_, site)| site.name.is_match(&name.0));
+        fits.max_by_key(|(_, site)| (site.letters, site.whole.start))
+            .map(|(at, _)| at)
     }
 
     pub(super) fn slice(&self, range: &Range<usize>) -> &str {
         self.text.get(range.clone()).unwrap_or_default()
     }
 
-    pub(super) fn literals_in<'a>(&'a self, range: &'a Range<usize>) -> impl Iterator<Item = &'a LiteralSite> {
+    pub(super) fn literals_in<'a>(
+        &'a self,
+        range: &'a Range<usize>,
+    ) -> impl Iterator<Item = &'a LiteralSite> {
         // A literal inside another one, such as a part of a text, is none.
         let outermost = |at: &&LiteralSite| {
-            !self.literals.iter().any(|other| other.range != at.range && contains(&other.range, &at.range))
+            !self
+                .literals
+                .iter()
+                .any(|other| other.range != at.range && contains(&other.range, &at.range))
         };
-        self.literals.iter().filter(|at| contains(range, &at.range)).filter(outermost)
+        self.literals
+            .iter()
+            .filter(|at| contains(range, &at.range))
+            .filter(outermost)
     }
 
     /// Is a statement here run whenever the test is? Not if a condition or a function stands between.
     pub(super) fn is_always_reached(&self, test: &TestSite, at: &Range<usize>) -> bool {
-        let inside = test.body.as_ref().or(test.expression.as_ref()).unwrap_or(&test.whole);
-        !self.maybes.iter().any(|maybe| contains(inside, maybe) && contains(maybe, at) && maybe != at)
+        let inside = test
+            .body
+            .as_ref()
+            .or(test.expression.as_ref())
+            .unwrap_or(&test.whole);
+        !self
+            .maybes
+            .iter()
+            .any(|maybe| contains(inside, maybe) && contains(maybe, at) && maybe != at)
     }
 }
 
 impl TestSite {
     /// The name of the whole test, where `name` is one of its rows.
     pub(super) fn whole_name(&self, name: &TestName) -> TestName {
-        let row = self.name.captures(&name.0).and_then(|found| found.name("row"));
-        TestName(row.map_or(name.0.as_str(), |row| &name.0[..row.start()]).to_owned())
+        let row = self
+            .name
+            .captures(&name.0)
+            .and_then(|found| found.name("row"));
+        TestName(
+            row.map_or(name.0.as_str(), |row| &name.0[..row.start()])
+                .to_owned(),
+        )
     }
 
-    fn of(found: &QueryMatch<'_>, whole: Range<usize>, groups: &[(Range<usize>, String)]) -> Option<Self> {
+    fn of(
+        found: &QueryMatch<'_>,
+        whole: Range<usize>,
+        groups: &[(Range<usize>, String)],
+    ) -> Option<Self> {
         let own = title(found.get("title")?.text);
         let mut titles: Vec<&str> = groups
             .iter()
@@ -220,11 +282,18 @@ impl TestSite {
         let parts: Vec<String> = titles.iter().map(|title| pattern(title)).collect();
         // Runners join titles in their own ways; rows and repetitions are told apart behind the name.
         let is_program = found.setting("title") == Some("any");
-        let name = format!(r"(?s)(^|[\s:>/#.$]){}(?<row>\[.*\]|/.*|::.*| #\d+)?$", parts.join(r"[\s:>/#.$]*(test )?"));
+        let name = format!(
+            r"(?s)(^|[\s:>/#.$]){}(?<row>\[.*\]|/.*|::.*| #\d+)?$",
+            parts.join(r"[\s:>/#.$]*(test )?")
+        );
         Some(Self {
             name: Regex::new(if is_program { "" } else { &name }).ok()?,
             // Whatever has a name of its own is meant before it.
-            letters: if is_program { 0 } else { titles.iter().map(|title| letters(title)).sum() },
+            letters: if is_program {
+                0
+            } else {
+                titles.iter().map(|title| letters(title)).sum()
+            },
             body: found.range("body"),
             expression: found.range("expression"),
             tail: None,
@@ -245,12 +314,16 @@ pub(super) fn contains(outer: &Range<usize>, inner: &Range<usize>) -> bool {
 fn title(text: &str) -> String {
     let quoted = |quote: char| text.strip_prefix(quote)?.strip_suffix(quote);
     let inside = ['"', '\'', '`'].into_iter().find_map(quoted);
-    inside.or_else(|| text.strip_prefix(':')).unwrap_or(text).to_owned()
+    inside
+        .or_else(|| text.strip_prefix(':'))
+        .unwrap_or(text)
+        .to_owned()
 }
 
 /// Where a title is filled in from a row.
 static HOLES: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r"%[a-zA-Z#%]|\$\{[^}]*\}|#\{[^}]*\}|\$[\w.]+|\\.").expect("a pattern that tests compile")
+    Regex::new(r"%[a-zA-Z#%]|\$\{[^}]*\}|#\{[^}]*\}|\$[\w.]+|\\.")
+        .expect("a pattern that tests compile")
 });
 
 /// A title as it may be named in a run: what is filled in from a row can be anything.
@@ -275,7 +348,12 @@ fn claim(found: &QueryMatch<'_>) -> Option<(Range<usize>, Claim)> {
         return Some((whole, claim));
     }
     if let Some(whole) = range("holds") {
-        let claim = match (range("flip"), range("condition"), range("conditions"), found.setting("negated")) {
+        let claim = match (
+            range("flip"),
+            range("condition"),
+            range("conditions"),
+            found.setting("negated"),
+        ) {
             (Some(word), ..) => Claim::Word(word, filled(found.setting("flips")?, found)),
             (_, Some(condition), _, Some(negated)) => Claim::Holds(condition, negated),
             (_, _, Some(tokens), Some(negated)) => Claim::HoldsTokens(tokens, negated),
@@ -284,7 +362,10 @@ fn claim(found: &QueryMatch<'_>) -> Option<(Range<usize>, Claim)> {
         return Some((whole, claim));
     }
     let whole = range("raises")?;
-    Some((whole, Claim::Raises(range("error")?, found.setting("other")?)))
+    Some((
+        whole,
+        Claim::Raises(range("error")?, found.setting("other")?),
+    ))
 }
 
 /// A template with what was captured in the place of `{name}`.
@@ -292,5 +373,7 @@ fn filled(template: &str, found: &QueryMatch<'_>) -> String {
     found
         .captures
         .iter()
-        .fold(template.to_owned(), |text, capture| text.replace(&format!("{{{}}}", capture.name), capture.text))
+        .fold(template.to_owned(), |text, capture| {
+            text.replace(&format!("{{{}}}", capture.name), capture.text)
+        })
 }

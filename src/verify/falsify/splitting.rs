@@ -12,7 +12,14 @@ impl TestSource {
         let opens = self.outermost_brackets(range);
         let text = self.slice(range).trim_end();
         let is_typed = opens.len() > 1 && text.ends_with('}') && text.starts_with(['[', 'm']);
-        self.elements_from(if is_typed { *opens.last()? } else { *opens.first()? }, range)
+        self.elements_from(
+            if is_typed {
+                *opens.last()?
+            } else {
+                *opens.first()?
+            },
+            range,
+        )
     }
 
     /// Where the brackets open that stand in no other.
@@ -65,10 +72,14 @@ impl TestSource {
             depth += i32::from(is_open(byte)) - i32::from(is_close(byte));
             let arrow = byte == b'>' && before == b'=';
             let next = self.text.as_bytes().get(at + 1).copied();
-            let colon = byte == b':' && before != b':' && next.is_some_and(|n| n.is_ascii_whitespace());
+            let colon =
+                byte == b':' && before != b':' && next.is_some_and(|n| n.is_ascii_whitespace());
             if depth == 0 && (arrow || colon) {
                 let key_end = if arrow { at - 1 } else { at };
-                return Some((self.trimmed(&(range.start..key_end)), self.trimmed(&(at + 1..range.end))));
+                return Some((
+                    self.trimmed(&(range.start..key_end)),
+                    self.trimmed(&(at + 1..range.end)),
+                ));
             }
             before = byte;
         }
@@ -103,7 +114,11 @@ impl TestSource {
         let bytes = self.text.as_bytes();
         range
             .clone()
-            .filter(move |at| !inside.iter().any(|literal| contains(literal, &(*at..at + 1))))
+            .filter(move |at| {
+                !inside
+                    .iter()
+                    .any(|literal| contains(literal, &(*at..at + 1)))
+            })
             .filter_map(move |at| Some((at, *bytes.get(at)?)))
     }
 }

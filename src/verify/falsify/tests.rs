@@ -11,23 +11,42 @@ fn tests(file: &str, source: &str, names: &[&str]) -> FalsifiableTests {
 /// Every change of expectations that can be made, as the lines that differ.
 fn changed(file: &str, source: &str, name: &str) -> Vec<String> {
     let tests = tests(file, source, &[name]);
-    assert!(tests.missing.is_empty(), "{file}: {name} was not found\n{:#?}", tests.source.sites);
+    assert!(
+        tests.missing.is_empty(),
+        "{file}: {name} was not found\n{:#?}",
+        tests.source.sites
+    );
     let mut tried = Vec::new();
     let mut all = Vec::new();
     loop {
         let made = tests.with_changed_expectations(&mut fastrand::Rng::with_seed(3), &[0], &tried);
-        let [test] = made.tests.as_slice() else { return all };
+        let [test] = made.tests.as_slice() else {
+            return all;
+        };
         tried.push((0, test.choice));
         let sure = if test.is_sure { "" } else { "? " };
-        let new = made.text.lines().zip(source.lines()).find(|(new, old)| new != old);
-        all.push(format!("{sure}{}", new.map_or("nothing", |(new, _)| new.trim())));
+        let new = made
+            .text
+            .lines()
+            .zip(source.lines())
+            .find(|(new, old)| new != old);
+        all.push(format!(
+            "{sure}{}",
+            new.map_or("nothing", |(new, _)| new.trim())
+        ));
     }
 }
 
 fn failing(file: &str, source: &str, name: &str) -> String {
     let tests = tests(file, source, &[name]);
-    assert!(tests.missing.is_empty(), "{file}: {name} was not found\n{:#?}", tests.source.sites);
-    tests.with_failing_assertions(&mut fastrand::Rng::with_seed(3), &[0]).text
+    assert!(
+        tests.missing.is_empty(),
+        "{file}: {name} was not found\n{:#?}",
+        tests.source.sites
+    );
+    tests
+        .with_failing_assertions(&mut fastrand::Rng::with_seed(3), &[0])
+        .text
 }
 
 const RUST: &str = r#"
@@ -71,7 +90,9 @@ mod roman {
 fn rust_tests_expect_something_else() {
     let of = |name: &str| changed("tests/a.rs", RUST, &format!("demo::a roman::{name}"));
     insta::assert_snapshot!(
-        ["nine_is_ix", "bound", "table", "panics", "limits"].map(|name| format!("{name}: {:?}", of(name))).join("\n")
+        ["nine_is_ix", "bound", "table", "panics", "limits"]
+            .map(|name| format!("{name}: {:?}", of(name)))
+            .join("\n")
     );
     insta::assert_snapshot!(
         ["nine_is_ix", "table", "panics", "limits"]
@@ -85,14 +106,23 @@ fn rust_tests_expect_something_else() {
 fn a_value_that_goes_in_and_comes_back_is_not_changed_in_its_table() {
     let python = "import pytest\n\n@pytest.mark.parametrize(\"value\", [1, \"a\"])\ndef test_same(value):\n    assert loads(dumps(value)) == value\n";
     let all = changed("tests/test_a.py", python, "tests/test_a.py::test_same[1]");
-    assert!(!all.is_empty() && all.iter().all(|line| line.starts_with("assert ")), "{all:?}");
+    assert!(
+        !all.is_empty() && all.iter().all(|line| line.starts_with("assert ")),
+        "{all:?}"
+    );
     let before = "import pytest\n\n@pytest.mark.parametrize(\"value\", [1, 2])\ndef test_same(value):\n    text = dumps(value)\n    assert loads(text) == value\n";
     let all = changed("tests/test_a.py", before, "tests/test_a.py::test_same[1]");
-    assert!(!all.is_empty() && all.iter().all(|line| line.starts_with("assert ")), "{all:?}");
+    assert!(
+        !all.is_empty() && all.iter().all(|line| line.starts_with("assert ")),
+        "{all:?}"
+    );
     // A message that repeats what was expected hands in nothing.
     let go = "package a\n\nimport \"testing\"\n\nfunc TestDouble(t *testing.T) {\n\ttests := []struct{ in, want int }{\n\t\t{in: 1, want: 2},\n\t}\n\tfor _, tt := range tests {\n\t\tif got := Double(tt.in); got != tt.want {\n\t\t\tt.Errorf(\"got %d, want %d\", got, tt.want)\n\t\t}\n\t}\n}\n";
     let all = changed("a_test.go", go, "a::TestDouble");
-    assert!(all.iter().any(|line| line.starts_with("{in: 1, want: ")), "{all:?}");
+    assert!(
+        all.iter().any(|line| line.starts_with("{in: 1, want: ")),
+        "{all:?}"
+    );
 }
 
 const PYTHON: &str = r#"
@@ -141,12 +171,31 @@ fn python_tests_expect_something_else() {
         "RomanTest::test_method",
         "RomanTest::test_skips",
     ];
-    let of = |name: &str| changed("tests/test_a.py", PYTHON, &format!("tests/test_a.py::{name}"));
-    insta::assert_snapshot!(names.map(|name| format!("{name}: {:?}", of(name))).join("\n"));
+    let of = |name: &str| {
+        changed(
+            "tests/test_a.py",
+            PYTHON,
+            &format!("tests/test_a.py::{name}"),
+        )
+    };
     insta::assert_snapshot!(
-        ["test_plain", "test_raises", "RomanTest::test_method", "RomanTest::test_skips"]
-            .map(|name| failing("tests/test_a.py", PYTHON, &format!("tests/test_a.py::{name}")))
-            .join("\n----\n")
+        names
+            .map(|name| format!("{name}: {:?}", of(name)))
+            .join("\n")
+    );
+    insta::assert_snapshot!(
+        [
+            "test_plain",
+            "test_raises",
+            "RomanTest::test_method",
+            "RomanTest::test_skips"
+        ]
+        .map(|name| failing(
+            "tests/test_a.py",
+            PYTHON,
+            &format!("tests/test_a.py::{name}")
+        ))
+        .join("\n----\n")
     );
 }
 
@@ -155,19 +204,42 @@ fn python_tests_expect_something_else() {
 #[test]
 fn what_is_expected_without_a_literal_is_replaced_as_a_whole() {
     for (file, source, name, wanted) in [
-        ("test_a.py", "def test_t():\n    assert rows(3) == TABLE[:3]\n", "test_a.py::test_t", "assert rows(3) == '"),
-        ("test_a.py", "def test_t():\n    assert f(1) == g(1)\n", "test_a.py::test_t", "assert not (f(1) == g(1))"),
+        (
+            "test_a.py",
+            "def test_t():\n    assert rows(3) == TABLE[:3]\n",
+            "test_a.py::test_t",
+            "assert rows(3) == '",
+        ),
+        (
+            "test_a.py",
+            "def test_t():\n    assert f(1) == g(1)\n",
+            "test_a.py::test_t",
+            "assert not (f(1) == g(1))",
+        ),
         (
             "a.test.js",
             "test('t', () => {\n  expect(f()).toEqual(g());\n});\n",
             "a.test.js > t",
             "expect(f()).toEqual('",
         ),
-        ("a_test.rb", "def test_t\n  assert_equal TABLE, rows\nend\n", "ATest#test_t", "assert_equal '"),
-        ("a_test.exs", "test \"t\" do\n  assert rows(3) == table\nend\n", "ATest test t", "assert rows(3) == \""),
+        (
+            "a_test.rb",
+            "def test_t\n  assert_equal TABLE, rows\nend\n",
+            "ATest#test_t",
+            "assert_equal '",
+        ),
+        (
+            "a_test.exs",
+            "test \"t\" do\n  assert rows(3) == table\nend\n",
+            "ATest test t",
+            "assert rows(3) == \"",
+        ),
     ] {
         let all = changed(file, source, name);
-        assert!(all.iter().any(|line| line.starts_with(wanted)), "{source}: {all:?}");
+        assert!(
+            all.iter().any(|line| line.starts_with(wanted)),
+            "{source}: {all:?}"
+        );
     }
 }
 
@@ -177,11 +249,25 @@ fn a_test_that_skips_itself_says_so() {
               t.Skip(\"later\")\n\t\t})\n\t}\n}\n\nfunc TestB(t *testing.T) {\n\tif A() != 1 {\n\t\tt.Fail()\n\t}\n}\n";
     let python = "@pytest.mark.skip\ndef test_a():\n    assert f() == 1\n\n\ndef test_b():\n    assert f() == 1\n";
     for (file, source, skips, runs) in [
-        ("a_test.go", go, "example.com/a TestA/one", "example.com/a TestB"),
-        ("test_a.py", python, "test_a.py::test_a", "test_a.py::test_b"),
+        (
+            "a_test.go",
+            go,
+            "example.com/a TestA/one",
+            "example.com/a TestB",
+        ),
+        (
+            "test_a.py",
+            python,
+            "test_a.py::test_a",
+            "test_a.py::test_b",
+        ),
     ] {
-        let tests = FalsifiableTests::whole_file(Path::new(file), source).expect("a language we know");
-        assert!(tests.may_skip(&TestName::from(skips)) && !tests.may_skip(&TestName::from(runs)), "{source}");
+        let tests =
+            FalsifiableTests::whole_file(Path::new(file), source).expect("a language we know");
+        assert!(
+            tests.may_skip(&TestName::from(skips)) && !tests.may_skip(&TestName::from(runs)),
+            "{source}"
+        );
     }
 }
 
@@ -193,10 +279,19 @@ fn an_assertion_in_a_branch_is_no_sure_one_and_all_rows_can_be_changed_at_once()
                   if c.fails {\n\t\t\tif err == nil {\n\t\t\t\tt.Error(\"no error\")\n\t\t\t}\n\t\t} else {\n\t\t\t\
                   if out != c.out {\n\t\t\t\tt.Error(out)\n\t\t\t}\n\t\t}\n\t}\n}\n";
     let name = "example.com/a TestA";
-    assert!(changed("a_test.go", source, name).iter().all(|line| line.starts_with("? ")));
+    assert!(
+        changed("a_test.go", source, name)
+            .iter()
+            .all(|line| line.starts_with("? "))
+    );
     let found = tests("a_test.go", source, &[name]);
-    let text = found.with_all_expectations_changed(&mut fastrand::Rng::with_seed(3), &[0]).text;
-    assert!(!text.contains("{\"1\", 1, false}") && !text.contains("{\"x\", 0, true}"), "{text}");
+    let text = found
+        .with_all_expectations_changed(&mut fastrand::Rng::with_seed(3), &[0])
+        .text;
+    assert!(
+        !text.contains("{\"1\", 1, false}") && !text.contains("{\"x\", 0, true}"),
+        "{text}"
+    );
 }
 
 const JAVASCRIPT: &str = r#"
@@ -226,11 +321,25 @@ describe('roman', () => {
 #[test]
 fn javascript_tests_expect_something_else() {
     let names = ["nine", "bound", "gives 1", "throws", "truth"];
-    let of = |name: &str| changed("a.test.js", JAVASCRIPT, &format!("a.test.js > roman > {name}"));
-    insta::assert_snapshot!(names.map(|name| format!("{name}: {:?}", of(name))).join("\n"));
+    let of = |name: &str| {
+        changed(
+            "a.test.js",
+            JAVASCRIPT,
+            &format!("a.test.js > roman > {name}"),
+        )
+    };
+    insta::assert_snapshot!(
+        names
+            .map(|name| format!("{name}: {:?}", of(name)))
+            .join("\n")
+    );
     insta::assert_snapshot!(
         ["nine", "bound", "truth"]
-            .map(|name| failing("a.test.js", JAVASCRIPT, &format!("a.test.js > roman > {name}")))
+            .map(|name| failing(
+                "a.test.js",
+                JAVASCRIPT,
+                &format!("a.test.js > roman > {name}")
+            ))
             .join("\n----\n")
     );
 }
@@ -295,16 +404,28 @@ fn go_ruby_and_elixir_tests_expect_something_else() {
     let rows = [
         ("a_test.go", GO, "example.com/a TestNine"),
         ("a_test.go", GO, "example.com/a TestRows/I"),
-        ("spec/a_spec.rb", RUBY, "spec/a_spec.rb Roman with units knows nine"),
-        ("spec/a_spec.rb", RUBY, "spec/a_spec.rb Roman with units is nil"),
+        (
+            "spec/a_spec.rb",
+            RUBY,
+            "spec/a_spec.rb Roman with units knows nine",
+        ),
+        (
+            "spec/a_spec.rb",
+            RUBY,
+            "spec/a_spec.rb Roman with units is nil",
+        ),
         ("spec/a_spec.rb", RUBY, "RomanTest#test_nine"),
         ("test/a_test.exs", ELIXIR, "RomanTest test units nine"),
         ("test/a_test.exs", ELIXIR, "RomanTest test units match"),
     ];
     insta::assert_snapshot!(
-        rows.map(|(file, source, name)| format!("{name}: {:?}", changed(file, source, name))).join("\n")
+        rows.map(|(file, source, name)| format!("{name}: {:?}", changed(file, source, name)))
+            .join("\n")
     );
-    insta::assert_snapshot!(rows.map(|(file, source, name)| failing(file, source, name)).join("\n----\n"));
+    insta::assert_snapshot!(
+        rows.map(|(file, source, name)| failing(file, source, name))
+            .join("\n----\n")
+    );
 }
 
 #[test]
@@ -312,7 +433,10 @@ fn the_placebo_adds_a_comment_and_moves_nothing() {
     let tests = tests("tests/test_a.py", PYTHON, &["tests/test_a.py::test_plain"]);
     let text = tests.placebo(&mut fastrand::Rng::with_seed(1));
     let added = text.strip_prefix(PYTHON).expect("all of it is there");
-    assert!(added.starts_with("# ") && added.lines().count() == 1, "{added}");
+    assert!(
+        added.starts_with("# ") && added.lines().count() == 1,
+        "{added}"
+    );
 }
 
 /// How much of a checked-out track can be made wrong, and whether what is made can still be read.
@@ -326,16 +450,28 @@ fn how_much_of_a_track_can_be_made_wrong() {
         let (mut tests, mut by_value, mut sure, mut by_assertion, mut neither, mut broken) =
             (0, 0, 0, 0, 0, Vec::new());
         for file in test_files(Path::new(track)) {
-            let Ok(text) = std::fs::read_to_string(&file) else { continue };
-            let Some(found) = FalsifiableTests::whole_file(&file, &text) else { continue };
+            let Ok(text) = std::fs::read_to_string(&file) else {
+                continue;
+            };
+            let Some(found) = FalsifiableTests::whole_file(&file, &text) else {
+                continue;
+            };
             let has_assertion = |site: &usize| {
                 let whole = &found.source.sites[*site].whole;
-                found.source.assertions.iter().any(|a| sites::contains(whole, &a.range))
+                found
+                    .source
+                    .assertions
+                    .iter()
+                    .any(|a| sites::contains(whole, &a.range))
             };
-            let all: Vec<usize> = (0..found.targets.len()).filter(|t| has_assertion(&found.targets[*t].site)).collect();
+            let all: Vec<usize> = (0..found.targets.len())
+                .filter(|t| has_assertion(&found.targets[*t].site))
+                .collect();
             let parses = |text: &str| {
                 let language = Language::of_path(&file).expect("it was read before");
-                language.parse(&file, text).is_some_and(|tree| !tree.has_errors())
+                language
+                    .parse(&file, text)
+                    .is_some_and(|tree| !tree.has_errors())
             };
             let was_whole = parses(&text);
             let mut dice = fastrand::Rng::with_seed(11);
@@ -345,12 +481,18 @@ fn how_much_of_a_track_can_be_made_wrong() {
             by_value += changed.tests.len();
             sure += changed.tests.iter().filter(|t| t.is_sure).count();
             by_assertion += added.tests.len();
-            let made: std::collections::BTreeSet<usize> =
-                changed.tests.iter().chain(&added.tests).map(|t| t.target).collect();
+            let made: std::collections::BTreeSet<usize> = changed
+                .tests
+                .iter()
+                .chain(&added.tests)
+                .map(|t| t.target)
+                .collect();
             neither += all.len() - made.len();
-            for (what, made) in
-                [("value", &changed.text), ("assertion", &added.text), ("placebo", &found.placebo(&mut dice))]
-            {
+            for (what, made) in [
+                ("value", &changed.text),
+                ("assertion", &added.text),
+                ("placebo", &found.placebo(&mut dice)),
+            ] {
                 if was_whole && !parses(made) {
                     broken.push(format!("{what} {}", file.display()));
                 }
@@ -432,21 +574,60 @@ int main() {
 fn java_and_cpp_tests_expect_something_else() {
     let (java, cpp) = ("src/test/java/demo/RomanTest.java", "tests/roman_test.cpp");
     for (file, source, name, before, after) in [
-        (java, JAVA, "demo.RomanTest#nine", "assertEquals(\"IX", "\", Roman.of(9));"),
+        (
+            java,
+            JAVA,
+            "demo.RomanTest#nine",
+            "assertEquals(\"IX",
+            "\", Roman.of(9));",
+        ),
         // A message is no expectation.
-        (java, JAVA, "demo.RomanTest#told", "assertEquals(\"nine is IX\", \"IX", "\", Roman.of(9));"),
+        (
+            java,
+            JAVA,
+            "demo.RomanTest#told",
+            "assertEquals(\"nine is IX\", \"IX",
+            "\", Roman.of(9));",
+        ),
         (java, JAVA, "demo.RomanTest#below", "@Test", ""),
-        (java, JAVA, "demo.RomanTest$Signs#thrown", "assertThrows(ArrayStoreException.class", "Roman.of(-1));"),
-        (cpp, CPP, "RomanTest.Nine", "EXPECT_EQ(roman(9), \"IX", "\");"),
-        (cpp, CPP, "Values/OtherTest.Nine/0", "EXPECT_EQ(roman(9), \"VIIII", "\");"),
+        (
+            java,
+            JAVA,
+            "demo.RomanTest$Signs#thrown",
+            "assertThrows(ArrayStoreException.class",
+            "Roman.of(-1));",
+        ),
+        (
+            cpp,
+            CPP,
+            "RomanTest.Nine",
+            "EXPECT_EQ(roman(9), \"IX",
+            "\");",
+        ),
+        (
+            cpp,
+            CPP,
+            "Values/OtherTest.Nine/0",
+            "EXPECT_EQ(roman(9), \"VIIII",
+            "\");",
+        ),
         (cpp, CPP, "ten", "REQUIRE(roman(10) == \"X", "\");"),
         (cpp, CPP, "roman_test", "assert(roman(1) == \"I", "\");"),
     ] {
         let lines = changed(file, source, name);
         assert!(!lines.is_empty(), "{name} cannot be made wrong");
-        assert!(lines.iter().all(|line| line.starts_with(before) && line.ends_with(after)), "{name}: {lines:?}");
+        assert!(
+            lines
+                .iter()
+                .all(|line| line.starts_with(before) && line.ends_with(after)),
+            "{name}: {lines:?}"
+        );
     }
     assert!(failing(java, JAVA, "demo.RomanTest#nine").contains("assertEquals("));
-    assert_eq!(failing(java, JAVA, "demo.RomanTest#below"), JAVA, "one more exception would change nothing");
+    assert_eq!(
+        failing(java, JAVA, "demo.RomanTest#below"),
+        JAVA,
+        "one more exception would change nothing"
+    );
     assert!(failing(cpp, CPP, "roman_test").contains("int main() { if ("));
 }

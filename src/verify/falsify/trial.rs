@@ -40,7 +40,10 @@ pub(crate) enum FalsificationVerdict {
     /// Every target failed when it was made wrong.
     Falsified,
     /// A target passed although it was wrong.
-    Survived { test: Option<TestName>, sentence: String },
+    Survived {
+        test: Option<TestName>,
+        sentence: String,
+    },
     /// Nothing was shown either way.
     Unproven { why: String },
 }
@@ -80,7 +83,11 @@ pub(crate) async fn falsify(
         by_assertion: BTreeSet::new(),
         unsure: BTreeSet::new(),
     };
-    let mut order = vec![TestFileState::Placebo, TestFileState::ChangedValues, TestFileState::AddedAssertions];
+    let mut order = vec![
+        TestFileState::Placebo,
+        TestFileState::ChangedValues,
+        TestFileState::AddedAssertions,
+    ];
     trial.dice.shuffle(&mut order);
     let verdict = trial.hold(&order).await;
     Falsification {
@@ -141,11 +148,18 @@ impl Trial<'_> {
 
     fn sum_up(&self) -> FalsificationVerdict {
         if let Some(name) = self.tests.missing.first() {
-            return FalsificationVerdict::Unproven { why: format!("`{name}` was not found in its file") };
+            return FalsificationVerdict::Unproven {
+                why: format!("`{name}` was not found in its file"),
+            };
         }
-        let is_generic = self.tests.targets.iter().all(|target| target.names.is_empty());
+        let is_generic = self
+            .tests
+            .targets
+            .iter()
+            .all(|target| target.names.is_empty());
         let shown = |target: &usize| {
-            (self.by_value.contains(target) || self.by_assertion.contains(target)) && !self.unsure.contains(target)
+            (self.by_value.contains(target) || self.by_assertion.contains(target))
+                && !self.unsure.contains(target)
         };
         let all: Vec<usize> = (0..self.tests.targets.len()).collect();
         let missing: Vec<&usize> = all.iter().filter(|target| !shown(target)).collect();
@@ -153,9 +167,14 @@ impl Trial<'_> {
             None => FalsificationVerdict::Falsified,
             Some(_) if is_generic && missing.len() < all.len() => FalsificationVerdict::Falsified,
             Some(first) => {
-                let name = self.tests.targets[**first].names.first().map(|n| format!("`{n}`"));
+                let name = self.tests.targets[**first]
+                    .names
+                    .first()
+                    .map(|n| format!("`{n}`"));
                 let name = name.unwrap_or_else(|| String::from("a test"));
-                FalsificationVerdict::Unproven { why: format!("{name} could not be made wrong") }
+                FalsificationVerdict::Unproven {
+                    why: format!("{name} could not be made wrong"),
+                }
             }
         }
     }
@@ -175,8 +194,12 @@ impl Trial<'_> {
             (Tests::Named(_), None) if run.outcome().speaks_about_the_code() => Ok(()),
             _ => {
                 self.fails_harmlessly = true;
-                let name = failed.map(|name| format!("`{name}` does")).unwrap_or_else(|| String::from("the tests do"));
-                Err(Stop::Unproven(format!("{name} not pass when a comment is added to the test file")))
+                let name = failed
+                    .map(|name| format!("`{name}` does"))
+                    .unwrap_or_else(|| String::from("the tests do"));
+                Err(Stop::Unproven(format!(
+                    "{name} not pass when a comment is added to the test file"
+                )))
             }
         }
     }
@@ -186,20 +209,28 @@ impl Trial<'_> {
         let mut tried: Vec<(usize, usize)> = Vec::new();
         let mut surviving: Vec<FalsifiedTest> = Vec::new();
         for round in 0..=RETRIES {
-            let mut made = self.tests.with_changed_expectations(&mut self.dice, &open, &tried);
+            let mut made = self
+                .tests
+                .with_changed_expectations(&mut self.dice, &open, &tried);
             // What passed with a value that may not matter has one more try, with all of its values at once.
             if round == RETRIES && surviving.iter().all(|test| !test.is_sure) {
-                made = self.tests.with_all_expectations_changed(&mut self.dice, &open);
+                made = self
+                    .tests
+                    .with_all_expectations_changed(&mut self.dice, &open);
             }
             if made.tests.is_empty() {
                 break;
             }
             let run = self.run(made.text.clone()).await?;
             tried.extend(made.tests.iter().map(|test| (test.target, test.choice)));
-            let Some(survivors) = self.survivors(&made, &run) else { continue };
+            let Some(survivors) = self.survivors(&made, &run) else {
+                continue;
+            };
             for test in made.tests {
                 // The run was asked for a row by its old name: that shows nothing.
-                if test.may_rename && test.names.iter().all(|name| run.state(name).is_none()) && !self.is_renamed(&run)
+                if test.may_rename
+                    && test.names.iter().all(|name| run.state(name).is_none())
+                    && !self.is_renamed(&run)
                 {
                     continue;
                 }
@@ -215,15 +246,28 @@ impl Trial<'_> {
                 break;
             }
         }
-        self.unsure.extend(surviving.iter().filter(|test| !test.is_sure).map(|test| test.target));
+        self.unsure.extend(
+            surviving
+                .iter()
+                .filter(|test| !test.is_sure)
+                .map(|test| test.target),
+        );
         match surviving.iter().find(|test| test.is_sure) {
             None => Ok(()),
             Some(test) => {
                 let sentence = format!(
                     "{} also {} when {} `{}`; a test that cannot fail proves nothing",
                     subject(test),
-                    if test.names.is_empty() { "pass" } else { "passes" },
-                    if test.names.is_empty() { "one expects" } else { "it expects" },
+                    if test.names.is_empty() {
+                        "pass"
+                    } else {
+                        "passes"
+                    },
+                    if test.names.is_empty() {
+                        "one expects"
+                    } else {
+                        "it expects"
+                    },
                     words::plain(&test.now)
                 );
                 Err(survived(test, sentence))
@@ -238,13 +282,19 @@ impl Trial<'_> {
             return Ok(());
         }
         let run = self.run(made.text.clone()).await?;
-        let Some(survivors) = self.survivors(&made, &run) else { return Ok(()) };
+        let Some(survivors) = self.survivors(&made, &run) else {
+            return Ok(());
+        };
         for test in &made.tests {
             if survivors.contains(&test.target) {
                 let sentence = format!(
                     "{} also {} with an assertion at the end that never holds; a test that cannot fail proves nothing",
                     subject(test),
-                    if test.names.is_empty() { "pass" } else { "passes" },
+                    if test.names.is_empty() {
+                        "pass"
+                    } else {
+                        "passes"
+                    },
                 );
                 return Err(survived(test, sentence));
             }
@@ -255,7 +305,8 @@ impl Trial<'_> {
 
     /// Has something failed that had another name before?
     fn is_renamed(&self, run: &TestRun) -> bool {
-        run.failed().any(|(name, _)| self.plain.state(name).is_none())
+        run.failed()
+            .any(|(name, _)| self.plain.state(name).is_none())
     }
 
     /// The targets that did not fail although they should; `None` if the run says nothing about them.
@@ -271,7 +322,11 @@ impl Trial<'_> {
         }
         if *run.tests() == Tests::Unknown {
             let all = || made.tests.iter().map(|test| test.target).collect();
-            return Some(if run.outcome().is_passed() { all() } else { Vec::new() });
+            return Some(if run.outcome().is_passed() {
+                all()
+            } else {
+                Vec::new()
+            });
         }
         // A row that expects something else may have another name.
         let renamed = self.is_renamed(run);
@@ -281,23 +336,37 @@ impl Trial<'_> {
             if test.in_every_row {
                 test.names.iter().filter(outer).all(fails)
             } else {
-                test.names.iter().any(fails) || (renamed && test.names.iter().any(|name| run.state(name).is_none()))
+                test.names.iter().any(fails)
+                    || (renamed && test.names.iter().any(|name| run.state(name).is_none()))
             }
         };
-        Some(made.tests.iter().filter(|test| !has_failed(test)).map(|test| test.target).collect())
+        Some(
+            made.tests
+                .iter()
+                .filter(|test| !has_failed(test))
+                .map(|test| test.target)
+                .collect(),
+        )
     }
 }
 
 fn is_below(name: &TestName, other: &TestName) -> bool {
-    name.0.strip_prefix(other.0.as_str()).is_some_and(|rest| rest.starts_with('/') || rest.starts_with(" > "))
+    name.0
+        .strip_prefix(other.0.as_str())
+        .is_some_and(|rest| rest.starts_with('/') || rest.starts_with(" > "))
 }
 
 fn subject(test: &FalsifiedTest) -> String {
-    test.names.first().map_or_else(|| String::from("the tests"), |name| format!("`{name}`"))
+    test.names
+        .first()
+        .map_or_else(|| String::from("the tests"), |name| format!("`{name}`"))
 }
 
 fn survived(test: &FalsifiedTest, sentence: String) -> Stop {
-    Stop::Survived(FalsificationVerdict::Survived { test: test.names.first().cloned(), sentence })
+    Stop::Survived(FalsificationVerdict::Survived {
+        test: test.names.first().cloned(),
+        sentence,
+    })
 }
 
 #[cfg(test)]
@@ -317,13 +386,21 @@ mod tests {
     impl<F: FnMut(&str) -> &'static str + Send> FalsificationStage for Told<F> {
         fn run(&mut self, text: String) -> BoxFuture<'_, Result<TestRun, String>> {
             let said = (self.0)(&text);
-            async move { if said == "!" { Err(String::from("the disk is full")) } else { Ok(run(said)) } }.boxed()
+            async move {
+                if said == "!" {
+                    Err(String::from("the disk is full"))
+                } else {
+                    Ok(run(said))
+                }
+            }
+            .boxed()
         }
     }
 
     async fn tried(source: &str, tell: impl FnMut(&str) -> &'static str + Send) -> Falsification {
         let names = [TestName::from("test_t")];
-        let tests = FalsifiableTests::find(Path::new("test_a.py"), source, &names).expect("a language we know");
+        let tests = FalsifiableTests::find(Path::new("test_a.py"), source, &names)
+            .expect("a language we know");
         falsify(&tests, &run("+a +test_t"), 5, &mut Told(tell)).await
     }
 
@@ -333,7 +410,14 @@ mod tests {
 
     #[tokio::test]
     async fn what_fails_when_it_is_wrong_and_passes_when_it_is_not_is_falsified() {
-        let trial = tried(SOURCE, |text| if is_wrong(text) { "+a -test_t" } else { "+a +test_t" }).await;
+        let trial = tried(SOURCE, |text| {
+            if is_wrong(text) {
+                "+a -test_t"
+            } else {
+                "+a +test_t"
+            }
+        })
+        .await;
         assert_eq!(trial.verdict, FalsificationVerdict::Falsified);
         assert_eq!((trial.runs, trial.by_value, trial.by_assertion), (3, 1, 1));
     }
@@ -341,33 +425,66 @@ mod tests {
     #[tokio::test]
     async fn what_passes_skips_or_vanishes_although_it_is_wrong_has_survived() {
         for said in ["+a +test_t", "+a ~test_t", "+a"] {
-            let trial = tried(SOURCE, |text| if is_wrong(text) { said } else { "+a +test_t" }).await;
-            let FalsificationVerdict::Survived { test, sentence } = trial.verdict else { panic!("{said}: {trial:?}") };
+            let trial = tried(
+                SOURCE,
+                |text| if is_wrong(text) { said } else { "+a +test_t" },
+            )
+            .await;
+            let FalsificationVerdict::Survived { test, sentence } = trial.verdict else {
+                panic!("{said}: {trial:?}")
+            };
             assert_eq!(test, Some(TestName::from("test_t")));
-            assert!(sentence.ends_with("; a test that cannot fail proves nothing"), "{sentence}");
+            assert!(
+                sentence.ends_with("; a test that cannot fail proves nothing"),
+                "{sentence}"
+            );
         }
         // An equality that always holds lets its opposite fail, which is no reason to believe it.
         let always = |text: &str| {
-            if text.matches("assert").count() > 1 || text.contains("not (") { "-test_t" } else { "+test_t" }
+            if text.matches("assert").count() > 1 || text.contains("not (") {
+                "-test_t"
+            } else {
+                "+test_t"
+            }
         };
         let trial = tried(SOURCE, always).await;
-        assert!(matches!(trial.verdict, FalsificationVerdict::Survived { .. }), "{trial:?}");
+        assert!(
+            matches!(trial.verdict, FalsificationVerdict::Survived { .. }),
+            "{trial:?}"
+        );
     }
 
     #[tokio::test]
     async fn what_cannot_stand_a_comment_or_cannot_be_run_is_unproven() {
         let touchy = |text: &str| if text == SOURCE { "+test_t" } else { "-test_t" };
         let trial = tried(SOURCE, touchy).await;
-        let FalsificationVerdict::Unproven { why } = trial.verdict else { panic!("{trial:?}") };
-        assert_eq!(why, "`test_t` does not pass when a comment is added to the test file");
+        let FalsificationVerdict::Unproven { why } = trial.verdict else {
+            panic!("{trial:?}")
+        };
+        assert_eq!(
+            why,
+            "`test_t` does not pass when a comment is added to the test file"
+        );
         let trial = tried(SOURCE, |_| "!").await;
-        assert_eq!(trial.verdict, FalsificationVerdict::Unproven { why: String::from("the disk is full") });
+        assert_eq!(
+            trial.verdict,
+            FalsificationVerdict::Unproven {
+                why: String::from("the disk is full")
+            }
+        );
     }
 
     #[tokio::test]
     async fn a_test_without_values_is_falsified_by_an_assertion_alone() {
         let source = "def test_t():\n    check_all()\n";
-        let trial = tried(source, |text| if text.contains("assert") { "-test_t" } else { "+test_t" }).await;
+        let trial = tried(source, |text| {
+            if text.contains("assert") {
+                "-test_t"
+            } else {
+                "+test_t"
+            }
+        })
+        .await;
         assert_eq!(trial.verdict, FalsificationVerdict::Falsified);
         assert_eq!((trial.by_value, trial.by_assertion), (0, 1));
     }
@@ -375,8 +492,17 @@ mod tests {
     #[tokio::test]
     async fn a_value_that_may_not_matter_is_no_reason_to_refuse() {
         let source = "def test_t():\n    if maybe():\n        assert f(2) == 6\n";
-        let honest = |text: &str| if text.matches("assert").count() > 1 { "-test_t" } else { "+test_t" };
+        let honest = |text: &str| {
+            if text.matches("assert").count() > 1 {
+                "-test_t"
+            } else {
+                "+test_t"
+            }
+        };
         let trial = tried(source, honest).await;
-        assert!(matches!(trial.verdict, FalsificationVerdict::Unproven { .. }), "{trial:?}");
+        assert!(
+            matches!(trial.verdict, FalsificationVerdict::Unproven { .. }),
+            "{trial:?}"
+        );
     }
 }

@@ -19,7 +19,12 @@ pub(super) static RUNNER: Runner = Runner {
     manifests: &[],
     command: &["npx", "ava"],
     find: by_command_alone,
-    recognises: |argv| program(argv) == "ava" && !argv.iter().any(|a| a == "--watch" || a == "-w" || a == "--tap"),
+    recognises: |argv| {
+        program(argv) == "ava"
+            && !argv
+                .iter()
+                .any(|a| a == "--watch" || a == "-w" || a == "--tap")
+    },
     run,
     select,
     names_are_paths: true,
@@ -77,7 +82,12 @@ pub(super) fn parse(text: &str, files: &[TitledFile]) -> Option<TestRunReport> {
         if passed || line.starts_with("not ok ") {
             let (_, rest) = line.split_once(" - ")?;
             let (title, directive) = rest.rsplit_once(" # ").unwrap_or((rest, ""));
-            points.push(TapPoint { passed, title: title.trim(), directive, below: Vec::new() });
+            points.push(TapPoint {
+                passed,
+                title: title.trim(),
+                directive,
+                below: Vec::new(),
+            });
         } else if let (Some(point), true) = (points.last_mut(), line.starts_with("  ")) {
             point.below.push(line);
         }
@@ -102,7 +112,14 @@ pub(super) fn parse(text: &str, files: &[TitledFile]) -> Option<TestRunReport> {
         let state = match point.directive {
             "SKIP" | "TODO" => TestState::Skipped,
             _ if point.passed => TestState::Passed,
-            _ => failed(point.below.iter().map(|l| l.trim_start_matches("  ")).collect::<Vec<_>>().join("\n")),
+            _ => failed(
+                point
+                    .below
+                    .iter()
+                    .map(|l| l.trim_start_matches("  "))
+                    .collect::<Vec<_>>()
+                    .join("\n"),
+            ),
         };
         report.add(&name_of(point.title, files), state);
     }
@@ -118,12 +135,18 @@ fn is_thrown(title: &str) -> bool {
 
 /// AVA tells a file by the part of its path that differs, and not at all if there is only one.
 fn name_of(title: &str, files: &[TitledFile]) -> String {
-    let stem =
-        |path: &str| path.rsplit_once('.').map_or(path, |(stem, _)| stem).replace("test/", "").replace(".test", "");
+    let stem = |path: &str| {
+        path.rsplit_once('.')
+            .map_or(path, |(stem, _)| stem)
+            .replace("test/", "")
+            .replace(".test", "")
+    };
     let parts: Vec<&str> = title.split(" › ").collect();
     for at in (0..parts.len()).rev() {
         let (prefix, own) = (parts[..at].join("/"), parts[at..].join(" › "));
-        let fits = |f: &&TitledFile| prefix.is_empty() || stem(&f.path).ends_with(&prefix) || f.path.contains(&prefix);
+        let fits = |f: &&TitledFile| {
+            prefix.is_empty() || stem(&f.path).ends_with(&prefix) || f.path.contains(&prefix)
+        };
         if let Some(file) = only_holder(files.iter().filter(fits), &own) {
             return format!("{} > {own}", file.path);
         }
@@ -143,17 +166,35 @@ mod tests {
         \n1..3\n# tests 3\n";
 
     fn files() -> Vec<TitledFile> {
-        let file = |path: &str, text: &str| TitledFile { path: path.to_owned(), text: text.to_owned() };
-        vec![file("test/a.js", "test('adds' test('bad' test.skip('later'"), file("test/b.js", "test('adds'")]
+        let file = |path: &str, text: &str| TitledFile {
+            path: path.to_owned(),
+            text: text.to_owned(),
+        };
+        vec![
+            file("test/a.js", "test('adds' test('bad' test.skip('later'"),
+            file("test/b.js", "test('adds'"),
+        ]
     }
 
     #[test]
     fn results_are_named_by_the_file_that_holds_the_title() {
         let report = parse(RUN, &files()).expect("whole");
-        assert_eq!(report.tests[&TestName::from("test/a.js > adds")], TestState::Passed);
-        assert_eq!(report.tests[&TestName::from("test/a.js > later")], TestState::Skipped);
-        assert!(matches!(&report.tests[&TestName::from("test/a.js > bad")], TestState::Failed(m) if m.contains("why")));
-        assert_eq!(parse(&RUN.replace("1..3", ""), &files()), None, "without its plan");
+        assert_eq!(
+            report.tests[&TestName::from("test/a.js > adds")],
+            TestState::Passed
+        );
+        assert_eq!(
+            report.tests[&TestName::from("test/a.js > later")],
+            TestState::Skipped
+        );
+        assert!(
+            matches!(&report.tests[&TestName::from("test/a.js > bad")], TestState::Failed(m) if m.contains("why"))
+        );
+        assert_eq!(
+            parse(&RUN.replace("1..3", ""), &files()),
+            None,
+            "without its plan"
+        );
     }
 
     #[test]

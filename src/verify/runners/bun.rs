@@ -45,22 +45,33 @@ static TOOL: Tool = Tool {
     reporting: Reporting {
         program: "bun",
         file: "bun.xml",
-        parse: |text, _| Some(junit::into_report(&junit::parse(text)?, junit::Naming::Titles)),
+        parse: |text, _| {
+            Some(junit::into_report(
+                &junit::parse(text)?,
+                junit::Naming::Titles,
+            ))
+        },
         explain,
         terminal: Terminal::Tells,
     },
     flags: |session| {
         let report = session.file(TOOL.reporting.file);
-        Ok(vec![String::from("--reporter=junit"), format!("--reporter-outfile={}", report.display())])
+        Ok(vec![
+            String::from("--reporter=junit"),
+            format!("--reporter-outfile={}", report.display()),
+        ])
     },
     options_first: false,
 };
 
 fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
     let said = format!("{}\n{}", finished.stdout.text(), finished.stderr.text());
-    if code != 0 && said.contains("did not match any test files") || said.contains("No tests found") {
+    if code != 0 && said.contains("did not match any test files") || said.contains("No tests found")
+    {
         return Some(Outcome::NoTests);
     }
     let error = said.lines().find(|l| l.starts_with("error: "))?;
-    (code != 0).then(|| Outcome::DidNotBuild { errors: vec![BuildError::new(error.trim_start_matches("error: "))] })
+    (code != 0).then(|| Outcome::DidNotBuild {
+        errors: vec![BuildError::new(error.trim_start_matches("error: "))],
+    })
 }

@@ -53,15 +53,24 @@ const SELECTS_TARGETS: &[&str] = &[
 
 /// How many programs and tests of documentation any text speaks of.
 pub(super) fn count_programs(text: &str) -> (usize, usize) {
-    (artifacts::parse(text).programs.len(), libtest::doctests(text).len())
+    (
+        artifacts::parse(text).programs.len(),
+        libtest::doctests(text).len(),
+    )
 }
 
 fn recognises(argv: &[String]) -> bool {
-    let sub_command = argv.iter().skip(1).find(|a| !a.starts_with(['+', '-'])).map(String::as_str);
+    let sub_command = argv
+        .iter()
+        .skip(1)
+        .find(|a| !a.starts_with(['+', '-']))
+        .map(String::as_str);
     let (before, _) = split_at_dashes(argv);
     program(argv) == "cargo"
         && matches!(sub_command, Some("test" | "t"))
-        && !before.iter().any(|a| a == "--no-run" || a.starts_with("--message-format"))
+        && !before
+            .iter()
+            .any(|a| a == "--no-run" || a.starts_with("--message-format"))
 }
 
 fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
@@ -103,7 +112,11 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
             parts.push(programs(&built.programs, &witness::read(&dir), finished));
         }
         if doctests_only || (!selected && built.has_doctests && parts.iter().all(Part::ended)) {
-            let doc = if doctests_only { &[][..] } else { &["--doc"][..] };
+            let doc = if doctests_only {
+                &[][..]
+            } else {
+                &["--doc"][..]
+            };
             let mut test = words(before, doc);
             test.extend(["--no-fail-fast", "--"].map(String::from));
             test.extend_from_slice(after);
@@ -117,12 +130,17 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
 
 /// Builds the tests and runs none, for the errors.
 pub(super) async fn build_alone(session: &Session<'_>, flags: &[String]) -> Judgement {
-    let mut build: Vec<String> = ["cargo", "test", "--no-run", "--message-format=json"].map(String::from).to_vec();
+    let mut build: Vec<String> = ["cargo", "test", "--no-run", "--message-format=json"]
+        .map(String::from)
+        .to_vec();
     build.extend_from_slice(flags);
     let finished = session.run_into("build.json", &build, &[]).await;
     match session.cut_short(&finished, "cargo") {
         Some(outcome) => Judgement::without_tests(outcome, &finished),
-        None => not_built(artifacts::parse(&session.report("build.json").unwrap_or_default()), &finished),
+        None => not_built(
+            artifacts::parse(&session.report("build.json").unwrap_or_default()),
+            &finished,
+        ),
     }
 }
 
@@ -152,8 +170,16 @@ fn programs(programs: &[Program], seen: &[SeenProgram], finished: FinishedProces
         if program.lists {
             let read = libtest::read(seen);
             doubts.extend(read.doubtful.map(|why| format!("`{}` {why}", program.id)));
-            doubts.extend(read.lost.iter().map(|name| format!("`{} {name}` has no result", program.id)));
-            tests.extend(read.tests.into_iter().map(|(name, s)| (TestName(format!("{} {name}", program.id)), s)));
+            doubts.extend(
+                read.lost
+                    .iter()
+                    .map(|name| format!("`{} {name}` has no result", program.id)),
+            );
+            tests.extend(
+                read.tests
+                    .into_iter()
+                    .map(|(name, s)| (TestName(format!("{} {name}", program.id)), s)),
+            );
         } else {
             let state = match seen.code {
                 Some(0) => TestState::Passed,
@@ -164,20 +190,40 @@ fn programs(programs: &[Program], seen: &[SeenProgram], finished: FinishedProces
         // Of a program whose tests pass, the line that sums up is enough.
         if seen.code != Some(0) {
             shown.push(output);
-        } else if let Some(sum) = output.lines().rev().find(|line| line.starts_with("test result: ")) {
+        } else if let Some(sum) = output
+            .lines()
+            .rev()
+            .find(|line| line.starts_with("test result: "))
+        {
             shown.push(sum);
         }
     }
-    let stderr = finished.stderr.text().replace("warning: `--logfile` is deprecated", "");
+    let stderr = finished
+        .stderr
+        .text()
+        .replace("warning: `--logfile` is deprecated", "");
     let output = join_output([stderr.as_str()].into_iter().chain(shown));
-    Part { tests, doubts, output, finished }
+    Part {
+        tests,
+        doubts,
+        output,
+        finished,
+    }
 }
 
 fn doctests(finished: FinishedProcess) -> Part {
     let stdout = finished.stdout.text();
-    let doubts = finished.stdout.is_cut().then(|| String::from("the doctests wrote too much to be read"));
+    let doubts = finished
+        .stdout
+        .is_cut()
+        .then(|| String::from("the doctests wrote too much to be read"));
     let tests = libtest::doctests(&stdout);
-    Part { tests, doubts: doubts.into_iter().collect(), output: output_of(&finished), finished }
+    Part {
+        tests,
+        doubts: doubts.into_iter().collect(),
+        output: output_of(&finished),
+        finished,
+    }
 }
 
 fn judge(parts: Vec<Part>, session: &Session<'_>) -> Judgement {
@@ -189,27 +235,53 @@ fn judge(parts: Vec<Part>, session: &Session<'_>) -> Judgement {
         doubts.extend(part.doubts);
         outputs.push(part.output);
         cut_short = cut_short.or_else(|| session.cut_short(&part.finished, "cargo"));
-        code = if code == Some(0) { exit_code(&part.finished) } else { code };
+        code = if code == Some(0) {
+            exit_code(&part.finished)
+        } else {
+            code
+        };
     }
     let mut outcome = cut_short.unwrap_or_else(|| agree(&tests, code));
     if matches!(outcome, Outcome::Passed | Outcome::NoTests) && !doubts.is_empty() {
         doubts.truncate(5);
-        outcome = Outcome::Unclear { why: format!("cargo ended with exit code 0, but {}", doubts.join(", ")) };
+        outcome = Outcome::Unclear {
+            why: format!("cargo ended with exit code 0, but {}", doubts.join(", ")),
+        };
     }
     let output = join_output(outputs.iter().map(String::as_str));
-    Judgement { outcome, tests: Tests::Named(tests), exit_code: code, output, notes: Vec::new() }
+    Judgement {
+        outcome,
+        tests: Tests::Named(tests),
+        exit_code: code,
+        output,
+        notes: Vec::new(),
+    }
 }
 
 fn not_built(built: Build, finished: &FinishedProcess) -> Judgement {
     let stderr = finished.stderr.text();
     let said = |what: &str| stderr.contains(what);
-    let first = stderr.lines().find_map(|l| l.strip_prefix("error: ")).unwrap_or("cargo gave no reason").to_owned();
+    let first = stderr
+        .lines()
+        .find_map(|l| l.strip_prefix("error: "))
+        .unwrap_or("cargo gave no reason")
+        .to_owned();
     let outcome = if !built.errors.is_empty() {
-        Outcome::DidNotBuild { errors: built.errors }
-    } else if said("could not compile") || said("custom build command") || said("failed to parse manifest") {
-        Outcome::DidNotBuild { errors: vec![BuildError::new(&first)] }
+        Outcome::DidNotBuild {
+            errors: built.errors,
+        }
+    } else if said("could not compile")
+        || said("custom build command")
+        || said("failed to parse manifest")
+    {
+        Outcome::DidNotBuild {
+            errors: vec![BuildError::new(&first)],
+        }
     } else {
-        Outcome::CouldNotRun { why: first, remedy: String::from("run `cargo test` by hand to see all it says") }
+        Outcome::CouldNotRun {
+            why: first,
+            remedy: String::from("run `cargo test` by hand to see all it says"),
+        }
     };
     let mut judgement = Judgement::without_tests(outcome, finished);
     judgement.output = join_output([built.rendered.as_str(), &output_of(finished)]);
@@ -222,7 +294,10 @@ fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
     let split: Option<Vec<(&str, &str)>> = names.iter().map(|n| n.split_once(' ')).collect();
     let split = split?;
     let (binary, _) = split.first()?;
-    split.iter().all(|(other, _)| other == binary).then_some(())?;
+    split
+        .iter()
+        .all(|(other, _)| other == binary)
+        .then_some(())?;
     // Packages are not selected: features may unify differently then, and everything would be built once more.
     let target: Vec<&str> = match binary.split_once("::").map(|(_, target)| target) {
         _ if *binary == libtest::DOCTEST => return None,
@@ -241,7 +316,11 @@ fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
 }
 
 fn words(first: &[String], more: &[&str]) -> Vec<String> {
-    first.iter().cloned().chain(more.iter().map(|w| (*w).to_owned())).collect()
+    first
+        .iter()
+        .cloned()
+        .chain(more.iter().map(|w| (*w).to_owned()))
+        .collect()
 }
 
 #[cfg(test)]
@@ -268,12 +347,24 @@ mod tests {
     fn one_test_is_selected_with_its_target() {
         let step = SuiteStep::new(argv("cargo test -- --nocapture"), "/p");
         let narrowed = |name: &str| select(&step, &[name]).map(|a| a.join(" "));
-        assert_eq!(narrowed("demo tests::adds").as_deref(), Some("cargo test --lib -- --exact tests::adds"));
-        assert_eq!(narrowed("demo::api adds").as_deref(), Some("cargo test --test api -- --exact adds"));
-        assert_eq!(narrowed("demo::bin/x a::b").as_deref(), Some("cargo test --bin x -- --exact a::b"));
+        assert_eq!(
+            narrowed("demo tests::adds").as_deref(),
+            Some("cargo test --lib -- --exact tests::adds")
+        );
+        assert_eq!(
+            narrowed("demo::api adds").as_deref(),
+            Some("cargo test --test api -- --exact adds")
+        );
+        assert_eq!(
+            narrowed("demo::bin/x a::b").as_deref(),
+            Some("cargo test --bin x -- --exact a::b")
+        );
         assert_eq!(narrowed("doctest src/lib.rs - add"), None);
         let several = |names: &[&str]| select(&step, names).map(|a| a.join(" "));
-        assert_eq!(several(&["demo::api a", "demo::api b"]).as_deref(), Some("cargo test --test api -- --exact a b"));
+        assert_eq!(
+            several(&["demo::api a", "demo::api b"]).as_deref(),
+            Some("cargo test --test api -- --exact a b")
+        );
         assert_eq!(several(&["demo::api a", "demo b"]), None, "of two targets");
     }
 }

@@ -32,20 +32,40 @@ pub(super) static RUNNER: Runner = Runner {
 /// Where a project is built if it says nothing else.
 const BUILD: &str = "build";
 
-static REPORTING: Reporting =
-    Reporting { program: "ctest", file: "ctest.xml", parse: |text, _| parse(text), explain, terminal: Terminal::Tells };
+static REPORTING: Reporting = Reporting {
+    program: "ctest",
+    file: "ctest.xml",
+    parse: |text, _| parse(text),
+    explain,
+    terminal: Terminal::Tells,
+};
 
 fn find(runner: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundSuite> {
     let text = place.read("CMakeLists.txt")?.to_lowercase();
     // A directory below says how a part is built, and not that it is a project.
     text.contains("project(").then_some(())?;
-    let says = ["enable_testing", "include(ctest)", "add_test", "discover_tests", "add_subdirectory(test"];
+    let says = [
+        "enable_testing",
+        "include(ctest)",
+        "add_test",
+        "discover_tests",
+        "add_subdirectory(test",
+    ];
     let is_part = || {
-        let above = place.upwards().skip(1).filter_map(|dir| read_small(&dir.join("CMakeLists.txt")));
-        above.into_iter().any(|text| text.to_lowercase().contains("add_subdirectory"))
+        let above = place
+            .upwards()
+            .skip(1)
+            .filter_map(|dir| read_small(&dir.join("CMakeLists.txt")));
+        above
+            .into_iter()
+            .any(|text| text.to_lowercase().contains("add_subdirectory"))
     };
     let is_stated = says.iter().any(|word| text.contains(word)) && !is_part();
-    let strength = if is_stated { Strength::Stated } else { Strength::Nominal };
+    let strength = if is_stated {
+        Strength::Stated
+    } else {
+        Strength::Nominal
+    };
     let mut argv = runner.argv();
     if let Some(dir) = configured(place.dir) {
         argv[2] = dir;
@@ -59,7 +79,11 @@ fn configured(dir: &Path) -> Option<String> {
     if is_cache(BUILD) {
         return None;
     }
-    let entries = dir.read_dir().ok()?.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let entries = dir
+        .read_dir()
+        .ok()?
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned());
     entries.filter(|name| is_cache(name)).min()
 }
 
@@ -69,7 +93,8 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
             return failure;
         }
         let report = session.file(REPORTING.file).display().to_string();
-        let argv = step.with_arguments(&["--output-on-failure", "--output-junit", &report].map(String::from));
+        let argv = step
+            .with_arguments(&["--output-on-failure", "--output-junit", &report].map(String::from));
         REPORTING.run(session, &argv, &[]).await
     }
     .boxed()
@@ -84,60 +109,105 @@ async fn build(step: &SuiteStep, session: &Session<'_>) -> Option<Judgement> {
     }
     let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
     if !session.files().join(dir).join("CMakeCache.txt").is_file() {
-        let finished = session.run(&words(&["cmake", "-S", ".", "-B", dir]), &[]).await;
+        let finished = session
+            .run(&words(&["cmake", "-S", ".", "-B", dir]), &[])
+            .await;
         if exit_code(&finished) != Some(0) {
             return Some(judged(session, &finished, not_configured));
         }
     }
-    let jobs = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).to_string();
-    let finished = session.run(&words(&["cmake", "--build", dir, "--parallel", &jobs]), &[]).await;
+    let jobs = std::thread::available_parallelism()
+        .map_or(1, std::num::NonZero::get)
+        .to_string();
+    let finished = session
+        .run(&words(&["cmake", "--build", dir, "--parallel", &jobs]), &[])
+        .await;
     if exit_code(&finished) == Some(0) {
         return None;
     }
-    Some(judged(session, &finished, |said| Outcome::DidNotBuild { errors: build_errors(said, session.root()) }))
+    Some(judged(session, &finished, |said| Outcome::DidNotBuild {
+        errors: build_errors(said, session.root()),
+    }))
 }
 
-fn judged(session: &Session<'_>, finished: &FinishedProcess, outcome: impl Fn(&str) -> Outcome) -> Judgement {
+fn judged(
+    session: &Session<'_>,
+    finished: &FinishedProcess,
+    outcome: impl Fn(&str) -> Outcome,
+) -> Judgement {
     let said = without_colour(&output_of(finished));
-    let outcome = session.cut_short(finished, "cmake").unwrap_or_else(|| outcome(&said));
+    let outcome = session
+        .cut_short(finished, "cmake")
+        .unwrap_or_else(|| outcome(&said));
     Judgement::without_tests(outcome, finished)
 }
 
 /// `CMake Error at CMakeLists.txt:6 (find_package):`, with the reason below it.
 fn not_configured(said: &str) -> Outcome {
     let mut lines = said.lines();
-    let place = lines.find_map(|line| line.strip_prefix("CMake Error at ")).unwrap_or_default();
-    let why = lines.map(str::trim).find(|line| !line.is_empty()).unwrap_or("`cmake` could not configure the project");
+    let place = lines
+        .find_map(|line| line.strip_prefix("CMake Error at "))
+        .unwrap_or_default();
+    let why = lines
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or("`cmake` could not configure the project");
     if place.contains("find_package") || place.contains("FindPackage") || place.is_empty() {
         let remedy = String::from("install what CMake asks for, or name a `test_cmd`");
-        return Outcome::CouldNotRun { why: crate::words::cut_end(why, 300).into_owned(), remedy };
+        return Outcome::CouldNotRun {
+            why: crate::words::cut_end(why, 300).into_owned(),
+            remedy,
+        };
     }
     let (file, line) = place.split_once(':').unwrap_or((place, ""));
-    let line = line.split(|c: char| !c.is_ascii_digit()).next().and_then(|n| n.parse().ok());
-    Outcome::DidNotBuild { errors: vec![BuildError::new(why).at(file, line)] }
+    let line = line
+        .split(|c: char| !c.is_ascii_digit())
+        .next()
+        .and_then(|n| n.parse().ok());
+    Outcome::DidNotBuild {
+        errors: vec![BuildError::new(why).at(file, line)],
+    }
 }
 
 /// What the compiler and the linker said, with straight quotes and paths inside of the project.
 fn build_errors(said: &str, root: &Path) -> Vec<BuildError> {
-    let said = said.replace(['\u{2018}', '\u{2019}'], "'").replace(&format!("{}/", root.display()), "");
+    let said = said
+        .replace(['\u{2018}', '\u{2019}'], "'")
+        .replace(&format!("{}/", root.display()), "");
     let mut errors = errors_in_output(&said);
     for error in &mut errors {
         if let Some(header) = error.message.strip_suffix(": No such file or directory") {
             let named = BuildError::new(format!("header not found: {header}"));
-            *error = BuildError { file: error.file.take(), line: error.line, ..named };
+            *error = BuildError {
+                file: error.file.take(),
+                line: error.line,
+                ..named
+            };
         }
     }
     // `calc_test.cpp:(.text+0x1b): undefined reference to `twice(int)'`
     for line in said.lines() {
-        let Some((place, name)) = line.split_once("undefined reference to `") else { continue };
-        let file = place.split(":(").next().unwrap_or(place).rsplit([' ', '/']).next().unwrap_or_default();
-        let error = BuildError::new(format!("undefined reference to '{}", name.trim())).at(file, None);
+        let Some((place, name)) = line.split_once("undefined reference to `") else {
+            continue;
+        };
+        let file = place
+            .split(":(")
+            .next()
+            .unwrap_or(place)
+            .rsplit([' ', '/'])
+            .next()
+            .unwrap_or_default();
+        let error =
+            BuildError::new(format!("undefined reference to '{}", name.trim())).at(file, None);
         if !errors.contains(&error) {
             errors.push(error);
         }
     }
     if errors.is_empty() {
-        let line = said.lines().find(|l| l.contains("rror")).unwrap_or("the build failed");
+        let line = said
+            .lines()
+            .find(|l| l.contains("rror"))
+            .unwrap_or("the build failed");
         errors.push(BuildError::new(line.trim()));
     }
     errors
@@ -170,7 +240,11 @@ pub(super) fn parse(text: &str) -> Option<TestRunReport> {
 
 /// Names as one pattern: `-R ^(CalcTest\.Doubles|text)$`.
 fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
-    let all = names.iter().map(|name| quoted(name)).collect::<Vec<_>>().join("|");
+    let all = names
+        .iter()
+        .map(|name| quoted(name))
+        .collect::<Vec<_>>()
+        .join("|");
     let mut argv = step.argv.clone();
     argv.extend([String::from("-R"), format!("^({all})$")]);
     Some(argv)
@@ -188,11 +262,20 @@ mod tests {
             <testcase name="CalcTest.Triples" status="fail"><failure message=""/><system-out>Which is: 2</system-out></testcase>
             <testcase name="CalcTest.Off" status="disabled"><system-out>Disabled</system-out></testcase></testsuite>"#;
         let tests = parse(text).expect("whole").tests;
-        assert_eq!(tests[&TestName::from("CalcTest.Doubles")], TestState::Passed);
-        assert_eq!(tests[&TestName::from("CalcTest.Triples")], TestState::Failed("Which is: 2".into()));
+        assert_eq!(
+            tests[&TestName::from("CalcTest.Doubles")],
+            TestState::Passed
+        );
+        assert_eq!(
+            tests[&TestName::from("CalcTest.Triples")],
+            TestState::Failed("Which is: 2".into())
+        );
         assert_eq!(tests[&TestName::from("CalcTest.Off")], TestState::Skipped);
         let step = SuiteStep::new(argv("ctest --test-dir build"), "/p");
-        assert_eq!(select(&step, &["A.b", "c"]).expect("can be said")[3..], ["-R", r"^(A\.b|c)$"]);
+        assert_eq!(
+            select(&step, &["A.b", "c"]).expect("can be said")[3..],
+            ["-R", r"^(A\.b|c)$"]
+        );
     }
 
     #[test]
@@ -200,8 +283,10 @@ mod tests {
         let said = "/p/tests/a.cpp:8:15: error: \u{2018}twice\u{2019} was not declared in this scope; did you mean 'trice'?\n\
                     /p/tests/a.cpp:2:10: fatal error: calc2.h: No such file or directory\n/usr/bin/ld: CMakeFiles/t.dir/tests/a.cpp.o: in \
                     function `f()':\na.cpp:(.text+0x1b): undefined reference to `half(int)'\n";
-        let told: Vec<String> =
-            build_errors(said, Path::new("/p")).iter().map(|e| format!("{e} {:?}", e.missing)).collect();
+        let told: Vec<String> = build_errors(said, Path::new("/p"))
+            .iter()
+            .map(|e| format!("{e} {:?}", e.missing))
+            .collect();
         assert_eq!(
             told,
             [
@@ -211,7 +296,10 @@ mod tests {
             ]
         );
         let missing = "CMake Error at CMakeLists.txt:6 (find_package):\n  By not providing \"FindX.cmake\" …\n";
-        assert!(matches!(not_configured(missing), Outcome::CouldNotRun { .. }));
+        assert!(matches!(
+            not_configured(missing),
+            Outcome::CouldNotRun { .. }
+        ));
         let wrong = "CMake Error at CMakeLists.txt:3 (add_library):\n  Cannot find source file:\n";
         assert!(matches!(not_configured(wrong), Outcome::DidNotBuild { .. }));
     }

@@ -46,22 +46,34 @@ pub(super) fn count_packages(text: &str) -> usize {
 
 fn recognises(argv: &[String]) -> bool {
     const OURS: &[&str] = &["-exec", "-c", "-list", "-memprofile", "-n"];
-    program(argv) == "go" && argv.get(1).is_some_and(|a| a == "test") && !argv.iter().any(|a| OURS.contains(&flag(a)))
+    program(argv) == "go"
+        && argv.get(1).is_some_and(|a| a == "test")
+        && !argv.iter().any(|a| OURS.contains(&flag(a)))
 }
 
 /// A workspace is every module it uses; without one, the module of this directory.
 fn find(runner: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundSuite> {
-    let Some(work) = place.read("go.work") else { return by_manifest(runner, place) };
+    let Some(work) = place.read("go.work") else {
+        return by_manifest(runner, place);
+    };
     let modules = used_modules(&work);
     let steps: Vec<SuiteStep> = modules
         .iter()
         .map(|module| place.dir.join(module))
         .filter(|dir| dir.join("go.mod").is_file())
-        .map(|dir| SuiteStep::new(runner.argv(), dir.components().collect::<PathBuf>()).run_by(runner))
+        .map(|dir| {
+            SuiteStep::new(runner.argv(), dir.components().collect::<PathBuf>()).run_by(runner)
+        })
         .collect();
     let first = steps.first()?.clone();
-    let mut suite = FoundSuite { steps, ..FoundSuite::of(first, "go.work") };
-    suite.notes.push(format!("run in each module of the workspace: {}", modules.join(", ")));
+    let mut suite = FoundSuite {
+        steps,
+        ..FoundSuite::of(first, "go.work")
+    };
+    suite.notes.push(format!(
+        "run in each module of the workspace: {}",
+        modules.join(", ")
+    ));
     Some(suite)
 }
 
@@ -69,7 +81,10 @@ fn find(runner: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundSuite> 
 fn used_modules(work: &str) -> Vec<String> {
     let mut modules = Vec::new();
     let mut inside = false;
-    for line in work.lines().map(|l| l.split("//").next().unwrap_or(l).trim()) {
+    for line in work
+        .lines()
+        .map(|l| l.split("//").next().unwrap_or(l).trim())
+    {
         let named = match line.strip_prefix("use") {
             Some(rest) if rest.trim_start().starts_with('(') => {
                 inside = true;
@@ -82,7 +97,9 @@ fn used_modules(work: &str) -> Vec<String> {
             }
             _ => Some(line).filter(|_| inside),
         };
-        let named = named.map(|n| n.trim().trim_matches(['"', '`']).to_owned()).filter(|n| !n.is_empty());
+        let named = named
+            .map(|n| n.trim().trim_matches(['"', '`']).to_owned())
+            .filter(|n| !n.is_empty());
         modules.extend(named);
     }
     modules
@@ -97,12 +114,21 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
         if let Err(error) = std::fs::create_dir_all(&dir) {
             return Judgement::no_place(&error);
         }
-        let witness = shell_words::join([&session.program(), "witness", "go", &dir.to_string_lossy()]);
+        let witness =
+            shell_words::join([&session.program(), "witness", "go", &dir.to_string_lossy()]);
         let (start, rest) = step.argv().split_at(2);
         let mut argv = start.to_vec();
         // A remembered result was not seen by anybody: every test runs.
-        argv.extend([String::from("-json"), String::from("-count=1"), format!("-exec={witness}")]);
-        argv.extend(rest.iter().filter(|a| flag(a) != "-json" && flag(a) != "-count").cloned());
+        argv.extend([
+            String::from("-json"),
+            String::from("-count=1"),
+            format!("-exec={witness}"),
+        ]);
+        argv.extend(
+            rest.iter()
+                .filter(|a| flag(a) != "-json" && flag(a) != "-count")
+                .cloned(),
+        );
         let finished = session.run_into(EVENTS, &argv, &[]).await;
 
         let events = events::parse(&session.report(EVENTS).unwrap_or_default());
@@ -112,9 +138,17 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
             Some(outcome) => (outcome, events.tests()),
             None => {
                 let directories = directories(&events, session).await;
-                let selects = rest.iter().any(|a| ["-run", "-skip", "-failfast", "-short"].contains(&flag(a)));
-                let (outcome, mut tests) =
-                    judge(&events, &stderr, &witness::read(&dir), &directories, selects, exit_code(&finished));
+                let selects = rest
+                    .iter()
+                    .any(|a| ["-run", "-skip", "-failfast", "-short"].contains(&flag(a)));
+                let (outcome, mut tests) = judge(
+                    &events,
+                    &stderr,
+                    &witness::read(&dir),
+                    &directories,
+                    selects,
+                    exit_code(&finished),
+                );
                 if outcome == Outcome::Failed {
                     notes.extend(resume(step, session, &mut tests).await);
                 }
@@ -122,13 +156,23 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
             }
         };
         let output = join_output([events.printed.as_str(), &stderr]);
-        Judgement { outcome, tests: Tests::Named(tests), exit_code: exit_code(&finished), output, notes }
+        Judgement {
+            outcome,
+            tests: Tests::Named(tests),
+            exit_code: exit_code(&finished),
+            output,
+            notes,
+        }
     }
     .boxed()
 }
 
 /// A panic ends the program of its package, and with it tests that have done nothing wrong: they run again without it.
-async fn resume(step: &SuiteStep, session: &Session<'_>, tests: &mut BTreeMap<TestName, TestState>) -> Option<String> {
+async fn resume(
+    step: &SuiteStep,
+    session: &Session<'_>,
+    tests: &mut BTreeMap<TestName, TestState>,
+) -> Option<String> {
     /// As many tests may panic; what is not reached then has failed.
     const ROUNDS: usize = 4;
     let unreached = |tests: &BTreeMap<TestName, TestState>| -> Vec<TestName> {
@@ -142,49 +186,74 @@ async fn resume(step: &SuiteStep, session: &Session<'_>, tests: &mut BTreeMap<Te
     for round in 0..ROUNDS {
         let left = unreached(tests);
         let names: Vec<&str> = left.iter().map(|name| name.0.as_str()).collect();
-        let Some(narrowed) = select(step, &names).filter(|_| !names.is_empty()) else { break };
+        let Some(narrowed) = select(step, &names).filter(|_| !names.is_empty()) else {
+            break;
+        };
         let dir = session.file(&format!("{SEEN}-{round}"));
         std::fs::create_dir_all(&dir).ok()?;
-        let witness = shell_words::join([&session.program(), "witness", "go", &dir.to_string_lossy()]);
+        let witness =
+            shell_words::join([&session.program(), "witness", "go", &dir.to_string_lossy()]);
         let (start, rest) = narrowed.split_at(2);
         let mut argv = start.to_vec();
-        argv.extend([String::from("-json"), String::from("-count=1"), format!("-exec={witness}")]);
+        argv.extend([
+            String::from("-json"),
+            String::from("-count=1"),
+            format!("-exec={witness}"),
+        ]);
         argv.extend(rest.iter().cloned());
         let file = format!("{EVENTS}-{round}");
         let finished = session.run_into(&file, &argv, &[]).await;
         // A program that ends without a report has shown nothing.
-        let is_whole = witness::read(&dir).iter().all(|program| program.code != Some(0) || program.log.is_some());
+        let is_whole = witness::read(&dir)
+            .iter()
+            .all(|program| program.code != Some(0) || program.log.is_some());
         if session.cut_short(&finished, "go").is_some() || !is_whole {
             break;
         }
         let events = events::parse(&session.report(&file).unwrap_or_default());
         // The package has slashes of its own.
         let outermost = |name: &TestName| match name.0.split_once(' ') {
-            Some((package, test)) => TestName(format!("{package} {}", test.split('/').next().unwrap_or(test))),
+            Some((package, test)) => TestName(format!(
+                "{package} {}",
+                test.split('/').next().unwrap_or(test)
+            )),
             None => name.clone(),
         };
         let doubled: Vec<&TestName> = events.doubled().collect();
-        let seen =
-            events.tests().into_iter().filter(|(name, _)| left.contains(&outermost(name)) && !doubled.contains(&name));
+        let seen = events
+            .tests()
+            .into_iter()
+            .filter(|(name, _)| left.contains(&outermost(name)) && !doubled.contains(&name));
         tests.extend(seen);
         if unreached(tests).len() == left.len() {
             break;
         }
     }
     let reached = all - unreached(tests).len();
-    (reached > 0).then(|| format!("{} after a panic ran without it", words::count(reached, "test")))
+    (reached > 0).then(|| {
+        format!(
+            "{} after a panic ran without it",
+            words::count(reached, "test")
+        )
+    })
 }
 
 /// Where each package lives; the witness knows programs by the directory they ran in.
 async fn directories(events: &Events, session: &Session<'_>) -> BTreeMap<PathBuf, String> {
-    let mut argv: Vec<String> = ["go", "list", "-e", "-f", "{{.ImportPath}}\t{{.Dir}}"].map(String::from).to_vec();
+    let mut argv: Vec<String> = ["go", "list", "-e", "-f", "{{.ImportPath}}\t{{.Dir}}"]
+        .map(String::from)
+        .to_vec();
     argv.extend(events.packages.keys().cloned());
     if events.packages.is_empty() {
         return BTreeMap::new();
     }
     session.run_into("packages", &argv, &[]).await;
     let listed = session.report("packages").unwrap_or_default();
-    listed.lines().filter_map(|l| l.split_once('\t')).map(|(name, dir)| (PathBuf::from(dir), name.to_owned())).collect()
+    listed
+        .lines()
+        .filter_map(|l| l.split_once('\t'))
+        .map(|(name, dir)| (PathBuf::from(dir), name.to_owned()))
+        .collect()
 }
 
 fn judge(
@@ -196,16 +265,35 @@ fn judge(
     code: Option<i32>,
 ) -> (Outcome, BTreeMap<TestName, TestState>) {
     let mut tests = events.tests();
-    let mut doubts: Vec<String> = events.doubled().map(|name| format!("`{name}` has more than one result")).collect();
+    let mut doubts: Vec<String> = events
+        .doubled()
+        .map(|name| format!("`{name}` has more than one result"))
+        .collect();
     let mut witnessed = BTreeSet::new();
     for program in seen {
-        let canonical = program.cwd.canonicalize().unwrap_or_else(|_| program.cwd.clone());
-        let Some(package) = directories.get(&program.cwd).or_else(|| directories.get(&canonical)) else { continue };
+        let canonical = program
+            .cwd
+            .canonicalize()
+            .unwrap_or_else(|_| program.cwd.clone());
+        let Some(package) = directories
+            .get(&program.cwd)
+            .or_else(|| directories.get(&canonical))
+        else {
+            continue;
+        };
         witnessed.insert(package.as_str());
         if program.code == Some(0) && program.log.is_none() {
-            doubts.push(format!("the tests of `{package}` did not come to their end"));
+            doubts.push(format!(
+                "the tests of `{package}` did not come to their end"
+            ));
         }
-        for name in program.list.as_deref().unwrap_or_default().lines().filter(|l| is_test(l) && !selects) {
+        for name in program
+            .list
+            .as_deref()
+            .unwrap_or_default()
+            .lines()
+            .filter(|l| is_test(l) && !selects)
+        {
             let name = TestName(format!("{package} {name}"));
             if tests.contains_key(&name) {
                 continue;
@@ -216,24 +304,44 @@ fn judge(
             }
         }
     }
-    for (package, _) in
-        events.packages.iter().filter(|(p, end)| **end == Some(GoTestEnd::Pass) && !witnessed.contains(p.as_str()))
+    for (package, _) in events
+        .packages
+        .iter()
+        .filter(|(p, end)| **end == Some(GoTestEnd::Pass) && !witnessed.contains(p.as_str()))
     {
         doubts.push(format!("no report shows that the tests of `{package}` ran"));
     }
     let said = format!("{}{stderr}", events.build);
-    let not_built = events.printed.contains("[build failed]") || events.printed.contains("[setup failed]");
-    let errors = if code == Some(0) { Vec::new() } else { build_errors(&said) };
+    let not_built =
+        events.printed.contains("[build failed]") || events.printed.contains("[setup failed]");
+    let errors = if code == Some(0) {
+        Vec::new()
+    } else {
+        build_errors(&said)
+    };
     let outcome = if not_built || (!errors.is_empty() && tests.is_empty()) {
         let unknown = || vec![BuildError::new("a package did not build")];
-        Outcome::DidNotBuild { errors: if errors.is_empty() { unknown() } else { errors } }
+        Outcome::DidNotBuild {
+            errors: if errors.is_empty() { unknown() } else { errors },
+        }
     } else if said.contains("no packages to test") || said.contains("matched no packages") {
         Outcome::NoTests
     } else if code != Some(0) && tests.is_empty() && said.contains("go: ") {
-        let why = said.lines().find_map(|l| l.strip_prefix("go: ")).unwrap_or_default().to_owned();
-        Outcome::CouldNotRun { why, remedy: String::from("run `go test ./...` by hand to see all it says") }
-    } else if let Some(error) = panic_before_tests(&events.printed).filter(|_| code != Some(0) && tests.is_empty()) {
-        Outcome::DidNotBuild { errors: vec![error] }
+        let why = said
+            .lines()
+            .find_map(|l| l.strip_prefix("go: "))
+            .unwrap_or_default()
+            .to_owned();
+        Outcome::CouldNotRun {
+            why,
+            remedy: String::from("run `go test ./...` by hand to see all it says"),
+        }
+    } else if let Some(error) =
+        panic_before_tests(&events.printed).filter(|_| code != Some(0) && tests.is_empty())
+    {
+        Outcome::DidNotBuild {
+            errors: vec![error],
+        }
     } else {
         agree(&tests, code)
     };
@@ -248,7 +356,9 @@ fn judge(
 /// A table of tests that is made by code still to be written ends the program before any test has a name: as good as not
 /// built. With the innermost place that the trace names.
 fn panic_before_tests(printed: &str) -> Option<BuildError> {
-    let mut lines = printed.lines().skip_while(|line| !line.starts_with("panic: "));
+    let mut lines = printed
+        .lines()
+        .skip_while(|line| !line.starts_with("panic: "));
     let error = BuildError::new(format!("{} (before the first test)", lines.next()?));
     let place = lines.find_map(|line| {
         let (file, rest) = line.trim().rsplit_once(':')?;
@@ -264,7 +374,9 @@ fn panic_before_tests(printed: &str) -> Option<BuildError> {
 
 /// Benchmarks are listed too, but do not run.
 fn is_test(name: &str) -> bool {
-    ["Test", "Example", "Fuzz"].iter().any(|kind| name.starts_with(kind))
+    ["Test", "Example", "Fuzz"]
+        .iter()
+        .any(|kind| name.starts_with(kind))
 }
 
 /// `./a_test.go:5:2: undefined: Add`, also behind `vet: `.
@@ -273,13 +385,17 @@ fn build_errors(text: &str) -> Vec<BuildError> {
     for line in text.lines() {
         let line = line.trim_start_matches("vet: ");
         let mut parts = line.splitn(3, ':');
-        let (Some(file), Some(Ok(number))) = (parts.next(), parts.next().map(str::parse)) else { continue };
+        let (Some(file), Some(Ok(number))) = (parts.next(), parts.next().map(str::parse)) else {
+            continue;
+        };
         if !file.ends_with(".go") || file.starts_with(char::is_whitespace) {
             continue;
         }
         let rest = parts.next().unwrap_or_default();
-        let message =
-            rest.split_once(": ").filter(|(column, _)| column.parse::<u32>().is_ok()).map_or(rest, |(_, m)| m);
+        let message = rest
+            .split_once(": ")
+            .filter(|(column, _)| column.parse::<u32>().is_ok())
+            .map_or(rest, |(_, m)| m);
         let error = BuildError::new(message.trim()).at(file.trim_start_matches("./"), Some(number));
         if !errors.contains(&error) {
             errors.push(error);
@@ -290,7 +406,11 @@ fn build_errors(text: &str) -> Vec<BuildError> {
 
 fn flag(word: &str) -> &str {
     let word = word.split('=').next().unwrap_or(word);
-    if let Some(rest) = word.strip_prefix("--") { &word[word.len() - rest.len() - 1..] } else { word }
+    if let Some(rest) = word.strip_prefix("--") {
+        &word[word.len() - rest.len() - 1..]
+    } else {
+        word
+    }
 }
 
 /// `example.com/x TestA/sub` becomes `go test -run ^TestA$/^sub$ example.com/x`; several, by their outermost names.
@@ -304,14 +424,28 @@ fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
     packages.sort_unstable();
     packages.dedup();
     let pattern = match tests.as_slice() {
-        [one] => one.split('/').map(|part| format!("^{}$", quoted(part))).collect::<Vec<_>>().join("/"),
+        [one] => one
+            .split('/')
+            .map(|part| format!("^{}$", quoted(part)))
+            .collect::<Vec<_>>()
+            .join("/"),
         many => {
-            let outermost: std::collections::BTreeSet<String> =
-                many.iter().map(|t| quoted(t.split('/').next().unwrap_or(t))).collect();
-            format!("^(?:{})$", outermost.into_iter().collect::<Vec<_>>().join("|"))
+            let outermost: std::collections::BTreeSet<String> = many
+                .iter()
+                .map(|t| quoted(t.split('/').next().unwrap_or(t)))
+                .collect();
+            format!(
+                "^(?:{})$",
+                outermost.into_iter().collect::<Vec<_>>().join("|")
+            )
         }
     };
-    let flags = step.argv.iter().skip(2).filter(|a| a.starts_with('-') && a.contains('=')).cloned();
+    let flags = step
+        .argv
+        .iter()
+        .skip(2)
+        .filter(|a| a.starts_with('-') && a.contains('='))
+        .cloned();
     let mut narrowed: Vec<String> = step.argv[..2].iter().cloned().chain(flags).collect();
     narrowed.extend([String::from("-run"), pattern]);
     narrowed.extend(packages.into_iter().map(str::to_owned));
@@ -325,7 +459,9 @@ mod tests {
 
     #[test]
     fn it_knows_its_own_commands() {
-        assert!(recognises(&argv("go test ./pkg")) && recognises(&argv("go test -run TestA ./...")));
+        assert!(
+            recognises(&argv("go test ./pkg")) && recognises(&argv("go test -run TestA ./..."))
+        );
         assert!(!recognises(&argv("go vet ./...")) && !recognises(&argv("go test -exec=x ./...")));
     }
 
@@ -333,9 +469,30 @@ mod tests {
     fn one_test_is_selected_with_its_package() {
         let step = SuiteStep::new(argv("go test -tags=x ./..."), "/p");
         let narrowed = select(&step, &["example.com/x TestA/one+one"]).expect("can select");
-        assert_eq!(narrowed, ["go", "test", "-tags=x", "-run", r"^TestA$/^one\+one$", "example.com/x"]);
-        let narrowed = select(&step, &["example.com/x TestA/one", "example.com/x TestB"]).expect("can select");
-        assert_eq!(narrowed, ["go", "test", "-tags=x", "-run", "^(?:TestA|TestB)$", "example.com/x"]);
+        assert_eq!(
+            narrowed,
+            [
+                "go",
+                "test",
+                "-tags=x",
+                "-run",
+                r"^TestA$/^one\+one$",
+                "example.com/x"
+            ]
+        );
+        let narrowed =
+            select(&step, &["example.com/x TestA/one", "example.com/x TestB"]).expect("can select");
+        assert_eq!(
+            narrowed,
+            [
+                "go",
+                "test",
+                "-tags=x",
+                "-run",
+                "^(?:TestA|TestB)$",
+                "example.com/x"
+            ]
+        );
     }
 
     #[test]
@@ -343,13 +500,19 @@ mod tests {
         let printed = "panic: not written yet\n\ngoroutine 1 [running]:\npov.New(...)\n\t/p/pov/pov.go:9\npov.init()\n\t\
                        /p/pov/cases_test.go:19 +0x25\nFAIL\tpov\t0.018s\n";
         let error = panic_before_tests(printed).expect("a panic");
-        assert_eq!(error, BuildError::new("panic: not written yet (before the first test)").at("pov.go", Some(9)));
+        assert_eq!(
+            error,
+            BuildError::new("panic: not written yet (before the first test)").at("pov.go", Some(9))
+        );
         assert_eq!(panic_before_tests("FAIL\tpov\t0.018s\n"), None);
     }
 
     #[test]
     fn a_workspace_names_its_modules_on_one_line_or_on_several() {
-        assert_eq!(used_modules("go 1.22\n\nuse ./a // first\nuse (\n\t.\n\t\"./b c\"\n)\n"), ["./a", ".", "./b c"]);
+        assert_eq!(
+            used_modules("go 1.22\n\nuse ./a // first\nuse (\n\t.\n\t\"./b c\"\n)\n"),
+            ["./a", ".", "./b c"]
+        );
     }
 
     #[test]

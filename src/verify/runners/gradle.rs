@@ -20,11 +20,20 @@ use crate::languages::JAVA;
 pub(super) static RUNNER: Runner = Runner {
     name: "gradle",
     ecosystem: Some(&JAVA),
-    manifests: &["build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"],
+    manifests: &[
+        "build.gradle",
+        "build.gradle.kts",
+        "settings.gradle",
+        "settings.gradle.kts",
+    ],
     command: &["gradle", "test"],
     find,
     recognises: |argv| {
-        let tasks = |word: &str| word.rsplit(':').next().is_some_and(|task| ["test", "check", "build"].contains(&task));
+        let tasks = |word: &str| {
+            word.rsplit(':')
+                .next()
+                .is_some_and(|task| ["test", "check", "build"].contains(&task))
+        };
         matches!(program(argv), "gradle" | "gradlew") && argv.iter().any(|word| tasks(word))
     },
     run,
@@ -41,36 +50,64 @@ fn find(runner: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundSuite> 
         argv[0] = String::from("./gradlew");
     }
     // A project is tested from where the settings of its build are.
-    let has_settings = |dir: &Path| dir.join("settings.gradle").is_file() || dir.join("settings.gradle.kts").is_file();
+    let has_settings = |dir: &Path| {
+        dir.join("settings.gradle").is_file() || dir.join("settings.gradle.kts").is_file()
+    };
     let is_part = !has_settings(place.dir) && place.upwards().skip(1).any(has_settings);
-    let strength = if is_part { Strength::Nominal } else { Strength::Stated };
+    let strength = if is_part {
+        Strength::Nominal
+    } else {
+        Strength::Stated
+    };
     Some(FoundSuite::of(SuiteStep::new(argv, place.dir), *manifest).with_strength(strength))
 }
 
 fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
     async move {
         let before = ReportsBefore::look(&session.files(), REPORTS);
-        let mut argv = step.with_arguments(&["--continue", "--console=plain", "--no-build-cache"].map(String::from));
+        let mut argv = step.with_arguments(
+            &["--continue", "--console=plain", "--no-build-cache"].map(String::from),
+        );
         if step.shell.is_none() {
             argv.insert(1, String::from("cleanTest"));
         }
         // A process that stays behind for the next build would be ended with this run.
-        let options = session.variable("GRADLE_OPTS").map(|o| o.to_string_lossy().into_owned()).unwrap_or_default();
-        let options = [("GRADLE_OPTS", format!("{options} -Dorg.gradle.daemon=false").trim().to_owned())];
+        let options = session
+            .variable("GRADLE_OPTS")
+            .map(|o| o.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        let options = [(
+            "GRADLE_OPTS",
+            format!("{options} -Dorg.gradle.daemon=false")
+                .trim()
+                .to_owned(),
+        )];
         let finished = session.run(&argv, &options).await;
         let (code, output) = (exit_code(&finished), output_of(&finished));
         let written = before.after_the_run();
         let cases = written.cases();
-        let report = cases.as_ref().map(|cases| named_cases(cases)).unwrap_or_default();
+        let report = cases
+            .as_ref()
+            .map(|cases| named_cases(cases))
+            .unwrap_or_default();
         let outcome = session.cut_short(&finished, "gradle").unwrap_or_else(|| {
-            match (&cases, explain(&without_colour(&output), code, session.root())) {
+            match (
+                &cases,
+                explain(&without_colour(&output), code, session.root()),
+            ) {
                 (Err(why), _) => Outcome::Unclear { why: why.clone() },
                 (_, Some(explained)) => explained,
                 (Ok(_), None) => agree(&report.tests, code),
             }
         });
         let notes = written.note().into_iter().collect();
-        Judgement { outcome, tests: Tests::Named(report.tests), exit_code: code, output, notes }
+        Judgement {
+            outcome,
+            tests: Tests::Named(report.tests),
+            exit_code: code,
+            output,
+            notes,
+        }
     }
     .boxed()
 }
@@ -83,12 +120,23 @@ fn explain(said: &str, code: Option<i32>, root: &Path) -> Option<Outcome> {
     if !errors.is_empty() {
         return Some(Outcome::DidNotBuild { errors });
     }
-    let line = |what: &str| said.lines().find(|l| l.contains(what)).map(|l| l.trim().trim_start_matches("> "));
+    let line = |what: &str| {
+        said.lines()
+            .find(|l| l.contains(what))
+            .map(|l| l.trim().trim_start_matches("> "))
+    };
     if let Some(why) = line("Could not resolve").or_else(|| line("No cached version of")) {
-        let remedy = String::from("run `gradle build` once where the repositories are reachable, or name a `test_cmd`");
-        return Some(Outcome::CouldNotRun { why: crate::words::cut_end(why, 300).into_owned(), remedy });
+        let remedy = String::from(
+            "run `gradle build` once where the repositories are reachable, or name a `test_cmd`",
+        );
+        return Some(Outcome::CouldNotRun {
+            why: crate::words::cut_end(why, 300).into_owned(),
+            remedy,
+        });
     }
-    line("No tests found for given includes").is_some().then_some(Outcome::NoTests)
+    line("No tests found for given includes")
+        .is_some()
+        .then_some(Outcome::NoTests)
 }
 
 /// `/p/src/test/java/demo/CalcTest.java:18: error: cannot find symbol`, then the line, a caret and the details.
@@ -97,15 +145,21 @@ fn compile_errors(said: &str, root: &Path) -> Vec<BuildError> {
     let lines: Vec<&str> = said.lines().collect();
     let mut errors: Vec<BuildError> = Vec::new();
     for (at, line) in lines.iter().enumerate() {
-        let Some((file, (number, what))) =
-            line.split_once(".java:").and_then(|(file, rest)| Some((file, rest.split_once(": error: ")?)))
+        let Some((file, (number, what))) = line
+            .split_once(".java:")
+            .and_then(|(file, rest)| Some((file, rest.split_once(": error: ")?)))
         else {
             continue;
         };
-        let details = lines[at + 1..].iter().take(SHOWN).take_while(|l| !l.contains(": error: "));
+        let details = lines[at + 1..]
+            .iter()
+            .take(SHOWN)
+            .take_while(|l| !l.contains(": error: "));
         let details: Vec<&str> = details.copied().filter(|l| is_detail(l)).collect();
         let file = format!("{file}.java");
-        let file = Path::new(&file).strip_prefix(root).map_or(file.clone(), |inside| inside.display().to_string());
+        let file = Path::new(&file)
+            .strip_prefix(root)
+            .map_or(file.clone(), |inside| inside.display().to_string());
         errors.push(BuildError::new(on_one_line(what, &details)).at(file, number.parse().ok()));
     }
     errors
@@ -149,14 +203,28 @@ mod tests {
     #[test]
     fn a_recorded_report_is_read() {
         let tests = named_cases(&parse(RECORDED).expect("whole")).tests;
-        let told: Vec<(&str, bool)> =
-            tests.iter().map(|(n, state)| (n.0.as_str(), *state == TestState::Passed)).collect();
-        let expected =
-            [("demo.CalcTest#adds", true), ("demo.CalcTest#doubles", false), ("demo.CalcTest#halves", false)];
+        let told: Vec<(&str, bool)> = tests
+            .iter()
+            .map(|(n, state)| (n.0.as_str(), *state == TestState::Passed))
+            .collect();
+        let expected = [
+            ("demo.CalcTest#adds", true),
+            ("demo.CalcTest#doubles", false),
+            ("demo.CalcTest#halves", false),
+        ];
         assert_eq!(told, expected);
         let step = SuiteStep::new(argv("gradle test"), "/p");
-        let selected = select(&step, &["demo.CalcTest#adds", "demo.CalcTest#rows[1]"]).expect("can be said");
-        assert_eq!(selected[2..], ["--tests", "demo.CalcTest.adds", "--tests", "demo.CalcTest.rows"]);
+        let selected =
+            select(&step, &["demo.CalcTest#adds", "demo.CalcTest#rows[1]"]).expect("can be said");
+        assert_eq!(
+            selected[2..],
+            [
+                "--tests",
+                "demo.CalcTest.adds",
+                "--tests",
+                "demo.CalcTest.rows"
+            ]
+        );
     }
 
     #[test]
@@ -164,8 +232,13 @@ mod tests {
         let said = "> Task :compileTestJava FAILED\n/p/src/test/java/demo/CalcTest.java:18: error: cannot find symbol\n        \
                     assertEquals(4, Calc.twice(1));\n                            ^\n  symbol:   method twice(int)\n  location: class \
                     Calc\n1 error\n";
-        let Some(Outcome::DidNotBuild { errors }) = explain(said, Some(1), Path::new("/p")) else { panic!("{said}") };
-        let told: Vec<String> = errors.iter().map(|e| format!("{e} {:?}", e.missing)).collect();
+        let Some(Outcome::DidNotBuild { errors }) = explain(said, Some(1), Path::new("/p")) else {
+            panic!("{said}")
+        };
+        let told: Vec<String> = errors
+            .iter()
+            .map(|e| format!("{e} {:?}", e.missing))
+            .collect();
         assert_eq!(
             told,
             [

@@ -38,21 +38,32 @@ pub(super) static TOOL: Tool = Tool {
     flags: |session| {
         let report = session.file(TOOL.reporting.file);
         // Watching is what some wrappers do where nothing tells them not to.
-        Ok(vec![String::from("--json"), format!("--outputFile={}", report.display()), String::from("--watchAll=false")])
+        Ok(vec![
+            String::from("--json"),
+            format!("--outputFile={}", report.display()),
+            String::from("--watchAll=false"),
+        ])
     },
     options_first: false,
 };
 
 fn recognises(argv: &[String]) -> bool {
-    let by_scripts = program(argv).ends_with("react-scripts") && argv.get(1).is_some_and(|a| a == "test");
+    let by_scripts =
+        program(argv).ends_with("react-scripts") && argv.get(1).is_some_and(|a| a == "test");
     (program(argv) == "jest" || by_scripts)
-        && !argv.iter().any(|a| a.starts_with("--outputFile") || a.starts_with("--watch"))
+        && !argv
+            .iter()
+            .any(|a| a.starts_with("--outputFile") || a.starts_with("--watch"))
 }
 
 /// No report is written when nothing was found.
 pub(super) fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
     let all = format!("{}\n{}", finished.stdout.text(), finished.stderr.text());
-    let nothing = ["No tests found, exiting", "No test files found", "No test suite found in file"];
+    let nothing = [
+        "No tests found, exiting",
+        "No test files found",
+        "No test suite found in file",
+    ];
     (code != 0 && nothing.iter().any(|what| all.contains(what))).then_some(Outcome::NoTests)
 }
 
@@ -111,15 +122,28 @@ pub(super) fn parse(text: &str, root: &Path) -> Option<TestRunReport> {
     let mut report = TestRunReport::default();
     for file in document.test_results {
         let path = Path::new(&file.name);
-        let path = path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned();
+        let path = path
+            .strip_prefix(root)
+            .unwrap_or(path)
+            .to_string_lossy()
+            .into_owned();
         if file.status == "failed" && file.assertion_results.is_empty() {
             let message = without_colour(&file.message);
-            if message.contains("must contain at least one test") || message.contains("No test suite found") {
+            if message.contains("must contain at least one test")
+                || message.contains("No test suite found")
+            {
                 continue;
             }
-            let tells =
-                |l: &&str| (l.contains("Error") || l.contains("Cannot find")) && !l.trim_start().starts_with("at ");
-            let said = message.lines().find(tells).unwrap_or(message.trim()).trim().to_owned();
+            let tells = |l: &&str| {
+                (l.contains("Error") || l.contains("Cannot find"))
+                    && !l.trim_start().starts_with("at ")
+            };
+            let said = message
+                .lines()
+                .find(tells)
+                .unwrap_or(message.trim())
+                .trim()
+                .to_owned();
             let mut error = BuildError::new(said);
             if error.missing.is_empty() {
                 error.missing = BuildError::new(&message).missing;
@@ -128,8 +152,12 @@ pub(super) fn parse(text: &str, root: &Path) -> Option<TestRunReport> {
             continue;
         }
         for test in file.assertion_results {
-            let titles: Vec<String> =
-                test.ancestor_titles.into_iter().filter(|t| !t.is_empty()).chain([test.title]).collect();
+            let titles: Vec<String> = test
+                .ancestor_titles
+                .into_iter()
+                .filter(|t| !t.is_empty())
+                .chain([test.title])
+                .collect();
             let state = match test.status.as_str() {
                 "passed" => TestState::Passed,
                 "failed" => failed(test.failure_messages.unwrap_or_default().join("\n")),
@@ -155,9 +183,18 @@ mod tests {
             {"ancestorTitles":[],"title":"later","status":"pending","failureMessages":[]}]},
             {"name":"/p/b.test.js","status":"failed","message":"  Cannot find module './nope' from 'b.test.js'","assertionResults":[]}]}"#;
         let report = parse(text, Path::new("/p")).expect("whole");
-        assert_eq!(report.tests[&TestName::from("a.test.js > sum > adds")], TestState::Passed);
-        assert_eq!(report.tests[&TestName::from("a.test.js > sum > bad")], failed("Error: boo"));
-        assert_eq!(report.tests[&TestName::from("a.test.js > later")], TestState::Skipped);
+        assert_eq!(
+            report.tests[&TestName::from("a.test.js > sum > adds")],
+            TestState::Passed
+        );
+        assert_eq!(
+            report.tests[&TestName::from("a.test.js > sum > bad")],
+            failed("Error: boo")
+        );
+        assert_eq!(
+            report.tests[&TestName::from("a.test.js > later")],
+            TestState::Skipped
+        );
         assert_eq!(report.errors[0].missing, ["./nope"]);
         assert_eq!(parse("{}", Path::new("/p")), None);
     }
@@ -166,9 +203,16 @@ mod tests {
     fn one_test_is_selected_by_file_and_titles() {
         let step = SuiteStep::new(argv("npx jest"), "/p");
         let narrowed = select(&step, &["a.test.js > sum > adds (1)"]).expect("can select");
-        assert_eq!(narrowed, ["npx", "jest", "a.test.js", "-t", r"^sum adds \(1\)$"]);
-        let narrowed = select(&step, &["a.test.js > adds", "a.test.js > halves"]).expect("can select");
-        assert_eq!(narrowed, ["npx", "jest", "a.test.js", "-t", "^(?:adds|halves)$"]);
+        assert_eq!(
+            narrowed,
+            ["npx", "jest", "a.test.js", "-t", r"^sum adds \(1\)$"]
+        );
+        let narrowed =
+            select(&step, &["a.test.js > adds", "a.test.js > halves"]).expect("can select");
+        assert_eq!(
+            narrowed,
+            ["npx", "jest", "a.test.js", "-t", "^(?:adds|halves)$"]
+        );
     }
 
     proptest::proptest! {

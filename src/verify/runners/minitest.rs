@@ -43,10 +43,16 @@ const MORE: &str = include_str!("minitest/report.rb");
 
 /// Files that are called like tests of either framework, relative to the directory: where they usually stand, else in it.
 pub(super) fn test_files(dir: &Path) -> Vec<PathBuf> {
-    let is_test = |stem: &str| stem.ends_with("_test") || stem.starts_with("test_") || stem.starts_with("spec_");
-    let below = files(dir, &["test"], |stem| is_test(stem) && stem != "test_helper");
+    let is_test = |stem: &str| {
+        stem.ends_with("_test") || stem.starts_with("test_") || stem.starts_with("spec_")
+    };
+    let below = files(dir, &["test"], |stem| {
+        is_test(stem) && stem != "test_helper"
+    });
     if below.is_empty() {
-        files(dir, &[""], |stem| stem.ends_with("_test") || stem.starts_with("test_"))
+        files(dir, &[""], |stem| {
+            stem.ends_with("_test") || stem.starts_with("test_")
+        })
     } else {
         below
     }
@@ -64,11 +70,20 @@ pub(super) fn files(dir: &Path, homes: &[&str], is_test: impl Fn(&str) -> bool) 
     let mut found: Vec<PathBuf> = Vec::new();
     for home in homes {
         let depth = if home.is_empty() { 1 } else { 8 };
-        let walk = ignore::WalkBuilder::new(dir.join(home)).max_depth(Some(depth)).require_git(false).build();
-        let files =
-            walk.flatten().map(ignore::DirEntry::into_path).filter(|p| p.extension().is_some_and(|e| e == "rb"));
+        let walk = ignore::WalkBuilder::new(dir.join(home))
+            .max_depth(Some(depth))
+            .require_git(false)
+            .build();
+        let files = walk
+            .flatten()
+            .map(ignore::DirEntry::into_path)
+            .filter(|p| p.extension().is_some_and(|e| e == "rb"));
         let tests = files.filter(|p| p.file_stem().is_some_and(|s| is_test(&s.to_string_lossy())));
-        found.extend(tests.filter_map(|p| Some(p.strip_prefix(dir).ok()?.to_owned())).take(MOST));
+        found.extend(
+            tests
+                .filter_map(|p| Some(p.strip_prefix(dir).ok()?.to_owned()))
+                .take(MOST),
+        );
     }
     found.sort();
     found
@@ -80,9 +95,19 @@ pub(super) fn command(
     tests: &[PathBuf],
     with_bundle: &dyn Fn(&[&str]) -> Vec<String>,
 ) -> Vec<String> {
-    let rakefile = ["Rakefile", "rakefile", "Rakefile.rb"].iter().find_map(|f| place.read(f)).unwrap_or_default();
-    let has_task =
-        ["TestTask", "task :test", "task test:", "task \"test\"", "task 'test'"].iter().any(|t| rakefile.contains(t));
+    let rakefile = ["Rakefile", "rakefile", "Rakefile.rb"]
+        .iter()
+        .find_map(|f| place.read(f))
+        .unwrap_or_default();
+    let has_task = [
+        "TestTask",
+        "task :test",
+        "task test:",
+        "task \"test\"",
+        "task 'test'",
+    ]
+    .iter()
+    .any(|t| rakefile.contains(t));
     if has_task {
         return with_bundle(&["rake", "test"]);
     }
@@ -90,7 +115,14 @@ pub(super) fn command(
         return with_bundle(&["bin/rails", "test"]);
     }
     let is_below = tests.iter().any(|path| path.starts_with("test"));
-    with_bundle(&["ruby", "-Ilib", "-Itest", "-e", LOAD, if is_below { BELOW_TEST } else { BESIDE_CODE }])
+    with_bundle(&[
+        "ruby",
+        "-Ilib",
+        "-Itest",
+        "-e",
+        LOAD,
+        if is_below { BELOW_TEST } else { BESIDE_CODE },
+    ])
 }
 
 fn recognises(argv: &[String]) -> bool {
@@ -99,7 +131,10 @@ fn recognises(argv: &[String]) -> bool {
         "rake" => argv.iter().skip(1).any(is_test),
         "rails" => argv.get(1).is_some_and(|a| a == "test"),
         "minitest" | "m" => true,
-        "ruby" => argv.iter().skip(1).any(|w| !w.starts_with('-') && w.ends_with(".rb") && is_test(w)),
+        "ruby" => argv
+            .iter()
+            .skip(1)
+            .any(|w| !w.starts_with('-') && w.ends_with(".rb") && is_test(w)),
         _ => false,
     }
 }
@@ -107,11 +142,20 @@ fn recognises(argv: &[String]) -> bool {
 fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
     async move {
         let (more, report) = (session.file("report.rb"), session.file(REPORTING.file));
-        let text = MORE.replace("@REPORT@", &report.to_string_lossy().replace('\\', "\\\\").replace('\'', "\\'"));
+        let text = MORE.replace(
+            "@REPORT@",
+            &report
+                .to_string_lossy()
+                .replace('\\', "\\\\")
+                .replace('\'', "\\'"),
+        );
         if let Err(error) = std::fs::write(&more, text) {
             return Judgement::no_place(&error);
         }
-        let own = session.variable("RUBYOPT").map(|o| o.to_string_lossy().into_owned()).unwrap_or_default();
+        let own = session
+            .variable("RUBYOPT")
+            .map(|o| o.to_string_lossy().into_owned())
+            .unwrap_or_default();
         let options = format!("{own} -r{}", more.display());
         let mut judgement = rspec::run_bundled(
             &REPORTING,
@@ -124,7 +168,10 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
         if let Outcome::DidNotBuild { errors } = &mut judgement.outcome {
             let root = format!("{}/", session.root().display());
             for error in errors {
-                error.file = error.file.take().map(|f| f.strip_prefix(&root).map(str::to_owned).unwrap_or(f));
+                error.file = error
+                    .file
+                    .take()
+                    .map(|f| f.strip_prefix(&root).map(str::to_owned).unwrap_or(f));
             }
         }
         judgement
@@ -143,32 +190,53 @@ fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
             || l.contains("(SyntaxError)")
             || l.contains("(NoMethodError)")
     });
-    let told = told.or_else(|| err.lines().find(|l| l.contains("cannot load such file") || l.contains("syntax error")));
+    let told = told.or_else(|| {
+        err.lines()
+            .find(|l| l.contains("cannot load such file") || l.contains("syntax error"))
+    });
     let (line, failed) = (told?, code != 0);
     if line.contains("cannot load such file -- rake") {
         let remedy = String::from("install rake or name another command as `test_cmd`");
-        return Some(Outcome::CouldNotRun { why: line.trim().to_owned(), remedy });
+        return Some(Outcome::CouldNotRun {
+            why: line.trim().to_owned(),
+            remedy,
+        });
     }
-    failed.then(|| Outcome::DidNotBuild { errors: vec![load_error(line)] })
+    failed.then(|| Outcome::DidNotBuild {
+        errors: vec![load_error(line)],
+    })
 }
 
 /// `/p/test/a_test.rb:3:in 'block': uninitialized constant Calc (NameError)`
 fn load_error(line: &str) -> BuildError {
     let line = line.trim();
-    let Some((file, rest)) = line.split_once(".rb:") else { return BuildError::new(line) };
-    let number = rest.split(|c: char| !c.is_ascii_digit()).next().and_then(|n| n.parse().ok());
+    let Some((file, rest)) = line.split_once(".rb:") else {
+        return BuildError::new(line);
+    };
+    let number = rest
+        .split(|c: char| !c.is_ascii_digit())
+        .next()
+        .and_then(|n| n.parse().ok());
     let said = rest.split_once(": ").map_or(rest, |(_, said)| said);
     BuildError::new(said).at(format!("{file}.rb"), number)
 }
 
 /// `test/a_test.rb ATest#test_adds` becomes the file and a pattern of the name.
 fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
-    let bundled = unwrapped(&step.argv).next().is_some_and(|inner| inner.len() < step.argv.len());
-    let mut argv: Vec<String> = if bundled { ["bundle", "exec"].map(String::from).to_vec() } else { Vec::new() };
+    let bundled = unwrapped(&step.argv)
+        .next()
+        .is_some_and(|inner| inner.len() < step.argv.len());
+    let mut argv: Vec<String> = if bundled {
+        ["bundle", "exec"].map(String::from).to_vec()
+    } else {
+        Vec::new()
+    };
     argv.extend(["ruby", "-Ilib", "-Itest"].map(String::from));
     let (mut files, mut patterns): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
     for name in names {
-        let (file, test) = name.split_once(".rb ").map(|(f, t)| (format!("{f}.rb"), t))?;
+        let (file, test) = name
+            .split_once(".rb ")
+            .map(|(f, t)| (format!("{f}.rb"), t))?;
         patterns.push(pattern_of(test)?);
         if !files.contains(&file) {
             files.push(file);
@@ -177,12 +245,17 @@ fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
     if files.len() > 1 {
         argv.extend([
             String::from("-e"),
-            String::from("ARGV.take_while { |a| a != '--' }.each { |file| require File.expand_path(file) }"),
+            String::from(
+                "ARGV.take_while { |a| a != '--' }.each { |file| require File.expand_path(file) }",
+            ),
         ]);
         return None;
     }
     argv.extend(files);
-    argv.extend([String::from("-n"), format!("/{}/", jest::one_of_titles(&patterns))]);
+    argv.extend([
+        String::from("-n"),
+        format!("/{}/", jest::one_of_titles(&patterns)),
+    ]);
     Some(argv)
 }
 
@@ -190,8 +263,15 @@ fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
 fn pattern_of(test: &str) -> Option<String> {
     let (_, rest) = test.split_once('#')?;
     let is_twice = |(_, n): &(&str, &str)| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit());
-    let method = rest.rsplit_once(" #").filter(is_twice).map_or(rest, |(method, _)| method);
-    Some(if method.starts_with("test_") { quoted(method) } else { format!("test_\\d+_{}", quoted(method)) })
+    let method = rest
+        .rsplit_once(" #")
+        .filter(is_twice)
+        .map_or(rest, |(method, _)| method);
+    Some(if method.starts_with("test_") {
+        quoted(method)
+    } else {
+        format!("test_\\d+_{}", quoted(method))
+    })
 }
 
 /// `test_0030_is written`: a spec is called by what it says, and its number by those before it.
@@ -199,9 +279,12 @@ fn without_number(name: &str) -> (String, u32) {
     let numbered = |(owner, method): (&str, &str)| {
         let (number, said) = method.strip_prefix("test_")?.split_once('_')?;
         let is_number = number.len() == 4 && number.bytes().all(|b| b.is_ascii_digit());
-        (is_number && !said.is_empty()).then(|| Some((format!("{owner}#{said}"), number.parse().ok()?)))?
+        (is_number && !said.is_empty())
+            .then(|| Some((format!("{owner}#{said}"), number.parse().ok()?)))?
     };
-    name.split_once('#').and_then(numbered).unwrap_or((name.to_owned(), 0))
+    name.split_once('#')
+        .and_then(numbered)
+        .unwrap_or((name.to_owned(), 0))
 }
 
 #[derive(Deserialize)]
@@ -237,7 +320,11 @@ pub(super) fn parse(text: &str) -> Option<TestRunReport> {
             _ => failed(noted.message),
         };
         let (name, number) = without_number(&name);
-        found.push((format!("{} {name}", noted.file).trim().to_owned(), number, state));
+        found.push((
+            format!("{} {name}", noted.file).trim().to_owned(),
+            number,
+            state,
+        ));
     }
     // They run in any order; what comes twice is told apart by the order in which it is written.
     found.sort_by(|a, b| (&a.0, a.1).cmp(&(&b.0, b.1)));
@@ -264,30 +351,66 @@ mod tests {
         let text = "{\"begins\":true}\n{\"name\":\"ATest#test_adds\",\"file\":\"test/a_test.rb\",\"state\":\"passed\"}\n\
             {\"name\":\"ATest#test_bad\",\"file\":\"test/a_test.rb\",\"state\":\"failed\",\"message\":\"Expected: 1\"}\n{\"begins\":false}\n";
         let report = parse(text).expect("whole");
-        assert_eq!(report.tests[&TestName::from("test/a_test.rb ATest#test_adds")], TestState::Passed);
-        assert_eq!(report.tests[&TestName::from("test/a_test.rb ATest#test_bad")], failed("Expected: 1"));
+        assert_eq!(
+            report.tests[&TestName::from("test/a_test.rb ATest#test_adds")],
+            TestState::Passed
+        );
+        assert_eq!(
+            report.tests[&TestName::from("test/a_test.rb ATest#test_bad")],
+            failed("Expected: 1")
+        );
         assert!(report.doubts.is_empty());
         let cut = text.trim_end().trim_end_matches("{\"begins\":false}");
-        assert_eq!(parse(cut).expect("readable").doubts.len(), 1, "a process that left early");
+        assert_eq!(
+            parse(cut).expect("readable").doubts.len(),
+            1,
+            "a process that left early"
+        );
         assert_eq!(parse(""), None);
     }
 
     #[test]
     fn a_spec_is_named_without_its_number() {
         let noted = |method: &str| {
-            format!("{{\"name\":\"Cart::size#{method}\",\"file\":\"test/spec_cart.rb\",\"state\":\"passed\"}}\n")
+            format!(
+                "{{\"name\":\"Cart::size#{method}\",\"file\":\"test/spec_cart.rb\",\"state\":\"passed\"}}\n"
+            )
         };
-        let text = noted("test_0003_is empty") + &noted("test_0001_counts") + &noted("test_0002_is empty");
-        let names: Vec<String> = parse(&text).expect("whole").tests.into_keys().map(|n| n.0).collect();
-        assert_eq!(names, ["counts", "is empty", "is empty #2"].map(|n| format!("test/spec_cart.rb Cart::size#{n}")));
-        assert_eq!(pattern_of("Cart::size#is empty #2").as_deref(), Some(r"test_\d+_is empty"));
-        assert_eq!(pattern_of("CartTest#test_2024_12").as_deref(), Some("test_2024_12"));
-        assert_eq!(without_number("CartTest#test_2024"), ("CartTest#test_2024".into(), 0));
+        let text =
+            noted("test_0003_is empty") + &noted("test_0001_counts") + &noted("test_0002_is empty");
+        let names: Vec<String> = parse(&text)
+            .expect("whole")
+            .tests
+            .into_keys()
+            .map(|n| n.0)
+            .collect();
+        assert_eq!(
+            names,
+            ["counts", "is empty", "is empty #2"]
+                .map(|n| format!("test/spec_cart.rb Cart::size#{n}"))
+        );
+        assert_eq!(
+            pattern_of("Cart::size#is empty #2").as_deref(),
+            Some(r"test_\d+_is empty")
+        );
+        assert_eq!(
+            pattern_of("CartTest#test_2024_12").as_deref(),
+            Some("test_2024_12")
+        );
+        assert_eq!(
+            without_number("CartTest#test_2024"),
+            ("CartTest#test_2024".into(), 0)
+        );
     }
 
     #[test]
     fn it_knows_its_own_commands() {
-        for words in ["rake test", "rake test:regular", "ruby -Itest test/a_test.rb", "rails test"] {
+        for words in [
+            "rake test",
+            "rake test:regular",
+            "ruby -Itest test/a_test.rb",
+            "rails test",
+        ] {
             assert!(recognises(&argv(words)), "{words}");
         }
         for words in ["rake", "rake build", "ruby lib/a.rb", "rspec"] {
@@ -299,13 +422,29 @@ mod tests {
     fn one_test_is_selected_by_file_and_name() {
         let step = SuiteStep::new(argv("bundle exec rake test"), "/p");
         let narrowed = select(&step, &["test/a_test.rb ATest#test_adds"]).expect("can select");
-        assert_eq!(narrowed, ["bundle", "exec", "ruby", "-Ilib", "-Itest", "test/a_test.rb", "-n", "/^test_adds$/"]);
+        assert_eq!(
+            narrowed,
+            [
+                "bundle",
+                "exec",
+                "ruby",
+                "-Ilib",
+                "-Itest",
+                "test/a_test.rb",
+                "-n",
+                "/^test_adds$/"
+            ]
+        );
     }
 
     #[test]
     fn a_file_that_does_not_load_is_a_build_error() {
-        let error = load_error("/p/test/a_test.rb:3:in '<main>': uninitialized constant Calc (NameError)");
-        assert_eq!((error.file.as_deref(), error.line), (Some("/p/test/a_test.rb"), Some(3)));
+        let error =
+            load_error("/p/test/a_test.rb:3:in '<main>': uninitialized constant Calc (NameError)");
+        assert_eq!(
+            (error.file.as_deref(), error.line),
+            (Some("/p/test/a_test.rb"), Some(3))
+        );
         assert_eq!(error.missing, ["Calc"]);
     }
 }

@@ -26,60 +26,91 @@ pub(super) static RUNNER: Runner = Runner {
     names_are_paths: false,
 };
 
-static REPORTING: Reporting =
-    Reporting { program: "mix", file: "mix.report", parse: |text, _| parse(text), explain, terminal: Terminal::Tells };
+static REPORTING: Reporting = Reporting {
+    program: "mix",
+    file: "mix.report",
+    parse: |text, _| parse(text),
+    explain,
+    terminal: Terminal::Tells,
+};
 
 /// Each field in hexadecimal, so that neither names nor messages need quoting.
 const FORMATTER: &str = include_str!("mix/formatter.ex");
 
 fn recognises(argv: &[String]) -> bool {
-    program(argv) == "mix" && argv.get(1).is_some_and(|a| a == "test") && !argv.iter().any(|a| a == "--formatter")
+    program(argv) == "mix"
+        && argv.get(1).is_some_and(|a| a == "test")
+        && !argv.iter().any(|a| a == "--formatter")
 }
 
 fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
     async move {
         // The random name of the private directory makes the module's name one the project cannot have.
         let report = session.file(REPORTING.file);
-        let unique: String = report.to_string_lossy().chars().filter(char::is_ascii_alphanumeric).collect();
+        let unique: String = report
+            .to_string_lossy()
+            .chars()
+            .filter(char::is_ascii_alphanumeric)
+            .collect();
         let module = format!("SupervisorReport{unique}");
-        let source =
-            FORMATTER.replace("@MODULE@", &module).replace("@REPORT@", &elixir_string(&report.to_string_lossy()));
+        let source = FORMATTER
+            .replace("@MODULE@", &module)
+            .replace("@REPORT@", &elixir_string(&report.to_string_lossy()));
         let formatter = session.file("formatter.ex");
         if let Err(error) = std::fs::write(&formatter, source) {
             return Judgement::no_place(&error);
         }
         let formatter = formatter.to_string_lossy().into_owned();
         stale::look_twice(&session.files());
-        let mut argv: Vec<String> = ["elixir", "-r", &formatter, "-S"].map(String::from).to_vec();
+        let mut argv: Vec<String> = ["elixir", "-r", &formatter, "-S"]
+            .map(String::from)
+            .to_vec();
         argv.extend_from_slice(step.argv());
-        argv.extend(["--formatter", &module, "--formatter", "ExUnit.CLIFormatter"].map(String::from));
+        argv.extend(
+            ["--formatter", &module, "--formatter", "ExUnit.CLIFormatter"].map(String::from),
+        );
         REPORTING.run(session, &argv, &[]).await
     }
     .boxed()
 }
 
 fn elixir_string(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"").replace("#{", "\\#{")
+    text.replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace("#{", "\\#{")
 }
 
 /// Without a suite that began, the reason is in what the compiler said.
 fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
-    let all = without_colour(&format!("{}\n{}", finished.stdout.text(), finished.stderr.text()));
+    let all = without_colour(&format!(
+        "{}\n{}",
+        finished.stdout.text(),
+        finished.stderr.text()
+    ));
     if code == 0 && all.contains("There are no tests to run") {
         return Some(Outcome::NoTests);
     }
     // Without Hex nothing is fetched, and that is asked for where no user can answer.
-    if let Some(line) =
-        all.lines().find(|l| l.contains("Could not find Hex") || l.contains("Could not find an SCM for dependency"))
-    {
+    if let Some(line) = all.lines().find(|l| {
+        l.contains("Could not find Hex") || l.contains("Could not find an SCM for dependency")
+    }) {
         let why = line.trim_start_matches("** (Mix) ").trim().to_owned();
-        let remedy = String::from("install Hex with `mix local.hex --force`, then run `mix deps.get`");
-        return Some(Outcome::CouldNotRun { why: format!("Hex, the package manager, is missing: {why}"), remedy });
+        let remedy =
+            String::from("install Hex with `mix local.hex --force`, then run `mix deps.get`");
+        return Some(Outcome::CouldNotRun {
+            why: format!("Hex, the package manager, is missing: {why}"),
+            remedy,
+        });
     }
-    let missing = all.lines().find(|l| l.contains("Can't continue due to errors on dependencies"));
+    let missing = all
+        .lines()
+        .find(|l| l.contains("Can't continue due to errors on dependencies"));
     if let Some(line) = missing {
         let remedy = String::from("run `mix deps.get` or name a `test_cmd`");
-        return Some(Outcome::CouldNotRun { why: line.trim_start_matches("** (Mix) ").to_owned(), remedy });
+        return Some(Outcome::CouldNotRun {
+            why: line.trim_start_matches("** (Mix) ").to_owned(),
+            remedy,
+        });
     }
     let errors = compile_errors(&all);
     (code != 0 && !errors.is_empty()).then_some(Outcome::DidNotBuild { errors })
@@ -94,11 +125,14 @@ fn compile_errors(text: &str) -> Vec<BuildError> {
         if let Some(message) = line.strip_prefix("error: ") {
             let mut error = BuildError::new(message);
             let below = lines[at + 1..].iter().take(12).map(|l| l.trim());
-            if let Some((file, number)) = below.filter_map(|l| l.strip_prefix("└─ ")).find_map(place) {
+            if let Some((file, number)) =
+                below.filter_map(|l| l.strip_prefix("└─ ")).find_map(place)
+            {
                 error = error.at(file, Some(number));
             }
             errors.push(error);
-        } else if let Some((kind, rest)) = line.strip_prefix("** (").and_then(|l| l.split_once(") "))
+        } else if let Some((kind, rest)) =
+            line.strip_prefix("** (").and_then(|l| l.split_once(") "))
             && kind.ends_with("Error")
         {
             let said = match place(rest) {
@@ -118,8 +152,13 @@ fn compile_errors(text: &str) -> Vec<BuildError> {
 
 fn place(text: &str) -> Option<(String, u32)> {
     let mut parts = text.split(':');
-    let file = parts.next().filter(|f| f.ends_with(".ex") || f.ends_with(".exs"))?;
-    Some((file.trim_start_matches("./").to_owned(), parts.next()?.trim().parse().ok()?))
+    let file = parts
+        .next()
+        .filter(|f| f.ends_with(".ex") || f.ends_with(".exs"))?;
+    Some((
+        file.trim_start_matches("./").to_owned(),
+        parts.next()?.trim().parse().ok()?,
+    ))
 }
 
 /// `XTest test adds` is selected by its name; the same name in another module comes along.
@@ -156,9 +195,16 @@ pub(super) fn parse(text: &str) -> Option<TestRunReport> {
 }
 
 fn unhex(text: &str) -> Option<String> {
-    let digit = |c: u8| char::from(c).to_digit(16).and_then(|d| u8::try_from(d).ok());
+    let digit = |c: u8| {
+        char::from(c)
+            .to_digit(16)
+            .and_then(|d| u8::try_from(d).ok())
+    };
     let digits: Option<Vec<u8>> = text.bytes().map(digit).collect();
-    let bytes = digits?.chunks(2).map(|c| Some(c.first()? << 4 | c.get(1)?)).collect::<Option<Vec<u8>>>()?;
+    let bytes = digits?
+        .chunks(2)
+        .map(|c| Some(c.first()? << 4 | c.get(1)?))
+        .collect::<Option<Vec<u8>>>()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -186,7 +232,10 @@ mod tests {
         for text in [old, new] {
             let errors = compile_errors(text);
             assert_eq!(errors.len(), 1, "{errors:?}");
-            assert_eq!((errors[0].file.as_deref(), errors[0].line), (Some("lib/x.ex"), Some(3)));
+            assert_eq!(
+                (errors[0].file.as_deref(), errors[0].line),
+                (Some("lib/x.ex"), Some(3))
+            );
             assert_eq!(errors[0].missing, ["foo"]);
         }
     }

@@ -23,7 +23,9 @@ pub(super) static RUNNER: Runner = Runner {
     command: &["npx", "mocha"],
     find: by_command_alone,
     recognises,
-    run: |step, session| async move { run_tool(&TOOL, &without_reporter(step), session).await }.boxed(),
+    run: |step, session| {
+        async move { run_tool(&TOOL, &without_reporter(step), session).await }.boxed()
+    },
     select: |step, names| {
         let mut argv = step.argv.clone();
         let mut patterns = Vec::new();
@@ -57,13 +59,21 @@ const REPORTER: &str = include_str!("mocha/reporter.cjs");
 fn flags(session: &Session<'_>) -> std::io::Result<Vec<String>> {
     let report = serde_json::to_string(&session.file(TOOL.reporting.file))?;
     let reporter = session.file("reporter.cjs");
-    std::fs::write(&reporter, REPORTER.replace("REPORT,", &format!("{report},")))?;
-    Ok(vec![String::from("--reporter"), reporter.display().to_string()])
+    std::fs::write(
+        &reporter,
+        REPORTER.replace("REPORT,", &format!("{report},")),
+    )?;
+    Ok(vec![
+        String::from("--reporter"),
+        reporter.display().to_string(),
+    ])
 }
 
 fn recognises(argv: &[String]) -> bool {
     matches!(program(argv), "mocha" | "_mocha" | "ts-mocha")
-        && !argv.iter().any(|a| a == "--watch" || a == "-w" || a == "--parallel")
+        && !argv
+            .iter()
+            .any(|a| a == "--watch" || a == "-w" || a == "--parallel")
 }
 
 /// Some versions refuse a second reporter.
@@ -77,7 +87,10 @@ fn without_reporter(step: &SuiteStep) -> SuiteStep {
             _ => argv.push(word.clone()),
         }
     }
-    SuiteStep { argv, ..step.clone() }
+    SuiteStep {
+        argv,
+        ..step.clone()
+    }
 }
 
 /// A file that cannot be loaded ends mocha before it reports.
@@ -86,10 +99,18 @@ fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
     if code != 0 && err.contains("No test files found") {
         return Some(Outcome::NoTests);
     }
-    const LOADING: &[&str] =
-        &["SyntaxError", "Cannot find module", "ERR_MODULE_NOT_FOUND", "does not provide an export"];
-    let said = err.lines().find(|l| LOADING.iter().any(|what| l.contains(what)))?;
-    (code != 0).then(|| Outcome::DidNotBuild { errors: vec![BuildError::new(said.trim())] })
+    const LOADING: &[&str] = &[
+        "SyntaxError",
+        "Cannot find module",
+        "ERR_MODULE_NOT_FOUND",
+        "does not provide an export",
+    ];
+    let said = err
+        .lines()
+        .find(|l| LOADING.iter().any(|what| l.contains(what)))?;
+    (code != 0).then(|| Outcome::DidNotBuild {
+        errors: vec![BuildError::new(said.trim())],
+    })
 }
 
 #[derive(Deserialize)]
@@ -115,7 +136,11 @@ pub(super) fn parse(text: &str, root: &Path) -> Option<TestRunReport> {
     let mut report = TestRunReport::default();
     for test in tests {
         let path = test.file.as_deref().map(Path::new).unwrap_or(Path::new(""));
-        let name = format!("{} > {}", path.strip_prefix(root).unwrap_or(path).display(), test.title);
+        let name = format!(
+            "{} > {}",
+            path.strip_prefix(root).unwrap_or(path).display(),
+            test.title
+        );
         let state = match test.state {
             State::Passed => TestState::Passed,
             State::Skipped => TestState::Skipped,
@@ -139,17 +164,37 @@ mod tests {
             {"title":"sum adds","file":"/p/t.js","state":"failed","message":"no"},
             {"title":"later","file":"/p/t.js","state":"skipped"}]"#;
         let report = parse(text, Path::new("/p")).expect("whole");
-        assert_eq!(report.tests[&TestName::from("t.js > sum adds")], TestState::Passed);
-        assert_eq!(report.tests[&TestName::from("t.js > sum adds #2")], failed("no"));
-        assert_eq!(report.tests[&TestName::from("t.js > sum bad")], failed("boo"));
-        assert_eq!(report.tests[&TestName::from("t.js > later")], TestState::Skipped);
+        assert_eq!(
+            report.tests[&TestName::from("t.js > sum adds")],
+            TestState::Passed
+        );
+        assert_eq!(
+            report.tests[&TestName::from("t.js > sum adds #2")],
+            failed("no")
+        );
+        assert_eq!(
+            report.tests[&TestName::from("t.js > sum bad")],
+            failed("boo")
+        );
+        assert_eq!(
+            report.tests[&TestName::from("t.js > later")],
+            TestState::Skipped
+        );
     }
 
     #[test]
     fn the_reporter_of_a_command_gives_way_to_ours() {
-        for own in ["mocha --reporter spec test/a.js", "mocha -R dot test/a.js", "mocha test/a.js --reporter=min"] {
+        for own in [
+            "mocha --reporter spec test/a.js",
+            "mocha -R dot test/a.js",
+            "mocha test/a.js --reporter=min",
+        ] {
             let step = SuiteStep::new(argv(own), Path::new("/p"));
-            assert_eq!(without_reporter(&step).argv, argv("mocha test/a.js"), "{own}");
+            assert_eq!(
+                without_reporter(&step).argv,
+                argv("mocha test/a.js"),
+                "{own}"
+            );
         }
     }
 

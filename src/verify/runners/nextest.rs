@@ -33,9 +33,14 @@ static REPORTING: Reporting = Reporting {
         if code == 4 || err.contains("no tests to run") {
             return Some(Outcome::NoTests);
         }
-        let why = err.lines().find(|l| l.contains("no such command: `nextest`"))?;
+        let why = err
+            .lines()
+            .find(|l| l.contains("no such command: `nextest`"))?;
         let remedy = String::from("install cargo-nextest or name `cargo test` as `test_cmd`");
-        Some(Outcome::CouldNotRun { why: why.trim_start_matches("error: ").to_owned(), remedy })
+        Some(Outcome::CouldNotRun {
+            why: why.trim_start_matches("error: ").to_owned(),
+            remedy,
+        })
     },
     terminal: Terminal::Silent,
 };
@@ -49,7 +54,9 @@ fn recognises(argv: &[String]) -> bool {
 
 fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
     async move {
-        let argv = step.with_arguments(&["--no-fail-fast", "--message-format", "libtest-json-plus"].map(String::from));
+        let argv = step.with_arguments(
+            &["--no-fail-fast", "--message-format", "libtest-json-plus"].map(String::from),
+        );
         let env = [
             ("NEXTEST_EXPERIMENTAL_LIBTEST_JSON", String::from("1")),
             ("CARGO_TERM_COLOR", String::from("never")),
@@ -58,8 +65,11 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
         let finished = session.run_into(REPORTING.file, &argv, &env).await;
         // What does not build is told by cargo as data, and only there.
         if exit_code(&finished) == Some(101) {
-            let build: Vec<String> =
-                argv.iter().filter(|a| *a == "--workspace" || *a == "--all-features").cloned().collect();
+            let build: Vec<String> = argv
+                .iter()
+                .filter(|a| *a == "--workspace" || *a == "--all-features")
+                .cloned()
+                .collect();
             return cargo::build_alone(session, &build).await;
         }
         REPORTING.judge(session, &finished)
@@ -74,7 +84,13 @@ fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
         let (binary, test) = name.split_once(' ')?;
         tests.push(format!("(binary_id(={binary}) and test(={test}))"));
     }
-    Some(step.argv.iter().cloned().chain([String::from("-E"), tests.join(" or ")]).collect())
+    Some(
+        step.argv
+            .iter()
+            .cloned()
+            .chain([String::from("-E"), tests.join(" or ")])
+            .collect(),
+    )
 }
 
 #[derive(Deserialize)]
@@ -123,8 +139,10 @@ pub(super) fn parse(text: &str) -> Option<TestRunReport> {
                 let name = event.name?;
                 let test = name.split_once('$').map_or(name.as_str(), |(_, test)| test);
                 // A test that was tried again ends with how often.
-                let test =
-                    test.rsplit_once('#').filter(|(_, n)| n.parse::<u32>().is_ok()).map_or(test, |(test, _)| test);
+                let test = test
+                    .rsplit_once('#')
+                    .filter(|(_, n)| n.parse::<u32>().is_ok())
+                    .map_or(test, |(test, _)| test);
                 let state = match outcome {
                     "ok" => TestState::Passed,
                     "ignored" => TestState::Skipped,
@@ -156,7 +174,9 @@ mod tests {
             )
         };
         let test = |event: &str, name: &str| {
-            format!(r#"{{"type":"test","event":"{event}","name":"demo::demo${name}","stdout":"boo"}}"#)
+            format!(
+                r#"{{"type":"test","event":"{event}","name":"demo::demo${name}","stdout":"boo"}}"#
+            )
         };
         let lines = [
             suite("started", "lib"),
@@ -169,9 +189,18 @@ mod tests {
             suite("failed", "bin"),
         ];
         let report = parse(&lines.join("\n")).expect("whole");
-        assert_eq!(report.tests[&TestName::from("demo tests::adds")], TestState::Passed);
-        assert_eq!(report.tests[&TestName::from("demo tests::later")], TestState::Skipped);
-        assert_eq!(report.tests[&TestName::from("demo::bin/demo inbin")], failed("boo"));
+        assert_eq!(
+            report.tests[&TestName::from("demo tests::adds")],
+            TestState::Passed
+        );
+        assert_eq!(
+            report.tests[&TestName::from("demo tests::later")],
+            TestState::Skipped
+        );
+        assert_eq!(
+            report.tests[&TestName::from("demo::bin/demo inbin")],
+            failed("boo")
+        );
         assert_eq!(parse(&lines[..6].join("\n")), None, "without its end");
     }
 
@@ -179,6 +208,15 @@ mod tests {
     fn tests_are_selected_by_binary_and_name() {
         let step = SuiteStep::new(argv("cargo nextest run"), "/p");
         let narrowed = select(&step, &["demo::api adds"]).expect("can select");
-        assert_eq!(narrowed, ["cargo", "nextest", "run", "-E", "(binary_id(=demo::api) and test(=adds))"]);
+        assert_eq!(
+            narrowed,
+            [
+                "cargo",
+                "nextest",
+                "run",
+                "-E",
+                "(binary_id(=demo::api) and test(=adds))"
+            ]
+        );
     }
 }

@@ -34,7 +34,10 @@ pub(super) static RUNNER: Runner = Runner {
         }
         // Other files are not even loaded, unless the command names its own.
         if step.argv[at..].iter().all(|word| word.starts_with('-')) {
-            let mut files: Vec<&str> = names.iter().filter_map(|name| Some(name.split_once(" > ")?.0)).collect();
+            let mut files: Vec<&str> = names
+                .iter()
+                .filter_map(|name| Some(name.split_once(" > ")?.0))
+                .collect();
             files.sort_unstable();
             files.dedup();
             narrowed.extend(files.into_iter().map(str::to_owned));
@@ -78,7 +81,9 @@ fn flags(session: &Session<'_>) -> std::io::Result<Vec<String>> {
 
 fn explain(finished: &FinishedProcess, _code: i32) -> Option<Outcome> {
     let err = finished.stderr.text();
-    let line = err.lines().find(|l| l.contains("bad option") || l.contains("Could not find '"))?;
+    let line = err
+        .lines()
+        .find(|l| l.contains("bad option") || l.contains("Could not find '"))?;
     Some(if line.contains("bad option") {
         Outcome::CouldNotRun {
             why: line.trim().to_owned(),
@@ -117,31 +122,57 @@ pub(super) fn parse(text: &str, root: &Path) -> Option<TestRunReport> {
     let mut ended = false;
     for line in text.lines() {
         let event: Event = serde_json::from_str(line).ok()?;
-        let file = event.file.as_deref().map(|f| relative(f, root)).unwrap_or_default();
+        let file = event
+            .file
+            .as_deref()
+            .map(|f| relative(f, root))
+            .unwrap_or_default();
         let name = event.name.unwrap_or_default();
-        let whole_file = event.nesting == Some(0) && !file.is_empty() && relative(&name, root) == file;
+        let whole_file =
+            event.nesting == Some(0) && !file.is_empty() && relative(&name, root) == file;
         let nesting = event.nesting.unwrap_or_default();
         match event.kind.as_str() {
             "end" => ended = true,
-            "test:stderr" => stderr.entry(file).or_default().push_str(&event.message.unwrap_or_default()),
+            "test:stderr" => stderr
+                .entry(file)
+                .or_default()
+                .push_str(&event.message.unwrap_or_default()),
             "test:start" if !whole_file => {
                 let titles = titles.entry(file).or_default();
                 titles.truncate(nesting);
                 titles.push(name);
             }
-            "test:enqueue" if !whole_file => *open.entry((file, nesting, name, event.line)).or_default() += 1,
+            "test:enqueue" if !whole_file => {
+                *open.entry((file, nesting, name, event.line)).or_default() += 1
+            }
             "test:pass" | "test:fail" if whole_file => {
                 let said = stderr.get(&file).map(String::as_str).unwrap_or_default();
                 whole(&mut report, &file, event.kind == "test:pass", said, root);
             }
             "test:pass" | "test:fail" => {
-                *open.entry((file.clone(), nesting, name.clone(), event.line)).or_default() -= 1;
-                let above = titles.get(&file).map(|t| &t[..nesting.min(t.len())]).unwrap_or_default();
-                let titles: Vec<&str> = above.iter().map(String::as_str).chain([name.as_str()]).collect();
+                *open
+                    .entry((file.clone(), nesting, name.clone(), event.line))
+                    .or_default() -= 1;
+                let above = titles
+                    .get(&file)
+                    .map(|t| &t[..nesting.min(t.len())])
+                    .unwrap_or_default();
+                let titles: Vec<&str> = above
+                    .iter()
+                    .map(String::as_str)
+                    .chain([name.as_str()])
+                    .collect();
                 let state = match event.kind.as_str() {
                     _ if event.suite && event.kind == "test:pass" => continue,
                     // A suite fails with its tests, or by itself in a hook.
-                    _ if event.suite && event.error.as_deref().is_some_and(|e| e.contains("subtest")) => continue,
+                    _ if event.suite
+                        && event
+                            .error
+                            .as_deref()
+                            .is_some_and(|e| e.contains("subtest")) =>
+                    {
+                        continue;
+                    }
                     _ if event.skipped || event.todo => TestState::Skipped,
                     "test:pass" => TestState::Passed,
                     _ => failed(event.error.unwrap_or_default()),
@@ -153,7 +184,9 @@ pub(super) fn parse(text: &str, root: &Path) -> Option<TestRunReport> {
     }
     for ((file, _, name, _), count) in open {
         if count > 0 {
-            report.doubts.push(format!("`{name}` in `{file}` was begun and has no result"));
+            report
+                .doubts
+                .push(format!("`{name}` in `{file}` was begun and has no result"));
         }
     }
     ended.then_some(report)
@@ -161,27 +194,48 @@ pub(super) fn parse(text: &str, root: &Path) -> Option<TestRunReport> {
 
 /// A file without tests of its own: a plain script, one that could not be loaded, or one that left before its tests.
 fn whole(report: &mut TestRunReport, file: &str, passed: bool, stderr: &str, root: &Path) {
-    const LOADING: &[&str] =
-        &["SyntaxError", "Cannot find module", "ERR_MODULE_NOT_FOUND", "does not provide an export"];
+    const LOADING: &[&str] = &[
+        "SyntaxError",
+        "Cannot find module",
+        "ERR_MODULE_NOT_FOUND",
+        "does not provide an export",
+    ];
     if !passed && LOADING.iter().any(|what| stderr.contains(what)) {
-        let said = stderr.lines().find(|l| l.contains("Error: ") || l.contains("Error [")).unwrap_or(stderr);
-        let (path, line) = place(stderr, root).map_or_else(|| (file.to_owned(), None), |(p, l)| (p, Some(l)));
+        let said = stderr
+            .lines()
+            .find(|l| l.contains("Error: ") || l.contains("Error ["))
+            .unwrap_or(stderr);
+        let (path, line) =
+            place(stderr, root).map_or_else(|| (file.to_owned(), None), |(p, l)| (p, Some(l)));
         report.errors.push(BuildError::new(said).at(path, line));
         return;
     }
-    let declares_tests = std::fs::read_to_string(root.join(file)).is_ok_and(|text| text.contains("node:test"));
+    let declares_tests =
+        std::fs::read_to_string(root.join(file)).is_ok_and(|text| text.contains("node:test"));
     if passed && declares_tests {
-        report.doubts.push(format!("`{file}` ended before any of its tests had a result"));
+        report.doubts.push(format!(
+            "`{file}` ended before any of its tests had a result"
+        ));
         return;
     }
-    report.add(file, if passed { TestState::Passed } else { failed(stderr) });
+    report.add(
+        file,
+        if passed {
+            TestState::Passed
+        } else {
+            failed(stderr)
+        },
+    );
 }
 
 /// The first file of the project in a stack trace: on a line of its own before the error, or in a frame behind it.
 fn place(stderr: &str, root: &Path) -> Option<(String, u32)> {
     stderr.lines().find_map(|line| {
         let line = line.trim().trim_start_matches("at ");
-        let line = line.rsplit_once('(').map_or(line, |(_, rest)| rest).trim_end_matches([')', '{', ' ']);
+        let line = line
+            .rsplit_once('(')
+            .map_or(line, |(_, rest)| rest)
+            .trim_end_matches([')', '{', ' ']);
         let line = line.strip_prefix("file://").unwrap_or(line);
         let inside = line.strip_prefix(root.to_str()?)?.strip_prefix('/')?;
         let mut parts = inside.split(':');
@@ -191,7 +245,10 @@ fn place(stderr: &str, root: &Path) -> Option<(String, u32)> {
 
 fn relative(path: &str, root: &Path) -> String {
     let path = Path::new(path.strip_prefix("file://").unwrap_or(path));
-    path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned()
+    path.strip_prefix(root)
+        .unwrap_or(path)
+        .to_string_lossy()
+        .into_owned()
 }
 
 #[cfg(test)]
@@ -214,25 +271,40 @@ mod tests {
 
     #[test]
     fn results_are_named_by_file_and_titles() {
-        let report = parse(&format!("{RUN}{{\"type\":\"end\"}}\n"), Path::new("/p")).expect("whole");
+        let report =
+            parse(&format!("{RUN}{{\"type\":\"end\"}}\n"), Path::new("/p")).expect("whole");
         assert_eq!(report.tests.len(), 2);
-        assert_eq!(report.tests[&TestName::from("test/c.js > suite > in ok")], TestState::Passed);
-        assert_eq!(report.tests[&TestName::from("test/c.js > suite > in bad")], failed("boo"));
+        assert_eq!(
+            report.tests[&TestName::from("test/c.js > suite > in ok")],
+            TestState::Passed
+        );
+        assert_eq!(
+            report.tests[&TestName::from("test/c.js > suite > in bad")],
+            failed("boo")
+        );
         assert!(report.doubts.is_empty(), "{report:?}");
         assert_eq!(parse(RUN, Path::new("/p")), None, "without its end");
     }
 
     #[test]
     fn a_test_that_was_begun_and_never_ended_is_a_doubt() {
-        let begun = r#"{"type":"test:enqueue","name":"left","nesting":0,"file":"/p/a.js","line":9}"#;
-        let report = parse(&format!("{RUN}{begun}\n{{\"type\":\"end\"}}\n"), Path::new("/p")).expect("whole");
+        let begun =
+            r#"{"type":"test:enqueue","name":"left","nesting":0,"file":"/p/a.js","line":9}"#;
+        let report = parse(
+            &format!("{RUN}{begun}\n{{\"type\":\"end\"}}\n"),
+            Path::new("/p"),
+        )
+        .expect("whole");
         assert_eq!(report.doubts.len(), 1);
     }
 
     #[test]
     fn the_place_of_an_error_is_in_the_project_not_in_node() {
         let syntax = "/p/test/d.js:7\nsyntax error(\n\nSyntaxError: Unexpected identifier\n";
-        assert_eq!(place(syntax, Path::new("/p")), Some(("test/d.js".into(), 7)));
+        assert_eq!(
+            place(syntax, Path::new("/p")),
+            Some(("test/d.js".into(), 7))
+        );
         let missing = "node:internal/modules/cjs/loader:1210\n  throw err;\n\nError: Cannot find module './nope'\n\
             Require stack:\n- /p/e.js\n    at Module._load (node:internal/x:1:2)\n    at Object.<anonymous> (/p/e.js:3:1)\n";
         assert_eq!(place(missing, Path::new("/p")), Some(("e.js".into(), 3)));
@@ -243,7 +315,10 @@ mod tests {
     #[test]
     fn it_knows_its_own_commands() {
         assert!(recognises(&argv("node --test")) && recognises(&argv("tsx --test a.ts")));
-        assert!(!recognises(&argv("node a.js")) && !recognises(&argv("node --test --test-reporter=tap")));
+        assert!(
+            !recognises(&argv("node a.js"))
+                && !recognises(&argv("node --test --test-reporter=tap"))
+        );
     }
 
     proptest::proptest! {

@@ -50,13 +50,26 @@ fn find(_: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundSuite> {
     place.has("package.json").then_some(())?;
     let manager = Manager::of(place);
     let argv = manager.test_command();
-    let as_it_is = || FoundSuite::of(SuiteStep::new(argv.clone(), place.dir).run_by(&RUNNER), "package.json");
+    let as_it_is = || {
+        FoundSuite::of(
+            SuiteStep::new(argv.clone(), place.dir).run_by(&RUNNER),
+            "package.json",
+        )
+    };
     let with = |mut steps: Vec<SuiteStep>| {
         scripts::assign_tasks(&mut steps);
-        FoundSuite { steps, ..as_it_is() }
+        FoundSuite {
+            steps,
+            ..as_it_is()
+        }
     };
-    let Some(package) = Package::read(place.dir) else { return Some(as_it_is().with_strength(Strength::Nominal)) };
-    if package.script("test").is_some_and(|script| !script.contains(PLACEHOLDER)) {
+    let Some(package) = Package::read(place.dir) else {
+        return Some(as_it_is().with_strength(Strength::Nominal));
+    };
+    if package
+        .script("test")
+        .is_some_and(|script| !script.contains(PLACEHOLDER))
+    {
         return Some(scripts::of_script(place, "test").map_or_else(as_it_is, with));
     }
     if let Some((_, words)) = INSTALLED.iter().find(|(name, _)| package.depends_on(name)) {
@@ -74,7 +87,10 @@ fn find(_: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundSuite> {
 fn recognises(argv: &[String]) -> bool {
     let words: Vec<&str> = argv.iter().map(String::as_str).collect();
     matches!(program(argv), "npm" | "pnpm" | "yarn")
-        && matches!(words[1..], ["test" | "t" | "tst", ..] | ["run" | "run-script", "test", ..])
+        && matches!(
+            words[1..],
+            ["test" | "t" | "tst", ..] | ["run" | "run-script", "test", ..]
+        )
 }
 
 fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
@@ -103,9 +119,17 @@ pub(super) async fn run_tool(tool: &Tool, step: &SuiteStep, session: &Session<'_
         argv.splice(at + 1..at + 1, flags);
         argv
     } else {
-        let quoted: Vec<String> = flags.iter().map(|f| format!("\"{}\"", f.replace('"', "\\\""))).collect();
-        let own = session.variable("NODE_OPTIONS").map(|o| o.to_string_lossy().into_owned());
-        env.push(("NODE_OPTIONS", own.into_iter().chain(quoted).collect::<Vec<_>>().join(" ")));
+        let quoted: Vec<String> = flags
+            .iter()
+            .map(|f| format!("\"{}\"", f.replace('"', "\\\"")))
+            .collect();
+        let own = session
+            .variable("NODE_OPTIONS")
+            .map(|o| o.to_string_lossy().into_owned());
+        env.push((
+            "NODE_OPTIONS",
+            own.into_iter().chain(quoted).collect::<Vec<_>>().join(" "),
+        ));
         step.with_arguments(&[])
     };
     let mut judgement = tool.reporting.run(session, &argv, &env).await;
@@ -116,7 +140,10 @@ pub(super) async fn run_tool(tool: &Tool, step: &SuiteStep, session: &Session<'_
 /// Where options for `node` can be put in: right behind it.
 fn node_at(step: &SuiteStep) -> Option<usize> {
     let is_node = |word: &String| matches!(program(std::slice::from_ref(word)), "node" | "tsx");
-    step.argv.iter().position(is_node).filter(|_| step.shell.is_none())
+    step.argv
+        .iter()
+        .position(is_node)
+        .filter(|_| step.shell.is_none())
 }
 
 /// The script, if there is one that tests anything.
@@ -127,13 +154,16 @@ fn script(session: &Session<'_>) -> Result<(), Outcome> {
     };
     let text = std::fs::read_to_string(session.files().join("package.json"))
         .map_err(|e| cannot(&format!("`package.json` cannot be read: {e}")))?;
-    let manifest: serde_json::Value =
-        serde_json::from_str(&text).map_err(|e| cannot(&format!("`package.json` is not valid JSON: {e}")))?;
-    match manifest.pointer("/scripts/test").and_then(serde_json::Value::as_str) {
+    let manifest: serde_json::Value = serde_json::from_str(&text)
+        .map_err(|e| cannot(&format!("`package.json` is not valid JSON: {e}")))?;
+    match manifest
+        .pointer("/scripts/test")
+        .and_then(serde_json::Value::as_str)
+    {
         None => Err(cannot("`package.json` has no script `test`")),
-        Some(script) if script.contains(PLACEHOLDER) => {
-            Err(cannot("the script `test` is the placeholder that `npm init` writes"))
-        }
+        Some(script) if script.contains(PLACEHOLDER) => Err(cannot(
+            "the script `test` is the placeholder that `npm init` writes",
+        )),
         Some(_) => Ok(()),
     }
 }
@@ -143,7 +173,9 @@ fn explain_missing(outcome: &mut Outcome, program: &str) {
     if let Outcome::CouldNotRun { remedy, why } = outcome
         && !why.contains(&format!("`{program}` may not"))
         && !why.contains("bad option")
-        && !["npm", "pnpm", "yarn", "bun", "node"].iter().any(|own| why.contains(&format!("`{own}` was not found")))
+        && !["npm", "pnpm", "yarn", "bun", "node"]
+            .iter()
+            .any(|own| why.contains(&format!("`{own}` was not found")))
     {
         *remedy = String::from(
             "install the packages (`npm install`, or what the project uses), correct `scripts.test` in package.json or name a \
@@ -159,7 +191,11 @@ mod tests {
 
     #[test]
     fn it_knows_its_own_commands() {
-        assert!(recognises(&argv("npm test")) && recognises(&argv("npm run test -- -x")) && recognises(&argv("npm t")));
+        assert!(
+            recognises(&argv("npm test"))
+                && recognises(&argv("npm run test -- -x"))
+                && recognises(&argv("npm t"))
+        );
         assert!(recognises(&argv("yarn test")) && !recognises(&argv("npm install")));
     }
 
@@ -169,12 +205,19 @@ mod tests {
         let root = dir.path().canonicalize().expect("there");
         let found = |text: &str| {
             std::fs::write(root.join("package.json"), text).expect("written");
-            find(&RUNNER, &SearchPlace::for_tests(&root)).map(|f| (f.strength, f.argv.join(" "), f.steps.len()))
+            find(&RUNNER, &SearchPlace::for_tests(&root))
+                .map(|f| (f.strength, f.argv.join(" "), f.steps.len()))
         };
         let placeholder = r#"{"scripts": {"test": "echo \"Error: no test specified\" && exit 1"}}"#;
-        assert_eq!(found(placeholder), Some((Strength::Nominal, "npm test".into(), 1)));
+        assert_eq!(
+            found(placeholder),
+            Some((Strength::Nominal, "npm test".into(), 1))
+        );
         assert_eq!(found("{"), Some((Strength::Nominal, "npm test".into(), 1)));
-        assert_eq!(found(r#"{"scripts": {"test": "grunt test"}}"#), Some((Strength::Stated, "npm test".into(), 1)));
+        assert_eq!(
+            found(r#"{"scripts": {"test": "grunt test"}}"#),
+            Some((Strength::Stated, "npm test".into(), 1))
+        );
         assert_eq!(
             found(r#"{"scripts": {"test": "xo && ava && tsd"}}"#),
             Some((Strength::Stated, "npm test".into(), 3))

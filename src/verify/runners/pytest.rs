@@ -19,7 +19,13 @@ use crate::process::FinishedProcess;
 pub(super) static RUNNER: Runner = Runner {
     name: "pytest",
     ecosystem: Some(&PYTHON),
-    manifests: &["pyproject.toml", "pytest.ini", "setup.cfg", "setup.py", "tox.ini"],
+    manifests: &[
+        "pyproject.toml",
+        "pytest.ini",
+        "setup.cfg",
+        "setup.py",
+        "tox.ini",
+    ],
     command: &["pytest"],
     find: project::find,
     recognises,
@@ -37,7 +43,10 @@ static REPORTING: Reporting = Reporting {
 };
 
 /// A report, in a project that has the files named.
-pub(super) fn parse(text: &str, is_file: &dyn Fn(&str) -> bool) -> Option<super::super::report::TestRunReport> {
+pub(super) fn parse(
+    text: &str,
+    is_file: &dyn Fn(&str) -> bool,
+) -> Option<super::super::report::TestRunReport> {
     names::parse(text, is_file)
 }
 
@@ -51,14 +60,22 @@ fn recognises(argv: &[String]) -> bool {
 
 fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
     async move {
-        let mut more = vec![format!("--junitxml={}", session.file(REPORTING.file).display())];
+        let mut more = vec![format!(
+            "--junitxml={}",
+            session.file(REPORTING.file).display()
+        )];
         // The older family names the file of each test, which makes it possible to run one alone.
         more.extend(["-o", "junit_family=xunit1", "-o"].map(String::from));
         // Not switched off, because options of that plug-in may be in the project's configuration; only elsewhere.
-        more.push(format!("cache_dir={}", session.file("pytest_cache").display()));
+        more.push(format!(
+            "cache_dir={}",
+            session.file("pytest_cache").display()
+        ));
         // A file that cannot be imported is told of, and does not keep the others from being run.
         more.push(String::from("--continue-on-collection-errors"));
-        REPORTING.run(session, &step.with_arguments(&more), &[]).await
+        REPORTING
+            .run(session, &step.with_arguments(&more), &[])
+            .await
     }
     .boxed()
 }
@@ -71,15 +88,26 @@ fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
         5 => Some(Outcome::NoTests),
         1 | 4 if all.contains("No module named pytest") => Some(Outcome::CouldNotRun {
             why: String::from("Python has no module `pytest`"),
-            remedy: String::from("install pytest in that environment or name another command as `test_cmd`"),
+            remedy: String::from(
+                "install pytest in that environment or name another command as `test_cmd`",
+            ),
         }),
         4 if all.contains("while loading conftest") => {
             let said: Vec<&str> = all.lines().filter_map(|l| l.strip_prefix("E   ")).collect();
-            Some(Outcome::DidNotBuild { errors: vec![BuildError::new(said.join("\n")).at("conftest.py", None)] })
+            Some(Outcome::DidNotBuild {
+                errors: vec![BuildError::new(said.join("\n")).at("conftest.py", None)],
+            })
         }
         4 => {
-            let line = all.lines().find(|l| l.to_lowercase().starts_with("error")).unwrap_or("wrong usage").to_owned();
-            Some(Outcome::CouldNotRun { why: line, remedy: String::from("correct the command or the configuration") })
+            let line = all
+                .lines()
+                .find(|l| l.to_lowercase().starts_with("error"))
+                .unwrap_or("wrong usage")
+                .to_owned();
+            Some(Outcome::CouldNotRun {
+                why: line,
+                remedy: String::from("correct the command or the configuration"),
+            })
         }
         _ => None,
     }
@@ -88,9 +116,18 @@ fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
 fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
     names.iter().all(|name| name.contains("::")).then_some(())?;
     // Paths that narrow the suite would widen the selection again.
-    let keep = |a: &&String| a.starts_with('-') || !(a.ends_with(".py") || a.contains("::") || a.ends_with('/'));
+    let keep = |a: &&String| {
+        a.starts_with('-') || !(a.ends_with(".py") || a.contains("::") || a.ends_with('/'))
+    };
     let names = names.iter().map(|name| (*name).to_owned());
-    Some(step.argv.iter().filter(keep).cloned().chain(names).collect())
+    Some(
+        step.argv
+            .iter()
+            .filter(keep)
+            .cloned()
+            .chain(names)
+            .collect(),
+    )
 }
 
 #[cfg(test)]
@@ -117,6 +154,9 @@ mod tests {
     fn one_test_replaces_the_paths_of_the_command() {
         let step = SuiteStep::new(argv("pytest -q tests/"), "/p");
         let narrowed = select(&step, &["tests/test_a.py::TestK::test_p[a b]"]).expect("can select");
-        assert_eq!(narrowed, ["pytest", "-q", "tests/test_a.py::TestK::test_p[a b]"]);
+        assert_eq!(
+            narrowed,
+            ["pytest", "-q", "tests/test_a.py::TestK::test_p[a b]"]
+        );
     }
 }

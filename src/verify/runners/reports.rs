@@ -37,23 +37,39 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
         let finished = session.run(&step.with_arguments(&[]), &[]).await;
         let code = exit_code(&finished);
         let written = before.after_the_run();
-        let report = written.cases().map(|cases| junit::into_report(&cases, Naming::General));
-        let outcome = session.cut_short(&finished, program(&step.argv)).unwrap_or_else(|| match &report {
-            Err(why) => Outcome::Unclear { why: why.clone() },
-            Ok(_) if written.fresh.is_empty() => {
-                let old = match written.stale {
-                    0 => String::from("no file matches it"),
-                    n => format!("{} from an earlier run, none from this one", words::count(n, "report")),
-                };
-                Outcome::Unclear {
-                    why: format!("`{pattern}` gave no report: {old} (exit code {})", code.unwrap_or(-1)),
+        let report = written
+            .cases()
+            .map(|cases| junit::into_report(&cases, Naming::General));
+        let outcome = session
+            .cut_short(&finished, program(&step.argv))
+            .unwrap_or_else(|| match &report {
+                Err(why) => Outcome::Unclear { why: why.clone() },
+                Ok(_) if written.fresh.is_empty() => {
+                    let old = match written.stale {
+                        0 => String::from("no file matches it"),
+                        n => format!(
+                            "{} from an earlier run, none from this one",
+                            words::count(n, "report")
+                        ),
+                    };
+                    Outcome::Unclear {
+                        why: format!(
+                            "`{pattern}` gave no report: {old} (exit code {})",
+                            code.unwrap_or(-1)
+                        ),
+                    }
                 }
-            }
-            Ok(report) => agree(&report.tests, code),
-        });
+                Ok(report) => agree(&report.tests, code),
+            });
         let notes = written.note().into_iter().collect();
         let tests = Tests::Named(report.unwrap_or_default().tests);
-        Judgement { outcome, tests, exit_code: code, output: output_of(&finished), notes }
+        Judgement {
+            outcome,
+            tests,
+            exit_code: code,
+            output: output_of(&finished),
+            notes,
+        }
     }
     .boxed()
 }
@@ -78,20 +94,35 @@ pub(super) struct WrittenReports {
 impl ReportsBefore {
     pub(super) fn look(root: &Path, patterns: &[&str]) -> Self {
         let patterns = patterns.iter().map(|p| (*p).to_owned()).collect();
-        let mut before = Self { root: root.to_owned(), patterns, marks: BTreeMap::new() };
-        before.marks = before.matching().into_iter().map(|path| (path.clone(), mark(&path))).collect();
+        let mut before = Self {
+            root: root.to_owned(),
+            patterns,
+            marks: BTreeMap::new(),
+        };
+        before.marks = before
+            .matching()
+            .into_iter()
+            .map(|path| (path.clone(), mark(&path)))
+            .collect();
         before
     }
 
     pub(super) fn after_the_run(&self) -> WrittenReports {
         let is_fresh = |path: &PathBuf| self.marks.get(path).is_none_or(|was| *was != mark(path));
         let (fresh, stale): (Vec<_>, Vec<_>) = self.matching().into_iter().partition(is_fresh);
-        WrittenReports { root: self.root.clone(), fresh, stale: stale.len() }
+        WrittenReports {
+            root: self.root.clone(),
+            fresh,
+            stale: stale.len(),
+        }
     }
 
     fn matching(&self) -> Vec<PathBuf> {
         let root = glob::Pattern::escape(&self.root.to_string_lossy());
-        let whole = self.patterns.iter().map(|pattern| format!("{root}/{}", pattern.trim_start_matches("./")));
+        let whole = self
+            .patterns
+            .iter()
+            .map(|pattern| format!("{root}/{}", pattern.trim_start_matches("./")));
         let found = whole.flat_map(|whole| glob::glob(&whole).into_iter().flatten().flatten());
         found.filter(|p| p.is_file()).take(MOST).collect()
     }
@@ -116,11 +147,19 @@ impl WrittenReports {
     /// What a reader should know about reports of an earlier run.
     pub(super) fn note(&self) -> Option<String> {
         let is_mixed = self.stale > 0 && !self.fresh.is_empty();
-        is_mixed.then(|| format!("{} left from an earlier run was not read", words::count(self.stale, "report")))
+        is_mixed.then(|| {
+            format!(
+                "{} left from an earlier run was not read",
+                words::count(self.stale, "report")
+            )
+        })
     }
 }
 
 fn mark(path: &Path) -> ReportMark {
     let modified = path.metadata().and_then(|m| m.modified()).ok();
-    (modified, read_report(path).map(|text| blake3::hash(text.as_bytes())))
+    (
+        modified,
+        read_report(path).map(|text| blake3::hash(text.as_bytes())),
+    )
 }

@@ -44,10 +44,17 @@ const OUTSIDE: &str = "an error occurred outside of the examples";
 const NO_NAME: &str = "(unnamed)";
 
 fn find(_: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundSuite> {
-    let manifest = ["Gemfile", "gems.rb", "Rakefile"].into_iter().find(|m| place.has(m));
+    let manifest = ["Gemfile", "gems.rb", "Rakefile"]
+        .into_iter()
+        .find(|m| place.has(m));
     let of_gem = || {
-        let names =
-            place.dir.read_dir().into_iter().flatten().flatten().map(|e| e.file_name().to_string_lossy().into_owned());
+        let names = place
+            .dir
+            .read_dir()
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|e| e.file_name().to_string_lossy().into_owned());
         names.filter(|n| n.ends_with(".gemspec")).min()
     };
     let specs = minitest::files(place.dir, &["spec"], |stem| stem.ends_with("_spec"));
@@ -63,11 +70,20 @@ fn find(_: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundSuite> {
     let bundled = place.has("Gemfile") || place.has("gems.rb");
     let with_bundle = |words: &[&str]| {
         let bundle: &[&str] = if bundled { &["bundle", "exec"] } else { &[] };
-        bundle.iter().chain(words).map(|w| (*w).to_owned()).collect::<Vec<_>>()
+        bundle
+            .iter()
+            .chain(words)
+            .map(|w| (*w).to_owned())
+            .collect::<Vec<_>>()
     };
     let by_rspec = place.has(".rspec") || !specs.is_empty() || tests.is_empty();
-    let argv = if by_rspec { with_bundle(&["rspec"]) } else { minitest::command(place, &tests, &with_bundle) };
-    let mut suite = FoundSuite::of(SuiteStep::new(argv, place.dir), because).with_strength(strength);
+    let argv = if by_rspec {
+        with_bundle(&["rspec"])
+    } else {
+        minitest::command(place, &tests, &with_bundle)
+    };
+    let mut suite =
+        FoundSuite::of(SuiteStep::new(argv, place.dir), because).with_strength(strength);
     if by_rspec && !tests.is_empty() {
         suite.notes.push(format!(
             "tests for another framework are not run: {} below `test`",
@@ -85,15 +101,29 @@ fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judge
             return Judgement::no_place(&error);
         }
         let more = more.display().to_string();
-        let reported = ["--require", &more, "--format", "progress", "--format", "json", "--out", &report];
+        let reported = [
+            "--require",
+            &more,
+            "--format",
+            "progress",
+            "--format",
+            "json",
+            "--out",
+            &report,
+        ];
         let argv = step.with_arguments(&reported.map(String::from));
         let mut judgement = run_bundled(&REPORTING, session, &argv, &[]).await;
         // What goes wrong before there is a report is told on the terminal alone.
         if let Outcome::DidNotBuild { errors } = &mut judgement.outcome
             && errors.as_slice() == [BuildError::new(OUTSIDE)]
         {
-            let said = judgement.output.replace(&format!("{}/", session.root().display()), "");
-            errors.splice(.., load_error(&said).or_else(|| Some(BuildError::new(OUTSIDE))));
+            let said = judgement
+                .output
+                .replace(&format!("{}/", session.root().display()), "");
+            errors.splice(
+                ..,
+                load_error(&said).or_else(|| Some(BuildError::new(OUTSIDE))),
+            );
         }
         judgement
     }
@@ -109,36 +139,51 @@ pub(super) async fn run_bundled(
     env: &[(&str, String)],
 ) -> Judgement {
     let judgement = reporting.run(session, argv, env).await;
-    let Outcome::CouldNotRun { why, .. } = &judgement.outcome else { return judgement };
-    let Some(plain) = argv.strip_prefix(&["bundle", "exec"].map(String::from)) else { return judgement };
+    let Outcome::CouldNotRun { why, .. } = &judgement.outcome else {
+        return judgement;
+    };
+    let Some(plain) = argv.strip_prefix(&["bundle", "exec"].map(String::from)) else {
+        return judgement;
+    };
     let mut without = reporting.run(session, plain, env).await;
     if !matches!(without.outcome, Outcome::Passed | Outcome::Failed) {
         return judgement;
     }
-    without.notes.push(format!("run without Bundler, since it starts nothing: {why}"));
+    without.notes.push(format!(
+        "run without Bundler, since it starts nothing: {why}"
+    ));
     without
 }
 
 pub(super) fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
     let err = finished.stderr.text();
     // Without the place in Bundler that says so.
-    let line = |what: &str| err.lines().find_map(|l| Some(l[l.find(what)?..].trim().to_owned()));
+    let line = |what: &str| {
+        err.lines()
+            .find_map(|l| Some(l[l.find(what)?..].trim().to_owned()))
+    };
     // Bundler: 7 a gem is missing, 10 no Gemfile.
-    let why = line("Could not find").or_else(|| line("Could not locate Gemfile")).or_else(|| line("can't find gem"));
+    let why = line("Could not find")
+        .or_else(|| line("Could not locate Gemfile"))
+        .or_else(|| line("can't find gem"));
     match (code, why) {
         (0, _) | (_, None) => None,
-        (_, Some(why)) => {
-            Some(Outcome::CouldNotRun { why, remedy: String::from("run `bundle install` or name a `test_cmd`") })
-        }
+        (_, Some(why)) => Some(Outcome::CouldNotRun {
+            why,
+            remedy: String::from("run `bundle install` or name a `test_cmd`"),
+        }),
     }
 }
 
 /// `spec/a_spec.rb A adds` becomes the file and the description, if there is one.
 fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
-    let keep = |a: &&String| a.starts_with('-') || !(a.contains("_spec.rb") || a.starts_with("spec/"));
+    let keep =
+        |a: &&String| a.starts_with('-') || !(a.contains("_spec.rb") || a.starts_with("spec/"));
     let mut argv: Vec<String> = step.argv.iter().filter(keep).cloned().collect();
     for name in names {
-        let (file, description) = name.split_once(".rb ").map(|(f, d)| (format!("{f}.rb"), d))?;
+        let (file, description) = name
+            .split_once(".rb ")
+            .map(|(f, d)| (format!("{f}.rb"), d))?;
         if description.contains(NO_NAME) {
             return None;
         }
@@ -189,8 +234,11 @@ struct Exception {
 
 impl Example {
     fn name(&self) -> String {
-        let file =
-            self.id.as_deref().and_then(|id| id.rsplit_once('[')).map_or(self.file_path.as_str(), |(file, _)| file);
+        let file = self
+            .id
+            .as_deref()
+            .and_then(|id| id.rsplit_once('['))
+            .map_or(self.file_path.as_str(), |(file, _)| file);
         let file = file.trim_start_matches("./");
         match &self.unnamed_in {
             Some(group) => format!("{file} {group} {NO_NAME}"),
@@ -205,7 +253,10 @@ pub(super) fn parse(text: &str) -> Option<TestRunReport> {
     for example in &document.examples {
         let state = match (example.status.as_str(), &example.exception) {
             _ if example.left_as_if_skipped => {
-                report.doubts.push(format!("`{}` was left as if skipped, by code that is no example", example.name()));
+                report.doubts.push(format!(
+                    "`{}` was left as if skipped, by code that is no example",
+                    example.name()
+                ));
                 TestState::Skipped
             }
             ("passed", _) => TestState::Passed,
@@ -216,14 +267,26 @@ pub(super) fn parse(text: &str) -> Option<TestRunReport> {
         report.add(&example.name(), state);
     }
     if document.examples.len() != document.summary.example_count {
-        report.doubts.push(String::from("rspec's count and its list of examples differ"));
+        report.doubts.push(String::from(
+            "rspec's count and its list of examples differ",
+        ));
     }
-    let missed = document.summary.expected_count.unwrap_or_default().saturating_sub(document.examples.len());
+    let missed = document
+        .summary
+        .expected_count
+        .unwrap_or_default()
+        .saturating_sub(document.examples.len());
     if missed > 0 {
-        report.doubts.push(format!("{} never began", words::count(missed, "example")));
+        report
+            .doubts
+            .push(format!("{} never began", words::count(missed, "example")));
     }
     if document.summary.errors_outside_of_examples_count > 0 {
-        report.errors = document.messages.iter().filter_map(|m| load_error(m)).collect();
+        report.errors = document
+            .messages
+            .iter()
+            .filter_map(|m| load_error(m))
+            .collect();
         if report.errors.is_empty() {
             report.errors.push(BuildError::new(OUTSIDE));
         }
@@ -238,9 +301,19 @@ fn load_error(message: &str) -> Option<BuildError> {
     if !file.ends_with(".rb") {
         return Some(required(rest));
     }
-    let said: Vec<&str> = rest.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')).collect();
-    let at =
-        |text: &str| text.split(&format!("{file}:")).nth(1)?.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok();
+    let said: Vec<&str> = rest
+        .lines()
+        .map(str::trim)
+        .filter(|l| !l.is_empty() && !l.starts_with('#'))
+        .collect();
+    let at = |text: &str| {
+        text.split(&format!("{file}:"))
+            .nth(1)?
+            .split(|c: char| !c.is_ascii_digit())
+            .next()?
+            .parse()
+            .ok()
+    };
     let what = said
         .iter()
         .position(|l| l.ends_with("Error:") && !l.starts_with("Failure/"))
@@ -250,12 +323,23 @@ fn load_error(message: &str) -> Option<BuildError> {
 
 /// What went wrong in a file that was required by its name alone, where the first place in it tells which one it was.
 fn required(said: &str) -> BuildError {
-    let lines: Vec<&str> = said.lines().map(str::trim).take_while(|l| !l.starts_with('#')).collect();
-    let from = lines.iter().position(|l| l.ends_with("Error:") && !l.starts_with("Failure/")).unwrap_or(0);
+    let lines: Vec<&str> = said
+        .lines()
+        .map(str::trim)
+        .take_while(|l| !l.starts_with('#'))
+        .collect();
+    let from = lines
+        .iter()
+        .position(|l| l.ends_with("Error:") && !l.starts_with("Failure/"))
+        .unwrap_or(0);
     let error = BuildError::new(lines[from..].join("\n").replacen(":\n", ": ", 1));
     let place = said.split_whitespace().find_map(|word| {
         let (file, rest) = word.split_once(".rb:")?;
-        let line = rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()?;
+        let line = rest
+            .split(|c: char| !c.is_ascii_digit())
+            .next()?
+            .parse()
+            .ok()?;
         Some((format!("{}.rb", file.trim_start_matches("./")), line))
     });
     match place {
@@ -282,7 +366,14 @@ mod tests {
         )
         .expect("whole");
         let names: Vec<_> = report.tests.keys().map(|n| n.0.as_str()).collect();
-        assert_eq!(names, ["spec/a_spec.rb A bad", "spec/a_spec.rb A ok", "spec/a_spec.rb A ok #2"]);
+        assert_eq!(
+            names,
+            [
+                "spec/a_spec.rb A bad",
+                "spec/a_spec.rb A ok",
+                "spec/a_spec.rb A ok #2"
+            ]
+        );
         assert!(
             matches!(&report.tests[&TestName::from("spec/a_spec.rb A bad")], TestState::Failed(m) if m.contains("got: 1"))
         );
@@ -293,15 +384,27 @@ mod tests {
     fn an_example_is_called_the_same_whether_it_passes_or_not_and_stands_where_it_is_run() {
         let named = |example: &str| {
             let text = format!(r#"{{"examples":[{{{example}}}],"summary":{{"example_count":1}}}}"#);
-            parse(&text).expect("whole").tests.into_keys().next().expect("one").0
+            parse(&text)
+                .expect("whole")
+                .tests
+                .into_keys()
+                .next()
+                .expect("one")
+                .0
         };
         let red = r#""full_description":"A ","status":"failed","file_path":"./spec/a_spec.rb","unnamed_in":"A""#;
         let green = r#""full_description":"A is expected to eq 2","status":"passed","file_path":"./spec/a_spec.rb","unnamed_in":"A""#;
         assert_eq!(
             (named(red), named(green)),
-            ("spec/a_spec.rb A (unnamed)".into(), "spec/a_spec.rb A (unnamed)".into())
+            (
+                "spec/a_spec.rb A (unnamed)".into(),
+                "spec/a_spec.rb A (unnamed)".into()
+            )
         );
-        assert_eq!(select(&SuiteStep::new(argv("rspec"), "/p"), &[&named(red)]), None);
+        assert_eq!(
+            select(&SuiteStep::new(argv("rspec"), "/p"), &[&named(red)]),
+            None
+        );
         let shared = r#""id":"./spec/a_spec.rb[1:1:1]","full_description":"A ok","status":"passed","file_path":"./spec/support/s.rb""#;
         assert_eq!(named(shared), "spec/a_spec.rb A ok");
     }
@@ -311,12 +414,18 @@ mod tests {
         let message = "\nAn error occurred while loading ./spec/b_spec.rb.\nFailure/Error:\n  Calc.new\n\nNameError:\n  \
             uninitialized constant Calc\n# ./spec/b_spec.rb:2:in `<top (required)>'\n";
         let error = load_error(message).expect("recognised");
-        assert_eq!((error.file.as_deref(), error.line), (Some("spec/b_spec.rb"), Some(2)));
+        assert_eq!(
+            (error.file.as_deref(), error.line),
+            (Some("spec/b_spec.rb"), Some(2))
+        );
         assert_eq!(error.missing, ["Calc"]);
         let message = "\nAn error occurred while loading spec_helper.\nFailure/Error: require_relative \"../lib/calc\"\n\n\
             SyntaxError:\n  lib/calc.rb:8: syntax error, unexpected `end'\n    end\n# ./spec/spec_helper.rb:1:in `x'\n";
         let error = load_error(message).expect("recognised");
-        assert_eq!((error.file.as_deref(), error.line), (Some("lib/calc.rb"), Some(8)));
+        assert_eq!(
+            (error.file.as_deref(), error.line),
+            (Some("lib/calc.rb"), Some(8))
+        );
         assert!(error.to_string().contains("syntax error"), "{error}");
     }
 
@@ -327,14 +436,20 @@ mod tests {
         let report = parse(text).expect("whole");
         assert_eq!(report.tests[&TestName::from("s.rb A")], TestState::Skipped);
         assert_eq!(report.doubts.len(), 2, "{report:?}");
-        assert!(report.doubts[0].contains("left as if skipped") && report.doubts[1] == "2 examples never began");
+        assert!(
+            report.doubts[0].contains("left as if skipped")
+                && report.doubts[1] == "2 examples never began"
+        );
     }
 
     #[test]
     fn one_example_is_selected_by_file_and_description() {
         let step = SuiteStep::new(argv("bundle exec rspec"), "/p");
         let narrowed = select(&step, &["spec/a_spec.rb A bad"]).expect("can select");
-        assert_eq!(narrowed, argv("bundle exec rspec spec/a_spec.rb -e 'A bad'"));
+        assert_eq!(
+            narrowed,
+            argv("bundle exec rspec spec/a_spec.rb -e 'A bad'")
+        );
     }
 
     proptest::proptest! {

@@ -42,13 +42,23 @@ const PROGRAM: &str = include_str!("unittest/run.py");
 /// The command for tests that stand in these files.
 pub(super) fn command(python: &str, files: &[PathBuf]) -> Vec<String> {
     let mut argv: Vec<String> = [python, "-m", "unittest"].map(String::from).to_vec();
-    let dir = files.iter().find_map(|f| f.parent().filter(|d| !d.as_os_str().is_empty()));
-    let behind = files.iter().all(|f| f.file_stem().is_some_and(|s| s.to_string_lossy().ends_with("_test")));
+    let dir = files
+        .iter()
+        .find_map(|f| f.parent().filter(|d| !d.as_os_str().is_empty()));
+    let behind = files.iter().all(|f| {
+        f.file_stem()
+            .is_some_and(|s| s.to_string_lossy().ends_with("_test"))
+    });
     if dir.is_some() || behind {
         argv.push(String::from("discover"));
     }
     if let Some(dir) = dir {
-        argv.extend([String::from("-s"), dir.display().to_string(), String::from("-t"), String::from(".")]);
+        argv.extend([
+            String::from("-s"),
+            dir.display().to_string(),
+            String::from("-t"),
+            String::from("."),
+        ]);
     }
     if behind {
         argv.extend(["-p", "*_test.py"].map(String::from));
@@ -59,18 +69,28 @@ pub(super) fn command(python: &str, files: &[PathBuf]) -> Vec<String> {
 /// Where `-m unittest` stands behind an interpreter of Python.
 fn module_at(argv: &[String]) -> Option<usize> {
     program(argv).starts_with("python").then_some(())?;
-    argv.windows(2).position(|w| w[0] == "-m" && w[1] == "unittest")
+    argv.windows(2)
+        .position(|w| w[0] == "-m" && w[1] == "unittest")
 }
 
 fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
     async move {
-        let (script, report) = (session.file("run_unittest.py"), session.file(REPORTING.file));
+        let (script, report) = (
+            session.file("run_unittest.py"),
+            session.file(REPORTING.file),
+        );
         if let Err(error) = std::fs::write(&script, PROGRAM) {
             return Judgement::no_place(&error);
         }
         let mut argv = step.argv.clone();
-        let at = argv.windows(2).position(|w| w[0] == "-m" && w[1] == "unittest").unwrap_or_default();
-        argv.splice(at..at + 2, [script.display().to_string(), report.display().to_string()]);
+        let at = argv
+            .windows(2)
+            .position(|w| w[0] == "-m" && w[1] == "unittest")
+            .unwrap_or_default();
+        argv.splice(
+            at..at + 2,
+            [script.display().to_string(), report.display().to_string()],
+        );
         REPORTING.run(session, &argv, &[]).await
     }
     .boxed()
@@ -126,7 +146,12 @@ pub(super) fn parse(text: &str) -> Option<TestRunReport> {
             "passed" => TestState::Passed,
             "skipped" => TestState::Skipped,
             "unloaded" => {
-                let last = noted.message.lines().rev().find(|l| l.contains("Error")).unwrap_or(&noted.message);
+                let last = noted
+                    .message
+                    .lines()
+                    .rev()
+                    .find(|l| l.contains("Error"))
+                    .unwrap_or(&noted.message);
                 let mut error = BuildError::new(last.trim());
                 if !noted.file.is_empty() {
                     error = error.at(noted.file, None);
@@ -143,11 +168,19 @@ pub(super) fn parse(text: &str) -> Option<TestRunReport> {
 
 /// The last line of a trace tells why.
 fn why_first(trace: &str) -> String {
-    let from = trace
-        .lines()
-        .position(|l| l.split(':').next().is_some_and(|kind| kind.ends_with("Error") && !kind.contains(' ')));
-    let why: Vec<&str> = from.map(|at| trace.lines().skip(at).collect()).unwrap_or_default();
-    if why.is_empty() { trace.to_owned() } else { format!("{}\n\n{trace}", why.join("\n")) }
+    let from = trace.lines().position(|l| {
+        l.split(':')
+            .next()
+            .is_some_and(|kind| kind.ends_with("Error") && !kind.contains(' '))
+    });
+    let why: Vec<&str> = from
+        .map(|at| trace.lines().skip(at).collect())
+        .unwrap_or_default();
+    if why.is_empty() {
+        trace.to_owned()
+    } else {
+        format!("{}\n\n{trace}", why.join("\n"))
+    }
 }
 
 #[cfg(test)]
@@ -162,29 +195,54 @@ mod tests {
             {\"id\":\"TestA::test_y\",\"file\":\"test_a.py\",\"state\":\"failed\",\"message\":\"Traceback:\\n  x\\nAssertionError: 1 != 2\"}\n\
             {\"id\":\"test_b\",\"file\":\"test_b.py\",\"state\":\"unloaded\",\"message\":\"ModuleNotFoundError: No module named 'calc'\"}\n{\"id\":null}\n";
         let report = parse(text).expect("whole");
-        assert_eq!(report.tests[&TestName::from("test_a.py::TestA::test_x")], TestState::Passed);
+        assert_eq!(
+            report.tests[&TestName::from("test_a.py::TestA::test_x")],
+            TestState::Passed
+        );
         assert!(
             matches!(&report.tests[&TestName::from("test_a.py::TestA::test_y")], TestState::Failed(m) if m.starts_with("AssertionError: 1 != 2"))
         );
         assert_eq!(
-            (report.errors[0].file.as_deref(), report.errors[0].missing.as_slice()),
+            (
+                report.errors[0].file.as_deref(),
+                report.errors[0].missing.as_slice()
+            ),
             (Some("test_b.py"), &["calc".to_owned()][..])
         );
-        assert_eq!(parse(text.trim_end().trim_end_matches("{\"id\":null}")), None, "without its end");
+        assert_eq!(
+            parse(text.trim_end().trim_end_matches("{\"id\":null}")),
+            None,
+            "without its end"
+        );
     }
 
     #[test]
     fn the_command_finds_tests_where_they_are() {
-        let by = |files: &[&str]| command("python3", &files.iter().map(PathBuf::from).collect::<Vec<_>>()).join(" ");
+        let by = |files: &[&str]| {
+            command(
+                "python3",
+                &files.iter().map(PathBuf::from).collect::<Vec<_>>(),
+            )
+            .join(" ")
+        };
         assert_eq!(by(&["test_a.py"]), "python3 -m unittest");
-        assert_eq!(by(&["a_test.py"]), "python3 -m unittest discover -p *_test.py");
-        assert_eq!(by(&["tests/test_a.py"]), "python3 -m unittest discover -s tests -t .");
+        assert_eq!(
+            by(&["a_test.py"]),
+            "python3 -m unittest discover -p *_test.py"
+        );
+        assert_eq!(
+            by(&["tests/test_a.py"]),
+            "python3 -m unittest discover -s tests -t ."
+        );
     }
 
     #[test]
     fn tests_are_selected_by_module_and_class() {
         let step = SuiteStep::new(argv("python3 -m unittest discover -s tests"), "/p");
         let narrowed = select(&step, &["tests/test_a.py::TestA::test_x"]).expect("can select");
-        assert_eq!(narrowed, argv("python3 -m unittest tests.test_a.TestA.test_x"));
+        assert_eq!(
+            narrowed,
+            argv("python3 -m unittest tests.test_a.TestA.test_x")
+        );
     }
 }

@@ -43,8 +43,7 @@ pub(super) static TOOL: Tool = Tool {
 fn recognises(argv: &[String]) -> bool {
     // Watching and benchmarks are not test runs.
     program(argv) == "vitest"
-        && !argv
-            .iter()
-            .skip(1)
-            .any(|a| a.starts_with("--outputFile") || matches!(a.as_str(), "watch" | "dev" | "bench"))
+        && !argv.iter().skip(1).any(|a| {
+            a.starts_with("--outputFile") || matches!(a.as_str(), "watch" | "dev" | "bench")
+        })
 }

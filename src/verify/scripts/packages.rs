@@ -36,8 +36,14 @@ impl Manager {
     /// As the nearest manifest or lock file says; `npm`, if none does.
     pub(in crate::verify) fn of(place: &SearchPlace<'_>) -> Self {
         for dir in place.upwards() {
-            let named = Package::read(dir).and_then(|p| p.text("/packageManager").and_then(Self::named));
-            let locked = || LOCK_FILES.iter().find(|(file, _)| dir.join(file).is_file()).map(|(_, manager)| *manager);
+            let named =
+                Package::read(dir).and_then(|p| p.text("/packageManager").and_then(Self::named));
+            let locked = || {
+                LOCK_FILES
+                    .iter()
+                    .find(|(file, _)| dir.join(file).is_file())
+                    .map(|(_, manager)| *manager)
+            };
             if let Some(manager) = named.or_else(locked) {
                 return manager;
             }
@@ -47,7 +53,8 @@ impl Manager {
 
     fn named(words: &str) -> Option<Self> {
         let all = [Self::Npm, Self::Pnpm, Self::Yarn, Self::Bun];
-        all.into_iter().find(|m| words.split('@').next() == Some(m.program()))
+        all.into_iter()
+            .find(|m| words.split('@').next() == Some(m.program()))
     }
 
     pub(in crate::verify) fn program(self) -> &'static str {
@@ -74,63 +81,106 @@ impl Manager {
 impl Package {
     pub(in crate::verify) fn read(dir: &Path) -> Option<Self> {
         let manifest = serde_json::from_str(&read_small(&dir.join("package.json"))?).ok()?;
-        Some(Self { dir: dir.to_owned(), manifest })
+        Some(Self {
+            dir: dir.to_owned(),
+            manifest,
+        })
     }
 
     pub(in crate::verify) fn script(&self, name: &str) -> Option<&str> {
-        self.manifest.get("scripts")?.get(name)?.as_str().filter(|s| !s.trim().is_empty())
+        self.manifest
+            .get("scripts")?
+            .get(name)?
+            .as_str()
+            .filter(|s| !s.trim().is_empty())
     }
 
     /// The scripts of this name or pattern, in the order of the manifest.
     pub(in crate::verify) fn matching(&self, wanted: &str) -> Vec<String> {
         let scripts = self.manifest.get("scripts").and_then(Value::as_object);
-        scripts.into_iter().flatten().map(|(name, _)| name).filter(|name| is_called(wanted, name)).cloned().collect()
+        scripts
+            .into_iter()
+            .flatten()
+            .map(|(name, _)| name)
+            .filter(|name| is_called(wanted, name))
+            .cloned()
+            .collect()
     }
 
     /// Is this package needed, for whatever?
     pub(in crate::verify) fn depends_on(&self, name: &str) -> bool {
-        ["devDependencies", "dependencies"]
-            .iter()
-            .any(|kind| self.manifest.get(kind).is_some_and(|d| d.get(name).is_some()))
+        ["devDependencies", "dependencies"].iter().any(|kind| {
+            self.manifest
+                .get(kind)
+                .is_some_and(|d| d.get(name).is_some())
+        })
     }
 
     /// What a package manager tells its scripts.
     pub(in crate::verify) fn variables(&self, script: &str) -> Vec<(String, String)> {
         let mut set = vec![
             (String::from("npm_lifecycle_event"), script.to_owned()),
-            (String::from("npm_package_json"), self.dir.join("package.json").display().to_string()),
+            (
+                String::from("npm_package_json"),
+                self.dir.join("package.json").display().to_string(),
+            ),
             (String::from("INIT_CWD"), self.dir.display().to_string()),
         ];
-        for (variable, pointer) in [("npm_package_name", "/name"), ("npm_package_version", "/version")] {
-            set.extend(self.text(pointer).map(|value| (variable.to_owned(), value.to_owned())));
+        for (variable, pointer) in [
+            ("npm_package_name", "/name"),
+            ("npm_package_version", "/version"),
+        ] {
+            set.extend(
+                self.text(pointer)
+                    .map(|value| (variable.to_owned(), value.to_owned())),
+            );
         }
         set
     }
 
     /// The packages of this workspace, by name of their directories; `None` if it is none, or one of more than `most`.
     pub(in crate::verify) fn members(&self, most: usize) -> Option<Vec<Self>> {
-        let listed = self.manifest.pointer("/workspaces/packages").or_else(|| self.manifest.get("workspaces"));
-        let listed = listed
-            .and_then(Value::as_array)
-            .map(|list| list.iter().filter_map(Value::as_str).map(str::to_owned).collect());
-        let patterns: Vec<String> =
-            listed.or_else(|| read_small(&self.dir.join("pnpm-workspace.yaml")).map(|t| listed_in(&t)))?;
-        let (out, within): (Vec<&String>, Vec<&String>) = patterns.iter().partition(|p| p.starts_with('!'));
+        let listed = self
+            .manifest
+            .pointer("/workspaces/packages")
+            .or_else(|| self.manifest.get("workspaces"));
+        let listed = listed.and_then(Value::as_array).map(|list| {
+            list.iter()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect()
+        });
+        let patterns: Vec<String> = listed
+            .or_else(|| read_small(&self.dir.join("pnpm-workspace.yaml")).map(|t| listed_in(&t)))?;
+        let (out, within): (Vec<&String>, Vec<&String>) =
+            patterns.iter().partition(|p| p.starts_with('!'));
         let escaped = glob::Pattern::escape(&self.dir.to_string_lossy());
         let is_out = |dir: &Path| {
             let below = dir.strip_prefix(&self.dir).unwrap_or(dir);
-            out.iter().any(|p| glob::Pattern::new(p[1..].trim_end_matches('/')).is_ok_and(|p| p.matches_path(below)))
+            out.iter().any(|p| {
+                glob::Pattern::new(p[1..].trim_end_matches('/'))
+                    .is_ok_and(|p| p.matches_path(below))
+            })
         };
         let mut dirs: Vec<PathBuf> = Vec::new();
         for pattern in within {
-            let whole = format!("{escaped}/{}/package.json", pattern.trim_start_matches("./").trim_end_matches('/'));
+            let whole = format!(
+                "{escaped}/{}/package.json",
+                pattern.trim_start_matches("./").trim_end_matches('/')
+            );
             let found = glob::glob(&whole).into_iter().flatten().flatten();
-            dirs.extend(found.filter_map(|file| Some(file.parent()?.to_owned())).take(most + 1));
+            dirs.extend(
+                found
+                    .filter_map(|file| Some(file.parent()?.to_owned()))
+                    .take(most + 1),
+            );
             if dirs.len() > most {
                 return None;
             }
         }
-        dirs.retain(|dir| !is_out(dir) && !dir.components().any(|c| c.as_os_str() == "node_modules"));
+        dirs.retain(|dir| {
+            !is_out(dir) && !dir.components().any(|c| c.as_os_str() == "node_modules")
+        });
         dirs.sort();
         dirs.dedup();
         Some(dirs.iter().filter_map(|dir| Self::read(dir)).collect())
@@ -143,11 +193,21 @@ impl Package {
 
 /// The entries of `packages` in a `pnpm-workspace.yaml`: a plain list, one per line.
 fn listed_in(yaml: &str) -> Vec<String> {
-    let lines = yaml.lines().skip_while(|l| !l.starts_with("packages:")).skip(1);
+    let lines = yaml
+        .lines()
+        .skip_while(|l| !l.starts_with("packages:"))
+        .skip(1);
     let entries = lines.take_while(|l| l.trim().is_empty() || l.starts_with([' ', '-', '#', '\t']));
     entries
         .filter_map(|l| l.trim().strip_prefix("- "))
-        .map(|e| e.split(" #").next().unwrap_or(e).trim().trim_matches(['"', '\'']).to_owned())
+        .map(|e| {
+            e.split(" #")
+                .next()
+                .unwrap_or(e)
+                .trim()
+                .trim_matches(['"', '\''])
+                .to_owned()
+        })
         .collect()
 }
 
@@ -168,7 +228,11 @@ mod tests {
         assert_eq!(Manager::of(&SearchPlace::for_tests(&root)), Manager::Npm);
         std::fs::write(root.join("yarn.lock"), "").expect("written");
         assert_eq!(Manager::of(&SearchPlace::for_tests(&root)), Manager::Yarn);
-        std::fs::write(root.join("package.json"), r#"{"packageManager": "pnpm@9.1.0+sha512.x"}"#).expect("written");
+        std::fs::write(
+            root.join("package.json"),
+            r#"{"packageManager": "pnpm@9.1.0+sha512.x"}"#,
+        )
+        .expect("written");
         assert_eq!(Manager::of(&SearchPlace::for_tests(&root)), Manager::Pnpm);
     }
 }

@@ -6,7 +6,10 @@ use rustix::process::Signal;
 use crate::words::lexicon::lexicon;
 
 pub(super) fn is_boilerplate(line: &str) -> bool {
-    lexicon().boilerplate.entries().any(|words| line.contains(words))
+    lexicon()
+        .boilerplate
+        .entries()
+        .any(|words| line.contains(words))
 }
 
 /// Is there a word that not every error has?
@@ -33,5 +36,8 @@ pub(super) fn signal(line: &str) -> Option<i32> {
         ("sigkill", Signal::KILL),
     ];
     let line = line.to_lowercase();
-    WORDS.iter().find(|(words, _)| line.contains(words)).map(|(_, signal)| signal.as_raw())
+    WORDS
+        .iter()
+        .find(|(words, _)| line.contains(words))
+        .map(|(_, signal)| signal.as_raw())
 }

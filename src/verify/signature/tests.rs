@@ -26,18 +26,30 @@ fn the_same_error_is_found_again_whatever_the_numbers_and_directories() {
             "Compiling…\n\u{1b}[31mthread 'main' (4711) panicked at /tmp/x/src/parse.rs:44:13:\u{1b}[0m\nindex out of bounds: the len is 1 but the index is 9\n",
         ),
         (PYTHON, "E   KeyError: 'colour'\n\nload.py:15: KeyError"),
-        (PYTHON, "Traceback (most recent call last):\n  File \"/ci/load.py\", line 9, in load\nKeyError: 'colour'"),
+        (
+            PYTHON,
+            "Traceback (most recent call last):\n  File \"/ci/load.py\", line 9, in load\nKeyError: 'colour'",
+        ),
         (
             NODE,
             "Uncaught TypeError: Cannot read properties of undefined (reading 'map')\n    at total (file:///ci/src/cart.js:9:18)",
         ),
-        (NODE, "TypeError: Cannot read properties of undefined (reading 'map')"),
-        (GO, "panic: runtime error: index out of range [8] with length 8 [recovered]\n\n\t/ci/pick.go:11 +0x2f"),
+        (
+            NODE,
+            "TypeError: Cannot read properties of undefined (reading 'map')",
+        ),
+        (
+            GO,
+            "panic: runtime error: index out of range [8] with length 8 [recovered]\n\n\t/ci/pick.go:11 +0x2f",
+        ),
         (
             "thread 't' panicked at 'no such user', src/a.rs:3:5",
             "thread 'main' panicked at src/a.rs:3:5:\nno such user",
         ),
-        ("** (ArgumentError) cannot parse \"x\"", "  ** (ArgumentError) cannot parse \"x\"\n    lib/a.ex:3: A.b/1"),
+        (
+            "** (ArgumentError) cannot parse \"x\"",
+            "  ** (ArgumentError) cannot parse \"x\"\n    lib/a.ex:3: A.b/1",
+        ),
         (
             "a.rb:3:in `b': undefined method `c' for nil (NoMethodError)",
             "/ci/a.rb:7:in `b': undefined method `c' for nil (NoMethodError)",
@@ -47,38 +59,73 @@ fn the_same_error_is_found_again_whatever_the_numbers_and_directories() {
             "error[E0425]: cannot find value `x` in this scope\n  --> src/a.rs:9:9",
         ),
         ("It ends with `ValueError: bad row`.", "ValueError: bad row"),
-        ("report.sh: line 3: jq: command not found", "report.sh: line 9: jq: command not found"),
+        (
+            "report.sh: line 3: jq: command not found",
+            "report.sh: line 9: jq: command not found",
+        ),
         (
             "src/a.ts(12,5): error TS2322: Type 'x' is not assignable to 'y'.",
             "/ci/src/a.ts(2,1): error TS2322: Type 'x' is not assignable to 'y'.",
         ),
-        ("2026-01-01T10:00:00Z ERROR pool: connection refused", "2027-05-05T11:11:11Z ERROR pool: connection refused"),
+        (
+            "2026-01-01T10:00:00Z ERROR pool: connection refused",
+            "2027-05-05T11:11:11Z ERROR pool: connection refused",
+        ),
     ] {
-        assert!(is_in(error, output), "{:?}\nnot in {output}", Signature::of(error));
+        assert!(
+            is_in(error, output),
+            "{:?}\nnot in {output}",
+            Signature::of(error)
+        );
     }
 }
 
 #[test]
 fn another_failure_of_the_same_command_is_another_error() {
     for (error, output) in [
-        (RUST, "thread 'main' panicked at src/parse.rs:41:9:\ncalled `Option::unwrap()` on a `None` value"),
-        (RUST, "thread 'main' panicked at src/other.rs:41:9:\nindex out of bounds: the len is 3 but the index is 7"),
-        (RUST, "error: could not compile `demo` (lib) due to 1 previous error"),
-        (PYTHON, "Traceback (most recent call last):\n  File \"/ci/load.py\", line 9, in load\nKeyError: 'size'"),
-        (PYTHON, "Traceback (most recent call last):\n  File \"/ci/other.py\", line 9, in x\nKeyError: 'colour'"),
+        (
+            RUST,
+            "thread 'main' panicked at src/parse.rs:41:9:\ncalled `Option::unwrap()` on a `None` value",
+        ),
+        (
+            RUST,
+            "thread 'main' panicked at src/other.rs:41:9:\nindex out of bounds: the len is 3 but the index is 7",
+        ),
+        (
+            RUST,
+            "error: could not compile `demo` (lib) due to 1 previous error",
+        ),
+        (
+            PYTHON,
+            "Traceback (most recent call last):\n  File \"/ci/load.py\", line 9, in load\nKeyError: 'size'",
+        ),
+        (
+            PYTHON,
+            "Traceback (most recent call last):\n  File \"/ci/other.py\", line 9, in x\nKeyError: 'colour'",
+        ),
         (PYTHON, "ModuleNotFoundError: No module named 'main'"),
         (
             NODE,
             "TypeError: Cannot read properties of undefined (reading 'length')\n    at total (/app/src/cart.js:7:18)",
         ),
-        (NODE, "Error: connect ECONNREFUSED 127.0.0.1:5432\n    at total (/app/src/cart.js:7:18)"),
-        (GO, "panic: runtime error: integer divide by zero\n\n\t/ci/pick.go:11 +0x2f\nexit status 2"),
+        (
+            NODE,
+            "Error: connect ECONNREFUSED 127.0.0.1:5432\n    at total (/app/src/cart.js:7:18)",
+        ),
+        (
+            GO,
+            "panic: runtime error: integer divide by zero\n\n\t/ci/pick.go:11 +0x2f\nexit status 2",
+        ),
         (GO, "exit status 2"),
         ("it crashes when I open an empty file", "1 test failed"),
         ("AssertionError", "AssertionError"),
         ("", "error: boom"),
     ] {
-        assert!(!is_in(error, output), "{:?}\nin {output}", Signature::of(error));
+        assert!(
+            !is_in(error, output),
+            "{:?}\nin {output}",
+            Signature::of(error)
+        );
     }
 }
 
@@ -87,7 +134,9 @@ fn an_assertion_that_says_nothing_is_known_by_its_test_or_file() {
     let error = "thread 'tests::adds' panicked at src/lib.rs:9:5:\nassertion `left == right` failed\n  left: 3\n right: 4\n\
                  test result: FAILED. 1 passed; 1 failed\nerror: test failed, to rerun pass `--lib`";
     let again = |thread: &str, file: &str| {
-        format!("thread '{thread}' panicked at {file}:11:5:\nassertion `left == right` failed\n  left: 1\n right: 2")
+        format!(
+            "thread '{thread}' panicked at {file}:11:5:\nassertion `left == right` failed\n  left: 1\n right: 2"
+        )
     };
     assert!(is_in(error, &again("tests::adds", "src/lib.rs")));
     assert!(!is_in(error, &again("tests::halves", "src/lib.rs")));
@@ -102,17 +151,28 @@ fn a_signal_is_known_by_how_the_command_ends() {
     let segfault = Signature::of("Segmentation fault (core dumped)");
     assert!(segfault.is_in("", &End::Signalled(11)));
     assert!(segfault.is_in("", &End::Exited(139)));
-    assert!(segfault.is_in("error: test failed\n(signal: 11, SIGSEGV: invalid memory reference)", &End::Exited(101)));
+    assert!(segfault.is_in(
+        "error: test failed\n(signal: 11, SIGSEGV: invalid memory reference)",
+        &End::Exited(101)
+    ));
     assert!(!segfault.is_in("Aborted (core dumped)", &End::Exited(134)));
     assert!(!segfault.is_in("something else", &End::Exited(1)));
     // What a runtime says about it counts for more than the signal.
-    let nil = Signature::of("panic: no user in session\n[signal SIGSEGV: segmentation violation]\n\t/p/user.go:3");
-    assert!(!nil.is_in("panic: no rows\n[signal SIGSEGV: segmentation violation]\n\t/p/user.go:3", &End::Exited(2)));
+    let nil = Signature::of(
+        "panic: no user in session\n[signal SIGSEGV: segmentation violation]\n\t/p/user.go:3",
+    );
+    assert!(!nil.is_in(
+        "panic: no rows\n[signal SIGSEGV: segmentation violation]\n\t/p/user.go:3",
+        &End::Exited(2)
+    ));
 }
 
 #[test]
 fn two_reports_of_one_error_are_the_same_and_others_are_not() {
-    let again = format!("yesterday:\n{}", PYTHON.replace("12", "90").replace("/home/me", "/srv"));
+    let again = format!(
+        "yesterday:\n{}",
+        PYTHON.replace("12", "90").replace("/home/me", "/srv")
+    );
     assert!(Signature::of(PYTHON).is_same(&Signature::of(&again)));
     assert!(!Signature::of(PYTHON).is_same(&Signature::of(RUST)));
     let prose = "saving twice writes an empty file";
@@ -122,9 +182,10 @@ fn two_reports_of_one_error_are_the_same_and_others_are_not() {
 
 #[test]
 fn the_statement_is_shown_as_it_was_printed() {
-    for (error, line) in
-        [(RUST, "index out of bounds: the len is 3 but the index is 7"), (PYTHON, "KeyError: 'colour'")]
-    {
+    for (error, line) in [
+        (RUST, "index out of bounds: the len is 3 but the index is 7"),
+        (PYTHON, "KeyError: 'colour'"),
+    ] {
         assert_eq!(Signature::of(error).statement_in(error), Some(line));
     }
     assert_eq!(Signature::of("").statement_in(""), None);

@@ -50,7 +50,10 @@ const OFF_LIMITS: &[(&str, &str)] = &[
 
 /// The bytes of a path that can be meant, without a leading `./`.
 pub(super) fn checked(path: &str) -> Result<Vec<u8>, EditError> {
-    let bad = |why| EditError::BadPath { path: path.escape_debug().to_string(), why };
+    let bad = |why| EditError::BadPath {
+        path: path.escape_debug().to_string(),
+        why,
+    };
     let inside = path.strip_prefix("./").unwrap_or(path);
     if inside.is_empty() {
         return Err(bad("it is empty; name a file relative to the project"));
@@ -69,17 +72,27 @@ pub(super) fn checked(path: &str) -> Result<Vec<u8>, EditError> {
     }
     for part in inside.split('/') {
         match part {
-            "" => return Err(bad("it has an empty component; name a file, not a directory")),
+            "" => {
+                return Err(bad(
+                    "it has an empty component; name a file, not a directory",
+                ));
+            }
             "." | ".." => return Err(bad("it has a component `.` or `..`; write the plain path")),
             _ if part.len() > 255 => return Err(bad("a component is longer than 255 bytes")),
             _ => {}
         }
         let folded = fold(part);
         if folded == "git~1" || folded.starts_with(".supervisor-") {
-            return Err(EditError::Protected { path: path.to_owned(), why: "the name is reserved" });
+            return Err(EditError::Protected {
+                path: path.to_owned(),
+                why: "the name is reserved",
+            });
         }
         if let Some((_, why)) = OFF_LIMITS.iter().find(|(name, _)| *name == folded) {
-            return Err(EditError::Protected { path: path.to_owned(), why });
+            return Err(EditError::Protected {
+                path: path.to_owned(),
+                why,
+            });
         }
     }
     Ok(inside.as_bytes().to_vec())
@@ -88,7 +101,11 @@ pub(super) fn checked(path: &str) -> Result<Vec<u8>, EditError> {
 /// As a careless file system would compare it: without case, without what cannot be seen, without dots and spaces at the end.
 fn fold(name: &str) -> String {
     let visible = |c: &char| !matches!(c, '\u{ad}' | '\u{34f}' | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}');
-    let folded: String = name.chars().filter(visible).flat_map(char::to_lowercase).collect();
+    let folded: String = name
+        .chars()
+        .filter(visible)
+        .flat_map(char::to_lowercase)
+        .collect();
     // An alternate stream of the same file, where there are such things.
     let folded = folded.split(':').next().unwrap_or_default();
     folded.trim_end_matches(['.', ' ']).to_owned()
@@ -97,34 +114,56 @@ fn fold(name: &str) -> String {
 /// Only what the snapshot protects may be edited, and what it would protect if it existed.
 pub(super) fn may_be_edited(state: &ArmedState, name: &str, path: &[u8]) -> Result<(), EditError> {
     let manifest = &state.snapshot.manifest;
-    if manifest.find(Area::Tree, path).is_some_and(|e| e.node == Node::File) {
+    if manifest
+        .find(Area::Tree, path)
+        .is_some_and(|e| e.node == Node::File)
+    {
         return Ok(());
     }
-    let ignored = || Err(EditError::Ignored { path: name.to_owned() });
+    let ignored = || {
+        Err(EditError::Ignored {
+            path: name.to_owned(),
+        })
+    };
     let inner = state.inner();
     let text = |area, file: &[u8]| {
         let entry = manifest.find(area, file).filter(|e| e.node == Node::File)?;
-        state.snapshot.pack.read(entry.at, entry.size, &entry.hash).ok()
+        state
+            .snapshot
+            .pack
+            .read(entry.at, entry.size, &entry.hash)
+            .ok()
     };
     let exclude = patterns(&inner.caps.exclude);
-    let info = [Area::Git, Area::Common].into_iter().find_map(|area| text(area, b"info/exclude"));
+    let info = [Area::Git, Area::Common]
+        .into_iter()
+        .find_map(|area| text(area, b"info/exclude"));
     let mut rules: Arc<Rules> = inner.layout.rules_above(&info.unwrap_or_default());
     let mut from = 0;
     loop {
-        let end = path[from..].iter().position(|b| *b == b'/').map(|i| from + i);
+        let end = path[from..]
+            .iter()
+            .position(|b| *b == b'/')
+            .map(|i| from + i);
         let (here, is_dir) = (&path[..end.unwrap_or(path.len())], end.is_some());
         let (dir, last) = split(here);
         if let Some(text) = text(Area::Tree, &join(dir, b".gitignore")) {
             rules = Rules::below(rules, &text, dir);
         }
         let left_out = manifest.left_out.iter().any(|l| l.path == here);
-        if left_out || exclude.matched(as_path(here), is_dir).is_ignore() || rules.ignores(here, is_dir) {
+        if left_out
+            || exclude.matched(as_path(here), is_dir).is_ignore()
+            || rules.ignores(here, is_dir)
+        {
             return ignored();
         }
         let exists = |file: &[u8]| inner.layout.tree.meta(file).is_ok_and(|m| m.is_some());
         let beside = |file: &str| exists(&join(dir, file.as_bytes()));
         let inside = |file: &str| exists(&join(here, file.as_bytes()));
-        if is_dir && manifest.find(Area::Tree, here).is_none() && is_built(last, false, beside, inside) {
+        if is_dir
+            && manifest.find(Area::Tree, here).is_none()
+            && is_built(last, false, beside, inside)
+        {
             return ignored();
         }
         match end {
@@ -174,9 +213,16 @@ mod tests {
             assert!(checked(path).is_err(), "{path:?}");
         }
         assert!(checked(&"x".repeat(256)).is_err() && checked(&"x/".repeat(2100)).is_err());
-        for fine in
-            ["a", "./a/b.rs", ".github/workflows/ci.yml", ".gitignore", ".gitattributes", "git/x", "ö/ü.txt", "a b"]
-        {
+        for fine in [
+            "a",
+            "./a/b.rs",
+            ".github/workflows/ci.yml",
+            ".gitignore",
+            ".gitattributes",
+            "git/x",
+            "ö/ü.txt",
+            "a b",
+        ] {
             assert!(checked(fine).is_ok(), "{fine:?}");
         }
     }

@@ -23,27 +23,46 @@ pub(super) fn find(text: &[u8], search: &str, replace: &str) -> SearchOutcome {
     }
     let exact = occurrences(text, search.as_bytes());
     match exact.as_slice() {
-        [at] => return SearchOutcome::Exact(splice(text, *at..at + search.len(), replace.as_bytes())),
+        [at] => {
+            return SearchOutcome::Exact(splice(text, *at..at + search.len(), replace.as_bytes()));
+        }
         [] => {}
-        several => return SearchOutcome::Several { lines: several.iter().map(|at| line_of(text, *at)).collect() },
+        several => {
+            return SearchOutcome::Several {
+                lines: several.iter().map(|at| line_of(text, *at)).collect(),
+            };
+        }
     }
     let lines = lines(text);
     let wanted: Vec<&str> = trim_blank(&search.lines().collect::<Vec<_>>());
     let windows: Vec<usize> = (0..(lines.len() + 1).saturating_sub(wanted.len()))
-        .filter(|from| wanted.iter().zip(&lines[*from..]).all(|(w, l)| same_words(w.as_bytes(), &text[l.clone()])))
+        .filter(|from| {
+            wanted
+                .iter()
+                .zip(&lines[*from..])
+                .all(|(w, l)| same_words(w.as_bytes(), &text[l.clone()]))
+        })
         .collect();
     match windows.as_slice() {
         [from] => {
             let place = lines[*from].start..lines[from + wanted.len() - 1].end;
             SearchOutcome::Tolerant(put(text, place, wanted[0], replace))
         }
-        [] => SearchOutcome::Nothing { nearest: nearest(text, &lines, &wanted) },
-        several => SearchOutcome::Several { lines: several.iter().map(|from| from + 1).collect() },
+        [] => SearchOutcome::Nothing {
+            nearest: nearest(text, &lines, &wanted),
+        },
+        several => SearchOutcome::Several {
+            lines: several.iter().map(|from| from + 1).collect(),
+        },
     }
 }
 
 fn occurrences(text: &[u8], search: &[u8]) -> Vec<usize> {
-    text.windows(search.len()).enumerate().filter(|(_, here)| *here == search).map(|(at, _)| at).collect()
+    text.windows(search.len())
+        .enumerate()
+        .filter(|(_, here)| *here == search)
+        .map(|(at, _)| at)
+        .collect()
 }
 
 fn splice(text: &[u8], place: Range<usize>, with: &[u8]) -> Vec<u8> {
@@ -68,13 +87,18 @@ fn lines(text: &[u8]) -> Vec<Range<usize>> {
 fn trim_blank<'t>(lines: &[&'t str]) -> Vec<&'t str> {
     let blank = |l: &&str| l.trim().is_empty();
     let from = lines.iter().position(|l| !blank(l)).unwrap_or(0);
-    let to = lines.iter().rposition(|l| !blank(l)).map_or(from, |at| at + 1);
+    let to = lines
+        .iter()
+        .rposition(|l| !blank(l))
+        .map_or(from, |at| at + 1);
     lines[from..to].to_vec()
 }
 
 fn same_words(a: &[u8], b: &[u8]) -> bool {
     let words = |line: &[u8]| -> Vec<u8> {
-        let parts = line.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty());
+        let parts = line
+            .split(u8::is_ascii_whitespace)
+            .filter(|w| !w.is_empty());
         parts.collect::<Vec<_>>().join(&b' ')
     };
     words(a) == words(b)
@@ -85,10 +109,18 @@ fn put(text: &[u8], place: Range<usize>, first_wanted: &str, replace: &str) -> V
     let found = &text[place.clone()];
     let theirs = indent(found);
     let ours = indent(first_wanted.as_bytes());
-    let line_end: &[u8] = if found.ends_with(b"\r") { b"\r\n" } else { b"\n" };
+    let line_end: &[u8] = if found.ends_with(b"\r") {
+        b"\r\n"
+    } else {
+        b"\n"
+    };
     let body = replace.strip_suffix('\n').unwrap_or(replace);
     let mut new: Vec<u8> = Vec::new();
-    for (n, line) in body.split('\n').map(|l| l.strip_suffix('\r').unwrap_or(l)).enumerate() {
+    for (n, line) in body
+        .split('\n')
+        .map(|l| l.strip_suffix('\r').unwrap_or(l))
+        .enumerate()
+    {
         if n > 0 {
             new.extend_from_slice(line_end);
         }
@@ -109,7 +141,10 @@ fn put(text: &[u8], place: Range<usize>, first_wanted: &str, replace: &str) -> V
 }
 
 fn indent(line: &[u8]) -> &[u8] {
-    let end = line.iter().position(|b| *b != b' ' && *b != b'\t').unwrap_or(line.len());
+    let end = line
+        .iter()
+        .position(|b| *b != b' ' && *b != b'\t')
+        .unwrap_or(line.len());
     &line[..end]
 }
 
@@ -123,23 +158,37 @@ const COMPARED: usize = 20_000;
 fn nearest(text: &[u8], lines: &[Range<usize>], wanted: &[&str]) -> Option<(usize, String)> {
     let shared = |from: usize| {
         let pairs = wanted.iter().zip(&lines[from..]);
-        pairs.filter(|(w, l)| !w.trim().is_empty() && same_words(w.as_bytes(), &text[(*l).clone()])).count()
+        pairs
+            .filter(|(w, l)| !w.trim().is_empty() && same_words(w.as_bytes(), &text[(*l).clone()]))
+            .count()
     };
     let likeness = |from: usize| {
         let line = String::from_utf8_lossy(&text[lines[from].clone()]);
         let cut: String = line.trim().chars().take(WIDTH).collect();
-        strsim::normalized_levenshtein(&cut, &wanted[0].trim().chars().take(WIDTH).collect::<String>())
+        strsim::normalized_levenshtein(
+            &cut,
+            &wanted[0].trim().chars().take(WIDTH).collect::<String>(),
+        )
     };
     let windows = 0..lines.len().min(COMPARED);
-    let best = windows.clone().max_by_key(|from| (shared(*from), std::cmp::Reverse(*from)))?;
+    let best = windows
+        .clone()
+        .max_by_key(|from| (shared(*from), std::cmp::Reverse(*from)))?;
     let best = if shared(best) > 0 {
         best
     } else {
-        let (best, score) = windows.map(|from| (from, likeness(from))).max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let (best, score) = windows
+            .map(|from| (from, likeness(from)))
+            .max_by(|a, b| a.1.total_cmp(&b.1))?;
         (score > 0.4).then_some(best)?
     };
     let quoted = lines[best..].iter().take(wanted.len().clamp(1, QUOTED));
-    let quoted = quoted.map(|l| String::from_utf8_lossy(&text[l.clone()]).chars().take(WIDTH).collect::<String>());
+    let quoted = quoted.map(|l| {
+        String::from_utf8_lossy(&text[l.clone()])
+            .chars()
+            .take(WIDTH)
+            .collect::<String>()
+    });
     Some((best + 1, quoted.collect::<Vec<_>>().join("\n")))
 }
 
@@ -151,23 +200,40 @@ mod tests {
 
     fn text(found: SearchOutcome) -> String {
         match found {
-            SearchOutcome::Exact(t) | SearchOutcome::Tolerant(t) => String::from_utf8(t).expect("text"),
+            SearchOutcome::Exact(t) | SearchOutcome::Tolerant(t) => {
+                String::from_utf8(t).expect("text")
+            }
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
     fn the_exact_place_is_preferred_and_two_are_refused() {
-        assert!(text(find(TEXT, "    two();", "    three();")).contains("    one();\n    three();\n}"));
-        assert_eq!(find(TEXT, "    one();", "x"), SearchOutcome::Several { lines: vec![2, 7] });
+        assert!(
+            text(find(TEXT, "    two();", "    three();")).contains("    one();\n    three();\n}")
+        );
+        assert_eq!(
+            find(TEXT, "    one();", "x"),
+            SearchOutcome::Several { lines: vec![2, 7] }
+        );
         assert_eq!(find(TEXT, " \n", "x"), SearchOutcome::EmptySearch);
     }
 
     #[test]
     fn white_space_may_differ_and_the_files_own_is_kept() {
-        let new = text(find(TEXT, "one();\ntwo();\n", "one();\nif x {\n    two();\n}\n"));
-        assert!(new.contains("    one();\n    if x {\n        two();\n    }\n}\n"), "{new}");
-        assert!(matches!(find(TEXT, "one();\n two();", ""), SearchOutcome::Tolerant(_)));
+        let new = text(find(
+            TEXT,
+            "one();\ntwo();\n",
+            "one();\nif x {\n    two();\n}\n",
+        ));
+        assert!(
+            new.contains("    one();\n    if x {\n        two();\n    }\n}\n"),
+            "{new}"
+        );
+        assert!(matches!(
+            find(TEXT, "one();\n two();", ""),
+            SearchOutcome::Tolerant(_)
+        ));
     }
 
     #[test]
@@ -179,10 +245,16 @@ mod tests {
 
     #[test]
     fn a_refusal_quotes_what_is_nearest() {
-        let SearchOutcome::Nothing { nearest: Some((line, quoted)) } = find(TEXT, "    twoo();\n", "x") else {
+        let SearchOutcome::Nothing {
+            nearest: Some((line, quoted)),
+        } = find(TEXT, "    twoo();\n", "x")
+        else {
             panic!()
         };
         assert_eq!((line, quoted.as_str()), (3, "    two();"));
-        assert_eq!(find(TEXT, "nothing like it at all, really", "x"), SearchOutcome::Nothing { nearest: None });
+        assert_eq!(
+            find(TEXT, "nothing like it at all, really", "x"),
+            SearchOutcome::Nothing { nearest: None }
+        );
     }
 }

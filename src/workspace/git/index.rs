@@ -72,10 +72,17 @@ fn parse(bytes: &[u8], oid: usize) -> Option<Index> {
         if path.is_empty() {
             return None;
         }
-        for part in [mode, object, &(flags & FLAGS).to_be_bytes(), &(more & MORE_FLAGS).to_be_bytes()] {
+        for part in [
+            mode,
+            object,
+            &(flags & FLAGS).to_be_bytes(),
+            &(more & MORE_FLAGS).to_be_bytes(),
+        ] {
             digest.update(part);
         }
-        digest.update(&(path.len() as u64).to_be_bytes()).update(&path);
+        digest
+            .update(&(path.len() as u64).to_be_bytes())
+            .update(&path);
         if tracked.last() != Some(&path) {
             tracked.push(path.clone());
         }
@@ -91,7 +98,10 @@ fn parse(bytes: &[u8], oid: usize) -> Option<Index> {
     }
     (at == body.len()).then_some(())?;
     tracked.sort();
-    Some(Index { digest: *digest.finalize().as_bytes(), tracked })
+    Some(Index {
+        digest: *digest.finalize().as_bytes(),
+        tracked,
+    })
 }
 
 fn until_nul<'b>(bytes: &'b [u8], at: &mut usize) -> Option<&'b [u8]> {
@@ -107,7 +117,9 @@ fn varint(bytes: &[u8], at: &mut usize) -> Option<usize> {
     loop {
         let byte = *bytes.get(*at)?;
         *at += 1;
-        value = value.checked_mul(128)?.checked_add(usize::from(byte & 0x7f))?;
+        value = value
+            .checked_mul(128)?
+            .checked_add(usize::from(byte & 0x7f))?;
         if byte & 0x80 == 0 {
             return Some(value);
         }
@@ -123,7 +135,10 @@ mod tests {
     #[test]
     fn garbage_is_no_index_and_never_a_panic() {
         for cut in 0..64 {
-            assert_eq!(read_index(&b"DIRC\0\0\0\x02\0\0\0\x01".repeat(8)[..cut]), None);
+            assert_eq!(
+                read_index(&b"DIRC\0\0\0\x02\0\0\0\x01".repeat(8)[..cut]),
+                None
+            );
         }
     }
 
@@ -149,7 +164,8 @@ mod tests {
     fn names_of_any_length_are_read() {
         for length in [1, 7, 8, 4094, 4095, 4096, 5000] {
             let name = vec![b'x'; length];
-            let index = read_index(&small(&name)).unwrap_or_else(|| panic!("a name of {length} bytes"));
+            let index =
+                read_index(&small(&name)).unwrap_or_else(|| panic!("a name of {length} bytes"));
             assert_eq!(index.tracked, [b"a".to_vec(), name]);
         }
     }

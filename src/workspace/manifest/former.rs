@@ -44,17 +44,60 @@ pub(super) fn read(version: u32, body: &[u8]) -> postcard::Result<Manifest> {
     if version == SECOND {
         // The same but for the base, which comes last: none.
         let none = postcard::to_stdvec(&None::<()>)?;
-        return postcard::from_bytes(&[body, &none].concat()).map(|manifest| Manifest { version: VERSION, ..manifest });
+        return postcard::from_bytes(&[body, &none].concat()).map(|manifest| Manifest {
+            version: VERSION,
+            ..manifest
+        });
     }
-    let FirstManifest { taken, pack, entries, left_out, repository, index, .. } = postcard::from_bytes(body)?;
+    let FirstManifest {
+        taken,
+        pack,
+        entries,
+        left_out,
+        repository,
+        index,
+        ..
+    } = postcard::from_bytes(body)?;
     let entries = entries.into_iter().map(ManifestEntry::from).collect();
-    Ok(Manifest { version: VERSION, taken, pack, entries, left_out, repository, index, base: None })
+    Ok(Manifest {
+        version: VERSION,
+        taken,
+        pack,
+        entries,
+        left_out,
+        repository,
+        index,
+        base: None,
+    })
 }
 
 impl From<FirstEntry> for ManifestEntry {
     fn from(entry: FirstEntry) -> Self {
-        let FirstEntry { area, path, node, mode, size, mtime, ctime, ino, hash, at } = entry;
-        Self { area, path, node, mode, size, mtime, ctime, ino, hash, at, attributes: None }
+        let FirstEntry {
+            area,
+            path,
+            node,
+            mode,
+            size,
+            mtime,
+            ctime,
+            ino,
+            hash,
+            at,
+        } = entry;
+        Self {
+            area,
+            path,
+            node,
+            mode,
+            size,
+            mtime,
+            ctime,
+            ino,
+            hash,
+            at,
+            attributes: None,
+        }
     }
 }
 
@@ -91,7 +134,13 @@ mod tests {
             at: 4,
             attributes,
         };
-        let (entries, left_out) = (vec![entry], vec![LeftOut { path: b"target".to_vec(), why: Why::BuildOrCache }]);
+        let (entries, left_out) = (
+            vec![entry],
+            vec![LeftOut {
+                path: b"target".to_vec(),
+                why: Why::BuildOrCache,
+            }],
+        );
         let index = Some([9; 32]);
         Manifest {
             version: VERSION,
@@ -108,18 +157,68 @@ mod tests {
     #[test]
     fn what_earlier_versions_wrote_is_read_as_it_was_meant() {
         let second = manifest(attributes());
-        let mut body = postcard::to_stdvec(&Manifest { version: SECOND, ..second.clone() }).expect("encoded");
-        assert_eq!(body.pop(), Some(0), "no base, which that version did not know");
+        let mut body = postcard::to_stdvec(&Manifest {
+            version: SECOND,
+            ..second.clone()
+        })
+        .expect("encoded");
+        assert_eq!(
+            body.pop(),
+            Some(0),
+            "no base, which that version did not know"
+        );
         assert_eq!(read(SECOND, &body).expect("read"), second);
 
         let first = manifest(None);
-        let Manifest { taken, pack, entries, left_out, repository, index, .. } = first.clone();
+        let Manifest {
+            taken,
+            pack,
+            entries,
+            left_out,
+            repository,
+            index,
+            ..
+        } = first.clone();
         let entries = entries.into_iter().map(|entry| {
-            let ManifestEntry { area, path, node, mode, size, mtime, ctime, ino, hash, at, .. } = entry;
-            FirstEntry { area, path, node, mode, size, mtime, ctime, ino, hash, at }
+            let ManifestEntry {
+                area,
+                path,
+                node,
+                mode,
+                size,
+                mtime,
+                ctime,
+                ino,
+                hash,
+                at,
+                ..
+            } = entry;
+            FirstEntry {
+                area,
+                path,
+                node,
+                mode,
+                size,
+                mtime,
+                ctime,
+                ino,
+                hash,
+                at,
+            }
         });
         let entries = entries.collect();
-        let body = FirstManifest { version: FIRST, taken, pack, entries, left_out, repository, index };
-        assert_eq!(read(FIRST, &postcard::to_stdvec(&body).expect("encoded")).expect("read"), first);
+        let body = FirstManifest {
+            version: FIRST,
+            taken,
+            pack,
+            entries,
+            left_out,
+            repository,
+            index,
+        };
+        assert_eq!(
+            read(FIRST, &postcard::to_stdvec(&body).expect("encoded")).expect("read"),
+            first
+        );
     }
 }

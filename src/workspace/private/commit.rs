@@ -34,7 +34,12 @@ pub enum CommitError {
 }
 
 fn names(paths: &[PathBuf]) -> String {
-    paths.iter().take(5).map(|path| format!("`{}`", path.display())).collect::<Vec<_>>().join(", ")
+    paths
+        .iter()
+        .take(5)
+        .map(|path| format!("`{}`", path.display()))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// What a name was in the snapshot and is in the accepted work.
@@ -76,17 +81,27 @@ impl PrivateProject {
         let wanted = self.wanted()?;
         let (state_dir, since, id) = {
             let state = self.armed.state();
-            (state.inner().state.path().to_owned(), state.since.clone(), state.id.clone())
+            (
+                state.inner().state.path().to_owned(),
+                state.since.clone(),
+                state.id.clone(),
+            )
         };
         let target = self.leave().arm()?;
-        let conflicts: Vec<&Vec<u8>> =
-            wanted.iter().filter(|(path, wanted)| !is_free(&target, path, wanted)).map(|(path, _)| path).collect();
+        let conflicts: Vec<&Vec<u8>> = wanted
+            .iter()
+            .filter(|(path, wanted)| !is_free(&target, path, wanted))
+            .map(|(path, _)| path)
+            .collect();
         if conflicts.is_empty() {
             return Ok(PendingCommit { target, wanted });
         }
         let kept = aside_path(&state_dir, &since, &id).join("accepted");
         keep(&kept, &wanted)?;
-        let paths = conflicts.iter().map(|path| as_path(path).to_owned()).collect();
+        let paths = conflicts
+            .iter()
+            .map(|path| as_path(path).to_owned())
+            .collect();
         // Nothing was changed, so there is nothing to bring back.
         target.accept()?;
         Err(CommitError::Conflict { paths, kept })
@@ -110,11 +125,22 @@ impl PrivateProject {
             }
             let now = difference.now.map(|now| now.node);
             let file = match now {
-                Some(Node::File) => Some((tree.read(&difference.path)?, difference.now.map_or(0o644, |now| now.mode))),
+                Some(Node::File) => Some((
+                    tree.read(&difference.path)?,
+                    difference.now.map_or(0o644, |now| now.mode),
+                )),
                 _ => None,
             };
             let is_dir = now.or(difference.was.as_ref().map(|was| was.node)) == Some(Node::Dir);
-            wanted.insert(difference.path, WantedState { base: difference.was, file, is_dir, is_gone: now.is_none() });
+            wanted.insert(
+                difference.path,
+                WantedState {
+                    base: difference.was,
+                    file,
+                    is_dir,
+                    is_gone: now.is_none(),
+                },
+            );
         }
         Ok(wanted)
     }
@@ -125,20 +151,34 @@ fn is_free(target: &ArmedSnapshot, path: &[u8], wanted: &WantedState) -> bool {
     let state = target.state();
     let Some(now) = state.snapshot.manifest.find(Area::Tree, path) else {
         // Not in the snapshot: not there, or nothing that may be replaced.
-        let is_there = state.inner().layout.tree.meta(path).ok().flatten().is_some();
+        let is_there = state
+            .inner()
+            .layout
+            .tree
+            .meta(path)
+            .ok()
+            .flatten()
+            .is_some();
         return !is_there && (wanted.base.is_none() || wanted.file.is_none() || wanted.is_dir);
     };
     if wanted.is_dir {
         return now.node == Node::Dir;
     }
-    let same_as_base =
-        wanted.base.as_ref().is_some_and(|base| (base.node, base.hash, base.mode) == (now.node, now.hash, now.mode));
-    let same_as_wanted =
-        wanted.file.as_ref().is_some_and(|(bytes, mode)| blake3::hash(bytes) == now.hash && *mode == now.mode);
+    let same_as_base = wanted
+        .base
+        .as_ref()
+        .is_some_and(|base| (base.node, base.hash, base.mode) == (now.node, now.hash, now.mode));
+    let same_as_wanted = wanted
+        .file
+        .as_ref()
+        .is_some_and(|(bytes, mode)| blake3::hash(bytes) == now.hash && *mode == now.mode);
     same_as_base || same_as_wanted
 }
 
-pub(super) fn write(target: &mut ArmedSnapshot, wanted: &BTreeMap<Vec<u8>, WantedState>) -> Result<(), CommitError> {
+pub(super) fn write(
+    target: &mut ArmedSnapshot,
+    wanted: &BTreeMap<Vec<u8>, WantedState>,
+) -> Result<(), CommitError> {
     let state = target.state_mut();
     let mut plan = BTreeMap::new();
     for (path, wanted) in wanted.iter().filter(|(_, wanted)| !wanted.is_dir) {
@@ -149,11 +189,23 @@ pub(super) fn write(target: &mut ArmedSnapshot, wanted: &BTreeMap<Vec<u8>, Wante
             None => (None, None),
         };
         if before.is_some() || after.is_some() {
-            plan.insert(path.clone(), PlannedFile { name, before, after, mode });
+            plan.insert(
+                path.clone(),
+                PlannedFile {
+                    name,
+                    before,
+                    after,
+                    mode,
+                },
+            );
         }
     }
     state.carry_out(&plan)?;
-    for (path, _) in wanted.iter().rev().filter(|(_, wanted)| wanted.is_dir && wanted.is_gone) {
+    for (path, _) in wanted
+        .iter()
+        .rev()
+        .filter(|(_, wanted)| wanted.is_dir && wanted.is_gone)
+    {
         // Only an empty one is removed: another process may have put something there.
         let tree = state.inner().layout.tree.clone();
         if tree.meta(path)?.is_some_and(|meta| meta.node == Node::Dir) {
@@ -163,7 +215,10 @@ pub(super) fn write(target: &mut ArmedSnapshot, wanted: &BTreeMap<Vec<u8>, Wante
     Ok(())
 }
 
-pub(super) fn keep(place: &std::path::Path, wanted: &BTreeMap<Vec<u8>, WantedState>) -> io::Result<()> {
+pub(super) fn keep(
+    place: &std::path::Path,
+    wanted: &BTreeMap<Vec<u8>, WantedState>,
+) -> io::Result<()> {
     make_private(place)?;
     for (path, wanted) in wanted {
         if let Some((bytes, _)) = &wanted.file {

@@ -27,7 +27,9 @@ pub(in super::super) struct UpperLayer(PathBuf);
 impl UpperLayer {
     /// Was this name written through the view, or one above it removed or replaced?
     pub(in super::super) fn holds(&self, path: &[u8]) -> bool {
-        let Ok(upper) = Root::open(&self.0) else { return false };
+        let Ok(upper) = Root::open(&self.0) else {
+            return false;
+        };
         if path.is_empty() {
             return false;
         }
@@ -90,13 +92,19 @@ impl WriteLayer {
         if let Ok(meta) = std::fs::metadata(lower) {
             let _ = std::fs::set_permissions(self.upper(), meta.permissions());
         }
-        ViewLayers { lower: lower.to_owned(), upper: self.upper(), work: self.work() }
+        ViewLayers {
+            lower: lower.to_owned(),
+            upper: self.upper(),
+            work: self.work(),
+        }
     }
 
     /// Throws away all but build directories that the project itself does not have. These were built from files that may
     /// have been younger than the project's own are: a build that uses them again must see `written` as younger still.
     pub(super) fn tidy(&self, root: &Path, written: &mut dyn Iterator<Item = &[u8]>) {
-        let Ok(upper) = Root::open(&self.upper()) else { return };
+        let Ok(upper) = Root::open(&self.upper()) else {
+            return;
+        };
         let mut is_kept = false;
         for name in upper.names(b"").unwrap_or_default() {
             let path = std::ffi::OsStr::from_bytes(&name);
@@ -104,12 +112,19 @@ impl WriteLayer {
             let inside = |file: &str| self.upper().join(path).join(file).exists();
             // Python believes a file's size and whole second, so its bytecode could be older code's.
             let kept = name != b"__pycache__"
-                && upper.meta(&name).ok().flatten().is_some_and(|meta| meta.node == Node::Dir)
+                && upper
+                    .meta(&name)
+                    .ok()
+                    .flatten()
+                    .is_some_and(|meta| meta.node == Node::Dir)
                 && is_built(&name, false, beside, inside)
                 && root.join(path).symlink_metadata().is_err();
             is_kept |= kept;
             if !kept && let Err(error) = remove_all(&upper, &name) {
-                tracing::debug!("`{}` could not be removed: {error}", self.upper().join(path).display());
+                tracing::debug!(
+                    "`{}` could not be removed: {error}",
+                    self.upper().join(path).display()
+                );
             }
         }
         let mut all: BTreeSet<Vec<u8>> = self.built_from().into_iter().collect();
@@ -133,7 +148,11 @@ impl WriteLayer {
     /// Files that something in the kept build directories may have been made from, in another version than the project's.
     pub(super) fn built_from(&self) -> Vec<Vec<u8>> {
         let bytes = std::fs::read(self.built_from_path()).unwrap_or_default();
-        bytes.split(|byte| *byte == 0).filter(|name| !name.is_empty()).map(<[u8]>::to_vec).collect()
+        bytes
+            .split(|byte| *byte == 0)
+            .filter(|name| !name.is_empty())
+            .map(<[u8]>::to_vec)
+            .collect()
     }
 
     fn close(&self) -> io::Result<()> {
@@ -159,7 +178,9 @@ impl WriteLayer {
     }
 
     fn remove_all(&self) -> io::Result<()> {
-        let (Some(above), Some(name)) = (self.dir.parent(), self.dir.file_name()) else { return Ok(()) };
+        let (Some(above), Some(name)) = (self.dir.parent(), self.dir.file_name()) else {
+            return Ok(());
+        };
         remove(above, name.as_bytes())
     }
 

@@ -21,8 +21,10 @@ impl PrivateProject {
     pub fn follow(mut self) -> Result<Self, CommitError> {
         self.drop_worker();
         let wanted = self.wanted()?;
-        let bases: BTreeMap<Vec<u8>, Option<Vec<u8>>> =
-            wanted.keys().map(|path| (path.clone(), self.armed.original(as_path(path)))).collect();
+        let bases: BTreeMap<Vec<u8>, Option<Vec<u8>>> = wanted
+            .keys()
+            .map(|path| (path.clone(), self.armed.original(as_path(path))))
+            .collect();
         let kept = {
             let state = self.armed.state();
             aside_path(state.inner().state.path(), &state.since, &state.id).join("accepted")
@@ -65,21 +67,33 @@ fn merge(
         let file = match (base, ours, theirs.as_ref()) {
             // Only one side changed it, or both in the same way.
             (base, ours, theirs) if theirs == base || theirs == ours => wanted.file.clone(),
-            (Some(base), Some(ours), Some(theirs)) => match diffy::merge_bytes(base, ours, theirs) {
-                Ok(bytes) => wanted.file.as_ref().map(|(_, mode)| (bytes, *mode)),
-                Err(_) => {
-                    conflicts.push(as_path(path).to_owned());
-                    continue;
+            (Some(base), Some(ours), Some(theirs)) => {
+                match diffy::merge_bytes(base, ours, theirs) {
+                    Ok(bytes) => wanted.file.as_ref().map(|(_, mode)| (bytes, *mode)),
+                    Err(_) => {
+                        conflicts.push(as_path(path).to_owned());
+                        continue;
+                    }
                 }
-            },
+            }
             _ => {
                 conflicts.push(as_path(path).to_owned());
                 continue;
             }
         };
-        merged.insert(path.clone(), WantedState { file, ..wanted.clone() });
+        merged.insert(
+            path.clone(),
+            WantedState {
+                file,
+                ..wanted.clone()
+            },
+        );
     }
-    if conflicts.is_empty() { Ok(merged) } else { Err(conflicts) }
+    if conflicts.is_empty() {
+        Ok(merged)
+    } else {
+        Err(conflicts)
+    }
 }
 
 /// Gives files the time of now in the view: what was built from another version of them was built before.

@@ -33,8 +33,16 @@ struct Facts<'a> {
 
 impl<'a> Facts<'a> {
     fn of(project: &'a DoorProject) -> Self {
-        let paths = project.files.iter().map(|(path, _)| (*path).to_owned()).collect();
-        Self { project, paths, editable: vec![project.code_path.to_owned()] }
+        let paths = project
+            .files
+            .iter()
+            .map(|(path, _)| (*path).to_owned())
+            .collect();
+        Self {
+            project,
+            paths,
+            editable: vec![project.code_path.to_owned()],
+        }
     }
 }
 
@@ -48,7 +56,11 @@ impl ProjectFacts for Facts<'_> {
     }
 
     fn text(&self, path: &str) -> Option<String> {
-        self.project.files.iter().find(|(name, _)| *name == path).map(|(_, text)| (*text).to_owned())
+        self.project
+            .files
+            .iter()
+            .find(|(name, _)| *name == path)
+            .map(|(_, text)| (*text).to_owned())
     }
 
     fn is_sealed(&self, path: &str) -> bool {
@@ -61,7 +73,11 @@ impl ProjectFacts for Facts<'_> {
 }
 
 fn read(shape: &Shape, project: &DoorProject) -> Result<EditAnswer, UnreadableAnswer> {
-    let change = ShapedChange { project, line: project.right_line, root: ROOT };
+    let change = ShapedChange {
+        project,
+        line: project.right_line,
+        root: ROOT,
+    };
     read_edit_answer(&shape.2(&change), &Facts::of(project))
 }
 
@@ -74,10 +90,14 @@ fn after(edits: &[Edit], project: &DoorProject) -> Option<String> {
                 text = String::from_utf8(contents.clone()).ok()?;
             }
             Edit::Delete { .. } => return None,
-            Edit::Change { search, replace, .. } if text.matches(search.as_str()).count() == 1 => {
+            Edit::Change {
+                search, replace, ..
+            } if text.matches(search.as_str()).count() == 1 => {
                 text = text.replace(search, replace);
             }
-            Edit::Change { search, replace, .. } => {
+            Edit::Change {
+                search, replace, ..
+            } => {
                 let (search, replace) = (search.trim(), replace.trim());
                 (text.matches(search).count() == 1).then_some(())?;
                 text = text.replace(search, replace);
@@ -95,10 +115,20 @@ fn every_shape_is_read_in_every_language_or_refused_with_the_right_reason() {
         for shape in SHAPES {
             let said = match (shape.1, read(shape, project)) {
                 (Fate::Refused(words), Err(why)) if why.to_string().contains(words) => continue,
-                (Fate::Read, Ok(EditAnswer { proposal: EditProposal::Edits(edits), .. })) => {
+                (
+                    Fate::Read,
+                    Ok(EditAnswer {
+                        proposal: EditProposal::Edits(edits),
+                        ..
+                    }),
+                ) => {
                     let touches_sealed = edits.iter().any(|edit| edit.path() == project.test_path);
                     match after(&edits, project) {
-                        Some(text) if text == project.with(project.right_line) && !touches_sealed => continue,
+                        Some(text)
+                            if text == project.with(project.right_line) && !touches_sealed =>
+                        {
+                            continue;
+                        }
                         _ => format!("{edits:?}"),
                     }
                 }
@@ -107,15 +137,27 @@ fn every_shape_is_read_in_every_language_or_refused_with_the_right_reason() {
             wrong.push(format!("{} · {}: {said}", project.language, shape.0));
         }
     }
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), SHAPES.len() * 6, wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {}:\n{}",
+        wrong.len(),
+        SHAPES.len() * 6,
+        wrong.join("\n")
+    );
 }
 
 #[test]
 fn every_rule_of_reading_is_used_by_some_shape() {
-    let used: BTreeSet<ReadingRule> =
-        SHAPES.iter().filter_map(|shape| read(shape, projects::ALL[0]).ok()).flat_map(|answer| answer.rules).collect();
-    let unused: Vec<&str> =
-        ReadingRule::ALL.iter().filter(|rule| !used.contains(rule)).map(|rule| rule.name()).collect();
+    let used: BTreeSet<ReadingRule> = SHAPES
+        .iter()
+        .filter_map(|shape| read(shape, projects::ALL[0]).ok())
+        .flat_map(|answer| answer.rules)
+        .collect();
+    let unused: Vec<&str> = ReadingRule::ALL
+        .iter()
+        .filter(|rule| !used.contains(rule))
+        .map(|rule| rule.name())
+        .collect();
     assert!(unused.is_empty(), "no fixture for {unused:?}");
 }
 
@@ -124,12 +166,18 @@ fn holds_in_a_call(shape: &Shape, project: &DoorProject) -> Result<(), String> {
     let mut bench = Bench::chain(&["small", "large"], project.files);
     let root = bench.root();
     for (model, line) in [("small", project.wrong_line), ("large", project.right_line)] {
-        let change = ShapedChange { project, line, root: root.to_str().unwrap() };
+        let change = ShapedChange {
+            project,
+            line,
+            root: root.to_str().unwrap(),
+        };
         bench.line(&json!({"model": model, "text": shape.2(&change)}));
     }
     let result = bench.call("tdd_green", json!({"test_path": project.test_path}));
     let trail = trail(&result);
-    let fine = trail.starts_with("small rejected") && trail.ends_with("large accepted") && result["status"] == "pass";
+    let fine = trail.starts_with("small rejected")
+        && trail.ends_with("large accepted")
+        && result["status"] == "pass";
     let text = bench.read(project.code_path);
     if fine
         && text == project.with(project.right_line)
@@ -137,7 +185,10 @@ fn holds_in_a_call(shape: &Shape, project: &DoorProject) -> Result<(), String> {
     {
         return Ok(());
     }
-    Err(format!("{} · {}: {trail}: {}\n{text}", project.language, shape.0, result["message"]))
+    Err(format!(
+        "{} · {}: {trail}: {}\n{text}",
+        project.language, shape.0, result["message"]
+    ))
 }
 
 /// Every n-th shape by default, all of them in a long run.
@@ -145,10 +196,19 @@ fn sample(project: &DoorProject, every: usize, from: usize) {
     if skips(project.needs) {
         return;
     }
-    let every = if std::env::var("SUPERVISOR_TEST_LONG").is_ok_and(|v| v == "1") { 1 } else { every };
-    let shapes =
-        SHAPES.iter().filter(|shape| shape.1 == Fate::Read).skip(if every == 1 { 0 } else { from }).step_by(every);
-    let wrong: Vec<String> = shapes.filter_map(|shape| holds_in_a_call(shape, project).err()).collect();
+    let every = if std::env::var("SUPERVISOR_TEST_LONG").is_ok_and(|v| v == "1") {
+        1
+    } else {
+        every
+    };
+    let shapes = SHAPES
+        .iter()
+        .filter(|shape| shape.1 == Fate::Read)
+        .skip(if every == 1 { 0 } else { from })
+        .step_by(every);
+    let wrong: Vec<String> = shapes
+        .filter_map(|shape| holds_in_a_call(shape, project).err())
+        .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -184,6 +244,18 @@ fn shapes_hold_in_elixir() {
 
 /// Files below a directory, for what a call kept.
 fn files_below(dir: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
-    entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
+    let entries = std::fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
+    entries
+        .flat_map(|path| {
+            if path.is_dir() {
+                files_below(&path)
+            } else {
+                vec![path]
+            }
+        })
+        .collect()
 }

@@ -23,9 +23,11 @@ fn bench_of(row: &Value) -> (Bench, Value, Value) {
             (bench, json!({"requirements": asked}), spec::good())
         }
         "review" => (shop::shop(&["small"]), shop::both(), shop::good()),
-        "debug" => {
-            (error::project(&["small"]), json!({"error": error::ERROR, "repro_cmd": error::REPRO}), error::sound())
-        }
+        "debug" => (
+            error::project(&["small"]),
+            json!({"error": error::ERROR, "repro_cmd": error::REPRO}),
+            error::sound(),
+        ),
         other => panic!("no skill `{other}`"),
     }
 }
@@ -35,11 +37,23 @@ fn bench_of(row: &Value) -> (Bench, Value, Value) {
 fn the_tables_of_bad_answers_are_sorted_into_rejected_and_flagged() {
     // How many each table refused when words rejected too; a mechanism of two words is in both lists of diagnoses now.
     for (skill, before, rejected, flagged) in [
-        ("review", 15, crate::skills::review::rows().len(), crate::skills::review::flagged().len()),
-        ("debug", 24, crate::skills::debug::defects().len(), crate::skills::debug::flagged().len()),
+        (
+            "review",
+            15,
+            crate::skills::review::rows().len(),
+            crate::skills::review::flagged().len(),
+        ),
+        (
+            "debug",
+            24,
+            crate::skills::debug::defects().len(),
+            crate::skills::debug::flagged().len(),
+        ),
         ("spec", 28, spec::faults().len(), spec::doubts().len()),
     ] {
-        eprintln!("{skill}: {before} refused before; now {rejected} rejected by structure, {flagged} flagged");
+        eprintln!(
+            "{skill}: {before} refused before; now {rejected} rejected by structure, {flagged} flagged"
+        );
         assert!(rejected + flagged >= before, "{skill}: no row was lost");
     }
 }
@@ -53,7 +67,9 @@ fn honest_answers_that_were_refused_for_their_words_are_accepted() {
     for row in &rows {
         let (bench, arguments, mut answer) = bench_of(row);
         for (pointer, value) in row["set"].as_object().unwrap() {
-            *answer.pointer_mut(pointer).unwrap_or_else(|| panic!("{row}: no {pointer}")) = value.clone();
+            *answer
+                .pointer_mut(pointer)
+                .unwrap_or_else(|| panic!("{row}: no {pointer}")) = value.clone();
         }
         let mut bench = bench.answers("small", &answer);
         let result = bench.call(row["skill"].as_str().unwrap(), arguments);
@@ -63,6 +79,10 @@ fn honest_answers_that_were_refused_for_their_words_are_accepted() {
         unflagged += usize::from(result["details"].get("flags").is_none());
     }
     assert!(refused.is_empty(), "{refused:#?}");
-    eprintln!("honest answers: {} of {} accepted, {unflagged} of them without a flag", rows.len(), rows.len());
+    eprintln!(
+        "honest answers: {} of {} accepted, {unflagged} of them without a flag",
+        rows.len(),
+        rows.len()
+    );
     assert!(unflagged >= 6, "{unflagged}");
 }

@@ -34,9 +34,18 @@ async fn every_way_a_run_ends_has_its_cause_its_blame_and_a_message_that_helps()
             }
             (Err(failure), Ends::Fails(cause, blame, names)) => {
                 let why = &failure.why;
-                assert_eq!((why.cause(), why.blame()), (cause, blame), "{}: {why:?}", row.name);
+                assert_eq!(
+                    (why.cause(), why.blame()),
+                    (cause, blame),
+                    "{}: {why:?}",
+                    row.name
+                );
                 let message = why.message();
-                assert!(message.contains(names), "{}: `{message}` does not name `{names}`", row.name);
+                assert!(
+                    message.contains(names),
+                    "{}: `{message}` does not name `{names}`",
+                    row.name
+                );
                 assert!(message.len() < 900, "{}: {message}", row.name);
             }
             (answered, _) => panic!("{}: {answered:?}", row.name),
@@ -46,24 +55,60 @@ async fn every_way_a_run_ends_has_its_cause_its_blame_and_a_message_that_helps()
 
 #[test]
 fn no_row_of_the_table_is_missing() {
-    let names: std::collections::BTreeSet<_> =
-        rows().iter().map(|row| row.name.split(": ").next().unwrap().to_owned()).collect();
+    let names: std::collections::BTreeSet<_> = rows()
+        .iter()
+        .map(|row| row.name.split(": ").next().unwrap().to_owned())
+        .collect();
     assert_eq!(names.len(), 18, "{names:#?}");
-    let api = rows().iter().filter(|row| row.name.starts_with("API error: ")).count();
+    let api = rows()
+        .iter()
+        .filter(|row| row.name.starts_with("API error: "))
+        .count();
     assert!(api >= 11, "one for each status and failure listed, {api}");
 }
 
 #[tokio::test]
 async fn money_tokens_and_model_are_read_from_what_the_run_used() {
-    let reply = Bench::prints(&run(&result(|_| ())), "", 0).ask().await.unwrap();
-    assert_eq!(reply.usage, Usage { tokens_in: Some(3600), tokens_out: Some(20), cost_usd: Some(0.0125) });
+    let reply = Bench::prints(&run(&result(|_| ())), "", 0)
+        .ask()
+        .await
+        .unwrap();
+    assert_eq!(
+        reply.usage,
+        Usage {
+            tokens_in: Some(3600),
+            tokens_out: Some(20),
+            cost_usd: Some(0.0125)
+        }
+    );
     assert_eq!(reply.model_answered, "claude-x");
     // A failed run is paid for as well; one that never started is not; one that was cut off is unknown.
-    let row = rows().into_iter().find(|row| row.name == "`--max-turns N` reached").unwrap();
-    assert_eq!(Bench::prints(&row.stdout, "", 1).ask().await.unwrap_err().usage.cost_usd, Some(0.0125));
-    assert_eq!(Bench::prints("", "error: unknown option", 1).ask().await.unwrap_err().usage, Usage::NOTHING);
+    let row = rows()
+        .into_iter()
+        .find(|row| row.name == "`--max-turns N` reached")
+        .unwrap();
+    assert_eq!(
+        Bench::prints(&row.stdout, "", 1)
+            .ask()
+            .await
+            .unwrap_err()
+            .usage
+            .cost_usd,
+        Some(0.0125)
+    );
+    assert_eq!(
+        Bench::prints("", "error: unknown option", 1)
+            .ask()
+            .await
+            .unwrap_err()
+            .usage,
+        Usage::NOTHING
+    );
     let init = "{\"type\":\"system\",\"subtype\":\"init\"}\n";
-    assert_eq!(Bench::prints(init, "", 1).ask().await.unwrap_err().usage, Usage::default());
+    assert_eq!(
+        Bench::prints(init, "", 1).ask().await.unwrap_err().usage,
+        Usage::default()
+    );
 }
 
 #[tokio::test]
@@ -76,11 +121,26 @@ async fn the_prompt_reaches_a_closed_stdin_and_the_key_only_the_environment() {
     let message: serde_json::Value = serde_json::from_str(&read).unwrap();
     assert_eq!(message["message"]["content"][0]["text"], bench.ask.prompt);
     let argv = fs::read_to_string(bench.dir.path().join("argv")).unwrap();
-    assert!(argv.contains("--strict-mcp-config") && !argv.contains("long long") && !argv.contains("canary"), "{argv}");
+    assert!(
+        argv.contains("--strict-mcp-config")
+            && !argv.contains("long long")
+            && !argv.contains("canary"),
+        "{argv}"
+    );
     let env = fs::read_to_string(bench.dir.path().join("env")).unwrap();
-    assert_eq!(env.matches("canary").count(), 1, "only ANTHROPIC_API_KEY holds it");
-    assert!(env.contains("ANTHROPIC_API_KEY=sk-ant-canary") && env.contains("CLAUDE_CODE_MAX_RETRIES=2"));
-    assert!(!env.contains("OTHER_SECRET") && !env.contains("CLAUDECODE"), "{env}");
+    assert_eq!(
+        env.matches("canary").count(),
+        1,
+        "only ANTHROPIC_API_KEY holds it"
+    );
+    assert!(
+        env.contains("ANTHROPIC_API_KEY=sk-ant-canary")
+            && env.contains("CLAUDE_CODE_MAX_RETRIES=2")
+    );
+    assert!(
+        !env.contains("OTHER_SECRET") && !env.contains("CLAUDECODE"),
+        "{env}"
+    );
     assert!(!read.contains("canary") && !format!("{reply:?}").contains("canary"));
     let cwd = fs::read_to_string(bench.dir.path().join("cwd")).unwrap();
     assert_eq!(cwd.trim(), bench.ask.root.to_str().unwrap());
@@ -91,7 +151,10 @@ async fn without_a_configured_key_none_is_handed_on() {
     let bench = Bench::prints(&run(&result(|_| ())), "", 0);
     bench.ask().await.unwrap();
     let env = fs::read_to_string(bench.dir.path().join("env")).unwrap();
-    assert!(!env.contains("canary") && !env.contains("ANTHROPIC"), "{env}");
+    assert!(
+        !env.contains("canary") && !env.contains("ANTHROPIC"),
+        "{env}"
+    );
 }
 
 #[tokio::test]
@@ -117,13 +180,25 @@ async fn a_key_that_the_program_prints_is_hidden() {
 async fn progress_tells_the_tools_while_they_are_used() {
     let bench = Bench::prints(&run(&result(|_| ())), "", 0);
     bench.ask().await.unwrap();
-    assert_eq!(bench.steps(), [AskStep::Asked, AskStep::Tool { name: "Edit".into(), on: "a.rs".into() }]);
+    assert_eq!(
+        bench.steps(),
+        [
+            AskStep::Asked,
+            AskStep::Tool {
+                name: "Edit".into(),
+                on: "a.rs".into()
+            }
+        ]
+    );
 }
 
 #[tokio::test]
 async fn it_works_in_place() {
     let bench = Bench::prints(&run(&result(|_| ())), "", 0);
-    assert_eq!(bench.backends.of(&bench.tier).unwrap().edits(), Edits::InPlace);
+    assert_eq!(
+        bench.backends.of(&bench.tier).unwrap().edits(),
+        Edits::InPlace
+    );
 }
 
 #[tokio::test]
@@ -131,15 +206,23 @@ async fn a_program_that_is_not_there_is_told_with_its_setting() {
     let mut bench = Bench::prints("", "", 0);
     bench.tier.backend.program = Some("/nonexistent/claude".into());
     let failure = bench.ask().await.unwrap_err();
-    assert_eq!((failure.why.cause(), failure.usage), (FailureCause::Setup, Usage::NOTHING));
-    assert!(failure.why.message().contains("backends.claude.program"), "{}", failure.why.message());
+    assert_eq!(
+        (failure.why.cause(), failure.usage),
+        (FailureCause::Setup, Usage::NOTHING)
+    );
+    assert!(
+        failure.why.message().contains("backends.claude.program"),
+        "{}",
+        failure.why.message()
+    );
 }
 
 #[tokio::test]
 async fn a_flood_of_output_before_the_result_does_no_harm() {
     let line = format!("{{\"type\":\"user\",\"message\":\"{}\"}}", "x".repeat(1000));
-    let bench =
-        Bench::script(&format!("i=0; while [ $i -lt 5000 ]; do echo '{line}'; i=$((i+1)); done; cat \"$here/out\""));
+    let bench = Bench::script(&format!(
+        "i=0; while [ $i -lt 5000 ]; do echo '{line}'; i=$((i+1)); done; cat \"$here/out\""
+    ));
     fs::write(bench.dir.path().join("out"), run(&result(|_| ()))).unwrap();
     assert_eq!(bench.ask().await.unwrap().body, json!({"n": 1}));
 }
@@ -147,7 +230,11 @@ async fn a_flood_of_output_before_the_result_does_no_harm() {
 #[tokio::test]
 async fn a_result_larger_than_what_is_captured_is_read_whole() {
     let long = "y".repeat(2 * 1024 * 1024);
-    let bench = Bench::prints(&run(&result(|r| r["structured_output"]["text"] = json!(long))), "", 0);
+    let bench = Bench::prints(
+        &run(&result(|r| r["structured_output"]["text"] = json!(long))),
+        "",
+        0,
+    );
     assert_eq!(bench.ask().await.unwrap().body["text"], long);
 }
 
@@ -156,7 +243,10 @@ async fn a_run_that_hangs_ends_at_its_limit_with_all_it_started() {
     let mut bench = Bench::script(&format!("{LEAVES_SURVIVORS} sleep 1000"));
     bench.ask.limit = Duration::from_millis(700);
     let failure = bench.ask().await.unwrap_err();
-    assert!(matches!(failure.why, AskError::TimedOut { .. }), "{failure:?}");
+    assert!(
+        matches!(failure.why, AskError::TimedOut { .. }),
+        "{failure:?}"
+    );
     assert_eq!(failure.usage, Usage::default(), "nobody knows what it cost");
     bench.nothing_is_left().await;
 }
@@ -177,7 +267,11 @@ async fn what_a_run_leaves_behind_is_ended_and_noted() {
     let bench = Bench::script(&format!("{LEAVES_SURVIVORS} cat \"$here/out\""));
     fs::write(bench.dir.path().join("out"), run(&result(|_| ()))).unwrap();
     let reply = bench.ask().await.unwrap();
-    assert!(reply.notes.iter().any(|note| note.contains("left behind")), "{:?}", reply.notes);
+    assert!(
+        reply.notes.iter().any(|note| note.contains("left behind")),
+        "{:?}",
+        reply.notes
+    );
     bench.nothing_is_left().await;
 }
 
@@ -189,9 +283,17 @@ async fn no_more_workers_run_at_once_than_allowed() {
     );
     let dir = bench.dir.path();
     fs::write(dir.join("out"), run(&result(|_| ()))).unwrap();
-    let starts = || fs::read_to_string(dir.join("started")).unwrap_or_default().lines().count();
+    let starts = || {
+        fs::read_to_string(dir.join("started"))
+            .unwrap_or_default()
+            .lines()
+            .count()
+    };
     let (a, b, ()) = tokio::join!(bench.ask(), bench.ask(), async {
-        until("one start and one in the queue", || starts() == 1 && bench.steps().contains(&AskStep::Queued)).await;
+        until("one start and one in the queue", || {
+            starts() == 1 && bench.steps().contains(&AskStep::Queued)
+        })
+        .await;
         fs::write(dir.join("go"), "").unwrap();
     });
     a.unwrap();
@@ -217,11 +319,15 @@ async fn who_waits_for_a_worker_can_be_cancelled_and_is_not_kept_for_ever() {
                     waiting.cancel();
                 }
             };
-            backend.ask(&bench.ask, &bench.tier, &waiting, &cancel).await
+            backend
+                .ask(&bench.ask, &bench.tier, &waiting, &cancel)
+                .await
         },
         async {
             bench.until_started().await;
-            let answered = backend.ask(&brief, &bench.tier, &CancellationToken::new(), &|_| ()).await;
+            let answered = backend
+                .ask(&brief, &bench.tier, &CancellationToken::new(), &|_| ())
+                .await;
             other.cancel();
             answered
         }
@@ -229,7 +335,10 @@ async fn who_waits_for_a_worker_can_be_cancelled_and_is_not_kept_for_ever() {
     assert_eq!(first.unwrap_err().why, AskError::Cancelled);
     assert_eq!(cancelled.unwrap_err().why, AskError::Cancelled);
     let why = timed_out.unwrap_err().why;
-    assert!(matches!(why, AskError::NoWorker { .. }) && why.message().contains("max_workers"), "{why:?}");
+    assert!(
+        matches!(why, AskError::NoWorker { .. }) && why.message().contains("max_workers"),
+        "{why:?}"
+    );
 }
 
 /// Two processes, one of them in a session of its own, with their ids in files. Both outlive a kill of the group.
@@ -279,18 +388,30 @@ impl Bench {
         .collect();
         let mut tier = tier("claude", BackendKind::ClaudeCli, "claude-x");
         tier.backend.program = Some(program.to_str().unwrap().into());
-        let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+        let schema =
+            json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
         let mut ask = Ask::new("rules", "do it", schema, root);
         ask.limit = Duration::from_secs(120);
         let launcher = Launcher::at(env!("CARGO_BIN_EXE_supervisor"));
         let backends = Backends::new(SharedResources::new(launcher, env, 1));
-        Self { dir, backends, tier, ask, stop: CancellationToken::new(), steps: Arc::default() }
+        Self {
+            dir,
+            backends,
+            tier,
+            ask,
+            stop: CancellationToken::new(),
+            steps: Arc::default(),
+        }
     }
 
     async fn ask(&self) -> AskResult {
         let backend = self.backends.of(&self.tier).unwrap();
         let steps = Arc::clone(&self.steps);
-        backend.ask(&self.ask, &self.tier, &self.stop, &move |step| steps.lock().unwrap().push(step)).await
+        backend
+            .ask(&self.ask, &self.tier, &self.stop, &move |step| {
+                steps.lock().unwrap().push(step)
+            })
+            .await
     }
 
     fn steps(&self) -> Vec<AskStep> {
@@ -298,13 +419,19 @@ impl Bench {
     }
 
     async fn until_started(&self) {
-        until("the program to start", || self.dir.path().join("pid").exists()).await;
+        until("the program to start", || {
+            self.dir.path().join("pid").exists()
+        })
+        .await;
     }
 
     async fn nothing_is_left(&self) {
         for name in ["far", "near", "pid"] {
             let pid = fs::read_to_string(self.dir.path().join(name)).unwrap();
-            until("the process to be gone", || !Path::new("/proc").join(pid.trim()).exists()).await;
+            until("the process to be gone", || {
+                !Path::new("/proc").join(pid.trim()).exists()
+            })
+            .await;
         }
     }
 }
@@ -312,7 +439,11 @@ impl Bench {
 /// Written by a child: a descriptor of ours that is open for writing could leak into a parallel fork, and the program
 /// would be "busy".
 pub(crate) fn write_program(dir: &Path, body: &str) -> PathBuf {
-    fs::write(dir.join("script"), format!("#!/bin/sh\nhere='{}'\n{body}\n", dir.display())).unwrap();
+    fs::write(
+        dir.join("script"),
+        format!("#!/bin/sh\nhere='{}'\n{body}\n", dir.display()),
+    )
+    .unwrap();
     let made = std::process::Command::new("sh")
         .args(["-c", "cat script > claude && chmod 755 claude"])
         .current_dir(dir)

@@ -35,24 +35,46 @@ async fn a_login_is_seen_without_the_persons_name_and_without_handing_out_secret
     let seen = ask(&fake, PATIENT).await.unwrap();
     assert_eq!(seen.program, fake.program());
     assert_eq!(seen.version, "2.1.197 (Claude Code)");
-    assert_eq!(seen.login, Login::In { method: "claude.ai".into(), provider: "firstParty".into() });
+    assert_eq!(
+        seen.login,
+        Login::In {
+            method: "claude.ai".into(),
+            provider: "firstParty".into()
+        }
+    );
 
     let given = fake.environments();
-    assert!(given.contains("HOME=") && given.contains("LC_ALL=C"), "{given}");
+    assert!(
+        given.contains("HOME=") && given.contains("LC_ALL=C"),
+        "{given}"
+    );
     assert!(!given.contains("canary"), "{given}");
-    assert_eq!(fake.ran_in(), "/", "in the project its settings would be read");
+    assert_eq!(
+        fake.ran_in(),
+        "/",
+        "in the project its settings would be read"
+    );
 }
 
 #[tokio::test]
 async fn nobody_logged_in_is_an_answer_though_the_exit_code_is_one() {
-    assert_eq!(ask(&FakeClaude::logged_out(), PATIENT).await.unwrap().login, Login::Out);
+    assert_eq!(
+        ask(&FakeClaude::logged_out(), PATIENT).await.unwrap().login,
+        Login::Out
+    );
 }
 
 #[tokio::test]
 async fn an_older_version_that_knows_no_login_status_may_still_work() {
-    let old = FakeClaude::new("echo '1.0.3 (Claude Code)'", "echo \"error: unknown command 'auth'\" >&2; exit 1");
+    let old = FakeClaude::new(
+        "echo '1.0.3 (Claude Code)'",
+        "echo \"error: unknown command 'auth'\" >&2; exit 1",
+    );
     let seen = ask(&old, PATIENT).await.unwrap();
-    assert_eq!((seen.version.as_str(), seen.login), ("1.0.3 (Claude Code)", Login::Unknown));
+    assert_eq!(
+        (seen.version.as_str(), seen.login),
+        ("1.0.3 (Claude Code)", Login::Unknown)
+    );
 }
 
 #[tokio::test]
@@ -63,24 +85,48 @@ async fn a_program_that_hangs_is_ended_and_named_with_what_was_asked() {
     assert!(matches!(&trouble, NotUsable::Hangs { .. }), "{trouble}");
     let mute = FakeClaude::new("sleep 1000", "sleep 1000");
     let trouble = ask(&mute, SHORT).await.unwrap_err();
-    assert!(matches!(&trouble, NotUsable::Hangs { asked: "--version", .. }), "{trouble}");
+    assert!(
+        matches!(
+            &trouble,
+            NotUsable::Hangs {
+                asked: "--version",
+                ..
+            }
+        ),
+        "{trouble}"
+    );
 }
 
 #[tokio::test]
 async fn what_is_broken_says_how() {
-    let crashes = FakeClaude::new("echo; echo 'Node.js 12 is too old\u{1b}[0m' >&2; exit 3", "exit 3");
+    let crashes = FakeClaude::new(
+        "echo; echo 'Node.js 12 is too old\u{1b}[0m' >&2; exit 3",
+        "exit 3",
+    );
     let trouble = ask(&crashes, PATIENT).await.unwrap_err().to_string();
-    assert!(trouble.ends_with("failed: exit code 3, Node.js 12 is too old\\u{1b}[0m"), "{trouble}");
+    assert!(
+        trouble.ends_with("failed: exit code 3, Node.js 12 is too old\\u{1b}[0m"),
+        "{trouble}"
+    );
 
     let killed = FakeClaude::new("kill -9 $$", "kill -9 $$");
-    assert!(ask(&killed, PATIENT).await.unwrap_err().to_string().contains("signal 9"));
+    assert!(
+        ask(&killed, PATIENT)
+            .await
+            .unwrap_err()
+            .to_string()
+            .contains("signal 9")
+    );
 
     let flood = FakeClaude::new(VERSION, "yes '{\"loggedIn\":true}' | head -c 20000000");
     assert_eq!(ask(&flood, PATIENT).await.unwrap().login, Login::Unknown);
 
     let no_interpreter = FakeClaude::logged_in();
     std::fs::write(no_interpreter.program(), "#!/no/such/interpreter\n").unwrap();
-    assert!(matches!(ask(&no_interpreter, PATIENT).await.unwrap_err(), NotUsable::Broken { .. }));
+    assert!(matches!(
+        ask(&no_interpreter, PATIENT).await.unwrap_err(),
+        NotUsable::Broken { .. }
+    ));
 }
 
 #[tokio::test]
@@ -88,9 +134,15 @@ async fn missing_and_not_executable_are_told_apart() {
     let fake = FakeClaude::logged_in();
     std::fs::set_permissions(fake.program(), std::fs::Permissions::from_mode(0o644)).unwrap();
     let path = fake.program().display().to_string();
-    assert_eq!(ask(&fake, PATIENT).await.unwrap_err(), NotUsable::NotExecutable(path));
+    assert_eq!(
+        ask(&fake, PATIENT).await.unwrap_err(),
+        NotUsable::NotExecutable(path)
+    );
     std::fs::remove_file(fake.program()).unwrap();
-    assert_eq!(ask(&fake, PATIENT).await.unwrap_err(), NotUsable::NotFound("claude".into()));
+    assert_eq!(
+        ask(&fake, PATIENT).await.unwrap_err(),
+        NotUsable::NotFound("claude".into())
+    );
 }
 
 #[tokio::test]
@@ -112,8 +164,25 @@ async fn the_check_is_made_with_what_a_worker_would_be_given() {
     let mut backend = claude();
     backend.api_key_env = Some("CLAUDE_WORK_KEY".into());
     backend.base_url = Some("http://127.0.0.1:9".into());
-    let env = Env::from_iter([("PATH", fake.path()), ("CLAUDE_WORK_KEY", "canary-4".into())]);
+    let env = Env::from_iter([
+        ("PATH", fake.path()),
+        ("CLAUDE_WORK_KEY", "canary-4".into()),
+    ]);
     let launcher = Launcher::at(env!("CARGO_BIN_EXE_supervisor"));
-    let seen = installed::ask(&backend, &env, &launcher, PATIENT, &CancellationToken::new()).await.unwrap();
-    assert_eq!(seen.login, Login::In { method: "api_key".into(), provider: "firstParty".into() });
+    let seen = installed::ask(
+        &backend,
+        &env,
+        &launcher,
+        PATIENT,
+        &CancellationToken::new(),
+    )
+    .await
+    .unwrap();
+    assert_eq!(
+        seen.login,
+        Login::In {
+            method: "api_key".into(),
+            provider: "firstParty".into()
+        }
+    );
 }

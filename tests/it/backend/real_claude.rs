@@ -25,45 +25,85 @@ pub(crate) const KEY: &str = "sk-ant-canary-0123456789abcdef";
 async fn a_run_edits_files_in_the_project_and_answers() {
     let script = json!([
         call("Read", &json!({"file_path": "${cwd}/a.txt"})),
-        call("Edit", &json!({"file_path": "${cwd}/a.txt", "old_string": "one", "new_string": "two"})),
+        call(
+            "Edit",
+            &json!({"file_path": "${cwd}/a.txt", "old_string": "one", "new_string": "two"})
+        ),
         structured(),
     ]);
-    let Some(mut bench) = Bench::new(&script) else { return };
+    let Some(mut bench) = Bench::new(&script) else {
+        return;
+    };
     fs::write(bench.ask.root.join("a.txt"), "one\n").unwrap();
-    bench.ask.power = Power::Edit { shell: Shell::Never };
+    bench.ask.power = Power::Edit {
+        shell: Shell::Never,
+    };
     let reply = bench.ask().await.unwrap();
     assert_eq!(reply.body, json!({"n": 1}));
-    assert_eq!(fs::read_to_string(bench.ask.root.join("a.txt")).unwrap(), "two\n");
+    assert_eq!(
+        fs::read_to_string(bench.ask.root.join("a.txt")).unwrap(),
+        "two\n"
+    );
     assert_eq!(reply.model_answered, "claude-sonnet-4-6", "{reply:?}");
     assert!(reply.usage.cost_usd.unwrap() > 0.0 && reply.usage.tokens_in.unwrap() > 0);
     let tools: Vec<_> = bench
         .steps()
         .iter()
-        .filter_map(|s| if let AskStep::Tool { name, .. } = s { Some(name.clone()) } else { None })
+        .filter_map(|s| {
+            if let AskStep::Tool { name, .. } = s {
+                Some(name.clone())
+            } else {
+                None
+            }
+        })
         .collect();
     assert_eq!(tools, ["Read", "Edit"]);
     let asked = bench.asked();
-    let mut offered: Vec<_> =
-        asked[0]["tools"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap()).collect();
+    let mut offered: Vec<_> = asked[0]["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|t| t["name"].as_str().unwrap())
+        .collect();
     offered.sort_unstable();
-    assert_eq!(offered, ["Edit", "Glob", "Grep", "Read", "StructuredOutput", "Write"]);
-    assert!(asked[0]["system"].to_string().contains("the rules of this house"));
+    assert_eq!(
+        offered,
+        ["Edit", "Glob", "Grep", "Read", "StructuredOutput", "Write"]
+    );
+    assert!(
+        asked[0]["system"]
+            .to_string()
+            .contains("the rules of this house")
+    );
     assert!(!bench.log().contains("canary"));
 }
 
 #[tokio::test]
 async fn a_run_that_never_gives_its_structured_answer_has_failed() {
-    let Some(bench) = Bench::new(&json!([say("All done, everything passes!")])) else { return };
+    let Some(bench) = Bench::new(&json!([say("All done, everything passes!")])) else {
+        return;
+    };
     let failure = bench.ask().await.unwrap_err();
-    assert!(matches!(failure.why, AskError::Malformed { .. }), "{failure:?}");
-    assert!(failure.usage.cost_usd.unwrap() > 0.0, "it is paid for all the same");
+    assert!(
+        matches!(failure.why, AskError::Malformed { .. }),
+        "{failure:?}"
+    );
+    assert!(
+        failure.usage.cost_usd.unwrap() > 0.0,
+        "it is paid for all the same"
+    );
 }
 
 #[tokio::test]
 async fn an_answer_that_never_fits_the_schema_has_failed() {
-    let Some(bench) = Bench::new(&json!([call("StructuredOutput", &json!({"n": "one"}))])) else { return };
+    let Some(bench) = Bench::new(&json!([call("StructuredOutput", &json!({"n": "one"}))])) else {
+        return;
+    };
     let failure = bench.ask().await.unwrap_err();
-    assert!(matches!(&failure.why, AskError::Malformed { why, .. } if why.contains("never fitted")), "{failure:?}");
+    assert!(
+        matches!(&failure.why, AskError::Malformed { why, .. } if why.contains("never fitted")),
+        "{failure:?}"
+    );
 }
 
 #[tokio::test]
@@ -74,64 +114,126 @@ async fn rate_limits_and_other_refusals_are_told_apart() {
             FailureCause::Quota,
             "slow down",
         ),
-        (json!({"status": 429, "message": "slow down"}), FailureCause::Quota, "another backend"),
-        (json!({"status": 529, "message": "overloaded"}), FailureCause::Infra, "529"),
-        (json!({"status": 401, "message": "bad key"}), FailureCause::Setup, "$TEST_KEY"),
-        (json!({"status": 404, "message": "model: nope"}), FailureCause::Setup, "models.\"claude-sonnet-4-6\".id"),
+        (
+            json!({"status": 429, "message": "slow down"}),
+            FailureCause::Quota,
+            "another backend",
+        ),
+        (
+            json!({"status": 529, "message": "overloaded"}),
+            FailureCause::Infra,
+            "529",
+        ),
+        (
+            json!({"status": 401, "message": "bad key"}),
+            FailureCause::Setup,
+            "$TEST_KEY",
+        ),
+        (
+            json!({"status": 404, "message": "model: nope"}),
+            FailureCause::Setup,
+            "models.\"claude-sonnet-4-6\".id",
+        ),
         (
             json!({"status": 400, "message": "prompt is too long: 9 tokens > 8 maximum"}),
             FailureCause::Incapable,
             "context",
         ),
-        (json!({"status": 400, "message": "Your credit balance is too low"}), FailureCause::Quota, "credit"),
+        (
+            json!({"status": 400, "message": "Your credit balance is too low"}),
+            FailureCause::Quota,
+            "credit",
+        ),
     ] {
-        let Some(bench) = Bench::new(&json!([{"error": error}])) else { return };
+        let Some(bench) = Bench::new(&json!([{"error": error}])) else {
+            return;
+        };
         let failure = bench.ask().await.unwrap_err();
         assert_eq!(failure.why.cause(), cause, "{error}: {failure:?}");
-        assert!(failure.why.message().contains(names), "{error}: {}", failure.why.message());
+        assert!(
+            failure.why.message().contains(names),
+            "{error}: {}",
+            failure.why.message()
+        );
         assert!(!format!("{failure:?}").contains("canary"));
     }
 }
 
 #[tokio::test]
 async fn its_retries_are_bounded_and_seen_as_progress() {
-    let Some(bench) = Bench::new(&json!([{"error": {"status": 500, "message": "boom"}}])) else { return };
+    let Some(bench) = Bench::new(&json!([{"error": {"status": 500, "message": "boom"}}])) else {
+        return;
+    };
     let failure = bench.ask().await.unwrap_err();
-    assert!(matches!(failure.why, AskError::ServerFailed { status: 500, .. }), "{failure:?}");
-    let retries = bench.steps().iter().filter(|step| matches!(step, AskStep::Retrying { .. })).count();
+    assert!(
+        matches!(failure.why, AskError::ServerFailed { status: 500, .. }),
+        "{failure:?}"
+    );
+    let retries = bench
+        .steps()
+        .iter()
+        .filter(|step| matches!(step, AskStep::Retrying { .. }))
+        .count();
     assert_eq!(retries, 2, "{:?}", bench.steps());
 }
 
 #[tokio::test]
 async fn commands_and_file_references_in_a_task_are_text() {
-    let Some(mut bench) = Bench::new(&json!([structured()])) else { return };
+    let Some(mut bench) = Bench::new(&json!([structured()])) else {
+        return;
+    };
     let secret = bench.dir.path().join("secret.txt");
     fs::write(&secret, "never-send-this\n").unwrap();
     bench.ask.prompt = format!("/clear\n@{0} see @{0} and\n@\"{0}\"\n", secret.display());
     assert_eq!(bench.ask().await.unwrap().body, json!({"n": 1}));
     let sent = bench.log();
-    assert!(sent.contains("/clear") && sent.contains("secret.txt") && !sent.contains("never-send-this"));
-    let names: Vec<_> = bench.asked()[0]["tools"].as_array().unwrap().iter().map(|t| t["name"].clone()).collect();
-    assert_eq!(names, ["StructuredOutput"], "without power there is nothing to act with");
+    assert!(
+        sent.contains("/clear") && sent.contains("secret.txt") && !sent.contains("never-send-this")
+    );
+    let names: Vec<_> = bench.asked()[0]["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|t| t["name"].clone())
+        .collect();
+    assert_eq!(
+        names,
+        ["StructuredOutput"],
+        "without power there is nothing to act with"
+    );
 }
 
 #[tokio::test]
 async fn without_a_login_the_remedy_is_named() {
-    let Some(mut bench) = Bench::new(&json!([structured()])) else { return };
+    let Some(mut bench) = Bench::new(&json!([structured()])) else {
+        return;
+    };
     bench.tier.backend.api_key_env = None;
     let failure = bench.ask().await.unwrap_err();
-    assert!(matches!(failure.why, AskError::NotLoggedIn { .. }), "{failure:?}");
-    assert!(failure.why.message().contains("log in"), "{}", failure.why.message());
+    assert!(
+        matches!(failure.why, AskError::NotLoggedIn { .. }),
+        "{failure:?}"
+    );
+    assert!(
+        failure.why.message().contains("log in"),
+        "{}",
+        failure.why.message()
+    );
 }
 
 #[tokio::test]
 async fn turns_and_money_end_a_run() {
     let endless = json!([call("Glob", &json!({"pattern": "*"}))]);
-    let Some(mut bench) = Bench::new(&endless) else { return };
+    let Some(mut bench) = Bench::new(&endless) else {
+        return;
+    };
     bench.ask.power = Power::ReadOnly;
     bench.ask.max_turns = std::num::NonZeroU32::new(3);
     let failure = bench.ask().await.unwrap_err();
-    assert!(matches!(failure.why, AskError::TurnsUsedUp { turns: 3, .. }), "{failure:?}");
+    assert!(
+        matches!(failure.why, AskError::TurnsUsedUp { turns: 3, .. }),
+        "{failure:?}"
+    );
     bench.ask.max_turns = None;
     bench.ask.budget_usd = Some(0.001);
     let failure = bench.ask().await.unwrap_err();
@@ -140,22 +242,44 @@ async fn turns_and_money_end_a_run() {
 
 #[tokio::test]
 async fn a_process_left_in_the_background_is_ended_with_the_run() {
-    let script =
-        json!([call("Bash", &json!({"command": "sh leak.sh", "description": "leave something"})), structured()]);
-    let Some(mut bench) = Bench::new(&script) else { return };
+    let script = json!([
+        call(
+            "Bash",
+            &json!({"command": "sh leak.sh", "description": "leave something"})
+        ),
+        structured()
+    ]);
+    let Some(mut bench) = Bench::new(&script) else {
+        return;
+    };
     bench.leaks();
     let reply = bench.ask().await.unwrap();
-    assert!(reply.notes.iter().any(|note| note.contains("left behind")), "{:?}", reply.notes);
+    assert!(
+        reply.notes.iter().any(|note| note.contains("left behind")),
+        "{:?}",
+        reply.notes
+    );
     bench.leak_is_gone().await;
 }
 
 #[tokio::test]
 async fn cancelling_in_the_middle_of_a_command_leaves_nothing() {
-    let script = json!([call("Bash", &json!({"command": "sh leak.sh forever", "description": "hang"})), structured()]);
-    let Some(mut bench) = Bench::new(&script) else { return };
+    let script = json!([
+        call(
+            "Bash",
+            &json!({"command": "sh leak.sh forever", "description": "hang"})
+        ),
+        structured()
+    ]);
+    let Some(mut bench) = Bench::new(&script) else {
+        return;
+    };
     bench.leaks();
     let (answered, ()) = tokio::join!(bench.ask(), async {
-        until("the command to run", || bench.ask.root.join("leak.pid").exists()).await;
+        until("the command to run", || {
+            bench.ask.root.join("leak.pid").exists()
+        })
+        .await;
         bench.stop.cancel();
     });
     assert_eq!(answered.unwrap_err().why, AskError::Cancelled);
@@ -189,7 +313,11 @@ impl Bench {
     pub(crate) fn new(script: &Value) -> Option<Self> {
         let claude = std::env::var("SUPERVISOR_TEST_CLAUDE").unwrap_or_else(|_| "claude".into());
         for program in [claude.as_str(), "python3"] {
-            let there = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+            let there = Command::new(program)
+                .arg("--version")
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status();
             if !there.is_ok_and(|status| status.success()) {
                 skip(&format!("`{program}` is missing"));
                 return None;
@@ -208,25 +336,48 @@ impl Bench {
             .spawn()
             .unwrap();
         let mut url = String::new();
-        BufReader::new(api.stdout.take().unwrap()).read_line(&mut url).unwrap();
+        BufReader::new(api.stdout.take().unwrap())
+            .read_line(&mut url)
+            .unwrap();
 
         let (root, home) = (dir.path().join("project"), dir.path().join("home"));
         fs::create_dir(&root).unwrap();
         fs::create_dir(&home).unwrap();
         let path = std::env::var("PATH").unwrap();
-        let env: Env =
-            [("PATH", path.as_str()), ("HOME", home.to_str().unwrap()), ("TEST_KEY", KEY), ("LANG", "C.UTF-8")]
-                .into_iter()
-                .collect();
+        let env: Env = [
+            ("PATH", path.as_str()),
+            ("HOME", home.to_str().unwrap()),
+            ("TEST_KEY", KEY),
+            ("LANG", "C.UTF-8"),
+        ]
+        .into_iter()
+        .collect();
         let mut tier = tier("claude", BackendKind::ClaudeCli, "claude-sonnet-4-6");
         tier.backend.program = Some(claude);
         tier.backend.base_url = Some(url.trim().into());
         tier.backend.api_key_env = Some("TEST_KEY".into());
         let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"], "additionalProperties": false});
-        let mut ask = Ask::new("the rules of this house", "do it", schema, root.canonicalize().unwrap());
+        let mut ask = Ask::new(
+            "the rules of this house",
+            "do it",
+            schema,
+            root.canonicalize().unwrap(),
+        );
         ask.limit = Duration::from_secs(240);
-        let backends = Backends::new(SharedResources::new(Launcher::at(env!("CARGO_BIN_EXE_supervisor")), env, 2));
-        Some(Self { dir, api, backends, tier, ask, stop: CancellationToken::new(), steps: Arc::default() })
+        let backends = Backends::new(SharedResources::new(
+            Launcher::at(env!("CARGO_BIN_EXE_supervisor")),
+            env,
+            2,
+        ));
+        Some(Self {
+            dir,
+            api,
+            backends,
+            tier,
+            ask,
+            stop: CancellationToken::new(),
+            steps: Arc::default(),
+        })
     }
 
     /// A script in the project that leaves a process in a session of its own, deaf to interrupts.
@@ -234,18 +385,27 @@ impl Bench {
         let script = "(trap '' INT TERM; exec setsid sh -c 'echo $$ > leak.new; mv leak.new leak.pid; exec sleep 1000') > /dev/null 2>&1 &\n\
                       while [ ! -e leak.pid ]; do sleep 0.05; done\n[ -z \"$1\" ] || sleep 1000\n";
         fs::write(self.ask.root.join("leak.sh"), script).unwrap();
-        self.ask.power = Power::Edit { shell: Shell::Always(vec!["sh".into(), "leak.sh".into()]) };
+        self.ask.power = Power::Edit {
+            shell: Shell::Always(vec!["sh".into(), "leak.sh".into()]),
+        };
     }
 
     async fn leak_is_gone(&self) {
         let pid = fs::read_to_string(self.ask.root.join("leak.pid")).unwrap();
-        until("the process to be gone", || !Path::new("/proc").join(pid.trim()).exists()).await;
+        until("the process to be gone", || {
+            !Path::new("/proc").join(pid.trim()).exists()
+        })
+        .await;
     }
 
     async fn ask(&self) -> AskResult {
         let backend = self.backends.of(&self.tier).unwrap();
         let steps = Arc::clone(&self.steps);
-        backend.ask(&self.ask, &self.tier, &self.stop, &move |step| steps.lock().unwrap().push(step)).await
+        backend
+            .ask(&self.ask, &self.tier, &self.stop, &move |step| {
+                steps.lock().unwrap().push(step)
+            })
+            .await
     }
 
     fn steps(&self) -> Vec<AskStep> {
@@ -259,7 +419,9 @@ impl Bench {
     /// The bodies of what the API was asked.
     pub(crate) fn asked(&self) -> Vec<Value> {
         let lines = self.log();
-        let entries = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let entries = lines
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
         entries
             .map(|entry| entry["body"].clone())
             .filter(|body| body["messages"].is_array() && !body["tools"].is_null())

@@ -10,9 +10,14 @@ use crate::support::chain_bench::{Bench, Ran};
 
 #[tokio::test]
 async fn the_real_agent_edits_a_file_and_the_tests_accept_it() {
-    let Some((ran, api)) = edits_to("42").await else { return };
+    let Some((ran, api)) = edits_to("42").await else {
+        return;
+    };
     assert_eq!(ran.trail(), "agent accepted");
-    assert_eq!((ran.result.status, ran.result.verified, ran.answer.as_str()), (Status::Pass, true, "42"));
+    assert_eq!(
+        (ran.result.status, ran.result.verified, ran.answer.as_str()),
+        (Status::Pass, true, "42")
+    );
     assert_eq!(ran.result.more.files_changed, ["answer.txt"]);
     assert!(ran.entry.attempts[0].cost_usd.unwrap() > 0.0);
     let said = serde_json::to_string(&ran.result).unwrap();
@@ -21,10 +26,15 @@ async fn the_real_agent_edits_a_file_and_the_tests_accept_it() {
 
 #[tokio::test]
 async fn the_real_agent_is_undone_where_the_tests_fail_and_the_next_tier_hears_of_it() {
-    let Some((ran, _)) = edits_to("17").await else { return };
+    let Some((ran, _)) = edits_to("17").await else {
+        return;
+    };
     assert_eq!(ran.trail(), "agent rejected | large rejected");
     let told = ran.asked_of("large")[0]["prompt"].as_str().unwrap();
-    assert!(told.contains("+17") && told.contains("answer_is_42 failed: left 17, right 42"), "{told}");
+    assert!(
+        told.contains("+17") && told.contains("answer_is_42 failed: left 17, right 42"),
+        "{told}"
+    );
     assert_eq!(ran.answer, "41");
 }
 
@@ -32,8 +42,14 @@ async fn the_real_agent_is_undone_where_the_tests_fail_and_the_next_tier_hears_o
 async fn edits_to(number: &str) -> Option<(Ran, String)> {
     let script = json!([
         call("Read", &json!({"file_path": "${cwd}/answer.txt"})),
-        call("Edit", &json!({"file_path": "${cwd}/answer.txt", "old_string": "41", "new_string": number})),
-        call("StructuredOutput", &Value::Object(serde_json::Map::default())),
+        call(
+            "Edit",
+            &json!({"file_path": "${cwd}/answer.txt", "old_string": "41", "new_string": number})
+        ),
+        call(
+            "StructuredOutput",
+            &Value::Object(serde_json::Map::default())
+        ),
     ]);
     let real = real_claude::Bench::new(&script)?;
     let settings = format!(
@@ -44,7 +60,10 @@ async fn edits_to(number: &str) -> Option<(Ran, String)> {
     let bench = Bench::chain(&["agent", "large"])
         .settings(&settings)
         .env("ANTHROPIC_API_KEY", KEY)
-        .env("ANTHROPIC_BASE_URL", real.tier.backend.base_url.as_deref().unwrap())
+        .env(
+            "ANTHROPIC_BASE_URL",
+            real.tier.backend.base_url.as_deref().unwrap(),
+        )
         .env("HOME", real.dir.path().join("home").to_str().unwrap())
         .writes("large", "40");
     let ran = bench.run().await;

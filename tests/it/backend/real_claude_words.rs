@@ -19,24 +19,47 @@ fn the_real_agent_reviews_diagnoses_and_specifies_by_the_schemas_we_send() {
             json!({"error": error::ERROR, "repro_cmd": error::REPRO}),
             error::sound(),
         ),
-        (Bench::chain(&["small"], &[]), "spec", json!({"requirements": spec::REQUIREMENTS}), spec::good()),
+        (
+            Bench::chain(&["small"], &[]),
+            "spec",
+            json!({"requirements": spec::REQUIREMENTS}),
+            spec::good(),
+        ),
     ];
     for (bench, tool, arguments, answer) in rows {
-        let Some(real) = real_claude::Bench::new(&json!([call("StructuredOutput", &answer)])) else { return };
+        let Some(real) = real_claude::Bench::new(&json!([call("StructuredOutput", &answer)]))
+        else {
+            return;
+        };
         let mut bench = agent(bench, &real);
         let before = bench.tree();
         let result = bench.call(tool, with(arguments, "model", "agent"));
-        assert_eq!((&result["status"], &result["verified"]), (&json!("pass"), &json!(true)), "{tool}: {result:#}");
+        assert_eq!(
+            (&result["status"], &result["verified"]),
+            (&json!("pass"), &json!(true)),
+            "{tool}: {result:#}"
+        );
         assert_eq!(trail(&result), "agent accepted", "{tool}");
         let mut after = bench.tree();
-        assert_eq!(after.remove(std::path::Path::new("docs/spec.md")).is_some(), tool == "spec");
+        assert_eq!(
+            after.remove(std::path::Path::new("docs/spec.md")).is_some(),
+            tool == "spec"
+        );
         assert_eq!(after, before, "{tool} changes nothing else");
         // Only tools that read, and ours for the answer.
         let asked = real.asked();
-        let mut offered: Vec<_> =
-            asked[0]["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        let mut offered: Vec<_> = asked[0]["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap())
+            .collect();
         offered.sort_unstable();
-        assert_eq!(offered, ["Glob", "Grep", "Read", "StructuredOutput"], "{tool}");
+        assert_eq!(
+            offered,
+            ["Glob", "Grep", "Read", "StructuredOutput"],
+            "{tool}"
+        );
         assert!(!real.log().contains(KEY) && !result.to_string().contains(KEY));
     }
 }
@@ -56,6 +79,12 @@ fn agent(bench: Bench, real: &real_claude::Bench) -> Bench {
     bench
         .settings(&settings)
         .env("ANTHROPIC_API_KEY", KEY)
-        .env("ANTHROPIC_BASE_URL", real.tier.backend.base_url.as_deref().unwrap())
-        .env("CLAUDE_CONFIG_DIR", real.dir.path().join("home").to_str().unwrap())
+        .env(
+            "ANTHROPIC_BASE_URL",
+            real.tier.backend.base_url.as_deref().unwrap(),
+        )
+        .env(
+            "CLAUDE_CONFIG_DIR",
+            real.dir.path().join("home").to_str().unwrap(),
+        )
 }

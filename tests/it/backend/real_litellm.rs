@@ -7,7 +7,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use supervisor::testing::backend::{Ask, AskError, AskResult, Backends, Env, FailureCause, SharedResources, Usage};
+use supervisor::testing::backend::{
+    Ask, AskError, AskResult, Backends, Env, FailureCause, SharedResources, Usage,
+};
 use supervisor::testing::process::Launcher;
 use supervisor::testing::routing::BackendKind;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -24,28 +26,60 @@ pub(crate) const KEY: &str = "sk-canary-0123456789abcdef";
 #[tokio::test]
 async fn a_real_gateway_is_understood_in_every_way_it_answers() {
     let upstream = Upstream::answering(says).await;
-    let Some(gateway) = Gateway::start(&upstream.url).await else { return };
+    let Some(gateway) = Gateway::start(&upstream.url).await else {
+        return;
+    };
 
     let reply = gateway.ask("local/good").await.unwrap();
-    assert_eq!((reply.body, reply.model_answered.as_str()), (json!({"n": 1}), "local/good"));
-    assert_eq!(reply.usage, Usage { tokens_in: Some(50), tokens_out: Some(7), cost_usd: Some(0.0) });
+    assert_eq!(
+        (reply.body, reply.model_answered.as_str()),
+        (json!({"n": 1}), "local/good")
+    );
+    assert_eq!(
+        reply.usage,
+        Usage {
+            tokens_in: Some(50),
+            tokens_out: Some(7),
+            cost_usd: Some(0.0)
+        }
+    );
     assert!(reply.notes.is_empty(), "{:?}", reply.notes);
     let sent = of_model(&upstream, "good").remove(0);
-    assert_eq!(sent.body["response_format"]["json_schema"]["schema"]["required"], json!(["n"]));
-    assert!(!format!("{sent:?}").contains("canary"), "our key is for the gateway alone");
+    assert_eq!(
+        sent.body["response_format"]["json_schema"]["schema"]["required"],
+        json!(["n"])
+    );
+    assert!(
+        !format!("{sent:?}").contains("canary"),
+        "our key is for the gateway alone"
+    );
 
     let priced = gateway.ask("priced").await.unwrap();
     assert!(priced.usage.cost_usd.unwrap() > 0.0, "{:?}", priced.usage);
-    assert_eq!(gateway.ask("local/thinks").await.unwrap().body, json!({"n": 1}));
-    assert_eq!(gateway.ask("local/fenced").await.unwrap().body, json!({"n": 1}));
+    assert_eq!(
+        gateway.ask("local/thinks").await.unwrap().body,
+        json!({"n": 1})
+    );
+    assert_eq!(
+        gateway.ask("local/fenced").await.unwrap().body,
+        json!({"n": 1})
+    );
 
     for (model, cause, names) in [
         ("unknown", FailureCause::Setup, "models.\"unknown\".id"),
         ("local/s400", FailureCause::Incapable, "local/s400"),
         ("local/long", FailureCause::Incapable, "context"),
-        ("local/tools", FailureCause::Incapable, "does not support tools"),
+        (
+            "local/tools",
+            FailureCause::Incapable,
+            "does not support tools",
+        ),
         ("local/s401", FailureCause::Setup, "litellm_params.api_key"),
-        ("local/s404", FailureCause::Setup, "models.\"local/s404\".id"),
+        (
+            "local/s404",
+            FailureCause::Setup,
+            "models.\"local/s404\".id",
+        ),
         ("local/s422", FailureCause::Incapable, "local/s422"),
         ("local/s429", FailureCause::Quota, "rate"),
         ("local/s500", FailureCause::Infra, "500"),
@@ -64,10 +98,17 @@ async fn a_real_gateway_is_understood_in_every_way_it_answers() {
         let failure = gateway.ask(model).await.expect_err(model);
         let message = failure.why.message();
         assert_eq!(failure.why.cause(), cause, "{model}: {failure:?}");
-        assert!(message.to_lowercase().contains(&names.to_lowercase()), "{model}: {message}");
+        assert!(
+            message.to_lowercase().contains(&names.to_lowercase()),
+            "{model}: {message}"
+        );
         assert!(!message.contains("canary"), "{model}: {message}");
         if let Some(id) = model.strip_prefix("local/") {
-            assert_eq!(of_model(&upstream, id).len(), 1, "{model}: retried behind our back");
+            assert_eq!(
+                of_model(&upstream, id).len(),
+                1,
+                "{model}: retried behind our back"
+            );
         }
         if model == "local/s429" {
             assert_eq!(failure.why.retry_after(), Some(Duration::from_secs(7)));
@@ -75,23 +116,41 @@ async fn a_real_gateway_is_understood_in_every_way_it_answers() {
     }
 
     // It would answer from `local/good` if we let it.
-    let failure = gateway.ask("falls-back").await.expect_err("the gateway's fallback");
+    let failure = gateway
+        .ask("falls-back")
+        .await
+        .expect_err("the gateway's fallback");
     assert_eq!(failure.why.cause(), FailureCause::Infra, "{failure:?}");
 
     // It gives up a little before we do, and stops the model.
     let mut slow = gateway.question("local/silent");
     slow.1.limit = Duration::from_secs(4);
     let failure = gateway.put(&slow.0, &slow.1).await.expect_err("silence");
-    assert!(matches!(failure.why, AskError::TimedOut { .. }), "{failure:?}");
+    assert!(
+        matches!(failure.why, AskError::TimedOut { .. }),
+        "{failure:?}"
+    );
     upstream.abandoned().await;
 
     for (key, cause, names) in [
-        (Some("sk-wrong-0123456789"), FailureCause::Setup, "correct $GATE_KEY"),
+        (
+            Some("sk-wrong-0123456789"),
+            FailureCause::Setup,
+            "correct $GATE_KEY",
+        ),
         (None, FailureCause::Setup, "set $GATE_KEY"),
     ] {
-        let failure = gateway.with_key(key).ask("local/good").await.expect_err("the key");
+        let failure = gateway
+            .with_key(key)
+            .ask("local/good")
+            .await
+            .expect_err("the key");
         assert_eq!(failure.why.cause(), cause, "{failure:?}");
-        assert!(failure.why.message().contains(names), "{}", failure.why.message());
+        assert!(
+            failure.why.message().contains(names),
+            "{}",
+            failure.why.message()
+        );
         assert!(!format!("{failure:?}").contains("sk-wrong"), "{failure:?}");
     }
 }
@@ -99,7 +158,11 @@ async fn a_real_gateway_is_understood_in_every_way_it_answers() {
 /// What the server behind the gateway does, by the model's name.
 fn says(request: &Request) -> Says {
     let error = |status, message: &str| {
-        Says::json(status, &[], &json!({"error": {"message": message, "type": "x", "code": status}}))
+        Says::json(
+            status,
+            &[],
+            &json!({"error": {"message": message, "type": "x", "code": status}}),
+        )
     };
     let ok = |change: &dyn Fn(&mut Value)| {
         let mut body = completion(r#"{"n":1}"#);
@@ -166,7 +229,11 @@ const MODELS: &[&str] = &[
 ];
 
 pub(crate) fn of_model(upstream: &Upstream, id: &str) -> Vec<Request> {
-    upstream.requests().into_iter().filter(|request| request.body["model"] == id).collect()
+    upstream
+        .requests()
+        .into_iter()
+        .filter(|request| request.body["model"] == id)
+        .collect()
 }
 
 pub(crate) struct Gateway {
@@ -183,16 +250,38 @@ impl Gateway {
     pub(crate) async fn start(upstream: &str) -> Option<Self> {
         let litellm = std::env::var("SUPERVISOR_TEST_LITELLM").unwrap_or_else(|_| "litellm".into());
         let dir = tempfile::tempdir().unwrap();
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = std::net::TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
         let closed = ClosedPort::hold();
-        fs::write(dir.path().join("config.yaml"), config(upstream, &closed.url)).unwrap();
+        fs::write(
+            dir.path().join("config.yaml"),
+            config(upstream, &closed.url),
+        )
+        .unwrap();
         let log = fs::File::create(dir.path().join("log")).unwrap();
         let started = Command::new(&litellm)
-            .args(["--host", "127.0.0.1", "--port", &port.to_string(), "--config", "config.yaml"])
+            .args([
+                "--host",
+                "127.0.0.1",
+                "--port",
+                &port.to_string(),
+                "--config",
+                "config.yaml",
+            ])
             .current_dir(dir.path())
             .env_clear()
-            .envs([("PATH", std::env::var("PATH").unwrap()), ("HOME", dir.path().display().to_string())])
-            .envs([("LITELLM_LOCAL_MODEL_COST_MAP", "True"), ("LITELLM_MODE", "PRODUCTION"), ("NO_PROXY", "127.0.0.1")])
+            .envs([
+                ("PATH", std::env::var("PATH").unwrap()),
+                ("HOME", dir.path().display().to_string()),
+            ])
+            .envs([
+                ("LITELLM_LOCAL_MODEL_COST_MAP", "True"),
+                ("LITELLM_MODE", "PRODUCTION"),
+                ("NO_PROXY", "127.0.0.1"),
+            ])
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())
             .stderr(log)
@@ -202,12 +291,21 @@ impl Gateway {
             return None;
         };
         let (url, key) = (format!("http://127.0.0.1:{port}"), Some(KEY.into()));
-        let mut gateway = Self { program: Some(program), url, key, _dir: None, _closed: Some(closed) };
+        let mut gateway = Self {
+            program: Some(program),
+            url,
+            key,
+            _dir: None,
+            _closed: Some(closed),
+        };
         let deadline = Instant::now() + Duration::from_secs(240);
         while !is_ready(port).await {
             let ended = gateway.program.as_mut().unwrap().try_wait().unwrap();
             let log = fs::read_to_string(dir.path().join("log")).unwrap_or_default();
-            assert!(ended.is_none() && Instant::now() < deadline, "the gateway does not start: {log}");
+            assert!(
+                ended.is_none() && Instant::now() < deadline,
+                "the gateway does not start: {log}"
+            );
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
         gateway._dir = Some(dir);
@@ -215,14 +313,21 @@ impl Gateway {
     }
 
     pub(crate) fn with_key(&self, key: Option<&str>) -> Self {
-        Self { program: None, _dir: None, _closed: None, url: self.url.clone(), key: key.map(Into::into) }
+        Self {
+            program: None,
+            _dir: None,
+            _closed: None,
+            url: self.url.clone(),
+            key: key.map(Into::into),
+        }
     }
 
     pub(crate) fn question(&self, model: &str) -> (supervisor::testing::routing::Tier, Ask) {
         let mut tier = tier("gate", BackendKind::Openai, model);
         tier.backend.base_url = Some(self.url.clone());
         tier.backend.api_key_env = Some("GATE_KEY".into());
-        let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+        let schema =
+            json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
         let mut ask = Ask::new("rules", "one, please", schema, "/");
         ask.limit = Duration::from_secs(120);
         (tier, ask)
@@ -233,10 +338,18 @@ impl Gateway {
         self.put(&tier, &ask).await
     }
 
-    pub(crate) async fn put(&self, tier: &supervisor::testing::routing::Tier, ask: &Ask) -> AskResult {
+    pub(crate) async fn put(
+        &self,
+        tier: &supervisor::testing::routing::Tier,
+        ask: &Ask,
+    ) -> AskResult {
         let env: Env = self.key.iter().map(|key| ("GATE_KEY", key)).collect();
         let backends = Backends::new(SharedResources::new(Launcher::this_program(), env, 1));
-        backends.of(tier).unwrap().ask(ask, tier, &CancellationToken::new(), &|_| ()).await
+        backends
+            .of(tier)
+            .unwrap()
+            .ask(ask, tier, &CancellationToken::new(), &|_| ())
+            .await
     }
 }
 
@@ -278,8 +391,12 @@ fn config(upstream: &str, closed: &str) -> String {
 }
 
 async fn is_ready(port: u16) -> bool {
-    let Ok(mut stream) = tokio::net::TcpStream::connect(("127.0.0.1", port)).await else { return false };
-    let _ = stream.write_all(b"GET /health/readiness HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await;
+    let Ok(mut stream) = tokio::net::TcpStream::connect(("127.0.0.1", port)).await else {
+        return false;
+    };
+    let _ = stream
+        .write_all(b"GET /health/readiness HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        .await;
     let mut answer = Vec::new();
     let read = tokio::time::timeout(Duration::from_secs(20), stream.read_to_end(&mut answer)).await;
     read.is_ok() && answer.starts_with(b"HTTP/1.1 200")

@@ -9,7 +9,9 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use serde_json::json;
-use supervisor::testing::backend::{Ask, AskError, AskResult, AskStep, Backends, Env, SharedResources};
+use supervisor::testing::backend::{
+    Ask, AskError, AskResult, AskStep, Backends, Env, SharedResources,
+};
 use supervisor::testing::process::Launcher;
 use supervisor::testing::routing::{BackendKind, Tier};
 use tokio_util::sync::CancellationToken;
@@ -21,8 +23,12 @@ use crate::support::tiers::tier;
 
 #[tokio::test]
 async fn a_real_small_model_answers_by_schema_and_its_limits_are_told() {
-    let Some(server) = Server::start() else { return };
-    let Some(gateway) = Gateway::start(&server.url).await else { return };
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let Some(gateway) = Gateway::start(&server.url).await else {
+        return;
+    };
     let (through, _) = gateway.question("local/good");
 
     // Its form is right. Whether it is true is not for a backend to say.
@@ -31,26 +37,54 @@ async fn a_real_small_model_answers_by_schema_and_its_limits_are_told() {
     let direct = reply.unwrap();
     let by_gateway = gateway.put(&through, &ask).await.unwrap();
     for reply in [&direct, &by_gateway] {
-        assert!(reply.body["name"].is_string() && reply.body["age"].is_i64(), "{reply:?}");
-        assert!(["pass", "fail"].contains(&reply.body["verdict"].as_str().unwrap()), "{reply:?}");
-        assert!(reply.usage.tokens_in.unwrap() > 50 && reply.usage.tokens_out.unwrap() > 5, "{:?}", reply.usage);
+        assert!(
+            reply.body["name"].is_string() && reply.body["age"].is_i64(),
+            "{reply:?}"
+        );
+        assert!(
+            ["pass", "fail"].contains(&reply.body["verdict"].as_str().unwrap()),
+            "{reply:?}"
+        );
+        assert!(
+            reply.usage.tokens_in.unwrap() > 50 && reply.usage.tokens_out.unwrap() > 5,
+            "{:?}",
+            reply.usage
+        );
     }
-    assert_eq!((by_gateway.usage.cost_usd, direct.usage.cost_usd), (Some(0.0), None), "known to be free, and unknown");
+    assert_eq!(
+        (by_gateway.usage.cost_usd, direct.usage.cost_usd),
+        (Some(0.0), None),
+        "known to be free, and unknown"
+    );
     assert_eq!(by_gateway.model_answered, "local/good");
-    assert_eq!(direct.notes.len(), 1, "it answers to any name: {:?}", direct.notes);
+    assert_eq!(
+        direct.notes.len(),
+        1,
+        "it answers to any name: {:?}",
+        direct.notes
+    );
 
     let long = question(&"word ".repeat(6000));
     let (too_long, _) = server.ask(&long).await;
     for answered in [too_long, gateway.put(&through, &long).await] {
         let failure = answered.expect_err("2,048 tokens fit");
-        assert!(matches!(failure.why, AskError::ContextTooLong { .. }), "{failure:?}");
+        assert!(
+            matches!(failure.why, AskError::ContextTooLong { .. }),
+            "{failure:?}"
+        );
     }
 
-    let short = Ask { max_tokens: Some(3), ..ask.clone() };
+    let short = Ask {
+        max_tokens: Some(3),
+        ..ask.clone()
+    };
     let (cut, _) = server.ask(&short).await;
     for answered in [cut, gateway.put(&through, &short).await] {
         let failure = answered.expect_err("three tokens hold no answer");
-        assert!(matches!(failure.why, AskError::AnswerCut { .. }), "{failure:?}");
+        assert!(
+            matches!(failure.why, AskError::AnswerCut { .. }),
+            "{failure:?}"
+        );
     }
 
     // A schema that the server does not take: asked again without.
@@ -66,25 +100,47 @@ async fn a_real_small_model_answers_by_schema_and_its_limits_are_told() {
 /// What a tool asks for must be something that a server can hold a model to.
 #[tokio::test]
 async fn the_schemas_of_every_tool_are_taken_as_they_are() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = Server::start() else {
+        return;
+    };
     let rows = [
-        (crate::support::review_bench::shop(&["small"]), "review", crate::support::review_bench::both()),
-        (error::project(&["small"]), "debug", json!({"error": error::ERROR, "repro_cmd": error::REPRO})),
-        (crate::support::tdd_bench::Bench::chain(&["small"], &[]), "spec", json!({"requirements": "read CSV files"})),
+        (
+            crate::support::review_bench::shop(&["small"]),
+            "review",
+            crate::support::review_bench::both(),
+        ),
+        (
+            error::project(&["small"]),
+            "debug",
+            json!({"error": error::ERROR, "repro_cmd": error::REPRO}),
+        ),
+        (
+            crate::support::tdd_bench::Bench::chain(&["small"], &[]),
+            "spec",
+            json!({"requirements": "read CSV files"}),
+        ),
     ];
     for (mut bench, tool, mut arguments) in rows {
         arguments["model"] = json!("small");
         bench.say("small", &json!({}));
         bench.call(tool, arguments);
-        let asked = std::fs::read_to_string(bench.state.path().join("answers.jsonl.asked")).unwrap();
+        let asked =
+            std::fs::read_to_string(bench.state.path().join("answers.jsonl.asked")).unwrap();
         let asked: serde_json::Value = serde_json::from_str(asked.lines().next().unwrap()).unwrap();
         let mut ask = question("Answer in the form that is asked for.");
         ask.schema = asked["schema"].clone();
         let (answered, steps) = server.ask(&ask).await;
-        assert_eq!(steps, [AskStep::Asked], "{tool}: refused, and asked again without: {answered:?}");
+        assert_eq!(
+            steps,
+            [AskStep::Asked],
+            "{tool}: refused, and asked again without: {answered:?}"
+        );
         // So small a model may talk to the end of its tokens; it is the form that counts.
         if let Err(failure) = answered {
-            assert!(matches!(failure.why, AskError::AnswerCut { .. }), "{tool}: {failure:?}");
+            assert!(
+                matches!(failure.why, AskError::AnswerCut { .. }),
+                "{tool}: {failure:?}"
+            );
         }
     }
 }
@@ -124,12 +180,18 @@ impl Server {
 
     /// The same, with a grammar, a file in GBNF, among whose words the model chooses.
     pub(crate) fn with(tokens: u32, grammar: Option<&Path>) -> Option<Self> {
-        let (Ok(python), Ok(gguf)) = (std::env::var("SUPERVISOR_TEST_LLAMA"), std::env::var("SUPERVISOR_TEST_GGUF"))
-        else {
+        let (Ok(python), Ok(gguf)) = (
+            std::env::var("SUPERVISOR_TEST_LLAMA"),
+            std::env::var("SUPERVISOR_TEST_GGUF"),
+        ) else {
             skip("SUPERVISOR_TEST_LLAMA or SUPERVISOR_TEST_GGUF is not set");
             return None;
         };
-        let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = std::net::TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
         let mut program = Command::new(python)
             .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/interop/llama_server.py"))
             .args([gguf, port.to_string(), tokens.to_string()])
@@ -141,17 +203,30 @@ impl Server {
             .unwrap();
         // It may say more before; the address comes when it listens.
         let lines = BufReader::new(program.stdout.take().unwrap()).lines();
-        let url = lines.map_while(Result::ok).find(|line| line.starts_with("http"));
-        Some(Self { program, url: url.expect("the server does not start") })
+        let url = lines
+            .map_while(Result::ok)
+            .find(|line| line.starts_with("http"));
+        Some(Self {
+            program,
+            url: url.expect("the server does not start"),
+        })
     }
 
     async fn ask(&self, ask: &Ask) -> (AskResult, Vec<AskStep>) {
         let mut tier: Tier = tier("llama", BackendKind::Openai, "small");
         tier.backend.base_url = Some(self.url.clone());
-        let backends = Backends::new(SharedResources::new(Launcher::this_program(), Env::default(), 1));
+        let backends = Backends::new(SharedResources::new(
+            Launcher::this_program(),
+            Env::default(),
+            1,
+        ));
         let steps = Mutex::default();
         let note = |step| Vec::push(&mut steps.lock().unwrap(), step);
-        let answered = backends.of(&tier).unwrap().ask(ask, &tier, &CancellationToken::new(), &note).await;
+        let answered = backends
+            .of(&tier)
+            .unwrap()
+            .ask(ask, &tier, &CancellationToken::new(), &note)
+            .await;
         (answered, steps.into_inner().unwrap())
     }
 }

@@ -10,8 +10,12 @@ use crate::support::chain_bench::Bench;
 
 #[tokio::test]
 async fn a_real_small_model_is_judged_by_the_tests_and_the_next_tier_hears_of_it() {
-    let Some(server) = Server::start() else { return };
-    let Some(gateway) = Gateway::start(&server.url).await else { return };
+    let Some(server) = Server::start() else {
+        return;
+    };
+    let Some(gateway) = Gateway::start(&server.url).await else {
+        return;
+    };
     let url = gateway.question("local/good").0.backend.base_url.unwrap();
     let settings = format!(
         "[backends.gate]\nkind = \"openai\"\ntier = \"local\"\nbase_url = \"{url}\"\napi_key_env = \"GATE_KEY\"\n\
@@ -38,13 +42,33 @@ async fn a_real_small_model_is_judged_by_the_tests_and_the_next_tier_hears_of_it
     let ran = bench.run().await;
     show(&ran.story);
     assert_eq!(ran.trail(), "local/good rejected | large accepted");
-    let [small, large] = &ran.entry.attempts[..] else { panic!("{:?}", ran.entry.attempts) };
-    assert_eq!((small.verdict, large.verdict), (Some(Verdict::Escalate), Some(Verdict::Accept)));
-    assert!(small.tokens_in.unwrap() > 20 && small.tokens_out.unwrap() > 5 && small.cost_usd == Some(0.0), "{small:?}");
-    assert!(small.runner_output.contains("answer_is_42 failed: left "), "{}", small.runner_output);
+    let [small, large] = &ran.entry.attempts[..] else {
+        panic!("{:?}", ran.entry.attempts)
+    };
+    assert_eq!(
+        (small.verdict, large.verdict),
+        (Some(Verdict::Escalate), Some(Verdict::Accept))
+    );
+    assert!(
+        small.tokens_in.unwrap() > 20
+            && small.tokens_out.unwrap() > 5
+            && small.cost_usd == Some(0.0),
+        "{small:?}"
+    );
+    assert!(
+        small.runner_output.contains("answer_is_42 failed: left "),
+        "{}",
+        small.runner_output
+    );
     let told = ran.asked_of("large")[0]["prompt"].as_str().unwrap();
-    assert!(told.contains("[1 · local/good · rejected]") && told.contains("right 42"), "{told}");
-    assert_eq!((ran.answer.as_str(), ran.result.model_used.as_str()), ("42", "large"));
+    assert!(
+        told.contains("[1 · local/good · rejected]") && told.contains("right 42"),
+        "{told}"
+    );
+    assert_eq!(
+        (ran.answer.as_str(), ran.result.model_used.as_str()),
+        ("42", "large")
+    );
     assert!(!serde_json::to_string(&ran.result).unwrap().contains(KEY));
 }
 

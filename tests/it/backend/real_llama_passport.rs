@@ -12,7 +12,9 @@ use crate::verify::ecosystems::skips;
 #[test]
 #[ignore = "takes five minutes on a busy machine with two cores: run it by hand, with `--ignored`"]
 fn a_real_small_model_gets_a_passport_and_the_learned_policy_skips_it() {
-    let Some(server) = Server::with_window(4096) else { return };
+    let Some(server) = Server::with_window(4096) else {
+        return;
+    };
     if skips(&["pytest"]) {
         return;
     }
@@ -23,7 +25,12 @@ fn a_real_small_model_gets_a_passport_and_the_learned_policy_skips_it() {
         server.url
     ));
     let run = |arguments: &[&str]| {
-        let output = bench.command().args(arguments).stdin(Stdio::null()).output().unwrap();
+        let output = bench
+            .command()
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
         let err = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{arguments:?}: {err}");
         (String::from_utf8(output.stdout).unwrap(), err)
@@ -33,12 +40,24 @@ fn a_real_small_model_gets_a_passport_and_the_learned_policy_skips_it() {
     let report: Value = serde_json::from_str(&told).unwrap();
     let smol = &report["models"][0];
     // One that writes without an end is cut off or runs out of time, which is an outcome like any other.
-    assert_eq!((report["ended"].as_str(), smol["judged"].as_u64()), (Some("done"), Some(8)), "{smol:#}");
+    assert_eq!(
+        (report["ended"].as_str(), smol["judged"].as_u64()),
+        (Some("done"), Some(8)),
+        "{smol:#}"
+    );
     assert_eq!(smol["accepted"].as_u64(), Some(0), "{smol:#}");
     let (explained, _) = run(&["explain", "tdd_green"]);
     crate::backend::real_llama_chain::show(std::slice::from_ref(&explained));
-    assert!(explained.contains("passport") && explained.contains("`smol` is skipped: accepted in 0 of"), "{explained}");
-    let doctor = bench.command().arg("doctor").stdin(Stdio::null()).output().unwrap();
+    assert!(
+        explained.contains("passport") && explained.contains("`smol` is skipped: accepted in 0 of"),
+        "{explained}"
+    );
+    let doctor = bench
+        .command()
+        .arg("doctor")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
     let doctor = String::from_utf8_lossy(&doctor.stdout).into_owned();
     assert!(doctor.contains("smol: accepted 0 of 8"), "{doctor}");
 }

@@ -17,7 +17,12 @@ use crate::support::tdd_bench::{Bench, creates, replaces};
 
 /// A project with a test that names what is not written. Its tests say the same on every machine.
 fn red_demo(tiers: &[&str]) -> Bench {
-    let files = [MANIFEST, ("src/lib.rs", ONE), OLD_TEST, ("tests/add.rs", ADD_TEST)];
+    let files = [
+        MANIFEST,
+        ("src/lib.rs", ONE),
+        OLD_TEST,
+        ("tests/add.rs", ADD_TEST),
+    ];
     Bench::chain(tiers, &files).env("RUST_BACKTRACE", "0")
 }
 
@@ -48,11 +53,17 @@ fn masked(text: &str, bench: &Bench) -> String {
         (r#""chain": "[0-9a-f]{32}""#, r#""chain": "[DIGEST]""#),
         (r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\dZ", "[WHEN]"),
         // Why a test failed is the runner's to say.
-        (r"(1 failed, 0 skipped): [^\n]*?(; call again|\n|$)", "$1: [WHY]$2"),
+        (
+            r"(1 failed, 0 skipped): [^\n]*?(; call again|\n|$)",
+            "$1: [WHY]$2",
+        ),
         (r"' \(\d+\) panicked", "' (THREAD) panicked"),
         (r#""(duration|generate|verify)_ms": \d+"#, r#""${1}_ms": 0"#),
     ] {
-        text = Regex::new(pattern).unwrap().replace_all(&text, instead).into_owned();
+        text = Regex::new(pattern)
+            .unwrap()
+            .replace_all(&text, instead)
+            .into_owned();
     }
     // Cargo may say that it waits for others, or build once more than it needs to, and what is cut off is another part.
     let printed = r#"(?m)^(output\n)((?:  \|.*\n?)+)|("runner_output": )("(?:[^"\\]|\\.)*")"#;
@@ -61,7 +72,10 @@ fn masked(text: &str, bench: &Bench) -> String {
         (Some(_), _) => String::from("output\n  | [CARGO]\n"),
         (None, _) => String::from("\"runner_output\": \"[CARGO]\""),
     };
-    Regex::new(printed).unwrap().replace_all(&text, mask).into_owned()
+    Regex::new(printed)
+        .unwrap()
+        .replace_all(&text, mask)
+        .into_owned()
 }
 
 #[test]
@@ -69,15 +83,33 @@ fn a_pass_is_reported_with_what_changed_who_tried_and_what_follows() {
     let bench = red_demo(&["small", "large"])
         .answers("small", &replaces("src/lib.rs", WRONG))
         .answers("large", &replaces("src/lib.rs", ADD));
-    let output = call(&bench, &["tdd_green", "--arg", "test_path=tests/add.rs", "--arg", "session_id=shell"]);
+    let output = call(
+        &bench,
+        &[
+            "tdd_green",
+            "--arg",
+            "test_path=tests/add.rs",
+            "--arg",
+            "session_id=shell",
+        ],
+    );
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     assert_eq!(bench.read("src/lib.rs"), ADD);
-    assert!(!output.stdout.contains(&0x1b) && !output.stderr.contains(&0x1b), "no escapes without a terminal");
+    assert!(
+        !output.stdout.contains(&0x1b) && !output.stderr.contains(&0x1b),
+        "no escapes without a terminal"
+    );
     insta::assert_snapshot!("call_pass", masked(&text(&output.stdout), &bench));
-    for step in
-        ["4 files protected", "tier 1/2 small rejected: ", "tier 2/2 large · asking", "tier 2/2 large accepted: "]
-    {
-        assert!(text(&output.stderr).lines().any(|line| line.contains(step)), "{step}: {output:?}");
+    for step in [
+        "4 files protected",
+        "tier 1/2 small rejected: ",
+        "tier 2/2 large · asking",
+        "tier 2/2 large accepted: ",
+    ] {
+        assert!(
+            text(&output.stderr).lines().any(|line| line.contains(step)),
+            "{step}: {output:?}"
+        );
     }
     let log = bench.state.path().join("state/sessions/shell.jsonl");
     assert_eq!(std::fs::read_to_string(log).unwrap().lines().count(), 1);
@@ -89,7 +121,16 @@ fn a_fail_is_an_answer_with_exit_code_1() {
     let bench = red_demo(&["small"]).answers("small", &creates("tests/again.rs", passes));
     std::fs::remove_file(bench.project.path().join("tests/add.rs")).unwrap();
     let before = bench.tree();
-    let output = call(&bench, &["tdd_red", "--arg", "spec=one() is 1", "--arg", "session_id=shell"]);
+    let output = call(
+        &bench,
+        &[
+            "tdd_red",
+            "--arg",
+            "spec=one() is 1",
+            "--arg",
+            "session_id=shell",
+        ],
+    );
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     insta::assert_snapshot!("call_fail", masked(&text(&output.stdout), &bench));
     assert_eq!(bench.tree(), before);
@@ -99,18 +140,41 @@ fn a_fail_is_an_answer_with_exit_code_1() {
 fn an_error_is_no_answer_so_stdout_stays_empty_and_the_exit_code_is_2() {
     let bench = red_demo(&["small"]).answers("small", &replaces("src/lib.rs", WRONG));
     let before = bench.tree();
-    let output = call(&bench, &["tdd_green", "--arg", "test_path=tests/add.rs", "--arg", "session_id=shell"]);
-    assert_eq!((output.status.code(), text(&output.stdout).as_str()), (Some(2), ""));
+    let output = call(
+        &bench,
+        &[
+            "tdd_green",
+            "--arg",
+            "test_path=tests/add.rs",
+            "--arg",
+            "session_id=shell",
+        ],
+    );
+    assert_eq!(
+        (output.status.code(), text(&output.stdout).as_str()),
+        (Some(2), "")
+    );
     let said = text(&output.stderr);
-    let report = said.lines().skip_while(|line| !line.starts_with("error: all tiers")).collect::<Vec<_>>().join("\n");
-    assert!(report.contains("\n  | assertion `left == right` failed"), "{report}");
+    let report = said
+        .lines()
+        .skip_while(|line| !line.starts_with("error: all tiers"))
+        .collect::<Vec<_>>()
+        .join("\n");
+    assert!(
+        report.contains("\n  | assertion `left == right` failed"),
+        "{report}"
+    );
     insta::assert_snapshot!("call_error", masked(&report, &bench));
     assert_eq!(bench.tree(), before);
 }
 
 /// Line by line, so that a difference can be read.
 fn same(ours: &str, theirs: &str) {
-    let differing: Vec<_> = ours.lines().zip(theirs.lines()).filter(|(ours, theirs)| ours != theirs).collect();
+    let differing: Vec<_> = ours
+        .lines()
+        .zip(theirs.lines())
+        .filter(|(ours, theirs)| ours != theirs)
+        .collect();
     assert!(differing.is_empty(), "{differing:#?}");
     assert_eq!(ours.lines().count(), theirs.lines().count());
 }
@@ -136,15 +200,24 @@ fn json_is_what_an_mcp_client_gets() {
             "--output=json",
         ],
     );
-    let ours: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"));
-    let reply = mcp.reply("tdd_green", json!({"test_path": "tests/add.rs", "session_id": "same", "timeout_s": 500}));
+    let ours: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {output:?}"));
+    let reply = mcp.reply(
+        "tdd_green",
+        json!({"test_path": "tests/add.rs", "session_id": "same", "timeout_s": 500}),
+    );
     let theirs = reply["result"]["structuredContent"].clone();
-    let shown = |value: &Value, bench: &Bench| masked(&serde_json::to_string_pretty(value).unwrap(), bench);
+    let shown =
+        |value: &Value, bench: &Bench| masked(&serde_json::to_string_pretty(value).unwrap(), bench);
     same(&shown(&ours, &shell), &shown(&theirs, &mcp));
-    assert!(text(&output.stderr).contains("tdd_green · tier 1/2 small rejected"), "progress is on stderr");
+    assert!(
+        text(&output.stderr).contains("tdd_green · tier 1/2 small rejected"),
+        "progress is on stderr"
+    );
     // And what is remembered of it.
     let entry = |bench: &Bench| {
-        let line = std::fs::read_to_string(bench.state.path().join("state/sessions/same.jsonl")).unwrap();
+        let line =
+            std::fs::read_to_string(bench.state.path().join("state/sessions/same.jsonl")).unwrap();
         let mut entry: Value = serde_json::from_str(&line).unwrap();
         entry["timestamp"] = Value::Null;
         entry["call"] = Value::Null;
@@ -163,11 +236,23 @@ fn arguments_come_as_json_from_a_file_or_from_stdin() {
     assert_eq!(from_file.status.code(), Some(0), "{from_file:?}");
 
     let mut command = standing_in(&bench);
-    let mut child = command.args(["call", "tdd_green", "--json", "-"]).stdin(Stdio::piped()).spawn().unwrap();
-    child.stdin.take().unwrap().write_all(arguments.as_bytes()).unwrap();
+    let mut child = command
+        .args(["call", "tdd_green", "--json", "-"])
+        .stdin(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child
+        .stdin
+        .take()
+        .unwrap()
+        .write_all(arguments.as_bytes())
+        .unwrap();
     let from_stdin = child.wait_with_output().unwrap();
     assert_eq!(from_stdin.status.code(), Some(0), "{from_stdin:?}");
-    assert!(text(&from_stdin.stdout).starts_with("pass: dry run"), "{from_stdin:?}");
+    assert!(
+        text(&from_stdin.stdout).starts_with("pass: dry run"),
+        "{from_stdin:?}"
+    );
     assert!(bench.asked_of("small").is_empty());
 }
 
@@ -175,26 +260,64 @@ fn arguments_come_as_json_from_a_file_or_from_stdin() {
 fn a_project_may_be_named_from_where_the_shell_stands() {
     let bench = red_demo(&["small"]);
     let root = bench.root();
-    let name = format!("project_root={}", root.file_name().unwrap().to_str().unwrap());
-    let words = ["call", "tdd_green", "--arg", "test_path=tests/add.rs", "--arg", "dry_run=true", "--output", "json"];
+    let name = format!(
+        "project_root={}",
+        root.file_name().unwrap().to_str().unwrap()
+    );
+    let words = [
+        "call",
+        "tdd_green",
+        "--arg",
+        "test_path=tests/add.rs",
+        "--arg",
+        "dry_run=true",
+        "--output",
+        "json",
+    ];
     let mut command = bench.command();
-    let output = command.current_dir(root.parent().unwrap()).args(words).args(["--arg", &name]).output().unwrap();
+    let output = command
+        .current_dir(root.parent().unwrap())
+        .args(words)
+        .args(["--arg", &name])
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(0), "{output:?}");
-    let output = call(&bench, &["tdd_green", "--arg", "test_path=tests/add.rs", "--arg", "project_root=no/such"]);
+    let output = call(
+        &bench,
+        &[
+            "tdd_green",
+            "--arg",
+            "test_path=tests/add.rs",
+            "--arg",
+            "project_root=no/such",
+        ],
+    );
     let sentence = format!("error: `{}/no/such` does not exist", root.display());
-    assert!(output.status.code() == Some(2) && text(&output.stderr).starts_with(&sentence), "{output:?}");
+    assert!(
+        output.status.code() == Some(2) && text(&output.stderr).starts_with(&sentence),
+        "{output:?}"
+    );
     // A client stands nowhere, so the server itself takes no such thing.
     let mut bench = bench;
-    let refused = bench.call("tdd_green", json!({"test_path": "tests/add.rs", "project_root": "."}));
+    let refused = bench.call(
+        "tdd_green",
+        json!({"test_path": "tests/add.rs", "project_root": "."}),
+    );
     assert_eq!(refused["status"], "error", "{refused}");
 }
 
 #[test]
 fn without_a_tool_they_are_listed() {
     let output = command(Which::Real).arg("call").output().unwrap();
-    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    assert!(
+        output.status.success() && output.stderr.is_empty(),
+        "{output:?}"
+    );
     insta::assert_snapshot!("call_list", text(&output.stdout));
-    let output = command(Which::Real).args(["call", "--output", "json"]).output().unwrap();
+    let output = command(Which::Real)
+        .args(["call", "--output", "json"])
+        .output()
+        .unwrap();
     let tools: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
     let mut session = crate::support::mcp_bench::Session::real();
     session.initialize("2025-11-25");
@@ -204,10 +327,18 @@ fn without_a_tool_they_are_listed() {
 
 #[test]
 fn a_reader_who_leaves_early_is_no_failure() {
-    let mut child = command(Which::Real).arg("call").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = command(Which::Real)
+        .arg("call")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
-    assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
+    assert_eq!(
+        (output.status.code(), text(&output.stderr).as_str()),
+        (Some(0), "")
+    );
 }
 
 #[test]
@@ -216,14 +347,30 @@ fn settings_that_cannot_be_used_are_named() {
     let output = call(&bench, &["tdd_green", "--arg", "test_path=tests/add.rs"]);
     assert_eq!(output.status.code(), Some(2), "{output:?}");
     let sentence = text(&output.stderr);
-    assert!(sentence.contains("the settings cannot be used") && sentence.contains("models.toml"), "{sentence}");
+    assert!(
+        sentence.contains("the settings cannot be used") && sentence.contains("models.toml"),
+        "{sentence}"
+    );
 }
 
 #[test]
 fn an_answer_in_words_is_shown_with_its_details() {
     let bench = debug::project(&["small"]).answers("small", &debug::sound());
-    let words = ["debug", "--arg", &format!("error={}", debug::ERROR), "--arg", &format!("repro_cmd={}", debug::REPRO)];
-    let output = call(&bench, &[&words[..], &["--arg", "files=report.sh", "--arg", "session_id=shell"]].concat());
+    let words = [
+        "debug",
+        "--arg",
+        &format!("error={}", debug::ERROR),
+        "--arg",
+        &format!("repro_cmd={}", debug::REPRO),
+    ];
+    let output = call(
+        &bench,
+        &[
+            &words[..],
+            &["--arg", "files=report.sh", "--arg", "session_id=shell"],
+        ]
+        .concat(),
+    );
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     insta::assert_snapshot!("call_debug", masked(&text(&output.stdout), &bench));
 }
@@ -233,22 +380,46 @@ fn beside_another_call_it_says_who_is_at_work_and_speaks_of_nothing_killed() {
     let mut bench = red_demo(&["small"]).env("SUPERVISOR_LIMITS__LOCK_WAIT_S", "0.1");
     bench.line(&json!({"model": "small", "failure": "hang"}));
     let words = ["tdd_green", "--arg", "test_path=tests/add.rs"];
-    let mut first = standing_in(&bench).arg("call").args(words).stdout(Stdio::null()).spawn().unwrap();
+    let mut first = standing_in(&bench)
+        .arg("call")
+        .args(words)
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
     crate::support::mcp_bench::until("the question", || !bench.asked_of("small").is_empty());
     let second = call(&bench, &words);
     let said = text(&second.stderr);
-    rustix::process::kill_process(rustix::process::Pid::from_child(&first), rustix::process::Signal::INT).unwrap();
+    rustix::process::kill_process(
+        rustix::process::Pid::from_child(&first),
+        rustix::process::Signal::INT,
+    )
+    .unwrap();
     crate::support::mcp_bench::wait(&mut first);
     assert_eq!(second.status.code(), Some(2), "{said}");
-    let named = format!("error: busy: process {} works on this project since ", first.id());
-    assert!(said.contains(&named) && !said.contains("killed") && !said.contains("WARN"), "{said}");
+    let named = format!(
+        "error: busy: process {} works on this project since ",
+        first.id()
+    );
+    assert!(
+        said.contains(&named) && !said.contains("killed") && !said.contains("WARN"),
+        "{said}"
+    );
 }
 
 #[test]
 fn a_root_that_is_a_file_is_told_before_what_it_does_not_hold() {
     let bench = red_demo(&["small"]);
     let file = bench.root().join("Cargo.toml");
-    let words = ["tdd_green", "--arg", "test_path=x", "--arg", &format!("project_root={}", file.display())];
+    let words = [
+        "tdd_green",
+        "--arg",
+        "test_path=x",
+        "--arg",
+        &format!("project_root={}", file.display()),
+    ];
     let said = text(&call(&bench, &words).stderr);
-    assert!(said.starts_with(&format!("error: `{}` is not a directory; ", file.display())), "{said}");
+    assert!(
+        said.starts_with(&format!("error: `{}` is not a directory; ", file.display())),
+        "{said}"
+    );
 }

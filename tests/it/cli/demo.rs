@@ -61,21 +61,48 @@ fn without_a_terminal_the_whole_story_is_told_in_plain_lines_and_only_the_log_is
     let place = Place::new();
     let output = place.demo().output().unwrap();
     let screen = String::from_utf8(output.stdout).unwrap();
-    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""), "{screen}");
+    assert_eq!(
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stderr).as_ref()
+        ),
+        (Some(0), ""),
+        "{screen}"
+    );
     assert_story(&screen);
-    assert!(!screen.contains('\u{1b}') && !screen.contains('\r'), "{screen:?}");
+    assert!(
+        !screen.contains('\u{1b}') && !screen.contains('\r'),
+        "{screen:?}"
+    );
     // A command is never broken, so that it can be copied.
-    let is_command =
-        |line: &&str| line.contains("claude mcp add") || line.contains("demo-") || line.ends_with(" doctor");
+    let is_command = |line: &&str| {
+        line.contains("claude mcp add") || line.contains("demo-") || line.ends_with(" doctor")
+    };
     for line in screen.lines().filter(|line| !is_command(line)) {
-        assert!(line.chars().count() <= 80 && line == line.trim_end(), "{line:?}");
+        assert!(
+            line.chars().count() <= 80 && line == line.trim_end(),
+            "{line:?}"
+        );
     }
     let program = fs::canonicalize(env!("CARGO_BIN_EXE_supervisor")).unwrap();
-    assert!(screen.contains(&format!("claude mcp add supervisor -- {}\n", program.display())), "{screen}");
+    assert!(
+        screen.contains(&format!(
+            "claude mcp add supervisor -- {}\n",
+            program.display()
+        )),
+        "{screen}"
+    );
 
     let log = place.log_named_in(&screen);
-    assert_eq!(place.left(), BTreeSet::from([log.clone()]), "only what it names");
-    assert_eq!(fs::metadata(&log).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        place.left(),
+        BTreeSet::from([log.clone()]),
+        "only what it names"
+    );
+    assert_eq!(
+        fs::metadata(&log).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
     assert_log(&fs::read_to_string(&log).unwrap(), &screen);
     assert_jq_line(&place, &screen);
     assert_docs(&screen);
@@ -83,12 +110,17 @@ fn without_a_terminal_the_whole_story_is_told_in_plain_lines_and_only_the_log_is
 
 /// Three entries, and the sums on the screen are theirs.
 fn assert_log(log: &str, screen: &str) {
-    let entries: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let entries: Vec<Value> = log
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     let trail: Vec<String> = entries
         .iter()
         .flat_map(|entry| {
             let attempts = entry["attempts"].as_array().unwrap().iter();
-            attempts.map(|a| format!("{} {} {}", entry["phase"], a["model"], a["cause"]).replace('"', ""))
+            attempts.map(|a| {
+                format!("{} {} {}", entry["phase"], a["model"], a["cause"]).replace('"', "")
+            })
         })
         .collect();
     let expected = [
@@ -99,18 +131,37 @@ fn assert_log(log: &str, screen: &str) {
         "refactor scripted/small accepted",
     ];
     assert_eq!(trail, expected);
-    let attempts = || entries.iter().flat_map(|entry| entry["attempts"].as_array().unwrap());
+    let attempts = || {
+        entries
+            .iter()
+            .flat_map(|entry| entry["attempts"].as_array().unwrap())
+    };
     let priced = |attempt: &Value, price_in: f64, price_out: f64| {
         let tokens = |key: &str| attempt[key].as_f64().unwrap();
         (tokens("tokens_in") * price_in + tokens("tokens_out") * price_out) / 1e6
     };
     // $3 and $15 a million are what `scripted/large` costs; the other two are free.
-    let paid: f64 = attempts().filter(|a| a["model"] == "scripted/large").map(|a| priced(a, 3.0, 15.0)).sum();
-    let alone: f64 = attempts().filter(|a| a["cause"] == "accepted").map(|a| priced(a, 3.0, 15.0)).sum();
+    let paid: f64 = attempts()
+        .filter(|a| a["model"] == "scripted/large")
+        .map(|a| priced(a, 3.0, 15.0))
+        .sum();
+    let alone: f64 = attempts()
+        .filter(|a| a["cause"] == "accepted")
+        .map(|a| priced(a, 3.0, 15.0))
+        .sum();
     assert!(paid > 0.0 && paid < alone);
-    assert!(screen.contains(&format!("paid       ${paid:.4}  1 of 5 answers bought, 4 local ones free\n")), "{screen}");
-    let otherwise = format!("otherwise  ${alone:.4}  estimated, had scripted/large answered all 3 calls\n");
-    assert!(screen.contains(&otherwise), "{otherwise} is missing in {screen}");
+    assert!(
+        screen.contains(&format!(
+            "paid       ${paid:.4}  1 of 5 answers bought, 4 local ones free\n"
+        )),
+        "{screen}"
+    );
+    let otherwise =
+        format!("otherwise  ${alone:.4}  estimated, had scripted/large answered all 3 calls\n");
+    assert!(
+        screen.contains(&otherwise),
+        "{otherwise} is missing in {screen}"
+    );
 }
 
 /// The line on the screen, typed into a shell.
@@ -121,25 +172,46 @@ fn assert_jq_line(place: &Place, screen: &str) {
     let mut lines = screen.lines().skip_while(|line| !line.contains("jq -r"));
     let (first, second) = (lines.next().unwrap(), lines.next().unwrap());
     let command = format!("{}\n{second}", &first[first.find("jq -r").unwrap()..]);
-    let output = Command::new("sh").args(["-c", &command]).env("HOME", place.home()).output().unwrap();
+    let output = Command::new("sh")
+        .args(["-c", &command])
+        .env("HOME", place.home())
+        .output()
+        .unwrap();
     let said = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{command}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines.len(), 5, "{said}");
-    assert!(lines[1].starts_with("scripted/small rejected `numerals::roman nine_is_ix` still fails: "), "{said}");
-    assert!(lines[2].starts_with("scripted/sly tampered `tests/roman.rs` may not be changed here: "), "{said}");
+    assert!(
+        lines[1].starts_with("scripted/small rejected `numerals::roman nine_is_ix` still fails: "),
+        "{said}"
+    );
+    assert!(
+        lines[2].starts_with("scripted/sly tampered `tests/roman.rs` may not be changed here: "),
+        "{said}"
+    );
 }
 
 /// The page that the README shows is what a run prints. With `SUPERVISOR_UPDATE_DOCS=1` it is written anew.
 fn assert_docs(screen: &str) {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/demo.txt");
-    let program = fs::canonicalize(env!("CARGO_BIN_EXE_supervisor")).unwrap().display().to_string();
+    let program = fs::canonicalize(env!("CARGO_BIN_EXE_supervisor"))
+        .unwrap()
+        .display()
+        .to_string();
     let screen = screen.replace(&program, "~/supervisor/target/release/supervisor");
     if std::env::var_os("SUPERVISOR_UPDATE_DOCS").is_some() {
         fs::write(path, &screen).unwrap();
     }
     let page = fs::read_to_string(path).unwrap_or_default();
-    assert_eq!(masked(&page), masked(&screen), "`just demo-screen` writes docs/demo.txt anew");
+    assert_eq!(
+        masked(&page),
+        masked(&screen),
+        "`just demo-screen` writes docs/demo.txt anew"
+    );
 }
 
 #[test]
@@ -165,13 +237,24 @@ fn nothing_the_caller_has_set_can_break_it() {
         .output()
         .unwrap();
     let screen = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{screen}{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{screen}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     assert_story(&screen);
     assert!(!elsewhere.exists());
     let new: Vec<_> = place.left().difference(&before).cloned().collect();
-    assert!(matches!(new.as_slice(), [log] if log.starts_with(place.home().join("own state/demo"))), "{new:?}");
+    assert!(
+        matches!(new.as_slice(), [log] if log.starts_with(place.home().join("own state/demo"))),
+        "{new:?}"
+    );
     // With a blank in it, the path must be quoted to be typed.
-    assert!(screen.contains(&format!("'{}'", new[0].display())), "{screen}");
+    assert!(
+        screen.contains(&format!("'{}'", new[0].display())),
+        "{screen}"
+    );
     assert_jq_line(&place, &screen);
 }
 
@@ -184,14 +267,28 @@ fn with_a_home_that_cannot_be_written_the_log_is_kept_elsewhere_and_the_screen_s
     // Even root may not write then; should this fail, so does the test.
     let script = "if [ \"$(id -u)\" = 0 ]; then exec setpriv --bounding-set -dac_override,-dac_read_search \"$@\"; fi\n\
                   exec \"$@\"";
-    command.args(["-c", script, "sh"]).arg(demo.get_program()).args(demo.get_args());
-    command.env_clear().envs(demo.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    command
+        .args(["-c", script, "sh"])
+        .arg(demo.get_program())
+        .args(demo.get_args());
+    command.env_clear().envs(
+        demo.get_envs()
+            .filter_map(|(name, value)| Some((name, value?))),
+    );
     let output = command.output().unwrap();
     let screen = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{screen}{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{screen}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     assert_story(&screen);
     let said = screen.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("there, because the state directory `") && said.contains("Permission denied"), "{screen}");
+    assert!(
+        said.contains("there, because the state directory `") && said.contains("Permission denied"),
+        "{screen}"
+    );
     let log = place.log_named_in(&screen);
     assert!(log.starts_with(place.tmp()), "{log:?}");
     assert_eq!(place.left(), BTreeSet::from([log]));
@@ -200,11 +297,24 @@ fn with_a_home_that_cannot_be_written_the_log_is_kept_elsewhere_and_the_screen_s
 #[test]
 fn without_a_home_at_all_it_is_the_same() {
     let place = Place::new();
-    let output = place.demo().env_remove("HOME").env("SUPERVISOR_STATE_DIR", "not/absolute").output().unwrap();
+    let output = place
+        .demo()
+        .env_remove("HOME")
+        .env("SUPERVISOR_STATE_DIR", "not/absolute")
+        .output()
+        .unwrap();
     let screen = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{screen}{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{screen}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     assert_story(&screen);
-    assert!(screen.contains("there, because $SUPERVISOR_STATE_DIR is `not/absolute`"), "{screen}");
+    assert!(
+        screen.contains("there, because $SUPERVISOR_STATE_DIR is `not/absolute`"),
+        "{screen}"
+    );
     assert_eq!(place.left(), BTreeSet::from([place.log_named_in(&screen)]));
 }
 
@@ -213,21 +323,46 @@ fn without_cargo_one_sentence_says_what_helps() {
     let place = Place::new();
     let output = place.demo().env("PATH", "/nonexistent").output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{said}");
-    assert!(said.contains("`cargo`, which is not on the PATH") && said.contains("https://rustup.rs"), "{said}");
-    assert_eq!((said.lines().count(), place.left()), (1, BTreeSet::new()), "{said}");
+    assert_eq!(
+        (output.status.code(), output.stdout.len()),
+        (Some(2), 0),
+        "{said}"
+    );
+    assert!(
+        said.contains("`cargo`, which is not on the PATH") && said.contains("https://rustup.rs"),
+        "{said}"
+    );
+    assert_eq!(
+        (said.lines().count(), place.left()),
+        (1, BTreeSet::new()),
+        "{said}"
+    );
 }
 
 #[test]
 fn without_a_place_for_temporary_files_and_with_settings_one_sentence_says_so() {
     let place = Place::new();
-    let output = place.demo().env("TMPDIR", place.home().join("none")).output().unwrap();
+    let output = place
+        .demo()
+        .env("TMPDIR", place.home().join("none"))
+        .output()
+        .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(2) && said.contains("set $TMPDIR to a directory"), "{said}");
+    assert!(
+        output.status.code() == Some(2) && said.contains("set $TMPDIR to a directory"),
+        "{said}"
+    );
     assert_eq!(said.matches("No such file").count(), 1, "{said}");
-    let output = place.demo().args(["--config", "mine.toml"]).output().unwrap();
+    let output = place
+        .demo()
+        .args(["--config", "mine.toml"])
+        .output()
+        .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(2) && said.contains("leave `--config` out"), "{said}");
+    assert!(
+        output.status.code() == Some(2) && said.contains("leave `--config` out"),
+        "{said}"
+    );
     assert_eq!(place.left(), BTreeSet::new());
 }
 
@@ -236,21 +371,49 @@ fn a_cargo_that_does_not_work_ends_it_with_what_it_said() {
     let place = Place::new();
     let bin = place.home().join("bin");
     let script = "mkdir bin && printf '#!/bin/sh\necho error: no toolchain here >&2\nexit 1\n' > bin/cargo && chmod 755 bin/cargo";
-    assert!(Command::new("sh").args(["-c", script]).current_dir(place.home()).status().unwrap().success());
+    assert!(
+        Command::new("sh")
+            .args(["-c", script])
+            .current_dir(place.home())
+            .status()
+            .unwrap()
+            .success()
+    );
     let before = place.left();
-    let output = place.demo().env("PATH", format!("{}:/usr/bin:/bin", bin.display())).output().unwrap();
+    let output = place
+        .demo()
+        .env("PATH", format!("{}:/usr/bin:/bin", bin.display()))
+        .output()
+        .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(2) && said.contains("no toolchain here"), "{said}");
+    assert!(
+        output.status.code() == Some(2) && said.contains("no toolchain here"),
+        "{said}"
+    );
     assert_eq!(place.left(), before);
 }
 
 #[test]
 fn a_reader_who_has_seen_enough_stops_nothing_and_breaks_nothing() {
     let place = Place::new();
-    let mut child = place.demo().stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut child = place
+        .demo()
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
-    assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
+    assert_eq!(
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stderr).as_ref()
+        ),
+        (Some(0), "")
+    );
     let left: Vec<_> = place.left().into_iter().collect();
-    assert!(matches!(left.as_slice(), [log] if log.extension().is_some_and(|e| e == "jsonl")), "{left:?}");
+    assert!(
+        matches!(left.as_slice(), [log] if log.extension().is_some_and(|e| e == "jsonl")),
+        "{left:?}"
+    );
 }

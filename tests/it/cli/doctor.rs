@@ -14,7 +14,13 @@ use crate::support::machine::{CANARY, Machine, cloud, gateway, swap};
 
 async fn examined(machine: &Machine) -> DoctorReport {
     let state = StateDir::at(machine.dir.path().join("state"));
-    examine(&Case::new(&machine.sources(), machine.look(), state, machine.dir.path().into())).await
+    examine(&Case::new(
+        &machine.sources(),
+        machine.look(),
+        state,
+        machine.dir.path().into(),
+    ))
+    .await
 }
 
 fn text(report: &DoctorReport) -> String {
@@ -26,7 +32,8 @@ fn text(report: &DoctorReport) -> String {
 #[tokio::test]
 async fn with_nothing_there_every_line_says_what_helps() {
     let closed = [ClosedPort::hold(), ClosedPort::hold(), ClosedPort::hold()];
-    let machine = Machine::new(&closed[0].url, &closed[1].url, &closed[2].url).set("PATH", "/no/such/directory");
+    let machine = Machine::new(&closed[0].url, &closed[1].url, &closed[2].url)
+        .set("PATH", "/no/such/directory");
     let report = examined(&machine).await;
     insta::assert_snapshot!(machine.masked(&text(&report), None));
     assert_eq!(report.exit_code, 1);
@@ -43,8 +50,14 @@ async fn with_all_in_place_every_line_is_ok() {
     let shown = machine.masked(&text(&report), Some(&claude));
     insta::assert_snapshot!(shown);
     assert_eq!(report.exit_code, 0);
-    assert!(!shown.contains("example.org"), "whose account it is concerns nobody");
-    assert!(!gateway.paths().contains(&"/health".to_owned()), "that would ask every model a question");
+    assert!(
+        !shown.contains("example.org"),
+        "whose account it is concerns nobody"
+    );
+    assert!(
+        !gateway.paths().contains(&"/health".to_owned()),
+        "that would ask every model a question"
+    );
 }
 
 #[tokio::test]
@@ -76,12 +89,17 @@ async fn with_a_wrong_key_and_a_missing_model_the_setting_is_named() {
     let machine = Machine::new(&cloud.url, &refuses.url, &swap.url).with(&claude);
     let shown = text(&examined(&machine).await);
     assert!(
-        shown.contains("warn  models    `litellm`: the key in $LITELLM_API_KEY was refused, so `ollama/"),
+        shown.contains(
+            "warn  models    `litellm`: the key in $LITELLM_API_KEY was refused, so `ollama/"
+        ),
         "{shown}"
     );
 
     let small = Server::start(|path| match path {
-        "/v1/models" => Do::Json(200, r#"{"data":[{"id":"ollama/qwen3.6:27b"},{"id":"ollama/gem*"}]}"#.into()),
+        "/v1/models" => Do::Json(
+            200,
+            r#"{"data":[{"id":"ollama/qwen3.6:27b"},{"id":"ollama/gem*"}]}"#.into(),
+        ),
         _ => Do::Json(200, "{}".into()),
     });
     let machine = Machine::new(&cloud.url, &small.url, &swap.url).with(&claude);
@@ -113,20 +131,34 @@ async fn stray_variables_are_warnings_and_sources_are_named() {
         shown.contains("(built-in; DIR/models.toml; $LITELLM_BASE_URL, $LLAMA_SWAP_URL, $SUPERVISOR_LIMITS__PROBE_S)"),
         "{shown}"
     );
-    assert!(shown.contains("warn  routing   $SUPERVISOR_MAX_ATTEMPS sets nothing"), "{shown}");
-    assert!(shown.contains("ok    verifier  none: gates alone decide"), "{shown}");
+    assert!(
+        shown.contains("warn  routing   $SUPERVISOR_MAX_ATTEMPS sets nothing"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("ok    verifier  none: gates alone decide"),
+        "{shown}"
+    );
 }
 
 #[tokio::test]
 async fn a_key_is_in_no_output_even_if_a_server_repeats_it() {
-    let echo = |_: &str| Do::Json(500, format!(r#"{{"error":{{"message":"key {CANARY} is bad"}}}}"#));
+    let echo = |_: &str| {
+        Do::Json(
+            500,
+            format!(r#"{{"error":{{"message":"key {CANARY} is bad"}}}}"#),
+        )
+    };
     let (cloud, gateway, swap) = (cloud(), Server::start(echo), Server::start(echo));
     let claude = FakeClaude::new(&format!("echo {CANARY}"), &format!("echo {CANARY}; exit 1"));
     let machine = Machine::new(&cloud.url, &gateway.url, &swap.url).with(&claude);
     let report = examined(&machine).await;
     let mut json = Vec::new();
     report.write_json(&mut json).unwrap();
-    assert!(gateway.asked().iter().any(|a| a.head.contains(CANARY)), "the gateway got it");
+    assert!(
+        gateway.asked().iter().any(|a| a.head.contains(CANARY)),
+        "the gateway got it"
+    );
     assert!(!claude.environments().contains(CANARY), "the agent did not");
     for shown in [text(&report), String::from_utf8(json).unwrap()] {
         assert!(!shown.contains("canary"), "{shown}");
@@ -136,23 +168,39 @@ async fn a_key_is_in_no_output_even_if_a_server_repeats_it() {
 #[tokio::test]
 async fn json_carries_the_same_findings() {
     let closed = ClosedPort::hold();
-    let machine = Machine::new(&closed.url, &closed.url, &closed.url).set("PATH", "/no/such/directory");
+    let machine =
+        Machine::new(&closed.url, &closed.url, &closed.url).set("PATH", "/no/such/directory");
     let report = examined(&machine).await;
     let mut json = Vec::new();
     report.write_json(&mut json).unwrap();
     let value: serde_json::Value = serde_json::from_slice(&json).unwrap();
     assert_eq!(value["exit_code"], 1);
     let checks = value["checks"].as_array().unwrap();
-    assert_eq!(checks.len(), text(&report).lines().filter(|l| !l.starts_with(' ')).count());
+    assert_eq!(
+        checks.len(),
+        text(&report)
+            .lines()
+            .filter(|l| !l.starts_with(' '))
+            .count()
+    );
     let claude = checks.iter().find(|c| c["check"] == "claude").unwrap();
     assert_eq!(claude["level"], "warn");
-    assert!(claude["hint"].as_str().unwrap().contains("backends.claude.program"));
+    assert!(
+        claude["hint"]
+            .as_str()
+            .unwrap()
+            .contains("backends.claude.program")
+    );
 }
 
 /// The built program, with nothing of this machine's own settings.
 fn program(home: &Path, closed: &ClosedPort) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
-    command.env_clear().env("HOME", home).env("PATH", "/usr/bin:/bin").current_dir(home);
+    command
+        .env_clear()
+        .env("HOME", home)
+        .env("PATH", "/usr/bin:/bin")
+        .current_dir(home);
     for name in ["ANTHROPIC_BASE_URL", "LITELLM_BASE_URL", "LLAMA_SWAP_URL"] {
         command.env(name, &closed.url);
     }
@@ -167,15 +215,27 @@ fn the_exit_code_of_the_program_says_whether_a_call_can_succeed() {
     let (home, closed) = (tempfile::tempdir().unwrap(), ClosedPort::hold());
     let output = program(home.path(), &closed).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stdout).contains("fail  chains"), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stdout).contains("fail  chains"),
+        "{output:?}"
+    );
 
-    let output = program(home.path(), &closed).args(["--config", "/no/such/file.toml"]).output().unwrap();
+    let output = program(home.path(), &closed)
+        .args(["--config", "/no/such/file.toml"])
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(2), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stdout).contains("/no/such/file.toml"), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stdout).contains("/no/such/file.toml"),
+        "{output:?}"
+    );
 
     // Nothing in the current directory configures us.
     std::fs::write(home.path().join("models.toml"), "broken").unwrap();
-    let output = program(home.path(), &closed).arg("--json").output().unwrap();
+    let output = program(home.path(), &closed)
+        .arg("--json")
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let value: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(value["exit_code"], 1);
@@ -192,8 +252,14 @@ fn a_system_without_certificates_still_reaches_a_plain_gateway() {
         .output()
         .unwrap();
     let shown = String::from_utf8_lossy(&output.stdout);
-    assert!(shown.contains("ok    gateway") && shown.contains("ok    models"), "{shown}");
-    assert!(shown.contains("no secure connection: ") && shown.contains("$SSL_CERT_FILE"), "{shown}");
+    assert!(
+        shown.contains("ok    gateway") && shown.contains("ok    models"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("no secure connection: ") && shown.contains("$SSL_CERT_FILE"),
+        "{shown}"
+    );
     assert_eq!(output.status.code(), Some(0), "{shown}");
 }
 
@@ -201,10 +267,16 @@ fn a_system_without_certificates_still_reaches_a_plain_gateway() {
 fn a_proxy_does_not_answer_for_a_gateway_on_loopback() {
     let (home, closed) = (tempfile::tempdir().unwrap(), ClosedPort::hold());
     let proxy = Server::always(Do::Json(502, "{}".into()));
-    let output =
-        program(home.path(), &closed).env("HTTP_PROXY", &proxy.url).env("http_proxy", &proxy.url).output().unwrap();
+    let output = program(home.path(), &closed)
+        .env("HTTP_PROXY", &proxy.url)
+        .env("http_proxy", &proxy.url)
+        .output()
+        .unwrap();
     let shown = String::from_utf8_lossy(&output.stdout);
-    assert!(shown.contains("warn  gateway") && shown.contains("refused"), "{shown}");
+    assert!(
+        shown.contains("warn  gateway") && shown.contains("refused"),
+        "{shown}"
+    );
     assert!(proxy.asked().is_empty());
 }
 
@@ -216,7 +288,10 @@ fn a_state_directory_that_cannot_be_written_means_that_no_call_can_succeed() {
     let (home, closed, gateway) = (tempfile::tempdir().unwrap(), ClosedPort::hold(), gateway());
     // Somebody else's program cannot always be run from where it was built.
     let program_copy = home.path().join("supervisor");
-    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_supervisor")).arg(&program_copy).status();
+    let copied = Command::new("cp")
+        .arg(env!("CARGO_BIN_EXE_supervisor"))
+        .arg(&program_copy)
+        .status();
     assert!(copied.unwrap().success());
     std::fs::set_permissions(home.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let locked = home.path().join("locked");
@@ -224,9 +299,19 @@ fn a_state_directory_that_cannot_be_written_means_that_no_call_can_succeed() {
     std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o555)).unwrap();
 
     let mut command = Command::new("sh");
-    command.args(["-c", "exec \"$0\" doctor", &program_copy.display().to_string()]);
-    command.env_clear().envs(program(home.path(), &closed).get_envs().filter_map(|(k, v)| Some((k, v?))));
-    command.env("LITELLM_BASE_URL", &gateway.url).env("SUPERVISOR_STATE_DIR", locked.join("state"));
+    command.args([
+        "-c",
+        "exec \"$0\" doctor",
+        &program_copy.display().to_string(),
+    ]);
+    command.env_clear().envs(
+        program(home.path(), &closed)
+            .get_envs()
+            .filter_map(|(k, v)| Some((k, v?))),
+    );
+    command
+        .env("LITELLM_BASE_URL", &gateway.url)
+        .env("SUPERVISOR_STATE_DIR", locked.join("state"));
     command.current_dir("/");
     if rustix::process::geteuid().is_root() {
         // Root may write anywhere. If this fails, so does the test.
@@ -234,9 +319,14 @@ fn a_state_directory_that_cannot_be_written_means_that_no_call_can_succeed() {
     }
     let output = command.output().unwrap();
     let shown = String::from_utf8_lossy(&output.stdout);
-    assert!(shown.contains("ok    chains"), "{shown}{}", String::from_utf8_lossy(&output.stderr));
     assert!(
-        shown.contains("fail  state     the state directory `") && shown.contains("$SUPERVISOR_STATE_DIR"),
+        shown.contains("ok    chains"),
+        "{shown}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert!(
+        shown.contains("fail  state     the state directory `")
+            && shown.contains("$SUPERVISOR_STATE_DIR"),
         "{shown}"
     );
     assert_eq!(output.status.code(), Some(1), "{shown}");

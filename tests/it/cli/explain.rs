@@ -40,7 +40,11 @@ impl Person {
 
     fn command(&self, program: &Path, arguments: &[&str]) -> Command {
         let mut command = Command::new(program);
-        command.args(arguments).env_clear().env("HOME", self.path("home")).current_dir(self.path("project"));
+        command
+            .args(arguments)
+            .env_clear()
+            .env("HOME", self.path("home"))
+            .current_dir(self.path("project"));
         command
     }
 
@@ -55,8 +59,16 @@ impl Person {
 
     fn said(&self, command: &mut Command) -> Said {
         let output = command.output().expect("the binary starts");
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap().replace(self.dir.path().to_str().unwrap(), "DIR");
-        Said { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+        let text = |bytes: Vec<u8>| {
+            String::from_utf8(bytes)
+                .unwrap()
+                .replace(self.dir.path().to_str().unwrap(), "DIR")
+        };
+        Said {
+            code: output.status.code(),
+            out: text(output.stdout),
+            err: text(output.stderr),
+        }
     }
 }
 
@@ -84,18 +96,44 @@ fn a_pinned_model() {
 #[test]
 fn the_layer_of_a_call_is_shown_with_the_argument_that_set_each_value() {
     let person = Person::new();
-    let arguments = ["--arg", "timeout_s=60", "--arg", "max_attempts=2", "--arg", "budget_usd=0.5"];
-    let said = person.run(&[&["explain", "tdd_green", "--model", "sonnet"][..], &arguments].concat());
+    let arguments = [
+        "--arg",
+        "timeout_s=60",
+        "--arg",
+        "max_attempts=2",
+        "--arg",
+        "budget_usd=0.5",
+    ];
+    let said = person.run(
+        &[
+            &["explain", "tdd_green", "--model", "sonnet"][..],
+            &arguments,
+        ]
+        .concat(),
+    );
     assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
     insta::assert_snapshot!("explain_call", said.out);
     for (argument, cause) in [
-        ("test_path=x", "`test_path` of a call does not change the routing"),
-        ("timeout_s=soon", "`timeout_s` takes a number of seconds above 0, not `soon`"),
-        ("max_attempts=0", "`max_attempts` of this call takes a whole number from 1 on"),
+        (
+            "test_path=x",
+            "`test_path` of a call does not change the routing",
+        ),
+        (
+            "timeout_s=soon",
+            "`timeout_s` takes a number of seconds above 0, not `soon`",
+        ),
+        (
+            "max_attempts=0",
+            "`max_attempts` of this call takes a whole number from 1 on",
+        ),
         ("timeout_s", "write `--arg NAME=VALUE`"),
     ] {
         let said = person.run(&["explain", "tdd_green", "--arg", argument]);
-        assert!(said.code == Some(2) && said.err.contains(cause), "{argument}: {}", said.err);
+        assert!(
+            said.code == Some(2) && said.err.contains(cause),
+            "{argument}: {}",
+            said.err
+        );
     }
 }
 
@@ -113,19 +151,26 @@ fn values_from_a_file_and_from_variables_say_so() {
     ];
     let said = person.run_with(&["explain", "tdd_green"], &variables);
     assert_eq!(said.code, Some(0));
-    insta::assert_snapshot!("explain_layers", format!("{}--- stderr\n{}", said.out, said.err));
+    insta::assert_snapshot!(
+        "explain_layers",
+        format!("{}--- stderr\n{}", said.out, said.err)
+    );
 }
 
 #[test]
 fn json_for_one_skill_and_for_all() {
     let person = Person::new();
-    person.write("home/.config/supervisor/models.toml", "[limits]\nlocal_s = 12\n");
+    person.write(
+        "home/.config/supervisor/models.toml",
+        "[limits]\nlocal_s = 12\n",
+    );
     let variables = [("SUPERVISOR_LIMITS__TESTS_S", "5"), ("SUPERVISOR_FOO", "1")];
     let said = person.run_with(&["explain", "debug", "--json"], &variables);
     assert_eq!((said.code, said.err.as_str()), (Some(0), ""));
     insta::assert_snapshot!("explain_debug_json", said.out);
 
-    let all: serde_json::Value = serde_json::from_str(&person.run(&["explain", "--json"]).out).unwrap();
+    let all: serde_json::Value =
+        serde_json::from_str(&person.run(&["explain", "--json"]).out).unwrap();
     assert_eq!(all["skills"].as_array().unwrap().len(), 10);
     let local = &all["settings"]["limits.local_s"];
     assert_eq!(local["value"], 12);
@@ -138,51 +183,96 @@ fn a_mistake_ends_with_a_sentence_on_stderr_and_code_2() {
     let person = Person::new();
     let file = person.write("other.toml", "[limits]\nlocl_s = 1\n");
     let file = file.to_str().unwrap();
-    let expected =
-        "error: DIR/other.toml:2: `limits.locl_s` is not a known key\n  hint: did you mean `limits.local_s`?\n";
+    let expected = "error: DIR/other.toml:2: `limits.locl_s` is not a known key\n  hint: did you mean `limits.local_s`?\n";
     // The option is the same before and after the command.
     for said in [
         person.run(&["explain", "--config", file]),
         person.run(&["--config", file, "explain"]),
         person.run(&["explain", "--json", "--config", file]),
     ] {
-        assert_eq!((said.code, said.out.as_str(), said.err.as_str()), (Some(2), "", expected));
+        assert_eq!(
+            (said.code, said.out.as_str(), said.err.as_str()),
+            (Some(2), "", expected)
+        );
     }
-    assert_eq!(person.run_with(&["explain"], &[("SUPERVISOR_MODELS_FILE", file)]).code, Some(2));
+    assert_eq!(
+        person
+            .run_with(&["explain"], &[("SUPERVISOR_MODELS_FILE", file)])
+            .code,
+        Some(2)
+    );
     let said = person.run(&["explain", "reveiw"]);
     assert_eq!(
         (said.code, said.err.as_str()),
-        (Some(2), "error: there is no skill `reveiw`; did you mean `review`?\n")
+        (
+            Some(2),
+            "error: there is no skill `reveiw`; did you mean `review`?\n"
+        )
     );
     let said = person.run(&["explain", "review", "--model", "gpt-5"]);
     assert_eq!(said.code, Some(2));
-    assert!(said.err.contains("no backend serves `gpt-5`; they serve `claude-*`"), "{}", said.err);
+    assert!(
+        said.err
+            .contains("no backend serves `gpt-5`; they serve `claude-*`"),
+        "{}",
+        said.err
+    );
 }
 
 #[test]
 fn nothing_is_read_from_the_project_or_the_current_directory() {
     let person = Person::new();
-    for place in ["", "supervisor/", ".config/supervisor/", ".supervisor/", "config/supervisor/"] {
-        person.write(&format!("project/{place}models.toml"), "max_attempts = 97531\n");
+    for place in [
+        "",
+        "supervisor/",
+        ".config/supervisor/",
+        ".supervisor/",
+        "config/supervisor/",
+    ] {
+        person.write(
+            &format!("project/{place}models.toml"),
+            "max_attempts = 97531\n",
+        );
     }
     person.write("project/.env", "SUPERVISOR_MAX_ATTEMPTS=97531\n");
     // Also where a broken environment points there.
-    for variables in [&[][..], &[("HOME", ".")], &[("XDG_CONFIG_HOME", ".")], &[("XDG_CONFIG_HOME", "")]] {
+    for variables in [
+        &[][..],
+        &[("HOME", ".")],
+        &[("XDG_CONFIG_HOME", ".")],
+        &[("XDG_CONFIG_HOME", "")],
+    ] {
         let said = person.run_with(&["explain"], variables);
         assert_eq!(said.code, Some(0), "{variables:?}: {}", said.err);
         assert!(!said.out.contains("97531"), "{variables:?}: {}", said.out);
     }
     let said = person.run_with(&["explain"], &[("SUPERVISOR_MODELS_FILE", "models.toml")]);
-    assert_eq!(said.code, Some(2), "a relative file in a variable would be the project's: {}", said.out);
+    assert_eq!(
+        said.code,
+        Some(2),
+        "a relative file in a variable would be the project's: {}",
+        said.out
+    );
 }
 
 #[test]
 fn a_key_in_the_environment_is_never_printed() {
-    let variables = [("LITELLM_API_KEY", "sk-canary"), ("ANTHROPIC_API_KEY", "canary"), ("SUPERVISOR_KEY", "canary")];
-    for arguments in [&["explain"][..], &["explain", "review"], &["explain", "--json"]] {
+    let variables = [
+        ("LITELLM_API_KEY", "sk-canary"),
+        ("ANTHROPIC_API_KEY", "canary"),
+        ("SUPERVISOR_KEY", "canary"),
+    ];
+    for arguments in [
+        &["explain"][..],
+        &["explain", "review"],
+        &["explain", "--json"],
+    ] {
         let said = Person::new().run_with(arguments, &variables);
         assert_eq!(said.code, Some(0));
-        assert!(!said.out.contains("canary") && !said.err.contains("canary"), "{arguments:?}");
+        assert!(
+            !said.out.contains("canary") && !said.err.contains("canary"),
+            "{arguments:?}"
+        );
     }
 }
 
@@ -198,7 +288,14 @@ fn an_unreadable_file_is_told_and_not_taken_for_a_missing_one() {
     }
     let binary = person.path("supervisor");
     fs::copy(BINARY, &binary).unwrap();
-    for path in ["", "home", "home/.config", "home/.config/supervisor", "project", "supervisor"] {
+    for path in [
+        "",
+        "home",
+        "home/.config",
+        "home/.config/supervisor",
+        "project",
+        "supervisor",
+    ] {
         open(&person.path(path));
     }
     let run = |arguments: &[&str], variables: &[(&str, &str)]| {

@@ -33,20 +33,30 @@ impl Place {
 
     async fn lease(&self, name: &str) -> Lease {
         let stop = CancellationToken::new();
-        self.workspace(name).lock(Mode::Exclusive, "a test", Duration::ZERO, &stop).await.unwrap()
+        self.workspace(name)
+            .lock(Mode::Exclusive, "a test", Duration::ZERO, &stop)
+            .await
+            .unwrap()
     }
 
     /// A project in which a call was accepted, `days` ago. Gives its directory in the state directory.
     async fn used(&self, name: &str, days: u32) -> PathBuf {
         let before = self.projects();
         self.lease(name).await.arm().unwrap().accept().unwrap();
-        let made = self.projects().into_iter().find(|path| !before.contains(path)).unwrap();
+        let made = self
+            .projects()
+            .into_iter()
+            .find(|path| !before.contains(path))
+            .unwrap();
         age(&made, days);
         made
     }
 
     fn projects(&self) -> Vec<PathBuf> {
-        let entries = fs::read_dir(self.state.path().join("projects")).into_iter().flatten().flatten();
+        let entries = fs::read_dir(self.state.path().join("projects"))
+            .into_iter()
+            .flatten()
+            .flatten();
         entries.map(|entry| entry.path()).collect()
     }
 
@@ -54,7 +64,12 @@ impl Place {
         let file = self.dir.path().join("models.toml");
         fs::write(&file, settings).unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
-        command.env("SUPERVISOR_STATE_DIR", self.state.path()).arg("--config").arg(file).arg("gc").args(words);
+        command
+            .env("SUPERVISOR_STATE_DIR", self.state.path())
+            .arg("--config")
+            .arg(file)
+            .arg("gc")
+            .args(words);
         let output = command.output().unwrap();
         assert!(output.status.success(), "{output:?}");
         output
@@ -83,7 +98,10 @@ async fn fifty_small_projects_share_one_reserve() {
         place.used(&format!("project-{n}"), 0).await;
     }
     let held = allocated_bytes(place.state.path());
-    assert!(held < 12_000_000, "{held} bytes for fifty projects of a few kilobytes");
+    assert!(
+        held < 12_000_000,
+        "{held} bytes for fifty projects of a few kilobytes"
+    );
 }
 
 #[tokio::test]
@@ -98,7 +116,12 @@ async fn what_was_not_used_for_long_goes_and_what_is_needed_stays() {
     let at_work = place.used("at-work", 40).await;
     let held = place.lease("at-work").await;
     age(&at_work, 40);
-    for (name, days) in [("rejected/six", 6), ("rejected/eight", 8), ("undo/aa.json", 40), ("undo/bb.json", 1)] {
+    for (name, days) in [
+        ("rejected/six", 6),
+        ("rejected/eight", 8),
+        ("undo/aa.json", 40),
+        ("undo/bb.json", 1),
+    ] {
         let path = place.state.path().join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         if name.starts_with("undo") {
@@ -117,16 +140,31 @@ async fn what_was_not_used_for_long_goes_and_what_is_needed_stays() {
     assert!(said(&dry).contains("would free"), "{}", said(&dry));
     assert!(old.exists(), "a dry run removes nothing");
     let output = place.gc(&[], "");
-    assert!(said(&output).contains("1 × project at rest"), "{}", said(&output));
+    assert!(
+        said(&output).contains("1 × project at rest"),
+        "{}",
+        said(&output)
+    );
     let there = |name: &str| place.state.path().join(name).exists();
     assert_eq!(
-        (old.exists(), recent.exists(), open.exists(), at_work.exists()),
+        (
+            old.exists(),
+            recent.exists(),
+            open.exists(),
+            at_work.exists()
+        ),
         (false, true, true, true),
         "{}",
         said(&output)
     );
     assert_eq!(
-        [there("rejected/six"), there("rejected/eight"), there("undo/aa.json"), there("undo/bb.json"), log.exists()],
+        [
+            there("rejected/six"),
+            there("rejected/eight"),
+            there("undo/aa.json"),
+            there("undo/bb.json"),
+            log.exists()
+        ],
         [true, false, false, true, true]
     );
     drop(held);
@@ -145,13 +183,22 @@ async fn beyond_the_size_the_longest_unused_goes_first() {
         let project = place.dir.path().join(name);
         fs::create_dir_all(&project).unwrap();
         // Bytes that nothing can make smaller.
-        let bytes: Vec<u8> = (0..900_000_u32).flat_map(|n| (n.wrapping_mul(2_654_435_761)).to_le_bytes()).collect();
+        let bytes: Vec<u8> = (0..900_000_u32)
+            .flat_map(|n| (n.wrapping_mul(2_654_435_761)).to_le_bytes())
+            .collect();
         fs::write(project.join("large.bin"), bytes).unwrap();
         made.push(place.used(name, days).await);
     }
     place.gc(&[], "[state]\nmb = 8\n");
     let left: Vec<bool> = made.iter().map(|path| path.exists()).collect();
-    assert_eq!(left, [true, false, true, false], "the oldest two of four projects with 3.6 MB each go");
+    assert_eq!(
+        left,
+        [true, false, true, false],
+        "the oldest two of four projects with 3.6 MB each go"
+    );
     place.gc(&[], "[state]\nmb = 1\n");
-    assert!(!made[0].exists() && made[2].exists(), "what was used just now stays");
+    assert!(
+        !made[0].exists() && made[2].exists(),
+        "what was used just now stays"
+    );
 }

@@ -17,12 +17,18 @@ struct Desk {
 
 impl Desk {
     fn new() -> Self {
-        let desk = Self { project: tempfile::tempdir().unwrap(), state: tempfile::tempdir().unwrap() };
+        let desk = Self {
+            project: tempfile::tempdir().unwrap(),
+            state: tempfile::tempdir().unwrap(),
+        };
         desk.write(MANIFEST.0, MANIFEST.1);
         desk.write("src/lib.rs", ADD);
         desk.write("tests/add.rs", ADD_TEST);
         // Red before, and so nobody's fault.
-        desk.write("tests/old.rs", "#[test]\nfn is_red_already() {\n    assert_eq!(demo::one(), 2);\n}\n");
+        desk.write(
+            "tests/old.rs",
+            "#[test]\nfn is_red_already() {\n    assert_eq!(demo::one(), 2);\n}\n",
+        );
         desk
     }
 
@@ -57,61 +63,111 @@ impl Desk {
             .spawn()
             .unwrap();
         // A hook that is off reads nothing.
-        let _ = child.stdin.take().unwrap().write_all(event.to_string().as_bytes());
+        let _ = child
+            .stdin
+            .take()
+            .unwrap()
+            .write_all(event.to_string().as_bytes());
         child.wait_with_output().unwrap()
     }
 
     /// One hook of the program: its exit code, and what the model is told.
     fn hook(&self, event: &str, more: &Value) -> (i32, String) {
         let mut input = json!({"session_id": "s", "cwd": self.root()});
-        input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let output = self.run(Path::new(env!("CARGO_BIN_EXE_supervisor")), &["hook", event], &input, &[]);
-        (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
+        input
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        let output = self.run(
+            Path::new(env!("CARGO_BIN_EXE_supervisor")),
+            &["hook", event],
+            &input,
+            &[],
+        );
+        (
+            output.status.code().unwrap(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
     }
 }
 
 #[test]
 fn the_stop_gate_names_newly_red_tests_holds_nobody_twice_and_lets_green_go() {
     let desk = Desk::new();
-    assert_eq!(desk.hook("stop", &json!({})), (0, String::new()), "without a baseline nobody is held");
+    assert_eq!(
+        desk.hook("stop", &json!({})),
+        (0, String::new()),
+        "without a baseline nobody is held"
+    );
     assert_eq!(desk.hook("start", &json!({})).0, 0);
     assert_eq!(desk.hook("stop", &json!({})).0, 0, "nothing has changed");
 
     desk.write("src/lib.rs", WRONG);
     let (code, said) = desk.hook("stop", &json!({}));
     assert_eq!(code, 2, "{said}");
-    assert!(said.starts_with("Not done: ") && said.contains("adds_two_numbers"), "{said}");
+    assert!(
+        said.starts_with("Not done: ") && said.contains("adds_two_numbers"),
+        "{said}"
+    );
     assert!(!said.contains("is_red_already"), "{said}");
-    assert_eq!(desk.hook("stop", &json!({"stop_hook_active": true})), (0, String::new()));
+    assert_eq!(
+        desk.hook("stop", &json!({"stop_hook_active": true})),
+        (0, String::new())
+    );
 
     desk.write("src/lib.rs", "pub fn one() -> i32 { 1 } pub fn add(");
     let (code, said) = desk.hook("stop", &json!({}));
-    assert!(code == 2 && said.contains("does not build"), "{code} {said}");
+    assert!(
+        code == 2 && said.contains("does not build"),
+        "{code} {said}"
+    );
 
     desk.write("src/lib.rs", &format!("{ADD}\npub fn more() {{}}\n"));
-    assert_eq!(desk.hook("stop", &json!({})), (0, String::new()), "what was red before is held against nobody");
+    assert_eq!(
+        desk.hook("stop", &json!({})),
+        (0, String::new()),
+        "what was red before is held against nobody"
+    );
 
     let verify = |words: &[&str]| {
         let words = [&["verify"], words].concat();
-        desk.run(Path::new(env!("CARGO_BIN_EXE_supervisor")), &words, &json!({}), &[])
+        desk.run(
+            Path::new(env!("CARGO_BIN_EXE_supervisor")),
+            &words,
+            &json!({}),
+            &[],
+        )
     };
     let output = verify(&["--against-baseline", "--session", "s"]);
     let said = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success() && said.contains("no test was run"), "{said}");
+    assert!(
+        output.status.success() && said.contains("no test was run"),
+        "{said}"
+    );
     let output = verify(&["--against-baseline", "--session", "unknown"]);
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(2) && said.contains("--record-baseline"), "{said}");
+    assert!(
+        output.status.code() == Some(2) && said.contains("--record-baseline"),
+        "{said}"
+    );
 }
 
 #[test]
 fn the_tdd_guard_asks_for_a_red_test_and_knows_one_from_the_log() {
     let desk = Desk::new();
-    let edit =
-        |path: &str, text: &str| desk.hook("edit", &json!({"tool_input": {"file_path": path, "new_string": text}}));
+    let edit = |path: &str, text: &str| {
+        desk.hook(
+            "edit",
+            &json!({"tool_input": {"file_path": path, "new_string": text}}),
+        )
+    };
     let code = desk.root().join("src/lib.rs").display().to_string();
     let (refused, said) = edit(&code, "pub fn two() {}");
     assert_eq!(refused, 2, "{said}");
-    assert!(said.contains("`src/lib.rs` is production code") && said.contains("call `tdd_red` with"), "{said}");
+    assert!(
+        said.contains("`src/lib.rs` is production code") && said.contains("call `tdd_red` with"),
+        "{said}"
+    );
     for (path, text) in [
         ("tests/two.rs", "x"),
         ("README.md", "x"),
@@ -137,25 +193,46 @@ fn the_tdd_guard_asks_for_a_red_test_and_knows_one_from_the_log() {
 fn hooks_are_off_until_they_are_chosen() {
     let desk = Desk::new();
     let bin = Path::new(env!("CARGO_MANIFEST_DIR")).join("plugins/supervisor/bin");
-    let ours = Path::new(env!("CARGO_BIN_EXE_supervisor")).parent().unwrap();
+    let ours = Path::new(env!("CARGO_BIN_EXE_supervisor"))
+        .parent()
+        .unwrap();
     let path = std::env::join_paths(
-        std::iter::once(ours.to_owned()).chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+        std::iter::once(ours.to_owned())
+            .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
     )
     .unwrap();
     let path = path.to_str().unwrap();
-    let event =
-        json!({"session_id": "s", "cwd": desk.root(), "tool_input": {"file_path": "src/lib.rs", "new_string": "x"}});
+    let event = json!({"session_id": "s", "cwd": desk.root(), "tool_input": {"file_path": "src/lib.rs", "new_string": "x"}});
     for (env, code) in [
         (vec![("PATH", path)], 0),
-        (vec![("PATH", path), ("CLAUDE_PLUGIN_OPTION_TDD_GUARD", "false")], 0),
-        (vec![("PATH", path), ("CLAUDE_PLUGIN_OPTION_TDD_GUARD", "true")], 2),
+        (
+            vec![("PATH", path), ("CLAUDE_PLUGIN_OPTION_TDD_GUARD", "false")],
+            0,
+        ),
+        (
+            vec![("PATH", path), ("CLAUDE_PLUGIN_OPTION_TDD_GUARD", "true")],
+            2,
+        ),
         (vec![("PATH", path), ("SUPERVISOR_TDD_GUARD", "1")], 2),
     ] {
         let output = desk.run(&bin.join("hook"), &["edit"], &event, &env);
-        assert_eq!(output.status.code(), Some(code), "{env:?} {}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(
+            output.status.code(),
+            Some(code),
+            "{env:?} {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
     // Without any program on the PATH the launcher says what helps.
-    let output = desk.run(&bin.join("supervisor"), &["serve"], &json!({}), &[("PATH", "/usr/bin:/bin")]);
+    let output = desk.run(
+        &bin.join("supervisor"),
+        &["serve"],
+        &json!({}),
+        &[("PATH", "/usr/bin:/bin")],
+    );
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(127) && said.contains("cargo install"), "{said}");
+    assert!(
+        output.status.code() == Some(127) && said.contains("cargo install"),
+        "{said}"
+    );
 }

@@ -31,7 +31,10 @@ impl Newcomer {
         let dir = tempfile::tempdir().unwrap();
         fs::create_dir(dir.path().join("home")).unwrap();
         let home = dir.path().join("home").display().to_string();
-        let env = vec![("HOME".into(), home), ("PATH".into(), "/usr/bin:/bin".into())];
+        let env = vec![
+            ("HOME".into(), home),
+            ("PATH".into(), "/usr/bin:/bin".into()),
+        ];
         Self { dir, env }
     }
 
@@ -56,27 +59,38 @@ impl Newcomer {
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(BINARY);
-        command.args(arguments).env_clear().envs(self.env.iter().map(|(k, v)| (k, v))).current_dir(self.dir.path());
+        command
+            .args(arguments)
+            .env_clear()
+            .envs(self.env.iter().map(|(k, v)| (k, v)))
+            .current_dir(self.dir.path());
         command
     }
 
     pub(crate) fn run(&self, arguments: &[&str]) -> Said {
         let output = self.command(arguments).output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        Said { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+        Said {
+            code: output.status.code(),
+            out: text(output.stdout),
+            err: text(output.stderr),
+        }
     }
 }
 
 /// An answer that makes the little project right.
 fn answer() -> String {
-    let edits = json!({"edits": [{"path": "code.txt", "action": "replace", "content": "right\n"}]}).to_string();
+    let edits = json!({"edits": [{"path": "code.txt", "action": "replace", "content": "right\n"}]})
+        .to_string();
     let message = json!({"role": "assistant", "content": edits});
     let usage = json!({"prompt_tokens": 3000, "completion_tokens": 20});
-    json!({"choices": [{"index": 0, "finish_reason": "stop", "message": message}], "usage": usage}).to_string()
+    json!({"choices": [{"index": 0, "finish_reason": "stop", "message": message}], "usage": usage})
+        .to_string()
 }
 
 fn ollama() -> Server {
-    Server::start(|path| match path {
+    Server::start(|path| {
+        match path {
         "/api/version" => Do::Json(200, r#"{"version":"0.21.0"}"#.into()),
         "/api/tags" => Do::Json(
             200,
@@ -89,11 +103,13 @@ fn ollama() -> Server {
         "/v1/chat/completions" => Do::Json(200, answer()),
         "/" => Do::Json(200, "\"Ollama is running\"".into()),
         _ => Do::Json(404, "{}".into()),
+    }
     })
 }
 
 fn lm_studio() -> Server {
-    Server::start(|path| match path {
+    Server::start(|path| {
+        match path {
         "/api/v0/models" => Do::Json(
             200,
             json!({"data": [
@@ -105,6 +121,7 @@ fn lm_studio() -> Server {
         "/v1/models" => Do::Json(200, json!({"data": [{"id": "devstral-small-2"}]}).to_string()),
         "/v1/chat/completions" => Do::Json(200, answer()),
         _ => Do::Json(404, "{}".into()),
+    }
     })
 }
 
@@ -129,7 +146,11 @@ fn open_litellm() -> Server {
 fn litellm() -> Server {
     Server::start(|path| match path {
         "/health/liveliness" => Do::Json(200, "\"I'm alive!\"".into()),
-        _ => Do::Json(401, r#"{"error":{"message":"No api key passed in.","type":"auth_error","code":"401"}}"#.into()),
+        _ => Do::Json(
+            401,
+            r#"{"error":{"message":"No api key passed in.","type":"auth_error","code":"401"}}"#
+                .into(),
+        ),
     })
 }
 
@@ -137,19 +158,41 @@ fn litellm() -> Server {
 pub(crate) fn works(newcomer: &Newcomer) {
     let doctor = newcomer.run(&["doctor"]);
     assert_eq!(doctor.code, Some(0), "{}", doctor.out);
-    let chains = doctor.out.lines().find(|line| line.contains(" chains    ")).unwrap_or_default();
-    assert!(chains.starts_with("ok ") && chains.contains("with every tier"), "{}", doctor.out);
+    let chains = doctor
+        .out
+        .lines()
+        .find(|line| line.contains(" chains    "))
+        .unwrap_or_default();
+    assert!(
+        chains.starts_with("ok ") && chains.contains("with every tier"),
+        "{}",
+        doctor.out
+    );
     assert!(!doctor.out.contains("warn  found"), "{}", doctor.out);
 
     let project = newcomer.dir.path().join("project");
     fs::create_dir(&project).unwrap();
     fs::write(project.join("code.txt"), "wrong\n").unwrap();
     fs::write(project.join("test.sh"), "grep -q right code.txt\n").unwrap();
-    let mut call =
-        newcomer.command(&["call", "tdd_green", "--arg", "test_path=test.sh", "--arg", "test_cmd=sh test.sh"]);
+    let mut call = newcomer.command(&[
+        "call",
+        "tdd_green",
+        "--arg",
+        "test_path=test.sh",
+        "--arg",
+        "test_cmd=sh test.sh",
+    ]);
     let output = call.current_dir(&project).output().unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(fs::read_to_string(project.join("code.txt")).unwrap(), "right\n");
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert_eq!(
+        fs::read_to_string(project.join("code.txt")).unwrap(),
+        "right\n"
+    );
 }
 
 #[test]
@@ -158,8 +201,15 @@ fn with_ollama_alone_a_call_is_accepted_without_a_line_written_by_hand() {
     let newcomer = Newcomer::new().set("SUPERVISOR_LOOK_AT", &server.url);
     let said = newcomer.run(&["init", "--yes"]);
     assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
-    assert!(said.out.contains("Ollama at ") && said.out.contains("+default_chain = [\"qwen3.6:27b\"]"), "{}", said.out);
-    assert!(!server.paths().contains(&"/v1/chat/completions".to_owned()), "no model is asked without leave");
+    assert!(
+        said.out.contains("Ollama at ") && said.out.contains("+default_chain = [\"qwen3.6:27b\"]"),
+        "{}",
+        said.out
+    );
+    assert!(
+        !server.paths().contains(&"/v1/chat/completions".to_owned()),
+        "no model is asked without leave"
+    );
     let shown = newcomer.settings().replace(&server.url, "http://OLLAMA");
     insta::assert_snapshot!("init_ollama_alone", shown);
     works(&newcomer);
@@ -170,30 +220,59 @@ fn with_lm_studio_alone_a_call_is_accepted() {
     let server = lm_studio();
     let newcomer = Newcomer::new().set("SUPERVISOR_LOOK_AT", &server.url);
     let said = newcomer.run(&["init", "--yes"]);
-    assert!(said.code == Some(0) && said.out.contains("LM Studio at "), "{}{}", said.out, said.err);
+    assert!(
+        said.code == Some(0) && said.out.contains("LM Studio at "),
+        "{}{}",
+        said.out,
+        said.err
+    );
     works(&newcomer);
 }
 
 #[test]
 fn with_litellm_alone_a_call_is_accepted_with_its_key() {
     let server = open_litellm();
-    let newcomer =
-        Newcomer::new().set("SUPERVISOR_LOOK_AT", &server.url).set("LITELLM_API_KEY", "sk-canary-0123456789");
+    let newcomer = Newcomer::new()
+        .set("SUPERVISOR_LOOK_AT", &server.url)
+        .set("LITELLM_API_KEY", "sk-canary-0123456789");
     let said = newcomer.run(&["init", "--yes"]);
-    assert!(said.code == Some(0) && said.out.contains("LiteLLM at "), "{}{}", said.out, said.err);
+    assert!(
+        said.code == Some(0) && said.out.contains("LiteLLM at "),
+        "{}{}",
+        said.out,
+        said.err
+    );
     let settings = newcomer.settings();
-    assert!(settings.contains("context = 131072") && settings.contains("LITELLM_API_KEY"), "{settings}");
-    assert!(!settings.contains("canary") && !settings.contains("openai/*"), "{settings}");
+    assert!(
+        settings.contains("context = 131072") && settings.contains("LITELLM_API_KEY"),
+        "{settings}"
+    );
+    assert!(
+        !settings.contains("canary") && !settings.contains("openai/*"),
+        "{settings}"
+    );
     works(&newcomer);
-    let asked = server.asked().into_iter().find(|asked| asked.path == "/v1/chat/completions").expect("it was asked");
-    assert!(asked.head.contains("sk-canary-0123456789"), "the key goes along");
+    let asked = server
+        .asked()
+        .into_iter()
+        .find(|asked| asked.path == "/v1/chat/completions")
+        .expect("it was asked");
+    assert!(
+        asked.head.contains("sk-canary-0123456789"),
+        "the key goes along"
+    );
 }
 
 #[test]
 fn with_claude_alone_a_call_is_accepted() {
-    let (cloud, claude) = (Server::always(Do::Json(404, "{}".into())), FakeClaude::that_does("echo right > code.txt"));
-    let newcomer =
-        Newcomer::new().with(&claude).set("SUPERVISOR_LOOK_AT", "none").set("ANTHROPIC_BASE_URL", &cloud.url);
+    let (cloud, claude) = (
+        Server::always(Do::Json(404, "{}".into())),
+        FakeClaude::that_does("echo right > code.txt"),
+    );
+    let newcomer = Newcomer::new()
+        .with(&claude)
+        .set("SUPERVISOR_LOOK_AT", "none")
+        .set("ANTHROPIC_BASE_URL", &cloud.url);
     let said = newcomer.run(&["init", "--yes"]);
     assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
     insta::assert_snapshot!("init_claude_alone", newcomer.settings());
@@ -204,8 +283,10 @@ fn with_claude_alone_a_call_is_accepted() {
 fn with_a_key_and_no_login_the_settings_let_the_key_through_to_claude_alone() {
     let status = r#"if [ -n "$ANTHROPIC_API_KEY" ]; then echo '{"loggedIn":true,"authMethod":"api_key","apiProvider":"firstParty"}'
         else echo '{"loggedIn":false,"authMethod":"none","apiProvider":"firstParty"}'; exit 1; fi"#;
-    let (cloud, claude) =
-        (Server::always(Do::Json(404, "{}".into())), FakeClaude::new("echo '2.1.325 (Claude Code)'", status));
+    let (cloud, claude) = (
+        Server::always(Do::Json(404, "{}".into())),
+        FakeClaude::new("echo '2.1.325 (Claude Code)'", status),
+    );
     let newcomer = Newcomer::new()
         .with(&claude)
         .set("SUPERVISOR_LOOK_AT", "none")
@@ -214,7 +295,10 @@ fn with_a_key_and_no_login_the_settings_let_the_key_through_to_claude_alone() {
     let said = newcomer.run(&["init", "--yes"]);
     assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
     let settings = newcomer.settings();
-    assert!(settings.contains(r#"env_pass = ["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"]"#), "{settings}");
+    assert!(
+        settings.contains(r#"env_pass = ["ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"]"#),
+        "{settings}"
+    );
     assert!(!settings.contains("key-of-a-newcomer") && !said.out.contains("key-of-a-newcomer"));
     let doctor = newcomer.run(&["doctor"]);
     assert_eq!(doctor.code, Some(0), "{}", doctor.out);
@@ -227,12 +311,23 @@ fn with_both_the_local_model_comes_first_and_claude_judges_and_ends_the_chain() 
     let said = newcomer.run(&["init", "--yes", "--at", &server.url]);
     assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
     let settings = newcomer.settings();
-    for part in ["verifier = \"sonnet\"", "default_chain = [\"devstral-small-2\", \"sonnet\"]", "context = 65536"] {
+    for part in [
+        "verifier = \"sonnet\"",
+        "default_chain = [\"devstral-small-2\", \"sonnet\"]",
+        "context = 65536",
+    ] {
         assert!(settings.contains(part), "{part}: {settings}");
     }
-    assert!(!settings.contains("nomic"), "what embeds is no worker: {settings}");
+    assert!(
+        !settings.contains("nomic"),
+        "what embeds is no worker: {settings}"
+    );
     let explained = newcomer.run(&["explain", "spec"]);
-    assert!(explained.out.contains("devstral-small-2") && explained.out.contains("sonnet"), "{}", explained.out);
+    assert!(
+        explained.out.contains("devstral-small-2") && explained.out.contains("sonnet"),
+        "{}",
+        explained.out
+    );
 }
 
 #[test]
@@ -242,23 +337,51 @@ fn a_file_that_is_there_is_left_alone_and_with_force_it_is_kept_beside_the_new_o
     fs::create_dir_all(newcomer.file().parent().unwrap()).unwrap();
     fs::write(newcomer.file(), "max_attempts = 2\n").unwrap();
     let said = newcomer.run(&["init", "--yes", "--at", &server.url]);
-    assert_eq!((said.code, newcomer.settings().as_str()), (Some(1), "max_attempts = 2\n"), "{}", said.out);
-    assert!(said.out.contains("-max_attempts = 2\n") && said.out.contains("--force"), "{}", said.out);
+    assert_eq!(
+        (said.code, newcomer.settings().as_str()),
+        (Some(1), "max_attempts = 2\n"),
+        "{}",
+        said.out
+    );
+    assert!(
+        said.out.contains("-max_attempts = 2\n") && said.out.contains("--force"),
+        "{}",
+        said.out
+    );
     let said = newcomer.run(&["init", "--yes", "--force", "--at", &server.url]);
     assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
-    assert_eq!(fs::read_to_string(newcomer.file().with_extension("toml.bak")).unwrap(), "max_attempts = 2\n");
+    assert_eq!(
+        fs::read_to_string(newcomer.file().with_extension("toml.bak")).unwrap(),
+        "max_attempts = 2\n"
+    );
     let again = newcomer.run(&["init", "--yes", "--at", &server.url]);
-    assert!(again.code == Some(0) && again.out.contains("already"), "{}", again.out);
+    assert!(
+        again.code == Some(0) && again.out.contains("already"),
+        "{}",
+        again.out
+    );
 }
 
 #[test]
 fn nothing_found_is_said_with_what_helps_and_nothing_is_written() {
-    let (closed, page) = (ClosedPort::hold(), Server::always(Do::Json(404, "<html>".into())));
+    let (closed, page) = (
+        ClosedPort::hold(),
+        Server::always(Do::Json(404, "<html>".into())),
+    );
     let newcomer = Newcomer::new();
     let said = newcomer.run(&["init", "--yes", "--at", &closed.url, "--at", &page.url]);
     assert_eq!(said.code, Some(1), "{}{}", said.out, said.err);
-    assert!(said.out.contains("no model server answers at `http://127.0.0.1"), "{}", said.out);
-    assert!(said.out.contains("no model was found") && said.out.contains("--at http://host:port"), "{}", said.out);
+    assert!(
+        said.out
+            .contains("no model server answers at `http://127.0.0.1"),
+        "{}",
+        said.out
+    );
+    assert!(
+        said.out.contains("no model was found") && said.out.contains("--at http://host:port"),
+        "{}",
+        said.out
+    );
     assert!(!newcomer.file().exists());
 }
 
@@ -268,11 +391,28 @@ fn a_gateway_that_wants_a_key_is_named_with_its_variable_and_the_other_server_is
     // The same server twice, under two names.
     let again = server.url.replace("127.0.0.1", "localhost");
     let newcomer = Newcomer::new();
-    let said = newcomer.run(&["init", "--yes", "--at", &gateway.url, "--at", &server.url, "--at", &again]);
+    let said = newcomer.run(&[
+        "init",
+        "--yes",
+        "--at",
+        &gateway.url,
+        "--at",
+        &server.url,
+        "--at",
+        &again,
+    ]);
     assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
-    assert!(said.out.contains("LiteLLM at ") && said.out.contains("$LITELLM_API_KEY"), "{}", said.out);
+    assert!(
+        said.out.contains("LiteLLM at ") && said.out.contains("$LITELLM_API_KEY"),
+        "{}",
+        said.out
+    );
     assert_eq!(said.out.matches("Ollama at ").count(), 1, "{}", said.out);
-    assert!(!newcomer.settings().contains("litellm"), "{}", newcomer.settings());
+    assert!(
+        !newcomer.settings().contains("litellm"),
+        "{}",
+        newcomer.settings()
+    );
 }
 
 #[test]
@@ -280,7 +420,13 @@ fn the_key_goes_to_the_gateway_and_nowhere_else() {
     let (gateway, server) = (litellm(), lm_studio());
     let newcomer = Newcomer::new().set("LITELLM_API_KEY", "sk-canary-0123456789");
     let said = newcomer.run(&["init", "--yes", "--at", &gateway.url, "--at", &server.url]);
-    let heads = |server: &Server| server.asked().into_iter().map(|asked| asked.head).collect::<String>();
+    let heads = |server: &Server| {
+        server
+            .asked()
+            .into_iter()
+            .map(|asked| asked.head)
+            .collect::<String>()
+    };
     assert!(heads(&gateway).contains("canary") && !heads(&server).contains("canary"));
     assert!(!format!("{}{}{}", said.out, said.err, newcomer.settings()).contains("canary"));
 }
@@ -290,7 +436,12 @@ fn a_question_is_asked_with_leave_and_a_model_that_cannot_answer_is_left_out() {
     let server = ollama();
     let newcomer = Newcomer::new();
     let said = newcomer.run(&["init", "--yes", "--canary", "--at", &server.url]);
-    assert!(said.code == Some(0) && said.out.contains("`qwen3.6:27b` answers"), "{}{}", said.out, said.err);
+    assert!(
+        said.code == Some(0) && said.out.contains("`qwen3.6:27b` answers"),
+        "{}{}",
+        said.out,
+        said.err
+    );
     assert!(server.paths().contains(&"/v1/chat/completions".to_owned()));
 
     let broken = Server::start(|path| match path {
@@ -300,7 +451,12 @@ fn a_question_is_asked_with_leave_and_a_model_that_cannot_answer_is_left_out() {
     });
     let newcomer = Newcomer::new();
     let said = newcomer.run(&["init", "--yes", "--canary", "--at", &broken.url]);
-    assert!(said.code == Some(1) && said.out.contains("left out"), "{}{}", said.out, said.err);
+    assert!(
+        said.code == Some(1) && said.out.contains("left out"),
+        "{}{}",
+        said.out,
+        said.err
+    );
 }
 
 #[test]
@@ -313,7 +469,11 @@ fn a_directory_that_cannot_be_written_is_named_with_what_helps() {
     fs::set_permissions(&config, fs::Permissions::from_mode(0o400)).unwrap();
     let said = newcomer.run(&["init", "--yes", "--at", &server.url]);
     assert_eq!(said.code, Some(2), "{}{}", said.out, said.err);
-    assert!(said.err.contains("models.toml` cannot be") && said.err.contains("--config FILE"), "{}", said.err);
+    assert!(
+        said.err.contains("models.toml` cannot be") && said.err.contains("--config FILE"),
+        "{}",
+        said.err
+    );
 }
 
 #[test]
@@ -322,8 +482,18 @@ fn registering_runs_claudes_own_command_and_a_failure_is_told_with_the_command()
     let newcomer = Newcomer::new().with(&claude);
     let said = newcomer.run(&["init", "--yes", "--register", "--at", &server.url]);
     assert_eq!(said.code, Some(0), "{}{}", said.out, said.err);
-    assert!(said.out.contains("unexpected: mcp add --scope user supervisor -- "), "{}", said.out);
-    assert!(said.out.contains("by hand: claude mcp add --scope user supervisor -- "), "{}", said.out);
+    assert!(
+        said.out
+            .contains("unexpected: mcp add --scope user supervisor -- "),
+        "{}",
+        said.out
+    );
+    assert!(
+        said.out
+            .contains("by hand: claude mcp add --scope user supervisor -- "),
+        "{}",
+        said.out
+    );
 }
 
 #[test]
@@ -332,9 +502,23 @@ fn doctor_notices_what_init_would_find() {
     let newcomer = Newcomer::new().set("OLLAMA_HOST", server.url.trim_start_matches("http://"));
     // The usual ports are looked at as well, so that only what this server says is looked for.
     let doctor = newcomer.run(&["doctor"]);
-    let line = doctor.out.lines().find(|line| line.contains(&format!("Ollama at {}", server.url))).unwrap_or_default();
-    assert!(line.starts_with("warn  found") && line.contains("offers 2 models"), "{}", doctor.out);
-    assert!(doctor.out.contains("`supervisor init` writes settings for it"), "{}", doctor.out);
+    let line = doctor
+        .out
+        .lines()
+        .find(|line| line.contains(&format!("Ollama at {}", server.url)))
+        .unwrap_or_default();
+    assert!(
+        line.starts_with("warn  found") && line.contains("offers 2 models"),
+        "{}",
+        doctor.out
+    );
+    assert!(
+        doctor
+            .out
+            .contains("`supervisor init` writes settings for it"),
+        "{}",
+        doctor.out
+    );
 }
 
 #[test]

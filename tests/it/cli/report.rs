@@ -20,12 +20,16 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn with(calls: &[Value]) -> Self {
-        let place = Self { dir: tempfile::tempdir().unwrap() };
+        let place = Self {
+            dir: tempfile::tempdir().unwrap(),
+        };
         let sessions = place.dir.path().join("state/sessions");
         fs::create_dir_all(&sessions).unwrap();
         let mut logs = std::collections::BTreeMap::<&str, String>::new();
         for call in calls {
-            let log = logs.entry(call["session_id"].as_str().unwrap()).or_default();
+            let log = logs
+                .entry(call["session_id"].as_str().unwrap())
+                .or_default();
             *log += &call.to_string();
             log.push('\n');
         }
@@ -37,14 +41,24 @@ impl Place {
 
     fn run(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
-        command.arg("report").args(arguments).env_clear().stdin(Stdio::null()).current_dir(self.dir.path());
-        command.env("HOME", self.dir.path()).env("SUPERVISOR_STATE_DIR", self.dir.path().join("state"));
+        command
+            .arg("report")
+            .args(arguments)
+            .env_clear()
+            .stdin(Stdio::null())
+            .current_dir(self.dir.path());
+        command
+            .env("HOME", self.dir.path())
+            .env("SUPERVISOR_STATE_DIR", self.dir.path().join("state"));
         command.output().unwrap()
     }
 
     fn shows(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
-        assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+        assert!(
+            output.status.success() && output.stderr.is_empty(),
+            "{output:?}"
+        );
         String::from_utf8(output.stdout).unwrap()
     }
 
@@ -66,15 +80,25 @@ fn the_few_lines() {
 fn nothing_to_show_is_said_and_mistakes_name_their_remedy() {
     let place = Place::with(&[]);
     assert!(place.shows(&[]).starts_with("No calls yet: "));
-    assert!(place.shows(&["--since", "2w"]).starts_with("No calls by what was asked for"));
+    assert!(
+        place
+            .shows(&["--since", "2w"])
+            .starts_with("No calls by what was asked for")
+    );
     for (arguments, said) in [
         (["--html", "state"], "is a directory; name a file in it"),
-        (["--html", "missing/report.html"], "name a file in a directory that you may write"),
+        (
+            ["--html", "missing/report.html"],
+            "name a file in a directory that you may write",
+        ),
         (["--since", "soon"], "write a date as in"),
     ] {
         let output = place.run(&arguments);
         let text = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.code() == Some(2) && text.contains(said), "{arguments:?}: {text}");
+        assert!(
+            output.status.code() == Some(2) && text.contains(said),
+            "{arguments:?}: {text}"
+        );
     }
 }
 
@@ -83,43 +107,78 @@ fn the_page_is_one_private_file_that_loads_nothing_also_with_50_000_calls() {
     let place = Place::with(&made::calls(50_000));
     let file = place.page();
     let page = fs::read_to_string(&file).unwrap();
-    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(
+        fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
     assert!(page.len() < 64 << 20, "{}", page.len());
-    assert!(page.contains("newest calls can be opened"), "not all of them fit");
+    assert!(
+        page.contains("newest calls can be opened"),
+        "not all of them fit"
+    );
     for address in ["http://", "https://", "src=", "@import", "url("] {
         assert!(!page.contains(address), "{address}");
     }
-    assert_eq!(place.shows(&["--html", "-", "--session", "s3"]).matches("<script type").count(), 6_251);
+    assert_eq!(
+        place
+            .shows(&["--html", "-", "--session", "s3"])
+            .matches("<script type")
+            .count(),
+        6_251
+    );
 }
 
 #[tokio::test]
 async fn in_a_browser_calls_are_listed_filtered_and_opened_whatever_their_number() {
-    let Some(browser) = Browser::start().await else { return };
+    let Some(browser) = Browser::start().await else {
+        return;
+    };
     for count in [0, 1, 5_000] {
         let calls = made::calls(count);
         let place = Place::with(&calls);
         browser.open(&place.page()).await;
         let listed = "return document.querySelectorAll('article.call').length";
-        assert_eq!(browser.run(listed).await, json!(count.min(100)), "{count} calls");
+        assert_eq!(
+            browser.run(listed).await,
+            json!(count.min(100)),
+            "{count} calls"
+        );
         if count > 0 {
             let newest = calls.last().unwrap();
-            browser.run("document.querySelector('article.call .head').click()").await;
+            browser
+                .run("document.querySelector('article.call .head').click()")
+                .await;
             let message = "return document.querySelector('[data-field=message]').textContent";
             assert_eq!(browser.run(message).await, newest["message"]);
             let feedback = "return [...document.querySelectorAll('[data-field=feedback]')].map((e) => e.textContent)";
-            let told: Vec<&Value> = newest["attempts"].as_array().unwrap().iter().map(|a| &a["feedback"]).collect();
+            let told: Vec<&Value> = newest["attempts"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|a| &a["feedback"])
+                .collect();
             let told: Vec<&Value> = told.into_iter().filter(|said| *said != "").collect();
             assert_eq!(browser.run(feedback).await, json!(told));
         }
         if count == 5_000 {
-            let passed = calls.iter().filter(|call| call["final_status"] == "fail").count();
+            let passed = calls
+                .iter()
+                .filter(|call| call["final_status"] == "fail")
+                .count();
             let shown = browser.choose("status", "fail").await;
             assert_eq!(shown, format!(" {passed} of 5000"));
-            browser.run("document.getElementById('clear').click()").await;
-            let about = calls.iter().filter(|call| call["message"].as_str().unwrap().contains("number 4,9")).count();
+            browser
+                .run("document.getElementById('clear').click()")
+                .await;
+            let about = calls
+                .iter()
+                .filter(|call| call["message"].as_str().unwrap().contains("number 4,9"))
+                .count();
             browser.run("const w = document.getElementById('words'); w.value = 'NUMBER 4,9'; w.dispatchEvent(new Event('input', {bubbles: true}))").await;
             assert_eq!(
-                browser.run("return document.getElementById('shown').textContent").await,
+                browser
+                    .run("return document.getElementById('shown').textContent")
+                    .await,
                 format!(" {about} of 5000")
             );
             browser.run("document.getElementById('clear').click(); document.getElementById('more').click()").await;
@@ -131,13 +190,24 @@ async fn in_a_browser_calls_are_listed_filtered_and_opened_whatever_their_number
                         "document.querySelector('{click}').dispatchEvent(new MouseEvent('click', {{bubbles: true}}))"
                     ))
                     .await;
-                let shown = browser.run("return document.getElementById('shown').textContent").await;
-                assert!(shown.as_str().unwrap().ends_with(" of 5000") && shown != " 0 of 5000", "{click}: {shown}");
-                browser.run("document.getElementById('clear').click()").await;
+                let shown = browser
+                    .run("return document.getElementById('shown').textContent")
+                    .await;
+                assert!(
+                    shown.as_str().unwrap().ends_with(" of 5000") && shown != " 0 of 5000",
+                    "{click}: {shown}"
+                );
+                browser
+                    .run("document.getElementById('clear').click()")
+                    .await;
             }
             let wide = "return document.documentElement.scrollWidth <= document.documentElement.clientWidth";
             browser.resize(390, 800).await;
-            assert_eq!(browser.run(wide).await, json!(true), "a phone need not scroll sideways");
+            assert_eq!(
+                browser.run(wide).await,
+                json!(true),
+                "a phone need not scroll sideways"
+            );
         }
         browser.assert_silent().await;
     }
@@ -146,16 +216,26 @@ async fn in_a_browser_calls_are_listed_filtered_and_opened_whatever_their_number
 
 #[tokio::test]
 async fn in_a_browser_hostile_text_is_shown_as_it_is_and_runs_nothing() {
-    let Some(browser) = Browser::start().await else { return };
+    let Some(browser) = Browser::start().await else {
+        return;
+    };
     let calls = made::hostile();
     let place = Place::with(&calls);
     browser.open(&place.page()).await;
-    browser.run("document.querySelectorAll('article.call .head').forEach((head) => head.click())").await;
+    browser
+        .run("document.querySelectorAll('article.call .head').forEach((head) => head.click())")
+        .await;
     let fields = "return [...document.querySelectorAll('article.call')].reverse().map((call) => Object.fromEntries(
         [...call.querySelectorAll('[data-field]')].map((e) => [e.dataset.field, e.textContent])))";
     let shown = browser.run(fields).await;
     for (call, shown) in calls.iter().zip(shown.as_array().unwrap()) {
-        for name in ["message", "project_root", "file_path", "model_used", "phase"] {
+        for name in [
+            "message",
+            "project_root",
+            "file_path",
+            "model_used",
+            "phase",
+        ] {
             assert_eq!(shown[name], call[name], "{name}");
         }
         let attempt = &call["attempts"][0];

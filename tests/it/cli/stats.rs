@@ -22,7 +22,9 @@ struct Place {
 
 impl Place {
     fn empty() -> Self {
-        Self { dir: tempfile::tempdir().unwrap() }
+        Self {
+            dir: tempfile::tempdir().unwrap(),
+        }
     }
 
     /// Several hundred calls in eight sessions, with all that may lie in a log.
@@ -41,8 +43,14 @@ impl Place {
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
-        command.arg("stats").args(arguments).env_clear().stdin(Stdio::null());
-        command.env("HOME", self.dir.path()).env("SUPERVISOR_STATE_DIR", self.dir.path().join("state"));
+        command
+            .arg("stats")
+            .args(arguments)
+            .env_clear()
+            .stdin(Stdio::null());
+        command
+            .env("HOME", self.dir.path())
+            .env("SUPERVISOR_STATE_DIR", self.dir.path().join("state"));
         command
     }
 
@@ -54,7 +62,10 @@ impl Place {
     fn shows(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
         let err = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success() && err.is_empty(), "{arguments:?}: {err}");
+        assert!(
+            output.status.success() && err.is_empty(),
+            "{arguments:?}: {err}"
+        );
         String::from_utf8(output.stdout).unwrap()
     }
 
@@ -65,8 +76,14 @@ impl Place {
     /// What it says to a mistake: one sentence and exit code 2, nothing on stdout.
     fn refuses(&self, arguments: &[&str]) -> String {
         let output = self.run(arguments);
-        assert_eq!((output.status.code(), output.stdout.len()), (Some(2), 0), "{arguments:?}");
-        String::from_utf8(output.stderr).unwrap().replace(self.dir.path().to_str().unwrap(), "<dir>")
+        assert_eq!(
+            (output.status.code(), output.stdout.len()),
+            (Some(2), 0),
+            "{arguments:?}"
+        );
+        String::from_utf8(output.stderr)
+            .unwrap()
+            .replace(self.dir.path().to_str().unwrap(), "<dir>")
     }
 }
 
@@ -78,7 +95,10 @@ fn the_whole_page() {
 #[test]
 fn the_whole_json() {
     let session = Place::made().json(&["--session", "s3", "--skill", "review"]);
-    insta::assert_snapshot!("stats_json", serde_json::to_string_pretty(&session).unwrap());
+    insta::assert_snapshot!(
+        "stats_json",
+        serde_json::to_string_pretty(&session).unwrap()
+    );
 }
 
 #[test]
@@ -86,14 +106,31 @@ fn every_figure_is_what_a_plain_second_count_finds() {
     let place = Place::made();
     for filter in [
         naive::Filter::default(),
-        naive::Filter { skill: Some("tdd"), ..Default::default() },
-        naive::Filter { skill: Some("tdd_green"), session: Some("s2"), ..Default::default() },
-        naive::Filter { since: Some("2026-02-01"), ..Default::default() },
-        naive::Filter { since: Some("2026-01-20T06:30:00Z"), skill: Some("review"), ..Default::default() },
+        naive::Filter {
+            skill: Some("tdd"),
+            ..Default::default()
+        },
+        naive::Filter {
+            skill: Some("tdd_green"),
+            session: Some("s2"),
+            ..Default::default()
+        },
+        naive::Filter {
+            since: Some("2026-02-01"),
+            ..Default::default()
+        },
+        naive::Filter {
+            since: Some("2026-01-20T06:30:00Z"),
+            skill: Some("review"),
+            ..Default::default()
+        },
     ] {
         let shown = place.json(&filter.arguments());
         let counted = naive::count(&place.sessions(), &filter);
-        assert!(counted["total"]["calls"].as_u64().unwrap() > 5, "the log says something about {filter:?}");
+        assert!(
+            counted["total"]["calls"].as_u64().unwrap() > 5,
+            "the log says something about {filter:?}"
+        );
         assert_same(&format!("{filter:?}"), &without_remedies(shown), &counted);
     }
 }
@@ -109,24 +146,44 @@ fn every_figure_is_what_the_lines_of_the_page_find() {
     let of = |name: &str| page.run(name, &place.sessions());
     let row = |found: &Value| -> &Value {
         let skills = stats["skills"].as_array().unwrap();
-        let skill = skills.iter().find(|skill| skill["skill"] == found["skill"]).unwrap();
-        skill["models"].as_array().unwrap().iter().find(|model| model["model"] == found["model"]).unwrap()
+        let skill = skills
+            .iter()
+            .find(|skill| skill["skill"] == found["skill"])
+            .unwrap();
+        skill["models"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|model| model["model"] == found["model"])
+            .unwrap()
     };
     let rows = |wanted: &dyn Fn(&Value) -> bool| {
         let skills = stats["skills"].as_array().unwrap();
-        skills.iter().flat_map(|skill| skill["models"].as_array().unwrap()).filter(|row| wanted(row)).count()
+        skills
+            .iter()
+            .flat_map(|skill| skill["models"].as_array().unwrap())
+            .filter(|row| wanted(row))
+            .count()
     };
     // Between them they have every field of a row; each field they do not name would be found missing here.
     let mut seen = vec!["model", "tier"];
     for (name, wanted) in [
-        ("answers", &(|row: &Value| row["attempts"] != 0) as &dyn Fn(&Value) -> bool),
+        (
+            "answers",
+            &(|row: &Value| row["attempts"] != 0) as &dyn Fn(&Value) -> bool,
+        ),
         ("effort", &|row: &Value| row["attempts"] != 0),
         ("causes", &|_: &Value| true),
     ] {
         let found = of(name);
         assert_eq!(found.len(), rows(wanted), "{name}");
         for one in &found {
-            for (field, value) in one.as_object().unwrap().iter().filter(|(field, _)| *field != "skill") {
+            for (field, value) in one
+                .as_object()
+                .unwrap()
+                .iter()
+                .filter(|(field, _)| *field != "skill")
+            {
                 assert_same(&format!("{name} {one} .{field}"), &row(one)[field], value);
             }
         }
@@ -140,7 +197,10 @@ fn every_figure_is_what_the_lines_of_the_page_find() {
         );
     }
     for field in stats["skills"][0]["models"][0].as_object().unwrap().keys() {
-        assert!(seen.contains(&field.as_str()), "no line of the page finds `{field}`");
+        assert!(
+            seen.contains(&field.as_str()),
+            "no line of the page finds `{field}`"
+        );
     }
 
     let calls = of("calls");
@@ -149,21 +209,42 @@ fn every_figure_is_what_the_lines_of_the_page_find() {
         let skill = one.as_object_mut().unwrap().shift_remove("skill").unwrap();
         let mut shown = match skill.as_str() {
             None => stats["total"].clone(),
-            Some(_) => stats["skills"].as_array().unwrap().iter().find(|s| s["skill"] == skill).unwrap().clone(),
+            Some(_) => stats["skills"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .find(|s| s["skill"] == skill)
+                .unwrap()
+                .clone(),
         };
-        shown.as_object_mut().unwrap().retain(|key, _| key != "skill" && key != "models");
+        shown
+            .as_object_mut()
+            .unwrap()
+            .retain(|key, _| key != "skill" && key != "models");
         assert_same(&format!("calls of {skill}"), &shown, &one);
     }
-    let [span] = &of("span")[..] else { panic!("one line") };
+    let [span] = &of("span")[..] else {
+        panic!("one line")
+    };
     for field in ["sessions", "from", "to"] {
         assert_same(field, &stats[field], &span[field]);
     }
-    let advice: Vec<Value> = without_remedies(stats.clone())["advice"].as_array().unwrap().clone();
+    let advice: Vec<Value> = without_remedies(stats.clone())["advice"]
+        .as_array()
+        .unwrap()
+        .clone();
     assert!(!advice.is_empty());
     assert_same("advice", &by_name(advice), &by_name(of("advice")));
     let unread = &stats["unread"];
-    let lines = ["torn", "broken", "too_long"].iter().map(|field| unread[*field].as_u64().unwrap()).sum::<u64>();
-    assert_same("unread", &json!({"lines": lines, "attempts": unread["attempts"]}), &of("unread")[0]);
+    let lines = ["torn", "broken", "too_long"]
+        .iter()
+        .map(|field| unread[*field].as_u64().unwrap())
+        .sum::<u64>();
+    assert_same(
+        "unread",
+        &json!({"lines": lines, "attempts": unread["attempts"]}),
+        &of("unread")[0],
+    );
 }
 
 #[test]
@@ -172,7 +253,13 @@ fn every_other_line_of_the_page_finds_something_too() {
         return;
     }
     let (place, page) = (Place::made(), page::Page::read());
-    for name in ["escalations", "latency", "cold-starts", "refusals", "verifier-cost"] {
+    for name in [
+        "escalations",
+        "latency",
+        "cold-starts",
+        "refusals",
+        "verifier-cost",
+    ] {
         assert!(!page.run(name, &place.sessions()).is_empty(), "{name}");
     }
     let named: Vec<&str> = page.names().collect();
@@ -200,11 +287,25 @@ fn every_other_line_of_the_page_finds_something_too() {
 #[test]
 fn a_user_without_a_single_call_reads_what_to_do_next_and_nothing_is_made() {
     let place = Place::empty();
-    let text = place.shows(&[]).replace(place.dir.path().to_str().unwrap(), "<dir>").replace('\n', " ");
-    assert!(text.starts_with("No calls yet: ") && text.contains("claude mcp add supervisor -- supervisor"), "{text}");
-    assert_eq!(fs::read_dir(place.dir.path()).unwrap().count(), 0, "looking leaves nothing behind");
+    let text = place
+        .shows(&[])
+        .replace(place.dir.path().to_str().unwrap(), "<dir>")
+        .replace('\n', " ");
+    assert!(
+        text.starts_with("No calls yet: ")
+            && text.contains("claude mcp add supervisor -- supervisor"),
+        "{text}"
+    );
+    assert_eq!(
+        fs::read_dir(place.dir.path()).unwrap().count(),
+        0,
+        "looking leaves nothing behind"
+    );
     let json = place.json(&[]);
-    assert_eq!((&json["total"]["calls"], &json["from"], &json["skills"]), (&json!(0), &json!(null), &json!([])));
+    assert_eq!(
+        (&json["total"]["calls"], &json["from"], &json["skills"]),
+        (&json!(0), &json!(null), &json!([]))
+    );
 }
 
 #[test]
@@ -222,13 +323,20 @@ fn each_mistake_has_its_sentence_and_exit_code_2() {
         &["--jsn"],
         &["more"],
     ] {
-        page += &format!("$ supervisor stats {arguments:?}\n{}\n", place.refuses(arguments));
+        page += &format!(
+            "$ supervisor stats {arguments:?}\n{}\n",
+            place.refuses(arguments)
+        );
     }
     insta::assert_snapshot!("stats_mistakes", page);
     // A skill that was never called is no mistake, and neither is a quiet week.
     let sentence = "No calls of `spec`. Ask for more, or for all with `supervisor stats`.\n";
     assert!(place.shows(&["--skill", "spec"]).starts_with(sentence));
-    assert!(place.shows(&["--since", "0d"]).starts_with("No calls since "));
+    assert!(
+        place
+            .shows(&["--since", "0d"])
+            .starts_with("No calls since ")
+    );
 }
 
 #[test]
@@ -238,23 +346,47 @@ fn a_log_that_cannot_be_opened_is_named_and_the_others_are_counted() {
     symlink("/etc/hostname", place.sessions().join("linked.jsonl")).unwrap();
     fs::create_dir(place.sessions().join("folder.jsonl")).unwrap();
     let after = place.json(&[]);
-    assert_eq!((&after["total"], &after["unread"]["files"]), (&before["total"], &json!(2)));
-    let text = place.shows(&[]).split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("2 logs could not be opened") && text.contains("linked.jsonl` is a symbolic link"), "{text}");
+    assert_eq!(
+        (&after["total"], &after["unread"]["files"]),
+        (&before["total"], &json!(2))
+    );
+    let text = place
+        .shows(&[])
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ");
+    assert!(
+        text.contains("2 logs could not be opened")
+            && text.contains("linked.jsonl` is a symbolic link"),
+        "{text}"
+    );
 }
 
 #[test]
 fn calls_of_a_newer_version_are_counted_and_told_of() {
     let place = Place::empty();
     std::fs::create_dir_all(place.sessions()).unwrap();
-    let line =
-        |v: u32, status: &str| format!(r#"{{"v":{v},"session_id":"s","skill":"spec","final_status":"{status}"}}"#);
-    std::fs::write(place.sessions().join("s.jsonl"), format!("{}\n{}\n", line(1, "pass"), line(2, "splendid")))
-        .unwrap();
+    let line = |v: u32, status: &str| {
+        format!(r#"{{"v":{v},"session_id":"s","skill":"spec","final_status":"{status}"}}"#)
+    };
+    std::fs::write(
+        place.sessions().join("s.jsonl"),
+        format!("{}\n{}\n", line(1, "pass"), line(2, "splendid")),
+    )
+    .unwrap();
     let page = place.shows(&[]);
-    assert!(page.contains("\n1 call by a newer version, counted as far as this one understands them.\n"), "{page}");
+    assert!(
+        page.contains(
+            "\n1 call by a newer version, counted as far as this one understands them.\n"
+        ),
+        "{page}"
+    );
     let json = place.json(&[]);
-    assert_eq!((&json["total"]["calls"], &json["unread"]["newer"]), (&2.into(), &1.into()), "{json}");
+    assert_eq!(
+        (&json["total"]["calls"], &json["unread"]["newer"]),
+        (&2.into(), &1.into()),
+        "{json}"
+    );
 }
 
 #[test]
@@ -263,7 +395,10 @@ fn a_directory_that_cannot_be_listed_is_named_with_what_helps() {
     fs::create_dir(place.dir.path().join("state")).unwrap();
     fs::write(place.sessions(), "not a directory").unwrap();
     let said = place.refuses(&[]);
-    assert!(said.starts_with("error: the session logs in `<dir>/state/sessions` cannot be listed: "), "{said}");
+    assert!(
+        said.starts_with("error: the session logs in `<dir>/state/sessions` cannot be listed: "),
+        "{said}"
+    );
     assert!(said.contains("$SUPERVISOR_STATE_DIR"), "{said}");
 }
 
@@ -273,21 +408,46 @@ fn advice_names_the_line_to_change_as_the_settings_are_now() {
     let config = place.dir.path().join("mine.toml");
     let advice = |settings: &str, variables: &[(&str, &str)]| -> Value {
         fs::write(&config, settings).unwrap();
-        let mut command = place.command(&["--json", "--skill", "review", "--config", config.to_str().unwrap()]);
+        let mut command = place.command(&[
+            "--json",
+            "--skill",
+            "review",
+            "--config",
+            config.to_str().unwrap(),
+        ]);
         let output = command.envs(variables.iter().copied()).output().unwrap();
         let json: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let [one] = &json["advice"].as_array().unwrap()[..] else { panic!("{json:#}") };
-        assert_eq!((&one["skill"], &one["model"]), (&json!("review"), &json!(made::WEAK)));
+        let [one] = &json["advice"].as_array().unwrap()[..] else {
+            panic!("{json:#}")
+        };
+        assert_eq!(
+            (&one["skill"], &one["model"]),
+            (&json!("review"), &json!(made::WEAK))
+        );
         json!([one["step"], one["table"], one["line"], one["now"]])
     };
     let table = "[skills.review]";
     let of_file = |line: usize| format!("skills.review.chain ({}:{line})", config.display());
     assert_eq!(
-        advice("# mine\nskills.review.chain = [\"ollama/devstral-tuned\", \"claude-sonnet-4-6\", \"opus\"]", &[]),
-        json!(["leave_out", table, "chain = [\"claude-sonnet-4-6\", \"opus\"]", of_file(2)])
+        advice(
+            "# mine\nskills.review.chain = [\"ollama/devstral-tuned\", \"claude-sonnet-4-6\", \"opus\"]",
+            &[]
+        ),
+        json!([
+            "leave_out",
+            table,
+            "chain = [\"claude-sonnet-4-6\", \"opus\"]",
+            of_file(2)
+        ])
     );
     assert_eq!(
-        advice("", &[("SUPERVISOR_SKILLS__REVIEW__CHAIN", "ollama/devstral-tuned,opus")]),
+        advice(
+            "",
+            &[(
+                "SUPERVISOR_SKILLS__REVIEW__CHAIN",
+                "ollama/devstral-tuned,opus"
+            )]
+        ),
         json!([
             "change_variable",
             table,
@@ -299,9 +459,15 @@ fn advice_names_the_line_to_change_as_the_settings_are_now() {
         advice("skills.review.chain = [\"ollama/devstral-tuned\"]", &[]),
         json!(["replace", table, null, of_file(1)])
     );
-    assert_eq!(advice("skills.review.chain = [\"opus\"]", &[]), json!(["done", table, null, of_file(1)]));
+    assert_eq!(
+        advice("skills.review.chain = [\"opus\"]", &[]),
+        json!(["done", table, null, of_file(1)])
+    );
     // Broken settings take the line away, not the figures.
-    assert_eq!(advice("no such key = 1", &[]), json!(["leave_out", table, null, null]));
+    assert_eq!(
+        advice("no such key = 1", &[]),
+        json!(["leave_out", table, null, null])
+    );
 }
 
 #[test]
@@ -311,7 +477,11 @@ fn a_reader_that_leaves_early_is_no_error() {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let output = place.command(arguments).stdout(writer).output().unwrap();
-        assert!(output.status.success() && output.stderr.is_empty(), "{:?}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success() && output.stderr.is_empty(),
+            "{:?}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
 }
 
@@ -319,37 +489,74 @@ fn a_reader_that_leaves_early_is_no_error() {
 fn nothing_reaches_the_terminal_but_plain_text() {
     let place = Place::made();
     let text = place.shows(&[]);
-    assert!(text.contains("\\u{1b}"), "the log holds a model whose name would colour the screen");
+    assert!(
+        text.contains("\\u{1b}"),
+        "the log holds a model whose name would colour the screen"
+    );
     assert!(!text.chars().any(|c| c.is_control() && c != '\n'));
-    let coloured = place.command(&[]).env("CLICOLOR_FORCE", "1").env("TERM", "xterm-256color").output().unwrap();
+    let coloured = place
+        .command(&[])
+        .env("CLICOLOR_FORCE", "1")
+        .env("TERM", "xterm-256color")
+        .output()
+        .unwrap();
     assert_eq!(String::from_utf8(coloured.stdout).unwrap(), text);
 }
 
 #[tokio::test]
 async fn a_call_leaves_in_the_log_what_the_top_tier_alone_would_have_cost() {
     let prices = "[models.large]\nprice_in = 3.0\nprice_out = 15.0\n";
-    let top = |cost_usd, basis| Some(TopTier { model: "large".into(), cost_usd, basis });
-    let chain = || Bench::chain(&["small", "large"]).settings(prices).without_verifier();
+    let top = |cost_usd, basis| {
+        Some(TopTier {
+            model: "large".into(),
+            cost_usd,
+            basis,
+        })
+    };
+    let chain = || {
+        Bench::chain(&["small", "large"])
+            .settings(prices)
+            .without_verifier()
+    };
 
     let small = chain().writes("small", "42").run().await;
     assert_eq!(small.trail(), "small accepted");
-    assert_eq!(small.entry.top_tier, top(Some((100.0 * 3.0 + 20.0 * 15.0) / 1e6), Basis::Estimated));
+    assert_eq!(
+        small.entry.top_tier,
+        top(Some((100.0 * 3.0 + 20.0 * 15.0) / 1e6), Basis::Estimated)
+    );
 
-    let both = chain().writes("small", "17").writes("large", "42").run().await;
+    let both = chain()
+        .writes("small", "17")
+        .writes("large", "42")
+        .run()
+        .await;
     assert_eq!(both.trail(), "small rejected | large accepted");
     assert_eq!(both.entry.top_tier, top(Some(0.01), Basis::Asked));
 
-    let unpriced = Bench::chain(&["small", "large"]).without_verifier().writes("small", "42").run().await;
+    let unpriced = Bench::chain(&["small", "large"])
+        .without_verifier()
+        .writes("small", "42")
+        .run()
+        .await;
     assert_eq!(unpriced.entry.top_tier, top(None, Basis::Estimated));
 
     // The verifier says what it cost, and which part of the whole that is.
-    let judged = Bench::chain(&["small", "large"]).settings(prices).writes("small", "42");
+    let judged = Bench::chain(&["small", "large"])
+        .settings(prices)
+        .writes("small", "42");
     let opinion = json!({"model": "judge", "answer": {"accept": true, "feedback": ""}, "tokens_in": 900, "tokens_out": 90, "cost_usd": 0.002});
     let judged = judged.line(opinion).run().await;
     let attempt = &judged.entry.attempts[0];
-    assert_eq!((attempt.tokens_in, attempt.tokens_out), (Some(1000), Some(110)));
     assert_eq!(
-        attempt.verifier.as_ref().map(|v| (v.model.as_str(), v.tokens_in, v.cost_usd)),
+        (attempt.tokens_in, attempt.tokens_out),
+        (Some(1000), Some(110))
+    );
+    assert_eq!(
+        attempt
+            .verifier
+            .as_ref()
+            .map(|v| (v.model.as_str(), v.tokens_in, v.cost_usd)),
         Some(("judge", Some(900), Some(0.002)))
     );
     assert_eq!(judged.entry.top_tier, small.entry.top_tier);
@@ -357,13 +564,23 @@ async fn a_call_leaves_in_the_log_what_the_top_tier_alone_would_have_cost() {
 
 #[tokio::test]
 async fn the_page_names_every_field_of_the_log_and_of_the_json() {
-    let page = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/log.md")).unwrap();
-    let judged =
-        Bench::chain(&["small", "large"]).writes("small", "17").writes("large", "42").judges(true, "").run().await;
+    let page =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/log.md")).unwrap();
+    let judged = Bench::chain(&["small", "large"])
+        .writes("small", "17")
+        .writes("large", "42")
+        .judges(true, "")
+        .run()
+        .await;
     let mut entry = serde_json::to_value(judged.entry).unwrap();
     entry["input"] = json!({});
     let mut stats = Place::made().json(&[]);
-    for model in stats["skills"].as_array_mut().unwrap().iter_mut().flat_map(|s| s["models"].as_array_mut().unwrap()) {
+    for model in stats["skills"]
+        .as_array_mut()
+        .unwrap()
+        .iter_mut()
+        .flat_map(|s| s["models"].as_array_mut().unwrap())
+    {
         model["causes"] = json!({});
     }
     let mut missing = Vec::new();
@@ -374,7 +591,10 @@ async fn the_page_names_every_field_of_the_log_and_of_the_json() {
             }
         });
     }
-    assert!(missing.is_empty(), "docs/log.md says nothing about {missing:?}");
+    assert!(
+        missing.is_empty(),
+        "docs/log.md says nothing about {missing:?}"
+    );
 }
 
 fn each_key(value: &Value, tell: &mut dyn FnMut(&str)) {
@@ -389,7 +609,9 @@ fn each_key(value: &Value, tell: &mut dyn FnMut(&str)) {
 
 fn without_remedies(mut stats: Value) -> Value {
     for one in stats["advice"].as_array_mut().unwrap() {
-        one.as_object_mut().unwrap().retain(|key, _| !["table", "line", "now", "step"].contains(&key.as_str()));
+        one.as_object_mut()
+            .unwrap()
+            .retain(|key, _| !["table", "line", "now", "step"].contains(&key.as_str()));
     }
     stats
 }
@@ -404,7 +626,10 @@ fn assert_same(what: &str, a: &Value, b: &Value) {
     match (a, b) {
         (Value::Number(x), Value::Number(y)) => {
             let (x, y) = (x.as_f64().unwrap(), y.as_f64().unwrap());
-            assert!((x - y).abs() <= 1e-9 * (1.0 + x.abs()), "{what}: {x} and {y}");
+            assert!(
+                (x - y).abs() <= 1e-9 * (1.0 + x.abs()),
+                "{what}: {x} and {y}"
+            );
         }
         (Value::Array(x), Value::Array(y)) => {
             assert_eq!(x.len(), y.len(), "{what}: {a:#} and {b:#}");
@@ -429,8 +654,24 @@ fn assert_same(what: &str, a: &Value, b: &Value) {
 
 /// The lines of every log in a directory, file by file.
 fn lines(directory: &Path) -> Vec<(String, Vec<String>)> {
-    let mut files: Vec<PathBuf> = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<PathBuf> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     files.sort();
-    let text = |file: &PathBuf| String::from_utf8_lossy(&fs::read(file).unwrap()).lines().map(str::to_owned).collect();
-    files.iter().map(|file| (file.file_stem().unwrap().to_string_lossy().into_owned(), text(file))).collect()
+    let text = |file: &PathBuf| {
+        String::from_utf8_lossy(&fs::read(file).unwrap())
+            .lines()
+            .map(str::to_owned)
+            .collect()
+    };
+    files
+        .iter()
+        .map(|file| {
+            (
+                file.file_stem().unwrap().to_string_lossy().into_owned(),
+                text(file),
+            )
+        })
+        .collect()
 }

@@ -9,11 +9,19 @@ use crate::support::loopback::ClosedPort;
 /// The built program of somebody with an empty home, in a project that passes.
 fn program(home: &Path, closed: &ClosedPort, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
-    command.args(words).env_clear().env("HOME", home).env("PATH", "/usr/bin:/bin").current_dir(home);
+    command
+        .args(words)
+        .env_clear()
+        .env("HOME", home)
+        .env("PATH", "/usr/bin:/bin")
+        .current_dir(home);
     for name in ["ANTHROPIC_BASE_URL", "LITELLM_BASE_URL", "LLAMA_SWAP_URL"] {
         command.env(name, &closed.url);
     }
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command
 }
 
@@ -51,38 +59,62 @@ fn a_full_disk_is_an_error_that_names_stdout() {
     let (home, closed) = (tempfile::tempdir().unwrap(), ClosedPort::hold());
     for (words, _) in COMMANDS {
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let output = program(home.path(), &closed, words).stdout(full).output().unwrap();
+        let output = program(home.path(), &closed, words)
+            .stdout(full)
+            .output()
+            .unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
         let last = said.lines().last().unwrap_or_default();
-        assert_eq!(last, "error: writing to stdout: No space left on device (os error 28)", "{words:?}");
+        assert_eq!(
+            last, "error: writing to stdout: No space left on device (os error 28)",
+            "{words:?}"
+        );
     }
 }
 
 #[test]
 fn a_log_that_is_no_terminal_gets_no_escapes() {
     let (home, closed) = (tempfile::tempdir().unwrap(), ClosedPort::hold());
-    let output = program(home.path(), &closed, &["serve"]).env("SUPERVISOR_VERIFER", "x").output().unwrap();
+    let output = program(home.path(), &closed, &["serve"])
+        .env("SUPERVISOR_VERIFER", "x")
+        .output()
+        .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains(" WARN ") && said.contains("did you mean `SUPERVISOR_VERIFIER`?"), "{said}");
+    assert!(
+        said.contains(" WARN ") && said.contains("did you mean `SUPERVISOR_VERIFIER`?"),
+        "{said}"
+    );
     assert!(!said.contains('\u{1b}'), "{said:?}");
 }
 
 #[test]
 fn a_log_level_that_is_none_is_told() {
     let (home, closed) = (tempfile::tempdir().unwrap(), ClosedPort::hold());
-    let output = program(home.path(), &closed, &["explain"]).env("SUPERVISOR_LOG", "a=b=c").output().unwrap();
+    let output = program(home.path(), &closed, &["explain"])
+        .env("SUPERVISOR_LOG", "a=b=c")
+        .output()
+        .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(0), "{said}");
-    assert!(said.contains("$SUPERVISOR_LOG is `a=b=c`: ") && said.contains("write it as `debug`"), "{said}");
+    assert!(
+        said.contains("$SUPERVISOR_LOG is `a=b=c`: ") && said.contains("write it as `debug`"),
+        "{said}"
+    );
 }
 
 #[test]
 fn a_call_says_what_the_settings_warn_of_in_a_plain_line() {
     let (home, closed) = (tempfile::tempdir().unwrap(), ClosedPort::hold());
-    let output = program(home.path(), &closed, &["call", "tier"]).env("SUPERVISOR_VERIFER", "x").output().unwrap();
+    let output = program(home.path(), &closed, &["call", "tier"])
+        .env("SUPERVISOR_VERIFER", "x")
+        .output()
+        .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.starts_with("warning: $SUPERVISOR_VERIFER sets nothing"), "{said}");
+    assert!(
+        said.starts_with("warning: $SUPERVISOR_VERIFER sets nothing"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -90,21 +122,40 @@ fn a_cause_is_said_once() {
     let (home, closed) = (tempfile::tempdir().unwrap(), ClosedPort::hold());
     let file = home.path().join("file");
     File::create(&file).unwrap();
-    let output = program(home.path(), &closed, &["stats"]).env("SUPERVISOR_STATE_DIR", &file).output().unwrap();
+    let output = program(home.path(), &closed, &["stats"])
+        .env("SUPERVISOR_STATE_DIR", &file)
+        .output()
+        .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{said}");
     assert_eq!(said.matches("Not a directory").count(), 1, "{said}");
-    let output = program(home.path(), &closed, &["recover"]).env("SUPERVISOR_STATE_DIR", &file).output().unwrap();
+    let output = program(home.path(), &closed, &["recover"])
+        .env("SUPERVISOR_STATE_DIR", &file)
+        .output()
+        .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.starts_with("error: looking for killed calls in `") && said.contains("/file`: "), "{said}");
+    assert!(
+        said.starts_with("error: looking for killed calls in `") && said.contains("/file`: "),
+        "{said}"
+    );
 }
 
 #[test]
 fn a_state_directory_that_was_named_must_be_there() {
     let (home, closed) = (tempfile::tempdir().unwrap(), ClosedPort::hold());
-    let output = program(home.path(), &closed, &["recover", "--state-dir", "no/such"]).output().unwrap();
+    let output = program(home.path(), &closed, &["recover", "--state-dir", "no/such"])
+        .output()
+        .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!((output.status.code(), said.as_str()), (Some(2), "error: --state-dir `no/such` is no directory\n"));
-    let output = program(home.path(), &closed, &["recover", "--state-dir", "."]).output().unwrap();
-    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), b"ok    nothing to recover\n".as_slice()));
+    assert_eq!(
+        (output.status.code(), said.as_str()),
+        (Some(2), "error: --state-dir `no/such` is no directory\n")
+    );
+    let output = program(home.path(), &closed, &["recover", "--state-dir", "."])
+        .output()
+        .unwrap();
+    assert_eq!(
+        (output.status.code(), output.stdout.as_slice()),
+        (Some(0), b"ok    nothing to recover\n".as_slice())
+    );
 }

@@ -39,19 +39,33 @@ impl Scene {
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
-        command.arg("watch").args(arguments).env_clear().stdin(Stdio::null());
-        command.env("HOME", self.dir.path()).env("SUPERVISOR_STATE_DIR", self.dir.path().join("state"));
+        command
+            .arg("watch")
+            .args(arguments)
+            .env_clear()
+            .stdin(Stdio::null());
+        command
+            .env("HOME", self.dir.path())
+            .env("SUPERVISOR_STATE_DIR", self.dir.path().join("state"));
         command
     }
 }
 
 fn tell(call: &dyn LiveRecord, event: Event) {
-    call.hear(&StoryLine { event, after: Duration::from_secs(1), line: String::new() });
+    call.hear(&StoryLine {
+        event,
+        after: Duration::from_secs(1),
+        line: String::new(),
+    });
     settle();
 }
 
 fn at(tier: usize, model: &str) -> ChainPlace {
-    ChainPlace { tier, of: 2, model: model.into() }
+    ChainPlace {
+        tier,
+        of: 2,
+        model: model.into(),
+    }
 }
 
 #[test]
@@ -63,13 +77,34 @@ fn a_call_of_another_process_is_followed_step_by_step_on_a_terminal_of_any_size(
         let call = scene.call("tdd_green");
         tell(&*call, Event::Asking { at: at(1, "small") });
         terminal.until("tdd_green");
-        let left = AttemptTraces { cost_usd: Some(0.5), diff: "+fixed\n".into() };
-        tell(&*call, Event::Ended { at: at(1, "small"), cause: Cause::Rejected, because: "\u{1b}[2Jno".into(), left });
+        let left = AttemptTraces {
+            cost_usd: Some(0.5),
+            diff: "+fixed\n".into(),
+        };
+        tell(
+            &*call,
+            Event::Ended {
+                at: at(1, "small"),
+                cause: Cause::Rejected,
+                because: "\u{1b}[2Jno".into(),
+                left,
+            },
+        );
         terminal.until("small rejected");
-        tell(&*call, Event::Checking { at: at(2, "large"), what: "2 passed".into() });
+        tell(
+            &*call,
+            Event::Checking {
+                at: at(2, "large"),
+                what: "2 passed".into(),
+            },
+        );
         terminal.until("2 passed");
         if columns >= 80 {
-            assert!(terminal.rows()[1].contains("tier 2/2 large · try 2 · $0.50"), "{:?}", terminal.rows());
+            assert!(
+                terminal.rows()[1].contains("tier 2/2 large · try 2 · $0.50"),
+                "{:?}",
+                terminal.rows()
+            );
             terminal.until("\\u{1b}[2Jno");
         }
         drop(call);
@@ -85,8 +120,19 @@ fn one_call_can_be_followed_its_diff_seen_and_its_end_asked_for() {
     let scene = Scene::new();
     let call = scene.call("review");
     tell(&*call, Event::Asking { at: at(1, "small") });
-    let left = AttemptTraces { cost_usd: None, diff: "@@ -1 +1 @@\n-old\n+fixed\n".into() };
-    tell(&*call, Event::Ended { at: at(1, "small"), cause: Cause::Rejected, because: "no".into(), left });
+    let left = AttemptTraces {
+        cost_usd: None,
+        diff: "@@ -1 +1 @@\n-old\n+fixed\n".into(),
+    };
+    tell(
+        &*call,
+        Event::Ended {
+            at: at(1, "small"),
+            cause: Cause::Rejected,
+            because: "no".into(),
+            left,
+        },
+    );
     let terminal = Terminal::start(scene.command(&[]), 24, 80);
     terminal.until("review");
     terminal.press("\r");
@@ -106,10 +152,21 @@ fn one_call_can_be_followed_its_diff_seen_and_its_end_asked_for() {
 #[test]
 fn without_a_terminal_steps_are_plain_lines() {
     let scene = Scene::new();
-    let once = |scene: &Scene| String::from_utf8(scene.command(&["--once"]).output().unwrap().stdout).unwrap();
+    let once = |scene: &Scene| {
+        String::from_utf8(scene.command(&["--once"]).output().unwrap().stdout).unwrap()
+    };
     assert_eq!(once(&scene), "no call is at work\n");
     let call = scene.call("debug");
-    tell(&*call, Event::Asking { at: at(1, "sm\u{1b}[2Jall") });
+    tell(
+        &*call,
+        Event::Asking {
+            at: at(1, "sm\u{1b}[2Jall"),
+        },
+    );
     let said = once(&scene);
-    assert!(said.contains("debug in roman · tier 1/2 sm\\u{1b}[2Jall · asking") && said.ends_with("$0.00\n"), "{said}");
+    assert!(
+        said.contains("debug in roman · tier 1/2 sm\\u{1b}[2Jall · asking")
+            && said.ends_with("$0.00\n"),
+        "{said}"
+    );
 }

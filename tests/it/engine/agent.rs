@@ -28,12 +28,23 @@ async fn what_an_agent_edits_in_place_stays_if_the_tests_pass() {
     let (bench, before) = agent.bench(&["agent"]);
     let ran = bench.run().await;
     assert_eq!(ran.trail(), "agent accepted");
-    assert_eq!((ran.result.status, ran.result.verified, ran.answer.as_str()), (Status::Pass, true, "42"));
+    assert_eq!(
+        (ran.result.status, ran.result.verified, ran.answer.as_str()),
+        (Status::Pass, true, "42")
+    );
     assert_eq!(ran.result.more.files_changed, ["answer.txt"]);
-    assert!(ran.result.more.diff.contains("-41") && ran.result.more.diff.contains("+42"), "{}", ran.result.more.diff);
+    assert!(
+        ran.result.more.diff.contains("-41") && ran.result.more.diff.contains("+42"),
+        "{}",
+        ran.result.more.diff
+    );
     assert_eq!(ran.entry.attempts[0].cost_usd, Some(0.0125));
     let after = tree(bench.project.path());
-    assert_eq!(changed(&before, &after), ["answer.txt"], "nothing beside the work");
+    assert_eq!(
+        changed(&before, &after),
+        ["answer.txt"],
+        "nothing beside the work"
+    );
     at_rest(&bench).await;
 }
 
@@ -48,12 +59,21 @@ async fn a_refused_agent_is_undone_whole_and_the_next_tier_hears_what_it_tried()
     let bench = bench.writes("small", "1");
     let ran = bench.run().await;
     assert_eq!(ran.trail(), "agent tampered | small rejected");
-    assert_eq!(changed(&before, &tree(bench.project.path())), Vec::<String>::new());
+    assert_eq!(
+        changed(&before, &tree(bench.project.path())),
+        Vec::<String>::new()
+    );
     let told = ran.asked_of("small")[0]["prompt"].as_str().unwrap();
-    assert!(told.contains("Prior attempt feedback: [1 · agent · tampered]") && told.contains("+17"), "{told}");
+    assert!(
+        told.contains("Prior attempt feedback: [1 · agent · tampered]") && told.contains("+17"),
+        "{told}"
+    );
     assert!(told.contains("only answer.txt may change"), "{told}");
     let kept = &ran.entry.attempts[0].output_summary;
-    assert!(kept.contains("kept in "), "refused work is kept aside: {kept}");
+    assert!(
+        kept.contains("kept in "),
+        "refused work is kept aside: {kept}"
+    );
 
     let agent = Agent::does("printf 17 > answer.txt; cat \"$here/out\"");
     let (bench, before) = agent.bench(&["agent", "small"]);
@@ -61,34 +81,63 @@ async fn a_refused_agent_is_undone_whole_and_the_next_tier_hears_what_it_tried()
     let ran = bench.run().await;
     assert_eq!(ran.trail(), "agent rejected | small accepted");
     let told = ran.asked_of("small")[0]["prompt"].as_str().unwrap();
-    assert!(told.contains("answer_is_42 failed: left 17, right 42"), "the real test output: {told}");
-    assert_eq!(changed(&before, &tree(bench.project.path())), ["answer.txt"]);
+    assert!(
+        told.contains("answer_is_42 failed: left 17, right 42"),
+        "the real test output: {told}"
+    );
+    assert_eq!(
+        changed(&before, &tree(bench.project.path())),
+        ["answer.txt"]
+    );
     at_rest(&bench).await;
 }
 
 #[tokio::test]
 async fn a_result_names_what_could_not_be_given_back_to_a_file() {
-    let agent = Agent::does("printf 17 > answer.txt; echo x > other; mv other keep.txt; cat \"$here/out\"");
+    let agent =
+        Agent::does("printf 17 > answer.txt; echo x > other; mv other keep.txt; cat \"$here/out\"");
     let (bench, _) = agent.bench(&["agent"]);
     let bench = bench.settings("[workspace]\nstrategy = \"in-place\"\n");
     let elsewhere = tempfile::tempdir().unwrap();
-    let (kept, other) = (bench.project.path().join("keep.txt"), elsewhere.path().join("other"));
-    let Ok(()) = fs::hard_link(&kept, &other) else { return };
+    let (kept, other) = (
+        bench.project.path().join("keep.txt"),
+        elsewhere.path().join("other"),
+    );
+    let Ok(()) = fs::hard_link(&kept, &other) else {
+        return;
+    };
     let ran = bench.run().await;
-    assert_eq!(ran.result.more.not_given_back, ["keep.txt: its other names"], "{:?}", ran.result);
+    assert_eq!(
+        ran.result.more.not_given_back,
+        ["keep.txt: its other names"],
+        "{:?}",
+        ran.result
+    );
     assert_eq!(fs::read(kept).unwrap(), fs::read(other).unwrap());
     at_rest(&bench).await;
 }
 
 #[tokio::test]
 async fn an_agent_that_crashes_after_editing_is_undone() {
-    for end in ["exit 1", "kill -9 $$", "echo '{\"type\":\"result\"'; exit 0"] {
+    for end in [
+        "exit 1",
+        "kill -9 $$",
+        "echo '{\"type\":\"result\"'; exit 0",
+    ] {
         let agent = Agent::does(&format!("printf 42 > answer.txt; echo x > left.txt; {end}"));
         let (bench, before) = agent.bench(&["agent"]);
         let ran = bench.run().await;
         assert_eq!(ran.trail(), "agent infra", "{end}");
-        assert_eq!((ran.result.status, ran.result.verified), (Status::Error, false), "{end}");
-        assert_eq!(changed(&before, &tree(bench.project.path())), Vec::<String>::new(), "{end}");
+        assert_eq!(
+            (ran.result.status, ran.result.verified),
+            (Status::Error, false),
+            "{end}"
+        );
+        assert_eq!(
+            changed(&before, &tree(bench.project.path())),
+            Vec::<String>::new(),
+            "{end}"
+        );
         at_rest(&bench).await;
     }
 }
@@ -100,8 +149,14 @@ async fn after_an_agent_has_crashed_the_next_tier_is_asked_and_finds_the_project
     let bench = bench.writes("small", "42").judges(true, "");
     let ran = bench.run().await;
     assert_eq!(ran.trail(), "agent infra | small accepted");
-    assert!(!ran.entry.attempts[0].feedback.is_empty(), "the log says why");
-    assert_eq!(changed(&before, &tree(bench.project.path())), ["answer.txt"]);
+    assert!(
+        !ran.entry.attempts[0].feedback.is_empty(),
+        "the log says why"
+    );
+    assert_eq!(
+        changed(&before, &tree(bench.project.path())),
+        ["answer.txt"]
+    );
     at_rest(&bench).await;
 }
 
@@ -113,12 +168,18 @@ async fn what_an_agent_leaves_running_is_ended_before_its_change_is_taken() {
         fn hear(&self, told: &StoryLine) {
             if matches!(told.event, Event::Checking { .. }) {
                 let pid = fs::read_to_string(self.0.join("far")).unwrap();
-                self.1.lock().unwrap().push(Path::new("/proc").join(pid.trim()).exists());
+                self.1
+                    .lock()
+                    .unwrap()
+                    .push(Path::new("/proc").join(pid.trim()).exists());
             }
         }
     }
     // It would write as soon as the agent is gone, in a session of its own and deaf to interrupts.
-    for (number, trail, changes) in [("42", "agent accepted", vec!["answer.txt"]), ("7", "agent rejected", vec![])] {
+    for (number, trail, changes) in [
+        ("42", "agent accepted", vec!["answer.txt"]),
+        ("7", "agent rejected", vec![]),
+    ] {
         let agent = Agent::does(&format!(
             "setsid sh -c 'trap \"\" INT TERM; echo $$ > \"$0/far\"
                  while [ -e /proc/$1 ]; do sleep 0.01; done; sleep 0.3; while :; do printf 41 > answer.txt; done
@@ -130,27 +191,46 @@ async fn what_an_agent_leaves_running_is_ended_before_its_change_is_taken() {
         let listener = WhenTestsBegin(agent.dir.path(), Mutex::default());
         let ran = bench.run_until(&CancellationToken::new(), &listener).await;
         assert_eq!(ran.trail(), trail);
-        assert_eq!(*listener.1.lock().unwrap(), [false], "gone before the tests began");
+        assert_eq!(
+            *listener.1.lock().unwrap(),
+            [false],
+            "gone before the tests began"
+        );
         assert_eq!(changed(&before, &tree(bench.project.path())), changes);
-        assert!(ran.entry.attempts[0].output_summary.contains("left behind"), "{:?}", ran.entry.attempts[0]);
+        assert!(
+            ran.entry.attempts[0].output_summary.contains("left behind"),
+            "{:?}",
+            ran.entry.attempts[0]
+        );
         at_rest(&bench).await;
     }
 }
 
 #[tokio::test]
 async fn cancelling_an_agent_at_work_ends_it_and_brings_everything_back() {
-    let agent = Agent::does(&format!("printf 42 > answer.txt; echo x > new.txt; {LEAVES_SURVIVORS} sleep 1000"));
+    let agent = Agent::does(&format!(
+        "printf 42 > answer.txt; echo x > new.txt; {LEAVES_SURVIVORS} sleep 1000"
+    ));
     let (bench, before) = agent.bench(&["agent", "small"]);
     let bench = bench.writes("small", "42");
     let stop = CancellationToken::new();
     let (ran, ()) = tokio::join!(bench.run_until(&stop, &()), async {
-        until("the agent to be at work", || agent.dir.path().join("pid").exists()).await;
+        until("the agent to be at work", || {
+            agent.dir.path().join("pid").exists()
+        })
+        .await;
         stop.cancel();
     });
     assert_eq!(ran.trail(), "agent cancelled");
     assert_eq!(ran.entry.attempts[0].cause, Some(Cause::Cancelled));
-    assert!(ran.asked_of("small").is_empty(), "nothing is sent after a cancel");
-    assert_eq!(changed(&before, &tree(bench.project.path())), Vec::<String>::new());
+    assert!(
+        ran.asked_of("small").is_empty(),
+        "nothing is sent after a cancel"
+    );
+    assert_eq!(
+        changed(&before, &tree(bench.project.path())),
+        Vec::<String>::new()
+    );
     agent.nothing_is_left().await;
     at_rest(&bench).await;
 }
@@ -163,8 +243,14 @@ const STRATEGY: &str = "SUPERVISOR_TEST_CHAIN_STRATEGY";
 /// This test is the child: started by the next one through the same binary, it does nothing by itself.
 #[test]
 fn acting_as_a_server() {
-    let Some(dir) = std::env::var_os(DIR).map(PathBuf::from) else { return };
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let Some(dir) = std::env::var_os(DIR).map(PathBuf::from) else {
+        return;
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
     let bench = Bench::below(&dir, &["agent"]).agent(&dir.join("claude"));
     let bench = bench.settings(&std::env::var(STRATEGY).unwrap());
     let _: Ran = runtime.block_on(bench.run());
@@ -179,13 +265,21 @@ async fn a_server_killed_while_an_agent_works_leaves_the_project_as_it_was_witho
 }
 
 async fn killed_at_work(strategy: &str) {
-    let agent = Agent::does(&format!("printf 42 > answer.txt; echo x > new.txt; {LEAVES_SURVIVORS} sleep 1000"));
+    let agent = Agent::does(&format!(
+        "printf 42 > answer.txt; echo x > new.txt; {LEAVES_SURVIVORS} sleep 1000"
+    ));
     let dir = agent.dir.path();
-    let bench = Bench::below(dir, &["agent", "small"]).agent(&agent.program).settings(strategy);
+    let bench = Bench::below(dir, &["agent", "small"])
+        .agent(&agent.program)
+        .settings(strategy);
     furnish(bench.project.path());
     let before = tree(bench.project.path());
     let mut server = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "engine::agent::acting_as_a_server", "--test-threads=1"])
+        .args([
+            "--exact",
+            "engine::agent::acting_as_a_server",
+            "--test-threads=1",
+        ])
         .env(DIR, dir)
         .env(STRATEGY, strategy)
         .stdout(Stdio::null())
@@ -200,19 +294,28 @@ async fn killed_at_work(strategy: &str) {
     server.wait().unwrap();
 
     // Nobody is started: who stood by does it.
-    until("the project to be as it was", || tree(bench.project.path()) == before).await;
+    until("the project to be as it was", || {
+        tree(bench.project.path()) == before
+    })
+    .await;
     agent.nothing_is_left().await;
     at_rest(&bench).await;
     let log = SessionLog::open(&StateDir::at(bench.state.path().join("state")).unwrap()).unwrap();
     let history = log.read(&SESSION.parse::<SessionId>().unwrap());
     let lines = history.map_or(0, |history| history.records.len() + history.damage.lines());
-    assert_eq!(lines, 0, "a call that never answered has written nothing, not even half");
+    assert_eq!(
+        lines, 0,
+        "a call that never answered has written nothing, not even half"
+    );
 
     // The next call finds everything in order.
     agent.now_does("printf 42 > answer.txt; cat \"$here/out\"");
     let ran = bench.run().await;
     assert_eq!(ran.trail(), "agent accepted");
-    assert_eq!(changed(&before, &tree(bench.project.path())), ["answer.txt"]);
+    assert_eq!(
+        changed(&before, &tree(bench.project.path())),
+        ["answer.txt"]
+    );
 }
 
 /// Two processes, one of them in a session of its own, with their ids in files. Both outlive a kill of the group.
@@ -231,7 +334,11 @@ struct Agent {
 impl Agent {
     fn does(body: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        fs::write(dir.path().join("out"), run(&result(|r| r["structured_output"] = json!({})))).unwrap();
+        fs::write(
+            dir.path().join("out"),
+            run(&result(|r| r["structured_output"] = json!({}))),
+        )
+        .unwrap();
         let program = write_program(dir.path(), &format!("cat > \"$here/stdin\"; {body}"));
         Self { dir, program }
     }
@@ -251,7 +358,10 @@ impl Agent {
     async fn nothing_is_left(&self) {
         for name in ["far", "near", "pid"] {
             let pid = fs::read_to_string(self.dir.path().join(name)).unwrap();
-            until("the process to be gone", || !Path::new("/proc").join(pid.trim()).exists()).await;
+            until("the process to be gone", || {
+                !Path::new("/proc").join(pid.trim()).exists()
+            })
+            .await;
         }
     }
 }
@@ -273,9 +383,15 @@ pub(crate) async fn at_rest_in(project: &Path, state: &Path) {
     let state = StateDir::at(state.to_owned()).unwrap();
     let workspace = Workspace::open(project, Caps::default(), &state).unwrap();
     let stop = CancellationToken::new();
-    let lease = workspace.lock(Mode::Exclusive, "a look", Duration::from_secs(60), &stop).await.unwrap();
+    let lease = workspace
+        .lock(Mode::Exclusive, "a look", Duration::from_secs(60), &stop)
+        .await
+        .unwrap();
     drop(lease);
-    assert!(recover(&state).unwrap().is_empty(), "nothing was left to put right");
+    assert!(
+        recover(&state).unwrap().is_empty(),
+        "nothing was left to put right"
+    );
 }
 
 /// Mode, and what a file holds or where a link leads, by path.
@@ -286,10 +402,20 @@ fn tree(root: &Path) -> Tree {
     while let Some(dir) = dirs.pop() {
         for entry in fs::read_dir(&dir).unwrap() {
             let path = entry.unwrap().path();
-            let Ok(meta) = path.symlink_metadata() else { continue };
-            let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+            let Ok(meta) = path.symlink_metadata() else {
+                continue;
+            };
+            let name = path
+                .strip_prefix(root)
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .to_owned();
             let holds = if meta.is_symlink() {
-                fs::read_link(&path).unwrap().into_os_string().into_encoded_bytes()
+                fs::read_link(&path)
+                    .unwrap()
+                    .into_os_string()
+                    .into_encoded_bytes()
             } else if meta.is_dir() {
                 dirs.push(path);
                 Vec::new()
@@ -306,7 +432,11 @@ fn changed(before: &Tree, after: &Tree) -> Vec<String> {
     let mut names: Vec<_> = before.keys().chain(after.keys()).collect();
     names.sort();
     names.dedup();
-    names.into_iter().filter(|name| before.get(*name) != after.get(*name)).cloned().collect()
+    names
+        .into_iter()
+        .filter(|name| before.get(*name) != after.get(*name))
+        .cloned()
+        .collect()
 }
 
 pub(crate) async fn until(what: &str, done: impl Fn() -> bool) {

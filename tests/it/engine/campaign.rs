@@ -43,7 +43,11 @@ struct CaseReport {
 
 fn number(variable: &str) -> Option<u64> {
     let value = std::env::var(variable).ok()?;
-    Some(value.parse().unwrap_or_else(|_| panic!("{variable} is a number, not `{value}`")))
+    Some(
+        value
+            .parse()
+            .unwrap_or_else(|_| panic!("{variable} is a number, not `{value}`")),
+    )
 }
 
 fn count(variable: &str) -> Option<usize> {
@@ -56,10 +60,20 @@ fn can_be_run() -> bool {
         return false;
     }
     let pilot = FaultCase::parse("green/auto/right/right/judges/whole/1").expect("a label");
-    let told = Stage::set(pilot).perform().reply.as_ref().map(result_of).expect("a reply");
-    let has_view = told["sandbox"].as_str().is_some_and(|walls| walls.contains("private view"));
+    let told = Stage::set(pilot)
+        .perform()
+        .reply
+        .as_ref()
+        .map(result_of)
+        .expect("a reply");
+    let has_view = told["sandbox"]
+        .as_str()
+        .is_some_and(|walls| walls.contains("private view"));
     if !has_view {
-        skip(&format!("no walls and no private views here: {}", told["sandbox"]));
+        skip(&format!(
+            "no walls and no private views here: {}",
+            told["sandbox"]
+        ));
     }
     has_view
 }
@@ -71,14 +85,32 @@ fn run(case: FaultCase) -> CaseReport {
         let seen = stage.perform();
         let (end, wrong) = examine(&case, &stage, &seen);
         if std::env::var_os(ALONE).is_some() {
-            tell(&format!("{:#}\n{}", seen.reply.as_ref().map(result_of).unwrap_or_default(), seen.stderr));
+            tell(&format!(
+                "{:#}\n{}",
+                seen.reply.as_ref().map(result_of).unwrap_or_default(),
+                seen.stderr
+            ));
         }
-        CaseReport { case, end: Some(end), wrong, took: seen.took, peak_kb: seen.peak_kb }
+        CaseReport {
+            case,
+            end: Some(end),
+            wrong,
+            took: seen.took,
+            peak_kb: seen.peak_kb,
+        }
     }));
     ran.unwrap_or_else(|why| {
         let text = why.downcast_ref::<String>().cloned();
-        let text = text.or_else(|| why.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default();
-        CaseReport { case, end: None, wrong: vec![text], took: began.elapsed(), peak_kb: 0 }
+        let text = text
+            .or_else(|| why.downcast_ref::<&str>().map(|text| (*text).to_owned()))
+            .unwrap_or_default();
+        CaseReport {
+            case,
+            end: None,
+            wrong: vec![text],
+            took: began.elapsed(),
+            peak_kb: 0,
+        }
     })
 }
 
@@ -89,7 +121,9 @@ fn run_all(cases: Vec<FaultCase>) -> Vec<CaseReport> {
         for _ in 0..at_once {
             scope.spawn(|| {
                 loop {
-                    let Some(case) = cases.lock().unwrap().next() else { return };
+                    let Some(case) = cases.lock().unwrap().next() else {
+                        return;
+                    };
                     let report = run(case);
                     for wrong in &report.wrong {
                         tell(&format!("WRONG SUPERVISOR_FAULTS_CASE={case}: {wrong}"));
@@ -110,20 +144,44 @@ fn hold_campaign(what: &str, default: usize, deal: fn(&mut Dealer) -> FaultCase)
     let seed = number("SUPERVISOR_FAULTS_SEED").unwrap_or(SEED);
     let count = count(what).unwrap_or(default);
     let mut dealer = Dealer::new(seed);
-    let cases: Vec<FaultCase> = std::iter::repeat_with(|| deal(&mut dealer)).take(count).collect();
+    let cases: Vec<FaultCase> = std::iter::repeat_with(|| deal(&mut dealer))
+        .take(count)
+        .collect();
     let began = Instant::now();
     let reports = run_all(cases);
-    tell(&format!("{what}: seed {seed}, {} cases in {:.0} s", reports.len(), began.elapsed().as_secs_f64()));
+    tell(&format!(
+        "{what}: seed {seed}, {} cases in {:.0} s",
+        reports.len(),
+        began.elapsed().as_secs_f64()
+    ));
     tell(&summary::table(&reports));
-    let wrong: Vec<String> = reports.iter().filter(|r| !r.wrong.is_empty()).map(summary::failure).collect();
-    assert!(wrong.is_empty(), "seed {seed}: {} of {} cases\n{}", wrong.len(), reports.len(), wrong.join("\n"));
-    let accepted = reports.iter().filter(|report| report.end == Some(CaseEnd::Accepted)).count();
-    assert!(count < CASES || accepted > 0, "nothing was ever accepted, so nothing was tested");
+    let wrong: Vec<String> = reports
+        .iter()
+        .filter(|r| !r.wrong.is_empty())
+        .map(summary::failure)
+        .collect();
+    assert!(
+        wrong.is_empty(),
+        "seed {seed}: {} of {} cases\n{}",
+        wrong.len(),
+        reports.len(),
+        wrong.join("\n")
+    );
+    let accepted = reports
+        .iter()
+        .filter(|report| report.end == Some(CaseEnd::Accepted))
+        .count();
+    assert!(
+        count < CASES || accepted > 0,
+        "nothing was ever accepted, so nothing was tested"
+    );
 }
 
 #[test]
 fn whatever_misbehaves_a_call_ends_typed_and_leaves_nothing_behind() {
-    let Ok(label) = std::env::var(ALONE) else { return hold_campaign("SUPERVISOR_FAULTS", CASES, Dealer::deal) };
+    let Ok(label) = std::env::var(ALONE) else {
+        return hold_campaign("SUPERVISOR_FAULTS", CASES, Dealer::deal);
+    };
     let report = run(FaultCase::parse(&label).unwrap_or_else(|| panic!("`{label}` is no case")));
     assert!(report.wrong.is_empty(), "{}", summary::failure(&report));
 }
@@ -160,8 +218,17 @@ fn what_a_campaign_found_once_holds() {
     if !can_be_run() {
         return;
     }
-    let reports = run_all(FOUND.iter().map(|label| FaultCase::parse(label).expect("a label")).collect());
-    let wrong: Vec<String> = reports.iter().filter(|r| !r.wrong.is_empty()).map(summary::failure).collect();
+    let reports = run_all(
+        FOUND
+            .iter()
+            .map(|label| FaultCase::parse(label).expect("a label"))
+            .collect(),
+    );
+    let wrong: Vec<String> = reports
+        .iter()
+        .filter(|r| !r.wrong.is_empty())
+        .map(summary::failure)
+        .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -169,11 +236,17 @@ fn what_a_campaign_found_once_holds() {
 fn a_case_is_had_again_from_its_label_and_a_seed_draws_the_same_cases() {
     let draw = |seed| -> Vec<String> {
         let mut dealer = Dealer::new(seed);
-        (0..50).flat_map(|_| [dealer.deal(), dealer.deal_kill()]).map(|case| case.to_string()).collect()
+        (0..50)
+            .flat_map(|_| [dealer.deal(), dealer.deal_kill()])
+            .map(|case| case.to_string())
+            .collect()
     };
     assert_eq!(draw(SEED), draw(SEED));
     assert_ne!(draw(SEED), draw(SEED + 1));
     for label in draw(SEED) {
-        assert_eq!(FaultCase::parse(&label).map(|case| case.to_string()), Some(label));
+        assert_eq!(
+            FaultCase::parse(&label).map(|case| case.to_string()),
+            Some(label)
+        );
     }
 }

@@ -22,28 +22,59 @@ async fn a_recorded_walk_is_walked_again_without_its_models_and_without_their_ke
     let chain = ["gate/broken", "gate/small", "gate/large"];
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("recorded.jsonl");
-    let gate = |more: &str| format!("[backends.gate]\ntier = \"local\"\nmodels = [\"gate/*\"]\n{more}\n");
+    let gate =
+        |more: &str| format!("[backends.gate]\ntier = \"local\"\nmodels = [\"gate/*\"]\n{more}\n");
 
     let live = format!(
         "kind = \"openai\"\nbase_url = \"{}\"\napi_key_env = \"GATE_KEY\"\nrecord = \"{}\"",
         upstream.url,
         file.display()
     );
-    let bench = Bench::chain(&chain).without_verifier().env("GATE_KEY", CANARY).settings(&gate(&live));
+    let bench = Bench::chain(&chain)
+        .without_verifier()
+        .env("GATE_KEY", CANARY)
+        .settings(&gate(&live));
     let first = bench.run().await;
-    assert_eq!(first.trail(), "gate/broken unreadable | gate/small rejected | gate/large accepted");
+    assert_eq!(
+        first.trail(),
+        "gate/broken unreadable | gate/small rejected | gate/large accepted"
+    );
     let recorded = fs::read_to_string(&file).unwrap();
     assert_eq!(recorded.lines().count(), 3, "{recorded}");
-    assert!(!recorded.contains(CANARY) && recorded.contains("[redacted]"), "{recorded}");
-    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(
+        !recorded.contains(CANARY) && recorded.contains("[redacted]"),
+        "{recorded}"
+    );
+    assert_eq!(
+        fs::metadata(&file).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
     let asked = upstream.requests().len();
 
     let replayed = format!("kind = \"replay\"\nfile = \"{}\"", file.display());
-    let again = Bench::chain(&chain).without_verifier().settings(&gate(&replayed)).run().await;
+    let again = Bench::chain(&chain)
+        .without_verifier()
+        .settings(&gate(&replayed))
+        .run()
+        .await;
     assert_eq!(again.trail(), first.trail());
-    assert_eq!((again.answer.as_str(), again.result.more.diff), ("42", first.result.more.diff));
+    assert_eq!(
+        (again.answer.as_str(), again.result.more.diff),
+        ("42", first.result.more.diff)
+    );
     let told = |attempts: &[Attempt]| -> Vec<Value> {
-        attempts.iter().map(|a| json!([a.verdict, a.runner_output, a.tokens_in, a.tokens_out, a.cost_usd])).collect()
+        attempts
+            .iter()
+            .map(|a| {
+                json!([
+                    a.verdict,
+                    a.runner_output,
+                    a.tokens_in,
+                    a.tokens_out,
+                    a.cost_usd
+                ])
+            })
+            .collect()
     };
     assert_eq!(told(&again.entry.attempts), told(&first.entry.attempts));
     assert_eq!(upstream.requests().len(), asked, "no model was asked");
@@ -51,5 +82,7 @@ async fn a_recorded_walk_is_walked_again_without_its_models_and_without_their_ke
 
 fn says(number: &str) -> Says {
     let edits = json!([{"path": "answer.txt", "action": "replace", "content": number}]);
-    Says::content(&json!({"edits": edits, "note": format!("I was called with {CANARY}")}).to_string())
+    Says::content(
+        &json!({"edits": edits, "note": format!("I was called with {CANARY}")}).to_string(),
+    )
 }

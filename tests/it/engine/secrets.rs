@@ -24,11 +24,21 @@ const TESTS: &str = "cat answer.txt; env; grep -q 42 answer.txt";
 async fn a_refused_answer_that_repeats_every_key_passes_none_of_them_on() {
     let bench = Scene::new(&format!("41 {}", ALL.join(" ")), "").await;
     let ran = bench.run().await;
-    assert_eq!(ran.trail(), "gate/small rejected | agent rejected | large rejected");
+    assert_eq!(
+        ran.trail(),
+        "gate/small rejected | agent rejected | large rejected"
+    );
     let told = ran.asked_of("large")[0]["prompt"].as_str().unwrap();
-    assert!(told.contains("[redacted]"), "what was tried is told, the keys are not: {told}");
+    assert!(
+        told.contains("[redacted]"),
+        "what was tried is told, the keys are not: {told}"
+    );
     bench.shows_no_canary(&ran);
-    assert_eq!(bench.given_to_the_agent("canary"), 0, "no key was configured for it");
+    assert_eq!(
+        bench.given_to_the_agent("canary"),
+        0,
+        "no key was configured for it"
+    );
 }
 
 #[tokio::test]
@@ -38,7 +48,11 @@ async fn an_accepted_answer_that_holds_every_key_shows_none_to_the_verifier_or_t
     assert_eq!(ran.trail(), "gate/small accepted");
     let judged = ran.asked_of("judge")[0]["prompt"].as_str().unwrap();
     assert!(judged.contains("42 [redacted]"), "{judged}");
-    assert!(ran.result.more.diff.contains("+42 [redacted]"), "{}", ran.result.more.diff);
+    assert!(
+        ran.result.more.diff.contains("+42 [redacted]"),
+        "{}",
+        ran.result.more.diff
+    );
     bench.shows_no_canary(&ran);
 }
 
@@ -46,9 +60,18 @@ async fn an_accepted_answer_that_holds_every_key_shows_none_to_the_verifier_or_t
 async fn a_key_that_is_configured_for_a_worker_is_in_its_environment_and_nowhere_else() {
     let bench = Scene::new("41 plain", "env_pass = [\"ANTHROPIC_API_KEY\"]").await;
     let ran = bench.run().await;
-    assert_eq!(ran.trail(), "gate/small rejected | agent rejected | large rejected");
+    assert_eq!(
+        ran.trail(),
+        "gate/small rejected | agent rejected | large rejected"
+    );
     bench.shows_no_canary(&ran);
-    assert_eq!((bench.given_to_the_agent("canary"), bench.given_to_the_agent(API)), (1, 1));
+    assert_eq!(
+        (
+            bench.given_to_the_agent("canary"),
+            bench.given_to_the_agent(API)
+        ),
+        (1, 1)
+    );
 }
 
 /// A gateway, an agent and recorded models that all say every key; a project that holds them and tests that print them.
@@ -62,8 +85,13 @@ impl Scene {
     async fn new(answer: &str, agent: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let edits = json!([{"path": "answer.txt", "action": "replace", "content": answer}]);
-        let upstream = Upstream::start([Says::content(&json!({"edits": edits, "note": ALL}).to_string())]).await;
-        let said = run(&result(|r| r["structured_output"] = json!({"note": ALL, "text": ALL.join(" ")})));
+        let upstream = Upstream::start([Says::content(
+            &json!({"edits": edits, "note": ALL}).to_string(),
+        )])
+        .await;
+        let said = run(&result(|r| {
+            r["structured_output"] = json!({"note": ALL, "text": ALL.join(" ")})
+        }));
         fs::write(dir.path().join("out"), said).unwrap();
         let program = write_program(
             dir.path(),
@@ -92,10 +120,22 @@ impl Scene {
             .writes("large", "40")
             .judges(true, "");
         let project = bench.project.path();
-        fs::write(project.join("answer.txt"), format!("41\n{}\n", ALL.join("\n"))).unwrap();
+        fs::write(
+            project.join("answer.txt"),
+            format!("41\n{}\n", ALL.join("\n")),
+        )
+        .unwrap();
         let kept = dir.path().join("tests.env");
-        fs::write(project.join("check.sh"), format!("env >> '{}'\n{TESTS}\n", kept.display())).unwrap();
-        Self { bench, upstream, dir }
+        fs::write(
+            project.join("check.sh"),
+            format!("env >> '{}'\n{TESTS}\n", kept.display()),
+        )
+        .unwrap();
+        Self {
+            bench,
+            upstream,
+            dir,
+        }
     }
 
     async fn run(&self) -> Ran {
@@ -115,9 +155,17 @@ impl Scene {
 
     fn shows_no_canary(&self, ran: &Ran) {
         let state = self.bench.state.path();
-        let log = fs::read_to_string(state.join("state/sessions").join(format!("{SESSION}.jsonl"))).unwrap();
+        let log = fs::read_to_string(
+            state
+                .join("state/sessions")
+                .join(format!("{SESSION}.jsonl")),
+        )
+        .unwrap();
         let tests = self.read("tests.env");
-        assert!(tests.contains("PATH=") && log.contains("[redacted]"), "there was something to find");
+        assert!(
+            tests.contains("PATH=") && log.contains("[redacted]"),
+            "there was something to find"
+        );
         let mut shown = vec![
             ("the log", log),
             ("the reply", serde_json::to_string(&ran.result).unwrap()),
@@ -129,9 +177,15 @@ impl Scene {
         ];
         for request in self.upstream.requests() {
             shown.push(("the gateway's prompt", request.body.to_string()));
-            let (mine, others): (Vec<_>, Vec<_>) =
-                request.head.lines().partition(|line| line.to_lowercase().starts_with("authorization:"));
-            assert_eq!(mine, [format!("authorization: Bearer {GATE}")], "where the key belongs");
+            let (mine, others): (Vec<_>, Vec<_>) = request
+                .head
+                .lines()
+                .partition(|line| line.to_lowercase().starts_with("authorization:"));
+            assert_eq!(
+                mine,
+                [format!("authorization: Bearer {GATE}")],
+                "where the key belongs"
+            );
             shown.push(("the gateway's other headers", others.join("\n")));
         }
         for (what, text) in shown {
@@ -139,7 +193,9 @@ impl Scene {
         }
         // Nor in what a call leaves in the state directory, but for what is the project's own: kept to bring it back.
         for path in files(&state.join("state")) {
-            let own = ["store", "projects", "rejected"].iter().any(|part| path.iter().any(|p| p == *part));
+            let own = ["store", "projects", "rejected"]
+                .iter()
+                .any(|part| path.iter().any(|p| p == *part));
             // The file that others watch a call by goes a moment after its call.
             let bytes = match fs::read(&path) {
                 Err(gone) if gone.kind() == std::io::ErrorKind::NotFound => continue,
@@ -156,7 +212,11 @@ fn files(dir: &Path) -> Vec<std::path::PathBuf> {
     while let Some(dir) = open.pop() {
         for entry in fs::read_dir(dir).unwrap() {
             let path = entry.unwrap().path();
-            if path.is_dir() { open.push(path) } else { found.push(path) }
+            if path.is_dir() {
+                open.push(path)
+            } else {
+                found.push(path)
+            }
         }
     }
     found

@@ -14,7 +14,9 @@ const MOST_BYTES: u64 = 96 * 1024;
 const LONGEST: Duration = Duration::from_secs(5);
 
 fn corpus_of(target: &str) -> Vec<PathBuf> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("fuzz/corpus")
+        .join(target);
     let entries = fs::read_dir(&dir).unwrap_or_else(|e| panic!("{}: {e}", dir.display()));
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     files.sort();
@@ -24,8 +26,16 @@ fn corpus_of(target: &str) -> Vec<PathBuf> {
 fn run(target: FuzzTarget, data: &[u8], what: &str) {
     let began = Instant::now();
     let ran = catch_unwind(AssertUnwindSafe(|| target(data)));
-    assert!(ran.is_ok(), "{what}: see the panic above, of {:?}", String::from_utf8_lossy(data));
-    assert!(began.elapsed() < LONGEST, "{what} took {:?}", began.elapsed());
+    assert!(
+        ran.is_ok(),
+        "{what}: see the panic above, of {:?}",
+        String::from_utf8_lossy(data)
+    );
+    assert!(
+        began.elapsed() < LONGEST,
+        "{what} took {:?}",
+        began.elapsed()
+    );
 }
 
 #[test]
@@ -33,25 +43,45 @@ fn every_file_of_the_corpus_is_read_by_its_target() {
     for (name, target) in TARGETS {
         let files = corpus_of(name);
         assert!(files.len() >= 5, "{name}: a corpus of {}", files.len());
-        let bytes: u64 = files.iter().map(|path| path.metadata().unwrap().len()).sum();
+        let bytes: u64 = files
+            .iter()
+            .map(|path| path.metadata().unwrap().len())
+            .sum();
         assert!(bytes <= MOST_BYTES, "{name}: {bytes} bytes");
         for path in files {
-            run(*target, &fs::read(&path).unwrap(), &path.display().to_string());
+            run(
+                *target,
+                &fs::read(&path).unwrap(),
+                &path.display().to_string(),
+            );
         }
     }
 }
 
 #[test]
 fn no_small_change_of_a_file_of_the_corpus_breaks_a_rule() {
-    let rounds = std::env::var("SUPERVISOR_FUZZ_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(40);
+    let rounds = std::env::var("SUPERVISOR_FUZZ_ROUNDS")
+        .ok()
+        .and_then(|rounds| rounds.parse().ok())
+        .unwrap_or(40);
     let only = std::env::var("SUPERVISOR_FUZZ").ok();
-    for (name, target) in TARGETS.iter().filter(|(name, _)| only.as_deref().is_none_or(|only| only == *name)) {
-        let files: Vec<Vec<u8>> = corpus_of(name).iter().map(|path| fs::read(path).unwrap()).collect();
+    for (name, target) in TARGETS
+        .iter()
+        .filter(|(name, _)| only.as_deref().is_none_or(|only| only == *name))
+    {
+        let files: Vec<Vec<u8>> = corpus_of(name)
+            .iter()
+            .map(|path| fs::read(path).unwrap())
+            .collect();
         for (n, file) in files.iter().enumerate() {
             let mut dice = fastrand::Rng::with_seed(n as u64);
             for round in 0..rounds {
                 let other = &files[dice.usize(..files.len())];
-                run(*target, &changed(file, other, &mut dice), &format!("{name}, file {n}, round {round}"));
+                run(
+                    *target,
+                    &changed(file, other, &mut dice),
+                    &format!("{name}, file {n}, round {round}"),
+                );
             }
         }
     }
@@ -61,8 +91,15 @@ fn no_small_change_of_a_file_of_the_corpus_breaks_a_rule() {
 #[test]
 fn a_report_that_names_one_test_over_and_over_is_read_in_time() {
     let cases = "<testcase name=\"x\"/>".repeat(40_000);
-    let (_, target) = TARGETS.iter().find(|(name, _)| *name == "test_report").unwrap();
-    run(*target, format!("\0<testsuite>{cases}</testsuite>").as_bytes(), "one name");
+    let (_, target) = TARGETS
+        .iter()
+        .find(|(name, _)| *name == "test_report")
+        .unwrap();
+    run(
+        *target,
+        format!("\0<testsuite>{cases}</testsuite>").as_bytes(),
+        "one name",
+    );
 }
 
 #[test]

@@ -20,21 +20,40 @@ fn user(url: &str) -> Bench {
 }
 
 fn run(bench: &Bench, arguments: &[&str]) -> Output {
-    bench.command().args(arguments).stdin(Stdio::null()).output().unwrap()
+    bench
+        .command()
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
 }
 
 fn said(output: &Output) -> String {
-    format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    format!(
+        "{}\n{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
 }
 
 fn gym(bench: &Bench) -> (Value, String) {
-    let output = run(bench, &["gym", "--model", "slow", "--tracks", "ruby", "--json"]);
+    let output = run(
+        bench,
+        &["gym", "--model", "slow", "--tracks", "ruby", "--json"],
+    );
     assert!(output.status.success(), "{}", said(&output));
-    (serde_json::from_slice(&output.stdout).unwrap(), said(&output))
+    (
+        serde_json::from_slice(&output.stdout).unwrap(),
+        said(&output),
+    )
 }
 
 fn questions(server: &Server) -> usize {
-    server.paths().iter().filter(|path| path.ends_with("/chat/completions")).count()
+    server
+        .paths()
+        .iter()
+        .filter(|path| path.ends_with("/chat/completions"))
+        .count()
 }
 
 #[test]
@@ -51,18 +70,35 @@ fn a_model_that_writes_without_an_end_is_measured_once_and_passed_by() {
     let bench = user(&server.url);
     let (told, story) = gym(&bench);
     let slow = &told["models"][0];
-    assert_eq!((told["ended"].as_str(), slow["judged"].as_u64()), (Some("done"), Some(8)), "{story}");
-    assert_eq!((slow["accepted"].as_u64(), slow["unable"].as_u64()), (Some(0), Some(8)), "{slow:#}");
+    assert_eq!(
+        (told["ended"].as_str(), slow["judged"].as_u64()),
+        (Some("done"), Some(8)),
+        "{story}"
+    );
+    assert_eq!(
+        (slow["accepted"].as_u64(), slow["unable"].as_u64()),
+        (Some(0), Some(8)),
+        "{slow:#}"
+    );
     assert_eq!(slow["refused"], json!({"unfinished": 8}), "{slow:#}");
-    assert!(slow["median_s"].as_f64() >= Some(1.0), "the time it took counts: {slow:#}");
+    assert!(
+        slow["median_s"].as_f64() >= Some(1.0),
+        "the time it took counts: {slow:#}"
+    );
     let asked = questions(&server);
     assert!(asked >= 8, "every task was given to it: {asked}");
 
     let (_, story) = gym(&bench);
-    assert!(story.contains("8 of them already measured") && questions(&server) == asked, "{story}");
+    assert!(
+        story.contains("8 of them already measured") && questions(&server) == asked,
+        "{story}"
+    );
 
     let explained = said(&run(&bench, &["explain", "tdd_green"]));
-    assert!(explained.contains("8 answers not finished in time"), "{explained}");
+    assert!(
+        explained.contains("8 answers not finished in time"),
+        "{explained}"
+    );
     // One of the eight is a refactoring.
     let why = "`slow` is skipped: accepted in 0 of 7 turns here, 7 of them not finished within its limits";
     assert!(explained.contains(why), "{explained}");
@@ -81,14 +117,23 @@ fn an_endpoint_that_is_gone_ends_the_run_says_nothing_of_its_model_and_is_asked_
             let before = questions(&failing);
             let (told, story) = gym(&bench);
             assert_eq!(told["ended"], "unreachable", "{story}");
-            assert!(!story.contains(": skipped") && story.contains("3/8"), "no pause between tasks: {story}");
-            assert!(story.matches("slow: infra").count() == 3 && !story.contains("4/8"), "{story}");
+            assert!(
+                !story.contains(": skipped") && story.contains("3/8"),
+                "no pause between tasks: {story}"
+            );
+            assert!(
+                story.matches("slow: infra").count() == 3 && !story.contains("4/8"),
+                "{story}"
+            );
             // It is not measured, so the next run begins there again.
             assert!(!story.contains("already measured"), "{story}");
             assert!(*url == closed.url || questions(&failing) >= before + 3);
         }
         let explained = said(&run(&bench, &["explain", "tdd_green"]));
-        assert!(!explained.contains("`slow` is skipped") && !explained.contains("not finished"), "{explained}");
+        assert!(
+            !explained.contains("`slow` is skipped") && !explained.contains("not finished"),
+            "{explained}"
+        );
     }
 }
 
@@ -105,22 +150,35 @@ fn other_weights_under_the_same_name_are_measured_anew_and_have_a_passport_of_th
             Do::Json(200, json!({"models": [model]}).to_string())
         }
         path if path.ends_with("/chat/completions") => {
-            let answer =
-                json!({"message": {"role": "assistant", "content": "I do not know."}, "finish_reason": "stop"});
-            Do::Json(200, json!({"model": "slow", "choices": [answer]}).to_string())
+            let answer = json!({"message": {"role": "assistant", "content": "I do not know."}, "finish_reason": "stop"});
+            Do::Json(
+                200,
+                json!({"model": "slow", "choices": [answer]}).to_string(),
+            )
         }
         _ => Do::Json(404, "{}".into()),
     });
     let bench = user(&server.url);
     let (told, story) = gym(&bench);
-    assert_eq!((told["ended"].as_str(), told["models"][0]["judged"].as_u64()), (Some("done"), Some(8)), "{story}");
+    assert_eq!(
+        (told["ended"].as_str(), told["models"][0]["judged"].as_u64()),
+        (Some("done"), Some(8)),
+        "{story}"
+    );
     let (_, story) = gym(&bench);
     assert!(story.contains("8 of them already measured"), "{story}");
 
     *digest.lock().unwrap() = "sha-new";
     let (told, story) = gym(&bench);
     assert!(!story.contains("already measured"), "{story}");
-    assert_eq!(told["models"][0]["judged"].as_u64(), Some(8), "the other weights are not in the table: {story}");
+    assert_eq!(
+        told["models"][0]["judged"].as_u64(),
+        Some(8),
+        "the other weights are not in the table: {story}"
+    );
     let explained = said(&run(&bench, &["explain", "tdd_green"]));
-    assert!(explained.contains("accepted 0 of 8") && explained.contains("digest sha-new"), "{explained}");
+    assert!(
+        explained.contains("accepted 0 of 8") && explained.contains("digest sha-new"),
+        "{explained}"
+    );
 }

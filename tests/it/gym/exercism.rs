@@ -15,7 +15,11 @@ use crate::support::tdd_bench::Bench;
 
 fn answer(task: &GymTask) -> Value {
     let edit = |(path, text): (&String, &String)| {
-        let action = if task.files.contains_key(path) { "replace" } else { "create" };
+        let action = if task.files.contains_key(path) {
+            "replace"
+        } else {
+            "create"
+        };
         json!({"path": path, "action": action, "content": text})
     };
     json!({"edits": task.reference.iter().map(edit).collect::<Vec<_>>()})
@@ -36,18 +40,28 @@ fn solve(task: &GymTask, modules: Option<&Path>) -> (bool, String, f64) {
     let result = bench.call("tdd_green", arguments);
     let said = format!(
         "{} {}",
-        result["attempts"][0]["cause"].as_str().unwrap_or("not asked"),
+        result["attempts"][0]["cause"]
+            .as_str()
+            .unwrap_or("not asked"),
         result["message"].as_str().unwrap_or_default()
     );
-    (result["status"] == "pass", said, began.elapsed().as_secs_f64())
+    (
+        result["status"] == "pass",
+        said,
+        began.elapsed().as_secs_f64(),
+    )
 }
 
 #[test]
 #[ignore = "needs checked-out tracks, see above"]
 #[expect(clippy::print_stdout, reason = "the table is what it is for")]
 fn reference_solutions() {
-    let tracks = std::env::var("SUPERVISOR_EXERCISM").expect("SUPERVISOR_EXERCISM names checked-out tracks");
-    let most = std::env::var("SUPERVISOR_EXERCISM_TASKS").ok().and_then(|n| n.parse().ok()).unwrap_or(30);
+    let tracks =
+        std::env::var("SUPERVISOR_EXERCISM").expect("SUPERVISOR_EXERCISM names checked-out tracks");
+    let most = std::env::var("SUPERVISOR_EXERCISM_TASKS")
+        .ok()
+        .and_then(|n| n.parse().ok())
+        .unwrap_or(30);
     for track in tracks.split(':').map(PathBuf::from) {
         let modules = Some(track.join("node_modules")).filter(|m| m.is_dir());
         let (mut accepted, mut all, mut seconds) = (0, 0, 0.0);
@@ -58,9 +72,18 @@ fn reference_solutions() {
             if passed {
                 accepted += 1;
             } else {
-                println!("{}/{}: {}", track.display(), task.name, said.lines().next().unwrap_or_default());
+                println!(
+                    "{}/{}: {}",
+                    track.display(),
+                    task.name,
+                    said.lines().next().unwrap_or_default()
+                );
             }
         }
-        println!("{}: {accepted} of {all} accepted, {:.1} s each", track.display(), seconds / f64::from(all.max(1)));
+        println!(
+            "{}: {accepted} of {all} accepted, {:.1} s each",
+            track.display(),
+            seconds / f64::from(all.max(1))
+        );
     }
 }

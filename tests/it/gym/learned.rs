@@ -43,10 +43,16 @@ fn user(task: &GymTask) -> Bench {
 
 /// Notes so many turns of `small`, each with tries that ended like this and took so long.
 fn note(bench: &Bench, turns: usize, causes: &[&str], seconds: u64) {
-    let class = TaskClass { skill: "tdd_green".into(), language: "ruby".into(), size: TaskSize::Small };
+    let class = TaskClass {
+        skill: "tdd_green".into(),
+        language: "ruby".into(),
+        size: TaskSize::Small,
+    };
     let attempt = |cause: &&str| {
-        serde_json::from_value(json!({"attempt": 1, "model": "small", "tier": "local", "duration_ms": seconds * 1000,
-            "cause": cause, "cost_usd": 0.0, "tokens_in": 1}))
+        serde_json::from_value(
+            json!({"attempt": 1, "model": "small", "tier": "local", "duration_ms": seconds * 1000,
+            "cause": cause, "cost_usd": 0.0, "tokens_in": 1}),
+        )
         .unwrap()
     };
     let attempts: Vec<_> = causes.iter().map(attempt).collect();
@@ -60,25 +66,44 @@ fn note(bench: &Bench, turns: usize, causes: &[&str], seconds: u64) {
 fn call(bench: &mut Bench, task: &GymTask) -> Vec<String> {
     empty(bench.project.path());
     task.lay_out(bench.project.path()).unwrap();
-    let result = bench.call("tdd_green", json!({"test_path": task.test_path, "session_id": "learned"}));
+    let result = bench.call(
+        "tdd_green",
+        json!({"test_path": task.test_path, "session_id": "learned"}),
+    );
     assert_eq!(result["status"], "pass", "{result:#}");
-    result["attempts"].as_array().unwrap().iter().map(|a| a["model"].as_str().unwrap().to_owned()).collect()
+    result["attempts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|a| a["model"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 fn empty(dir: &Path) {
     for path in fs::read_dir(dir).unwrap().flatten() {
         let path = path.path();
-        if path.is_dir() { fs::remove_dir_all(path).unwrap() } else { fs::remove_file(path).unwrap() }
+        if path.is_dir() {
+            fs::remove_dir_all(path).unwrap()
+        } else {
+            fs::remove_file(path).unwrap()
+        }
     }
 }
 
 fn decisions(bench: &Bench) -> Vec<Value> {
     let log = fs::read_to_string(bench.state.path().join("state/sessions/learned.jsonl")).unwrap();
-    log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["policy"].clone()).collect()
+    log.lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["policy"].clone())
+        .collect()
 }
 
 fn explained(bench: &Bench) -> String {
-    let output = bench.command().args(["explain", "tdd_green"]).stdin(Stdio::null()).output().unwrap();
+    let output = bench
+        .command()
+        .args(["explain", "tdd_green"])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
@@ -91,14 +116,31 @@ fn a_model_that_is_never_right_is_skipped_and_the_log_and_explain_say_why() {
     let mut bench = user(&task);
     // Its minutes cost more than the top tier.
     note(&bench, 12, &["rejected"], 120);
-    let skipped = (0..3).filter(|_| call(&mut bench, &task)[0] == "large").count();
-    assert!(skipped >= 2, "asked in {} of 3 calls after 12 failures", 3 - skipped);
+    let skipped = (0..3)
+        .filter(|_| call(&mut bench, &task)[0] == "large")
+        .count();
+    assert!(
+        skipped >= 2,
+        "asked in {} of 3 calls after 12 failures",
+        3 - skipped
+    );
     let decisions = decisions(&bench);
-    let policy = decisions.iter().find(|policy| policy["order"] == json!(["large"]));
+    let policy = decisions
+        .iter()
+        .find(|policy| policy["order"] == json!(["large"]));
     let policy = policy.unwrap_or_else(|| panic!("{decisions:#?}"));
-    assert!(policy["sentence"].as_str().unwrap().contains("`small` is skipped"), "{policy:#}");
+    assert!(
+        policy["sentence"]
+            .as_str()
+            .unwrap()
+            .contains("`small` is skipped"),
+        "{policy:#}"
+    );
     let explained = explained(&bench);
-    assert!(explained.contains("`small` is skipped: accepted in 0 of"), "{explained}");
+    assert!(
+        explained.contains("`small` is skipped: accepted in 0 of"),
+        "{explained}"
+    );
 }
 
 #[test]
@@ -110,17 +152,37 @@ fn a_model_whose_second_try_is_never_right_has_one_and_the_log_and_explain_say_w
     let mut bench = user(&task);
     note(&bench, 8, &["accepted"], 30);
     note(&bench, 14, &["rejected", "rejected"], 30);
-    let single = (0..3).filter(|_| call(&mut bench, &task) == ["small", "large"]).count();
-    assert!(single >= 2, "tried again in {} of 3 calls after 14 second tries that were wrong", 3 - single);
+    let single = (0..3)
+        .filter(|_| call(&mut bench, &task) == ["small", "large"])
+        .count();
+    assert!(
+        single >= 2,
+        "tried again in {} of 3 calls after 14 second tries that were wrong",
+        3 - single
+    );
     let decisions = decisions(&bench);
-    let policy = decisions.iter().find(|policy| policy["tries"] == json!([1, 1]));
+    let policy = decisions
+        .iter()
+        .find(|policy| policy["tries"] == json!([1, 1]));
     let policy = policy.unwrap_or_else(|| panic!("{decisions:#?}"));
     assert_eq!(policy["order"], json!(["small", "large"]));
     let second = &policy["tiers"][0]["by_try"][1];
-    assert!(second["judged"].as_u64() >= Some(14) && second["accepted"] == 0, "{policy:#}");
-    assert!(policy["sentence"].as_str().unwrap().contains("`small` is asked once and not 2 times"), "{policy:#}");
+    assert!(
+        second["judged"].as_u64() >= Some(14) && second["accepted"] == 0,
+        "{policy:#}"
+    );
+    assert!(
+        policy["sentence"]
+            .as_str()
+            .unwrap()
+            .contains("`small` is asked once and not 2 times"),
+        "{policy:#}"
+    );
     let explained = explained(&bench);
-    assert!(explained.contains("a second try was accepted in 0 of"), "{explained}");
+    assert!(
+        explained.contains("a second try was accepted in 0 of"),
+        "{explained}"
+    );
 }
 
 #[test]

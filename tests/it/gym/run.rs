@@ -17,11 +17,21 @@ fn user() -> Bench {
 }
 
 fn gym(bench: &Bench, arguments: &[&str]) -> Output {
-    bench.command().arg("gym").args(arguments).stdin(Stdio::null()).output().unwrap()
+    bench
+        .command()
+        .arg("gym")
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
 }
 
 fn said(output: &Output) -> String {
-    format!("{}\n{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+    format!(
+        "{}\n{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    )
 }
 
 fn report(output: &Output) -> Value {
@@ -30,16 +40,21 @@ fn report(output: &Output) -> Value {
 
 /// What `small` answers to a task of ours: the reference, or one of the wrong answers.
 fn answer(task: &str, wrong: Option<usize>) -> Value {
-    let tasks = supervisor::testing::gym::own_tasks::TaskSet::own().and_then(|set| set.tasks()).unwrap();
+    let tasks = supervisor::testing::gym::own_tasks::TaskSet::own()
+        .and_then(|set| set.tasks())
+        .unwrap();
     let task = tasks.into_iter().find(|known| known.name == task).unwrap();
     let files = wrong.map_or(&task.reference, |n| &task.wrong[n].files);
-    let edits: Vec<Value> =
-        files.iter().map(|(path, text)| json!({"path": path, "action": "replace", "content": text})).collect();
+    let edits: Vec<Value> = files
+        .iter()
+        .map(|(path, text)| json!({"path": path, "action": "replace", "content": text}))
+        .collect();
     json!({"edits": edits})
 }
 
 #[test]
-fn references_are_accepted_cheats_and_stubs_are_not_and_hidden_tests_catch_what_visible_ones_let_pass() {
+fn references_are_accepted_cheats_and_stubs_are_not_and_hidden_tests_catch_what_visible_ones_let_pass()
+ {
     if skips(&["ruby"]) {
         return;
     }
@@ -50,21 +65,36 @@ fn references_are_accepted_cheats_and_stubs_are_not_and_hidden_tests_catch_what_
     let told = report(&output);
     let model = |name: &str| {
         let models = told["models"].as_array().unwrap();
-        models.iter().find(|m| m["model"] == name).unwrap_or_else(|| panic!("{name} in {told:#}")).clone()
+        models
+            .iter()
+            .find(|m| m["model"] == name)
+            .unwrap_or_else(|| panic!("{name} in {told:#}"))
+            .clone()
     };
     let reference = model("reference");
-    assert_eq!((reference["judged"].clone(), reference["accepted"].clone()), (json!(2), json!(2)), "{told:#}");
+    assert_eq!(
+        (reference["judged"].clone(), reference["accepted"].clone()),
+        (json!(2), json!(2)),
+        "{told:#}"
+    );
     assert_eq!(reference["overfit"], 0);
     assert_eq!(model("cheat")["accepted"], 0, "{told:#}");
     assert_eq!(model("stub")["accepted"], 0, "{told:#}");
     // Made to pass the visible tests: those that were accepted are all found out.
     let wrong = model("wrong");
-    assert!(wrong["accepted"].as_u64() > Some(0) && wrong["overfit"] == wrong["accepted"], "{wrong:#}");
+    assert!(
+        wrong["accepted"].as_u64() > Some(0) && wrong["overfit"] == wrong["accepted"],
+        "{wrong:#}"
+    );
 
     // Once more: everything is there already, and nothing is run.
     let again = gym(&bench, &arguments);
     assert_eq!(report(&again)["models"], told["models"]);
-    assert!(String::from_utf8_lossy(&again.stderr).contains("already measured"), "{}", said(&again));
+    assert!(
+        String::from_utf8_lossy(&again.stderr).contains("already measured"),
+        "{}",
+        said(&again)
+    );
 }
 
 #[test]
@@ -77,11 +107,19 @@ fn a_model_is_measured_its_passport_is_kept_and_an_endpoint_that_dies_is_asked_a
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
         fs::write(bench.state.path().join("answers.jsonl"), text).unwrap();
     };
-    let right = |task: &str| json!({"model": "small", "answer": answer(task, None), "cost_usd": 0.5});
+    let right =
+        |task: &str| json!({"model": "small", "answer": answer(task, None), "cost_usd": 0.5});
     // Right on the visible tests alone; right; and then the endpoint is gone.
-    let overfit = json!({"model": "small", "answer": answer("ruby/busy_minutes", Some(0)), "cost_usd": 0.5});
+    let overfit =
+        json!({"model": "small", "answer": answer("ruby/busy_minutes", Some(0)), "cost_usd": 0.5});
     let gone = json!({"model": "small", "failure": "infra"});
-    says(&[overfit, right("ruby/initials"), gone.clone(), gone.clone(), gone]);
+    says(&[
+        overfit,
+        right("ruby/initials"),
+        gone.clone(),
+        gone.clone(),
+        gone,
+    ]);
     let arguments = ["--model", "small", "--tracks", "ruby", "--json"];
     let output = gym(&bench, &arguments);
     assert!(output.status.success(), "{}", said(&output));
@@ -93,19 +131,52 @@ fn a_model_is_measured_its_passport_is_kept_and_an_endpoint_that_dies_is_asked_a
     );
 
     // It is back, and the rest is measured; what was measured is not measured again.
-    let rest = ["page_of", "parcel_fee", "parse_span", "price_after", "release_order", "rows_needed"];
+    let rest = [
+        "page_of",
+        "parcel_fee",
+        "parse_span",
+        "price_after",
+        "release_order",
+        "rows_needed",
+    ];
     says(&rest.map(|name| right(&format!("ruby/{name}"))));
     let output = gym(&bench, &arguments);
     let told = report(&output);
     let small = &told["models"][0];
     assert_eq!(told["ended"], "done", "{}", said(&output));
-    assert_eq!((small["judged"].as_u64(), small["accepted"].as_u64()), (Some(8), Some(8)), "{small:#}");
-    assert_eq!((small["overfit"].as_u64(), small["usd"].as_f64()), (Some(1), Some(4.0)), "{small:#}");
+    assert_eq!(
+        (small["judged"].as_u64(), small["accepted"].as_u64()),
+        (Some(8), Some(8)),
+        "{small:#}"
+    );
+    assert_eq!(
+        (small["overfit"].as_u64(), small["usd"].as_f64()),
+        (Some(1), Some(4.0)),
+        "{small:#}"
+    );
 
-    let explained = bench.command().args(["explain", "tdd_green"]).stdin(Stdio::null()).output().unwrap();
-    assert!(said(&explained).contains("accepted 8 of 8"), "{}", said(&explained));
-    let doctor = bench.command().arg("doctor").stdin(Stdio::null()).output().unwrap();
-    assert!(said(&doctor).contains("small: accepted 8 of 8"), "{}", said(&doctor));
+    let explained = bench
+        .command()
+        .args(["explain", "tdd_green"])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(
+        said(&explained).contains("accepted 8 of 8"),
+        "{}",
+        said(&explained)
+    );
+    let doctor = bench
+        .command()
+        .arg("doctor")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(
+        said(&doctor).contains("small: accepted 8 of 8"),
+        "{}",
+        said(&doctor)
+    );
 }
 
 #[test]
@@ -116,7 +187,10 @@ fn what_cannot_be_run_says_why_and_what_helps() {
         let text = said(&output);
         assert_eq!(output.status.code(), Some(2), "{arguments:?}: {text}");
         for word in words {
-            assert!(text.contains(word), "{arguments:?}: `{word}` is not in {text}");
+            assert!(
+                text.contains(word),
+                "{arguments:?}: `{word}` is not in {text}"
+            );
         }
     };
     refused(&["--minutes", "0"], &["--minutes", "more than 0"]);
@@ -126,7 +200,11 @@ fn what_cannot_be_run_says_why_and_what_helps() {
     let empty = tempfile::tempdir().unwrap();
     refused(
         &["--tasks", empty.path().to_str().unwrap()],
-        &["holds no tasks", "languages.toml", "`exercises` of an Exercism track"],
+        &[
+            "holds no tasks",
+            "languages.toml",
+            "`exercises` of an Exercism track",
+        ],
     );
     refused(&["--self", "--model", "small"], &["--model"]);
 
@@ -142,7 +220,9 @@ fn a_full_disk_is_told_and_the_same_command_goes_on_once_there_is_room() {
     if skips(&["ruby"]) {
         return;
     }
-    let Some(small) = Small::new("2m") else { return };
+    let Some(small) = Small::new("2m") else {
+        return;
+    };
     let bench = user();
     let run = || {
         let mut command = bench.command();
@@ -165,12 +245,25 @@ fn a_full_disk_is_told_and_the_same_command_goes_on_once_there_is_room() {
     small.fill(Path::new("filler"));
     let output = run();
     assert_eq!(output.status.code(), Some(2), "{}", said(&output));
-    for words in ["no room left for results", "self.jsonl", "the same command goes on from here"] {
-        assert!(said(&output).contains(words), "`{words}` is not in {}", said(&output));
+    for words in [
+        "no room left for results",
+        "self.jsonl",
+        "the same command goes on from here",
+    ] {
+        assert!(
+            said(&output).contains(words),
+            "`{words}` is not in {}",
+            said(&output)
+        );
     }
     fs::remove_file(small.dir.path().join("filler")).unwrap();
     let output = run();
-    assert_eq!(report(&output)["models"][0]["accepted"], 1, "{}", said(&output));
+    assert_eq!(
+        report(&output)["models"][0]["accepted"],
+        1,
+        "{}",
+        said(&output)
+    );
 }
 
 #[test]
@@ -180,14 +273,27 @@ fn a_task_that_is_green_from_the_start_and_a_reference_that_fails_are_found() {
     }
     let dir = tempfile::tempdir().unwrap();
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("gym");
-    fs::copy(own.join("languages.toml"), dir.path().join("languages.toml")).unwrap();
+    fs::copy(
+        own.join("languages.toml"),
+        dir.path().join("languages.toml"),
+    )
+    .unwrap();
     fs::create_dir(dir.path().join("ruby")).unwrap();
     let text = fs::read_to_string(own.join("ruby/rows_needed.toml")).unwrap();
     let (before, rest) = text.split_once("stub = '''").unwrap();
     let (stub, after) = rest.split_once("'''").unwrap();
-    let reference = text.split_once("reference = '''").unwrap().1.split_once("'''").unwrap().0;
+    let reference = text
+        .split_once("reference = '''")
+        .unwrap()
+        .1
+        .split_once("'''")
+        .unwrap()
+        .0;
     let green = format!("{before}stub = '''{reference}'''{after}");
-    let failing = text.replace(&format!("reference = '''{reference}'''"), &format!("reference = '''{stub}'''"));
+    let failing = text.replace(
+        &format!("reference = '''{reference}'''"),
+        &format!("reference = '''{stub}'''"),
+    );
     let failing = failing.split("[[wrong]]").next().unwrap().to_owned();
     fs::write(dir.path().join("ruby/green.toml"), green).unwrap();
     fs::write(dir.path().join("ruby/failing.toml"), failing).unwrap();
@@ -196,25 +302,53 @@ fn a_task_that_is_green_from_the_start_and_a_reference_that_fails_are_found() {
     let text = said(&output);
     assert_eq!(output.status.code(), Some(1), "{text}");
     assert!(text.contains("fault: ruby/failing reference"), "{text}");
-    assert!(text.contains("ruby/green") && text.contains("not given"), "{text}");
+    assert!(
+        text.contains("ruby/green") && text.contains("not given"),
+        "{text}"
+    );
 }
 
 #[test]
 fn the_economics_table_is_one_command_and_the_same_for_the_same_seed() {
     let bench = user();
     let simulate = |arguments: &[&str]| {
-        let output = bench.command().arg("simulate").args(arguments).stdin(Stdio::null()).output().unwrap();
+        let output = bench
+            .command()
+            .arg("simulate")
+            .args(arguments)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
         assert!(output.status.success(), "{}", said(&output));
         String::from_utf8(output.stdout).unwrap()
     };
     let table = simulate(&["--seeds", "5", "--calls", "100"]);
     assert_eq!(table, simulate(&["--seeds", "5", "--calls", "100"]));
-    for words in ["always the top tier", "static chain, one try", "learned", "saving", "Nemotron-3-Nano-30B"] {
+    for words in [
+        "always the top tier",
+        "static chain, one try",
+        "learned",
+        "saving",
+        "Nemotron-3-Nano-30B",
+    ] {
         assert!(table.contains(words), "{words} is not in {table}");
     }
-    let report: Value = serde_json::from_str(&simulate(&["--seeds", "2", "--calls", "10", "--json"])).unwrap();
-    assert_eq!(report["worlds"][0]["policies"][0]["policy"], "always the top tier");
-    let nothing = bench.command().args(["simulate", "--log"]).stdin(Stdio::null()).output().unwrap();
+    let report: Value =
+        serde_json::from_str(&simulate(&["--seeds", "2", "--calls", "10", "--json"])).unwrap();
+    assert_eq!(
+        report["worlds"][0]["policies"][0]["policy"],
+        "always the top tier"
+    );
+    let nothing = bench
+        .command()
+        .args(["simulate", "--log"])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
     assert_eq!(nothing.status.code(), Some(2));
-    assert!(said(&nothing).contains("supervisor gym"), "{}", said(&nothing));
+    assert!(
+        said(&nothing).contains("supervisor gym"),
+        "{}",
+        said(&nothing)
+    );
 }

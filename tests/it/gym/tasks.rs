@@ -70,7 +70,10 @@ fn check(language: &str) {
     let root = dir.path().canonicalize().unwrap();
     lay_out(language, around, &variants, &root);
     let seen = run(&root);
-    let wrong: Vec<String> = variants.iter().filter_map(|variant| variant.judge(&seen)).collect();
+    let wrong: Vec<String> = variants
+        .iter()
+        .filter_map(|variant| variant.judge(&seen))
+        .collect();
     assert!(wrong.is_empty(), "{}\n{seen:#?}", wrong.join("\n"));
 }
 
@@ -82,11 +85,14 @@ fn variants<'a>(name: &str, task: &'a TaskText) -> Vec<Variant<'a>> {
         text: text.to_owned(),
         passes,
     };
-    let mut all =
-        vec![variant("stub", &task.stub, (keeps, keeps)), variant("reference", &task.reference, (true, true))];
+    let mut all = vec![
+        variant("stub", &task.stub, (keeps, keeps)),
+        variant("reference", &task.reference, (true, true)),
+    ];
     for (number, wrong) in task.wrong.iter().enumerate() {
-        let text =
-            wrong.applied_to(&task.reference).unwrap_or_else(|n| panic!("{name}: {} stands {n} times", wrong.why));
+        let text = wrong
+            .applied_to(&task.reference)
+            .unwrap_or_else(|n| panic!("{name}: {} stands {n} times", wrong.why));
         all.push(variant(&format!("wrong{number}"), &text, (true, false)));
     }
     all
@@ -95,15 +101,20 @@ fn variants<'a>(name: &str, task: &'a TaskText) -> Vec<Variant<'a>> {
 impl Variant<'_> {
     /// What is not as it should be.
     fn judge(&self, seen: &TestRun) -> Option<String> {
-        let found = [("visible", self.passes.0), ("hidden", self.passes.1)].map(|(which, should_pass)| {
-            let mark = self.marked(which);
-            let failed = seen.failed().filter(|(name, _)| name.0.contains(&mark)).count();
-            let passed = seen.passed().filter(|name| name.0.contains(&mark)).count();
-            if failed + passed == 0 {
-                return Some(format!("{mark}: no test was run"));
-            }
-            ((failed == 0) != should_pass).then(|| format!("{mark}: {failed} failed, {passed} passed"))
-        });
+        let found =
+            [("visible", self.passes.0), ("hidden", self.passes.1)].map(|(which, should_pass)| {
+                let mark = self.marked(which);
+                let failed = seen
+                    .failed()
+                    .filter(|(name, _)| name.0.contains(&mark))
+                    .count();
+                let passed = seen.passed().filter(|name| name.0.contains(&mark)).count();
+                if failed + passed == 0 {
+                    return Some(format!("{mark}: no test was run"));
+                }
+                ((failed == 0) != should_pass)
+                    .then(|| format!("{mark}: {failed} failed, {passed} passed"))
+            });
         let told: Vec<String> = found.into_iter().flatten().collect();
         (!told.is_empty()).then(|| told.join("\n"))
     }
@@ -121,12 +132,16 @@ fn lay_out(language: &str, around: &TaskLanguage, variants: &[Variant<'_>], root
     let mut joined: BTreeMap<&str, String> = BTreeMap::new();
     for variant in variants {
         let name = &variant.mark;
-        for (which, tests) in [("visible", &variant.task.visible), ("hidden", &variant.task.hidden)] {
+        for (which, tests) in [
+            ("visible", &variant.task.visible),
+            ("hidden", &variant.task.hidden),
+        ] {
             let mark = variant.marked(which);
             match language {
                 "rust" => {
                     let tests = tests.replace("use task::", &format!("use task::{name}::"));
-                    *joined.entry("tests/all.rs").or_default() += &format!("mod {mark} {{\n{tests}}}\n");
+                    *joined.entry("tests/all.rs").or_default() +=
+                        &format!("mod {mark} {{\n{tests}}}\n");
                 }
                 "python" => {
                     let tests = tests
@@ -164,7 +179,10 @@ fn lay_out(language: &str, around: &TaskLanguage, variants: &[Variant<'_>], root
         }
         let text = &variant.text;
         match language {
-            "rust" => *joined.entry("src/lib.rs").or_default() += &format!("pub mod {name} {{\n{text}}}\n"),
+            "rust" => {
+                *joined.entry("src/lib.rs").or_default() +=
+                    &format!("pub mod {name} {{\n{text}}}\n")
+            }
             "python" => file(root, &format!("{name}.py"), text),
             "javascript" => file(root, &format!("{name}.js"), text),
             "go" => file(root, &format!("{name}/solution.go"), text),

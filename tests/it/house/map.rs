@@ -22,11 +22,17 @@ const MAY_USE: &[(&str, &str)] = &[
         "testing",
         "fuzz cli server skills gym engine answers backend verify workspace memory team routing session prompts languages process redact state words",
     ),
-    ("fuzz", "server answers backend verify workspace routing session"),
+    (
+        "fuzz",
+        "server answers backend verify workspace routing session",
+    ),
     // What was measured is read from what the engine wrote; tasks are mutated by what `languages` knows.
     ("gym", "session engine routing languages redact state words"),
     ("session", "engine redact state words"),
-    ("engine", "answers backend verify workspace routing prompts languages process redact state words"),
+    (
+        "engine",
+        "answers backend verify workspace routing prompts languages process redact state words",
+    ),
     // `routing` is data that a backend reads: which address, which variable holds the key.
     ("backend", "routing process redact words"),
     // What a model said is compared with what was read; whether it works is for `verify` to say.
@@ -69,12 +75,18 @@ fn dependencies_point_down_the_map() {
             continue;
         }
         let Some(may) = allowed.get(module) else {
-            wrong.push(format!("{}: module `{module}` has no line in MAY_USE", source.path.display()));
+            wrong.push(format!(
+                "{}: module `{module}` has no line in MAY_USE",
+                source.path.display()
+            ));
             continue;
         };
         for (line, used) in source.uses_of_own_modules() {
             if used != module && !may.split(' ').any(|name| name == used) {
-                wrong.push(format!("{}:{line}: `{module}` may not use `{used}`", source.path.display()));
+                wrong.push(format!(
+                    "{}:{line}: `{module}` may not use `{used}`",
+                    source.path.display()
+                ));
             }
         }
     }
@@ -88,7 +100,10 @@ fn each_outside_crate_is_known_where_the_map_says() {
         for (number, line) in source.code_lines() {
             for (name, homes) in KNOWN_TO {
                 if line.contains(name) && !homes.contains(&source.module.as_str()) {
-                    wrong.push(format!("{}:{number}: only {homes:?} may know `{name}`", source.path.display()));
+                    wrong.push(format!(
+                        "{}:{number}: only {homes:?} may know `{name}`",
+                        source.path.display()
+                    ));
                 }
             }
         }
@@ -99,11 +114,19 @@ fn each_outside_crate_is_known_where_the_map_says() {
 #[test]
 fn the_map_in_lib_names_every_module() {
     let lib = fs::read_to_string(root().join("src/lib.rs")).unwrap();
-    for module in
-        lib.lines().filter_map(|l| l.trim_start_matches("pub ").strip_prefix("mod ")).map(|m| m.trim_end_matches(';'))
+    for module in lib
+        .lines()
+        .filter_map(|l| l.trim_start_matches("pub ").strip_prefix("mod "))
+        .map(|m| m.trim_end_matches(';'))
     {
-        assert!(lib.contains(&format!("`{module}`")), "`{module}` is missing in the table of src/lib.rs");
-        assert!(MAY_USE.iter().any(|(m, _)| *m == module), "`{module}` has no line in MAY_USE");
+        assert!(
+            lib.contains(&format!("`{module}`")),
+            "`{module}` is missing in the table of src/lib.rs"
+        );
+        assert!(
+            MAY_USE.iter().any(|(m, _)| *m == module),
+            "`{module}` has no line in MAY_USE"
+        );
     }
 }
 
@@ -114,17 +137,27 @@ fn no_source_file_outgrows_its_story() {
         .filter(|s| s.text.lines().count() > 500)
         .map(|s| format!("{} has {} lines", s.path.display(), s.text.lines().count()))
         .collect();
-    assert!(long.is_empty(), "look for the second noun hiding inside:\n{}", long.join("\n"));
+    assert!(
+        long.is_empty(),
+        "look for the second noun hiding inside:\n{}",
+        long.join("\n")
+    );
 }
 
 #[test]
 fn every_source_file_is_part_of_the_program() {
     let all = sources();
     let is_stray = |source: &&Source| {
-        let root = ["lib.rs", "main.rs"].iter().any(|root| source.path == Path::new(root));
+        let root = ["lib.rs", "main.rs"]
+            .iter()
+            .any(|root| source.path == Path::new(root));
         !root && !all.iter().any(|other| other.brings_in(source))
     };
-    let strays: Vec<_> = all.iter().filter(is_stray).map(|source| &source.path).collect();
+    let strays: Vec<_> = all
+        .iter()
+        .filter(is_stray)
+        .map(|source| &source.path)
+        .collect();
     assert!(strays.is_empty(), "no `mod` leads to {strays:?}");
 }
 
@@ -142,13 +175,22 @@ impl Source {
             Some(dir) if dir != Path::new("") => self.path == dir.with_extension("rs"),
             _ => self.path == Path::new("lib.rs"),
         };
-        above && self.text.lines().any(|line| line.trim().trim_start_matches("pub ").ends_with(&format!("mod {name};")))
+        above
+            && self.text.lines().any(|line| {
+                line.trim()
+                    .trim_start_matches("pub ")
+                    .ends_with(&format!("mod {name};"))
+            })
             || self.text.contains(&format!("/{name}.rs\""))
     }
 
     /// Lines that are neither comment nor documentation, numbered from 1.
     fn code_lines(&self) -> impl Iterator<Item = (usize, &str)> {
-        self.text.lines().enumerate().map(|(i, l)| (i + 1, l)).filter(|(_, l)| !l.trim_start().starts_with("//"))
+        self.text
+            .lines()
+            .enumerate()
+            .map(|(i, l)| (i + 1, l))
+            .filter(|(_, l)| !l.trim_start().starts_with("//"))
     }
 
     fn uses_of_own_modules(&self) -> Vec<(usize, String)> {
@@ -170,7 +212,10 @@ impl Source {
 }
 
 fn first_segment(path: &str) -> String {
-    path.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+    path.trim()
+        .chars()
+        .take_while(|c| c.is_alphanumeric() || *c == '_')
+        .collect()
 }
 
 fn root() -> &'static Path {
@@ -186,10 +231,19 @@ fn sources() -> Vec<Source> {
                 dirs.push(path);
             } else if path.extension().is_some_and(|e| e == "rs") {
                 let inside = path.strip_prefix(root().join("src")).unwrap();
-                let module = inside.components().next().unwrap().as_os_str().to_string_lossy();
+                let module = inside
+                    .components()
+                    .next()
+                    .unwrap()
+                    .as_os_str()
+                    .to_string_lossy();
                 let module = module.trim_end_matches(".rs").to_owned();
                 let text = fs::read_to_string(&path).unwrap();
-                found.push(Source { path: inside.to_owned(), module, text });
+                found.push(Source {
+                    path: inside.to_owned(),
+                    module,
+                    text,
+                });
             }
         }
     }

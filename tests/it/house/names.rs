@@ -15,12 +15,23 @@ fn no_type_name_stands_twice_unless_private_to_its_file() {
     let mut homes: BTreeMap<String, BTreeSet<PathBuf>> = BTreeMap::new();
     let types = types_in_sources();
     for named in types.iter().filter(|named| !named.private) {
-        homes.entry(named.name.clone()).or_default().insert(named.home());
+        homes
+            .entry(named.name.clone())
+            .or_default()
+            .insert(named.home());
     }
     assert!(homes.len() > 500, "only {} types were found", homes.len());
     homes.retain(|_, files| files.len() > 1);
-    let shared: Vec<_> = homes.iter().map(|(name, files)| format!("{name}: {files:?}")).collect();
-    assert!(shared.is_empty(), "{} names stand for several types:\n{}", shared.len(), shared.join("\n"));
+    let shared: Vec<_> = homes
+        .iter()
+        .map(|(name, files)| format!("{name}: {files:?}"))
+        .collect();
+    assert!(
+        shared.is_empty(),
+        "{} names stand for several types:\n{}",
+        shared.len(),
+        shared.join("\n")
+    );
 }
 
 #[test]
@@ -30,7 +41,12 @@ fn no_type_name_is_a_bare_participle() {
         .filter(|named| is_bare_participle(&named.name))
         .map(|named| format!("{}: {}", named.name, named.file.display()))
         .collect();
-    assert!(bare.is_empty(), "{} types are named by a participle, not a noun:\n{}", bare.len(), bare.join("\n"));
+    assert!(
+        bare.is_empty(),
+        "{} types are named by a participle, not a noun:\n{}",
+        bare.len(),
+        bare.join("\n")
+    );
 }
 
 #[test]
@@ -51,18 +67,29 @@ fn types_for_tests_and_associated_types_do_not_count() {
     let mut collector = TypeCollector::new(Path::new("a.rs"));
     collector.visit_file(&syn::parse_file(source).unwrap());
     let names = |private| -> Vec<&str> {
-        collector.types.iter().filter(|t| t.private == private).map(|t| t.name.as_str()).collect()
+        collector
+            .types
+            .iter()
+            .filter(|t| t.private == private)
+            .map(|t| t.name.as_str())
+            .collect()
     };
-    assert_eq!((names(false), names(true)), (vec!["A", "B"], vec!["C", "D", "G"]));
+    assert_eq!(
+        (names(false), names(true)),
+        (vec!["A", "B"], vec!["C", "D", "G"])
+    );
 }
 
 fn is_bare_participle(name: &str) -> bool {
     let word = name.to_ascii_lowercase();
     let single = name.chars().skip(1).all(|c| c.is_ascii_lowercase());
     let listed = |section: &str| {
-        let list = IRREGULAR.split("[").find_map(|part| part.strip_prefix(section)?.strip_prefix(']'));
+        let list = IRREGULAR
+            .split("[")
+            .find_map(|part| part.strip_prefix(section)?.strip_prefix(']'));
         let list = list.unwrap_or_else(|| panic!("no section {section}"));
-        list.split_whitespace().any(|entry| entry == word || word.strip_prefix("un") == Some(entry))
+        list.split_whitespace()
+            .any(|entry| entry == word || word.strip_prefix("un") == Some(entry))
     };
     single && (listed("participles") || word.ends_with("ed") && !listed("nouns"))
 }
@@ -90,7 +117,11 @@ struct TypeCollector<'a> {
 
 impl<'a> TypeCollector<'a> {
     fn new(file: &'a Path) -> Self {
-        Self { file, types: Vec::new(), test_modules: Vec::new() }
+        Self {
+            file,
+            types: Vec::new(),
+            test_modules: Vec::new(),
+        }
     }
 }
 
@@ -109,14 +140,21 @@ impl<'ast> Visit<'ast> for TypeCollector<'_> {
         };
         if !is_for_tests(attributes) {
             let private = matches!(visibility, syn::Visibility::Inherited);
-            self.types.push(NamedType { name: name.to_string(), file: self.file.to_owned(), private });
+            self.types.push(NamedType {
+                name: name.to_string(),
+                file: self.file.to_owned(),
+                private,
+            });
         }
     }
 }
 
 fn is_for_tests(attributes: &[syn::Attribute]) -> bool {
     attributes.iter().any(|attribute| {
-        attribute.path().is_ident("cfg") && attribute.parse_args::<syn::Path>().is_ok_and(|path| path.is_ident("test"))
+        attribute.path().is_ident("cfg")
+            && attribute
+                .parse_args::<syn::Path>()
+                .is_ok_and(|path| path.is_ident("test"))
     })
 }
 
@@ -132,10 +170,14 @@ fn types_in_sources() -> Vec<NamedType> {
                 let file = path.strip_prefix(&src).unwrap();
                 let mut collector = TypeCollector::new(file);
                 let parsed = syn::parse_file(&fs::read_to_string(&path).unwrap());
-                collector.visit_file(&parsed.unwrap_or_else(|error| panic!("{}: {error}", file.display())));
+                collector.visit_file(
+                    &parsed.unwrap_or_else(|error| panic!("{}: {error}", file.display())),
+                );
                 types.append(&mut collector.types);
                 let modules = collector.test_modules.into_iter();
-                for_tests.extend(modules.map(|module| file.with_extension("").join(module).with_extension("rs")));
+                for_tests.extend(
+                    modules.map(|module| file.with_extension("").join(module).with_extension("rs")),
+                );
             }
         }
     }

@@ -25,7 +25,11 @@ fn every_block_of_settings_in_the_docs_can_be_used_as_it_stands() {
                 .output()
                 .unwrap();
             let said = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{}: {said}\n{block}", page.display());
+            assert!(
+                output.status.success(),
+                "{}: {said}\n{block}",
+                page.display()
+            );
             tried += 1;
         }
     }
@@ -36,12 +40,20 @@ fn every_block_of_settings_in_the_docs_can_be_used_as_it_stands() {
 fn every_page_and_file_that_the_docs_lead_to_is_there() {
     for page in pages() {
         let text = fs::read_to_string(&page).unwrap();
-        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+        for target in text
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next())
+        {
             let path = target.split('#').next().unwrap_or_default();
             if path.is_empty() || path.contains("://") {
                 continue;
             }
-            assert!(page.parent().unwrap().join(path).exists(), "{}: `{target}` leads nowhere", page.display());
+            assert!(
+                page.parent().unwrap().join(path).exists(),
+                "{}: `{target}` leads nowhere",
+                page.display()
+            );
         }
     }
 }
@@ -51,29 +63,54 @@ fn the_screen_in_the_readme_is_the_one_that_the_demo_shows() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
     let screen = fs::read_to_string(root.join("docs/demo.txt")).unwrap();
-    assert_eq!(blocks(&readme, "text").first().map(|block| block.trim_end()), Some(screen.trim_end()));
+    assert_eq!(
+        blocks(&readme, "text")
+            .first()
+            .map(|block| block.trim_end()),
+        Some(screen.trim_end())
+    );
 }
 
 #[test]
 fn recorded_answers_are_given_again_by_the_recipe_in_the_readme() {
-    let docs = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/configuration.md")).unwrap();
-    let [line] = blocks(&docs, "json").try_into().expect("one line as an example");
+    let docs =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/configuration.md"))
+            .unwrap();
+    let [line] = blocks(&docs, "json")
+        .try_into()
+        .expect("one line as an example");
     let _: supervisor::testing::backend::replay::ReplayLine = serde_json::from_str(&line).unwrap();
 
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);
-    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
-    let recipe = blocks(&readme, "toml").into_iter().find(|block| block.contains("\"replay\"")).unwrap();
+    let readme =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md")).unwrap();
+    let recipe = blocks(&readme, "toml")
+        .into_iter()
+        .find(|block| block.contains("\"replay\""))
+        .unwrap();
     let answers = at("answers.jsonl");
-    fs::write(at("models.toml"), recipe.replace("/srv/ci/answers.jsonl", answers.to_str().unwrap())).unwrap();
-    let edits = serde_json::json!([{"path": "code.txt", "action": "replace", "content": "right\n"}]);
+    fs::write(
+        at("models.toml"),
+        recipe.replace("/srv/ci/answers.jsonl", answers.to_str().unwrap()),
+    )
+    .unwrap();
+    let edits =
+        serde_json::json!([{"path": "code.txt", "action": "replace", "content": "right\n"}]);
     let recorded = serde_json::json!({"model": "qwen3.6:27b", "answer": {"edits": edits}});
     fs::write(&answers, format!("{recorded}\n")).unwrap();
     fs::create_dir(at("project")).unwrap();
     fs::write(at("project/code.txt"), "wrong\n").unwrap();
     fs::write(at("project/test.sh"), "grep -q right code.txt\n").unwrap();
     let output = Command::new(BINARY)
-        .args(["call", "tdd_green", "--arg", "test_path=test.sh", "--arg", "test_cmd=sh test.sh"])
+        .args([
+            "call",
+            "tdd_green",
+            "--arg",
+            "test_path=test.sh",
+            "--arg",
+            "test_cmd=sh test.sh",
+        ])
         .arg("--config")
         .arg(at("models.toml"))
         .env_clear()
@@ -82,15 +119,26 @@ fn recorded_answers_are_given_again_by_the_recipe_in_the_readme() {
         .current_dir(at("project"))
         .output()
         .unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    assert_eq!(fs::read_to_string(at("project/code.txt")).unwrap(), "right\n");
+    assert_eq!(
+        output.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    assert_eq!(
+        fs::read_to_string(at("project/code.txt")).unwrap(),
+        "right\n"
+    );
     assert!(at("answers.jsonl.asked").exists());
 }
 
 /// The README and everything in `docs/` that is Markdown.
 fn pages() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut pages: Vec<PathBuf> = fs::read_dir(root.join("docs")).unwrap().map(|e| e.unwrap().path()).collect();
+    let mut pages: Vec<PathBuf> = fs::read_dir(root.join("docs"))
+        .unwrap()
+        .map(|e| e.unwrap().path())
+        .collect();
     pages.retain(|page| page.extension().is_some_and(|e| e == "md"));
     pages.push(root.join("README.md"));
     pages
@@ -99,5 +147,9 @@ fn pages() -> Vec<PathBuf> {
 /// The fenced blocks of one language.
 fn blocks(text: &str, language: &str) -> Vec<String> {
     let open = format!("```{language}\n");
-    text.split(&open).skip(1).filter_map(|rest| rest.split("\n```").next()).map(str::to_owned).collect()
+    text.split(&open)
+        .skip(1)
+        .filter_map(|rest| rest.split("\n```").next())
+        .map(str::to_owned)
+        .collect()
 }

@@ -21,11 +21,17 @@ struct Project {
 
 impl Project {
     fn new(dir: &Path) -> Self {
-        Self { dir: dir.to_owned() }
+        Self {
+            dir: dir.to_owned(),
+        }
     }
 
     fn open(&self, name: &str) -> File {
-        File::options().create(true).append(true).open(self.dir.join(name)).unwrap()
+        File::options()
+            .create(true)
+            .append(true)
+            .open(self.dir.join(name))
+            .unwrap()
     }
 
     fn guard(&self) -> Guard {
@@ -68,7 +74,10 @@ impl Project {
     fn launcher_with(&self, part: &str) -> Launcher {
         let script = self.dir.join("shim");
         if !script.exists() {
-            let argv: Vec<_> = part_argv().into_iter().map(|a| a.into_string().unwrap()).collect();
+            let argv: Vec<_> = part_argv()
+                .into_iter()
+                .map(|a| a.into_string().unwrap())
+                .collect();
             let text = format!(
                 "#!/bin/sh\nexport SUPERVISOR_TEST_PART={part} SUPERVISOR_TEST_DIR={}\nexec {}\n",
                 self.dir.display(),
@@ -85,17 +94,34 @@ pub(super) fn play_shim() {
     let on_orphaned = |ticket: &Path| {
         use std::io::Write;
         let dir = ticket.parent().unwrap();
-        let mut trace = File::options().create(true).append(true).open(ticket).unwrap();
-        writeln!(trace, "orphaned with {} alive", marked(dir.to_str().unwrap()).len()).unwrap();
+        let mut trace = File::options()
+            .create(true)
+            .append(true)
+            .open(ticket)
+            .unwrap();
+        writeln!(
+            trace,
+            "orphaned with {} alive",
+            marked(dir.to_str().unwrap()).len()
+        )
+        .unwrap();
     };
     supervisor::testing::process::shim::run(|_| {}, on_orphaned).unwrap();
 }
 
 /// The part of a server with two trees in one project, one of which takes its time to end.
 pub(super) fn play_server(dir: &Path) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
     let project = Project::new(dir);
-    let (guard, launcher, stop) = (project.guard(), project.launcher(), CancellationToken::new());
+    let (guard, launcher, stop) = (
+        project.guard(),
+        project.launcher(),
+        CancellationToken::new(),
+    );
     let run = |shape: &str| {
         let place = dir.join(shape);
         std::fs::create_dir(&place).unwrap();
@@ -110,12 +136,15 @@ pub(super) fn play_server(dir: &Path) {
 }
 
 #[test]
-fn after_the_servers_death_the_project_stays_locked_until_every_tree_has_ended_and_every_ticket_is_done() {
+fn after_the_servers_death_the_project_stays_locked_until_every_tree_has_ended_and_every_ticket_is_done()
+ {
     let tree = Tree::new(Shape::Setsid, Leader::Stays);
     let project = Project::new(tree.dir());
     let mut server = part_beside("GuardedServer", tree.dir()).spawn().unwrap();
     for shape in ["Setsid", "DeafLeader"] {
-        eventually("the tree stands", || tree.dir().join(shape).join("ready").exists());
+        eventually("the tree stands", || {
+            tree.dir().join(shape).join("ready").exists()
+        });
     }
     assert!(project.is_locked() && project.trace().is_empty());
     server.kill().unwrap();
@@ -125,7 +154,10 @@ fn after_the_servers_death_the_project_stays_locked_until_every_tree_has_ended_a
         let (alive, trace) = (tree.survivors(), project.trace().len());
         let free = !project.is_locked();
         assert!(!free || tree.survivors() == 0, "free with {alive} alive");
-        assert!(!free || project.trace().len() == 3, "free after {trace} of 3 shims were done");
+        assert!(
+            !free || project.trace().len() == 3,
+            "free after {trace} of 3 shims were done"
+        );
         free
     });
     assert_eq!(project.trace(), vec!["orphaned with 0 alive"; 3]);
@@ -139,7 +171,10 @@ async fn a_living_server_keeps_the_charge_of_its_project() {
     let mut guarded = sh("exit 3");
     guarded.guard = Some(guard.clone());
     let stop = CancellationToken::new();
-    assert_eq!(launcher.run(guarded.clone(), &stop).await.end, End::Exited(3));
+    assert_eq!(
+        launcher.run(guarded.clone(), &stop).await.end,
+        End::Exited(3)
+    );
     let watch = launcher.watch(&guard).await.unwrap();
     // A caller who no longer waits.
     let mut spec = tree.spec();
@@ -153,13 +188,26 @@ async fn a_living_server_keeps_the_charge_of_its_project() {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     let alone = project.open("tree.lock");
-    assert!(matches!(alone.try_lock(), Err(TryLockError::WouldBlock)), "a tree has its share");
+    assert!(
+        matches!(alone.try_lock(), Err(TryLockError::WouldBlock)),
+        "a tree has its share"
+    );
     run.abort();
-    tokio::task::spawn_blocking(move || alone.lock().unwrap()).await.unwrap();
-    assert_eq!(tree.survivors(), 0, "the tree lock alone means that nothing runs");
+    tokio::task::spawn_blocking(move || alone.lock().unwrap())
+        .await
+        .unwrap();
+    assert_eq!(
+        tree.survivors(),
+        0,
+        "the tree lock alone means that nothing runs"
+    );
     watch.dismiss().await;
     launcher.settled().await;
-    assert_eq!(project.trace(), Vec::<String>::new(), "nobody else restored");
+    assert_eq!(
+        project.trace(),
+        Vec::<String>::new(),
+        "nobody else restored"
+    );
 
     assert!(project.is_locked());
     drop((guard, guarded));
@@ -200,10 +248,18 @@ async fn no_tree_starts_while_the_project_is_being_restored() {
     spec.guard = Some(guard);
     let stop = CancellationToken::new();
     let end = project.launcher().run(spec.clone(), &stop).await.end;
-    assert!(matches!(&end, End::CouldNotStart(StartError::Other { why, .. }) if why.contains("restored")), "{end:?}");
+    assert!(
+        matches!(&end, End::CouldNotStart(StartError::Other { why, .. }) if why.contains("restored")),
+        "{end:?}"
+    );
     drop(alone);
-    eventually("nobody has the trees", || project.open("tree.lock").try_lock_shared().is_ok());
-    assert_eq!(project.launcher().run(spec, &stop).await.end, End::Exited(0));
+    eventually("nobody has the trees", || {
+        project.open("tree.lock").try_lock_shared().is_ok()
+    });
+    assert_eq!(
+        project.launcher().run(spec, &stop).await.end,
+        End::Exited(0)
+    );
 }
 
 #[tokio::test]
@@ -225,16 +281,29 @@ async fn when_the_shim_is_killed_the_server_finds_the_tree_by_its_mark() {
 async fn when_the_shim_is_killed_the_server_finds_what_carries_no_mark_by_its_session() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("pid");
-    let spec = sh(&format!("echo $$ > {}; exec env -i sleep 1000", file.display()));
+    let spec = sh(&format!(
+        "echo $$ > {}; exec env -i sleep 1000",
+        file.display()
+    ));
     let launcher = super::launcher();
     let run = tokio::spawn(async move { launcher.run(spec, &CancellationToken::new()).await });
-    let command = || std::fs::read_to_string(&file).ok()?.trim().parse().ok().and_then(Pid::from_raw);
+    let command = || {
+        std::fs::read_to_string(&file)
+            .ok()?
+            .trim()
+            .parse()
+            .ok()
+            .and_then(Pid::from_raw)
+    };
     let seen = |name: &str| std::fs::read_to_string(format!("/proc/{}/{name}", command()?)).ok();
     eventually("the command has no environment", || {
-        seen("comm").is_some_and(|name| name == "sleep\n") && seen("environ").is_some_and(|all| all.is_empty())
+        seen("comm").is_some_and(|name| name == "sleep\n")
+            && seen("environ").is_some_and(|all| all.is_empty())
     });
     let stat = seen("stat").unwrap();
-    let shim = stat.rsplit_once(") ").and_then(|(_, rest)| Pid::from_raw(rest.split(' ').nth(1)?.parse().ok()?));
+    let shim = stat
+        .rsplit_once(") ")
+        .and_then(|(_, rest)| Pid::from_raw(rest.split(' ').nth(1)?.parse().ok()?));
     kill_process(shim.unwrap(), Signal::KILL).unwrap();
     assert_eq!(run.await.unwrap().end, End::Signalled(9));
     let is_over = |stat: String| stat.contains(") Z ") || stat.contains(") X ");

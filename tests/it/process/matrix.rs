@@ -20,14 +20,31 @@ enum Way {
     ServerKilled,
 }
 
-const WAYS: [Way; 5] = [Way::Normal, Way::Timeout, Way::Cancel, Way::Dropped, Way::ServerKilled];
+const WAYS: [Way; 5] = [
+    Way::Normal,
+    Way::Timeout,
+    Way::Cancel,
+    Way::Dropped,
+    Way::ServerKilled,
+];
 
 #[test]
 fn nothing_is_left_of_any_tree_however_it_ends() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
     let row = &|shape: Shape| {
         WAYS.map(|way| {
-            let tree = Tree::new(shape, if way == Way::Normal { Leader::Leaves } else { Leader::Stays });
+            let tree = Tree::new(
+                shape,
+                if way == Way::Normal {
+                    Leader::Leaves
+                } else {
+                    Leader::Stays
+                },
+            );
             let cell = match way {
                 Way::ServerKilled => Ok(killed(&tree, shape)),
                 _ => runtime.block_on(ended(&tree, shape, way)),
@@ -37,16 +54,26 @@ fn nothing_is_left_of_any_tree_however_it_ends() {
     };
     // All shapes at once: the machine is under load, as it will be.
     let rows = std::thread::scope(|scope| {
-        let rows: Vec<_> = SHAPES.map(|shape| (shape, scope.spawn(move || row(shape)))).into_iter().collect();
-        rows.into_iter().map(|(shape, row)| (shape, row.join().unwrap())).collect::<Vec<_>>()
+        let rows: Vec<_> = SHAPES
+            .map(|shape| (shape, scope.spawn(move || row(shape))))
+            .into_iter()
+            .collect();
+        rows.into_iter()
+            .map(|(shape, row)| (shape, row.join().unwrap()))
+            .collect::<Vec<_>>()
     });
     let mut table = format!("{:<16}", "ms to the end");
-    WAYS.iter().for_each(|way| table += &format!("{:>14}", format!("{way:?}")));
+    WAYS.iter()
+        .for_each(|way| table += &format!("{:>14}", format!("{way:?}")));
     let mut wrong = Vec::new();
     for (shape, cells) in rows {
         table += &format!("\n{:<16}", format!("{shape:?}"));
         for cell in cells {
-            table += &format!("{:>14}", cell.as_ref().map_or("WRONG".into(), |took| took.as_millis().to_string()));
+            table += &format!(
+                "{:>14}",
+                cell.as_ref()
+                    .map_or("WRONG".into(), |took| took.as_millis().to_string())
+            );
             wrong.extend(cell.err());
         }
     }
@@ -62,7 +89,12 @@ fn a_kill_of_the_group_alone_leaves_survivors_and_they_are_seen() {
         let tree = Tree::new(shape, Leader::Stays);
         let spec = tree.spec();
         let mut command = Command::new(&spec.argv[0]);
-        command.args(&spec.argv[1..]).env_clear().envs(&spec.env).stdout(Stdio::null()).process_group(0);
+        command
+            .args(&spec.argv[1..])
+            .env_clear()
+            .envs(&spec.env)
+            .stdout(Stdio::null())
+            .process_group(0);
         let mut leader = command.spawn().unwrap();
         tree.stands();
         let group = rustix::process::Pid::from_child(&leader);
@@ -85,8 +117,11 @@ async fn ended(tree: &Tree, shape: Shape, way: Way) -> Result<Duration, String> 
         let (launcher, stop) = (launcher.clone(), stop.clone());
         async move { launcher.run(spec, &stop).await }
     });
-    let stands =
-        || eventually("the tree stands or has ended", || tree.dir().join("ready").exists() || run.is_finished());
+    let stands = || {
+        eventually("the tree stands or has ended", || {
+            tree.dir().join("ready").exists() || run.is_finished()
+        })
+    };
     tokio::task::block_in_place(stands);
     let began = std::time::Instant::now();
     match way {
@@ -94,11 +129,16 @@ async fn ended(tree: &Tree, shape: Shape, way: Way) -> Result<Duration, String> 
         Way::Dropped => run.abort(),
         Way::Normal | Way::Timeout | Way::ServerKilled => {}
     }
-    let finished: Option<FinishedProcess> = tokio::time::timeout(LONG * 2, run).await.expect("the run hangs").ok();
+    let finished: Option<FinishedProcess> = tokio::time::timeout(LONG * 2, run)
+        .await
+        .expect("the run hangs")
+        .ok();
     launcher.settled().await;
     let took = began.elapsed();
     let survivors = tree.survivors();
-    let said = finished.as_ref().map(|f| (f.end.clone(), f.leaked > 0, f.left));
+    let said = finished
+        .as_ref()
+        .map(|f| (f.end.clone(), f.leaked > 0, f.left));
     let right = match way {
         // What forks while it is counted can be missed by the count, which is a note; never by the end, which is the promise.
         Way::Normal if shape == Shape::Forker => matches!(said, Some((End::Exited(0), _, 0))),
@@ -107,12 +147,18 @@ async fn ended(tree: &Tree, shape: Shape, way: Way) -> Result<Duration, String> 
         Way::Cancel => said == Some((End::Cancelled, false, 0)),
         Way::Dropped | Way::ServerKilled => said.is_none(),
     };
-    if survivors > 0 || !right { Err(format!("{survivors} survivors, {said:?}")) } else { Ok(took) }
+    if survivors > 0 || !right {
+        Err(format!("{survivors} survivors, {said:?}"))
+    } else {
+        Ok(took)
+    }
 }
 
 /// A server of its own, killed with -9 while the tree stands. The shim is alone then, so the end is waited for.
 fn killed(tree: &Tree, shape: Shape) -> Duration {
-    let mut server = part_beside(&format!("Server{shape:?}"), tree.dir()).spawn().unwrap();
+    let mut server = part_beside(&format!("Server{shape:?}"), tree.dir())
+        .spawn()
+        .unwrap();
     tree.stands();
     server.kill().unwrap();
     server.wait().unwrap();
@@ -121,7 +167,11 @@ fn killed(tree: &Tree, shape: Shape) -> Duration {
 
 /// The part of a server: runs one tree until killed.
 pub(super) fn play_server(shape: &str, dir: &Path) {
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
     let spec = spec(shape, Leader::Stays, dir, dir.to_str().unwrap());
     runtime.block_on(async { launcher().run(spec, &CancellationToken::new()).await });
 }

@@ -63,7 +63,12 @@ impl Tree {
         let dir = tempfile::tempdir().unwrap();
         // The directory's name is random, which makes it a good mark.
         let mark = dir.path().to_str().unwrap().to_owned();
-        Self { dir, mark, shape, leader }
+        Self {
+            dir,
+            mark,
+            shape,
+            leader,
+        }
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -71,7 +76,12 @@ impl Tree {
     }
 
     pub(crate) fn spec(&self) -> Spec {
-        spec(&format!("{:?}", self.shape), self.leader, self.dir(), &self.mark)
+        spec(
+            &format!("{:?}", self.shape),
+            self.leader,
+            self.dir(),
+            &self.mark,
+        )
     }
 
     /// Waits until every process of the tree is there.
@@ -81,14 +91,21 @@ impl Tree {
 
     /// The parent of the leader.
     pub(crate) fn shim(&self) -> rustix::process::Pid {
-        let status = |pid: rustix::process::Pid| std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let status = |pid: rustix::process::Pid| {
+            std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap()
+        };
         let parent = |pid| {
             let status = status(pid);
-            let line = status.lines().find_map(|l| l.strip_prefix("PPid:")).unwrap();
+            let line = status
+                .lines()
+                .find_map(|l| l.strip_prefix("PPid:"))
+                .unwrap();
             rustix::process::Pid::from_raw(line.trim().parse().unwrap()).unwrap()
         };
         let parents = marked(&self.mark).into_iter().map(parent);
-        let mut shims: Vec<_> = parents.filter(|pid| status(*pid).starts_with("Name:\tsupervisor\n")).collect();
+        let mut shims: Vec<_> = parents
+            .filter(|pid| status(*pid).starts_with("Name:\tsupervisor\n"))
+            .collect();
         shims.dedup();
         assert_eq!(shims.len(), 1);
         shims[0]
@@ -138,11 +155,14 @@ impl Drop for Tree {
 pub(crate) fn marked(mark: &str) -> Vec<rustix::process::Pid> {
     let wanted = format!("{MARK}={mark}");
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    let pids = entries.filter_map(|e| rustix::process::Pid::from_raw(e.file_name().to_str()?.parse().ok()?));
+    let pids = entries
+        .filter_map(|e| rustix::process::Pid::from_raw(e.file_name().to_str()?.parse().ok()?));
     pids.filter(|pid| *pid != rustix::process::getpid())
         .filter(|pid| {
             let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            environ.split(|b| *b == 0).any(|variable| variable == wanted.as_bytes())
+            environ
+                .split(|b| *b == 0)
+                .any(|variable| variable == wanted.as_bytes())
         })
         .collect()
 }
@@ -150,14 +170,21 @@ pub(crate) fn marked(mark: &str) -> Vec<rustix::process::Pid> {
 /// The command that plays the part named in the environment.
 pub(crate) fn part_argv() -> Vec<OsString> {
     let me = std::env::current_exe().unwrap().into_os_string();
-    let words = ["--exact", "process::shapes::plays_a_part_for_another_test", "--ignored", "--nocapture"];
+    let words = [
+        "--exact",
+        "process::shapes::plays_a_part_for_another_test",
+        "--ignored",
+        "--nocapture",
+    ];
     [me].into_iter().chain(words.map(OsString::from)).collect()
 }
 
 #[test]
 #[ignore = "a part in other tests, which start it themselves"]
 fn plays_a_part_for_another_test() {
-    let Ok(part) = std::env::var(PART) else { return };
+    let Ok(part) = std::env::var(PART) else {
+        return;
+    };
     let dir = PathBuf::from(std::env::var_os(DIR).unwrap());
     match part.as_str() {
         "PlainChild" => lead(&dir, &["Idle"]),
@@ -168,10 +195,19 @@ fn plays_a_part_for_another_test() {
         "Stopped" => lead(&dir, &["Stops"]),
         "HoldsThePipe" => lead(&dir, &["OwnSession", "Deaf"]),
         "Floods" => lead(&dir, &["Writes"]),
-        "DeafLeader" => exec_sh(&dir, &format!("trap '' INT TERM HUP; {SCRIPTED_LEADER} while :; do sleep 1; done")),
-        "StoppedLeader" => exec_sh(&dir, &format!("{SCRIPTED_LEADER} while :; do kill -STOP $$; done")),
+        "DeafLeader" => exec_sh(
+            &dir,
+            &format!("trap '' INT TERM HUP; {SCRIPTED_LEADER} while :; do sleep 1; done"),
+        ),
+        "StoppedLeader" => exec_sh(
+            &dir,
+            &format!("{SCRIPTED_LEADER} while :; do kill -STOP $$; done"),
+        ),
         "Idle" => idle(&dir),
-        "Deaf" => exec_sh(&dir, "trap '' INT TERM HUP; : > \"$1/up.$$\"; while :; do sleep 1; done"),
+        "Deaf" => exec_sh(
+            &dir,
+            "trap '' INT TERM HUP; : > \"$1/up.$$\"; while :; do sleep 1; done",
+        ),
         "OwnSession" => {
             rustix::process::setsid().unwrap();
             idle(&dir);
@@ -193,7 +229,10 @@ fn plays_a_part_for_another_test() {
             &dir,
             "dir=$1; on() { [ $1 -lt 20000 ] || exit 0; [ $1 != 3 ] || : > \"$dir/up.forker\"; ( on $(($1 + 1)) & ) ; exit 0; }; on 0",
         ),
-        "Stops" => exec_sh(&dir, ": > \"$1/up.$$\"; kill -STOP $$; while :; do sleep 1; done"),
+        "Stops" => exec_sh(
+            &dir,
+            ": > \"$1/up.$$\"; kill -STOP $$; while :; do sleep 1; done",
+        ),
         "Writes" => {
             std::fs::write(dir.join("up.writer"), "").unwrap();
             let mut out = std::io::stdout();
@@ -207,13 +246,21 @@ fn plays_a_part_for_another_test() {
     }
 }
 
-const SCRIPTED_LEADER: &str = "sleep 600 & : > \"$1/ready\"; [ \"$SUPERVISOR_TEST_LEADER\" != Leaves ] || exit 0;";
+const SCRIPTED_LEADER: &str =
+    "sleep 600 & : > \"$1/ready\"; [ \"$SUPERVISOR_TEST_LEADER\" != Leaves ] || exit 0;";
 
 fn lead(dir: &Path, members: &[&str]) {
     // Not waited for: the leader does not tidy up behind itself.
-    let _members: Vec<_> = members.iter().map(|member| part_command(member).spawn().unwrap()).collect();
+    let _members: Vec<_> = members
+        .iter()
+        .map(|member| part_command(member).spawn().unwrap())
+        .collect();
     let ups = || {
-        std::fs::read_dir(dir).unwrap().flatten().filter(|e| e.file_name().to_string_lossy().starts_with("up.")).count()
+        std::fs::read_dir(dir)
+            .unwrap()
+            .flatten()
+            .filter(|e| e.file_name().to_string_lossy().starts_with("up."))
+            .count()
     };
     eventually("the members are up", || ups() >= members.len());
     std::fs::write(dir.join("ready"), "").unwrap();
@@ -225,7 +272,10 @@ fn lead(dir: &Path, members: &[&str]) {
 fn part_command(part: &str) -> Command {
     let argv = part_argv();
     let mut command = Command::new(&argv[0]);
-    command.args(&argv[1..]).env(PART, part).stdin(Stdio::null());
+    command
+        .args(&argv[1..])
+        .env(PART, part)
+        .stdin(Stdio::null());
     command
 }
 
@@ -236,6 +286,9 @@ fn idle(dir: &Path) {
 
 fn exec_sh(dir: &Path, script: &str) {
     use std::os::unix::process::CommandExt;
-    let why = Command::new("sh").args(["-c", script, "sh"]).arg(dir).exec();
+    let why = Command::new("sh")
+        .args(["-c", script, "sh"])
+        .arg(dir)
+        .exec();
     panic!("sh: {why}");
 }

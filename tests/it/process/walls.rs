@@ -14,8 +14,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use supervisor::testing::process::{
-    ChildKind, Confinement, End, FinishedProcess, Guard, LayeredDir, NetworkReach, NetworkRule, SandboxLevel,
-    SandboxMode, SandboxRecord, SandboxRules, Scratch, Spec, StartError, Tag, WalledProject,
+    ChildKind, Confinement, End, FinishedProcess, Guard, LayeredDir, NetworkReach, NetworkRule,
+    SandboxLevel, SandboxMode, SandboxRecord, SandboxRules, Scratch, Spec, StartError, Tag,
+    WalledProject,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -41,17 +42,28 @@ impl House {
         fs::write(dir.path().join("home/.ssh/id"), "canary-in-a-file").unwrap();
         fs::write(dir.path().join("home/.profile"), "kept").unwrap();
         let mut stranger = Command::new("cat");
-        stranger.env("SECRET_OF_STRANGER", "canary-in-an-environment").stdin(Stdio::piped()).stdout(Stdio::piped());
+        stranger
+            .env("SECRET_OF_STRANGER", "canary-in-an-environment")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped());
         let rules = SandboxRules {
             mode,
             hide: vec![dir.path().join("home/.ssh")],
             network: NetworkRule::Auto,
             ..SandboxRules::default()
         };
-        let abstract_name = SocketAddr::from_abstract_name(dir.path().join("outside").as_os_str().as_bytes()).unwrap();
+        let abstract_name =
+            SocketAddr::from_abstract_name(dir.path().join("outside").as_os_str().as_bytes())
+                .unwrap();
         let hidden = SocketAddr::from_pathname(dir.path().join("home/.ssh/agent")).unwrap();
-        let _listeners = [abstract_name, hidden].map(|address| UnixListener::bind_addr(&address).unwrap());
-        Self { stranger: stranger.spawn().unwrap(), _listeners, rules, dir }
+        let _listeners =
+            [abstract_name, hidden].map(|address| UnixListener::bind_addr(&address).unwrap());
+        Self {
+            stranger: stranger.spawn().unwrap(),
+            _listeners,
+            rules,
+            dir,
+        }
     }
 
     pub(crate) fn at(&self, place: &str) -> PathBuf {
@@ -74,20 +86,31 @@ impl House {
     }
 
     pub(crate) async fn run(&self, spec: Spec) -> FinishedProcess {
-        launcher().under(self.rules.clone()).run(spec, &CancellationToken::new()).await
+        launcher()
+            .under(self.rules.clone())
+            .run(spec, &CancellationToken::new())
+            .await
     }
 
     /// Works in the project as a call does: what is run knows where the repository is.
     pub(crate) fn guarded(&self, mut spec: Spec) -> (Spec, tempfile::TempDir) {
         let locks = tempfile::tempdir().unwrap();
-        let lock = |name: &str| std::sync::Arc::new(fs::File::create(locks.path().join(name)).unwrap().into());
+        let lock = |name: &str| {
+            std::sync::Arc::new(fs::File::create(locks.path().join(name)).unwrap().into())
+        };
         let (root, git) = (self.at("project"), vec![self.at("project/.git")]);
         spec.guard = Some(Guard {
             project_lock: lock("project"),
             tree_lock: lock("trees"),
             ticket: None,
             tag: Tag::random(),
-            project: Some(WalledProject { root, git, view: None, view_files: None, record: SandboxRecord::default() }),
+            project: Some(WalledProject {
+                root,
+                git,
+                view: None,
+                view_files: None,
+                record: SandboxRecord::default(),
+            }),
         });
         (spec, locks)
     }
@@ -96,7 +119,14 @@ impl House {
     pub(crate) fn stranger_is_alive(&mut self) -> bool {
         let asked = self.stranger.stdin.as_mut().expect("piped").write_all(b"?");
         let mut answer = [0];
-        asked.is_ok() && self.stranger.stdout.as_mut().expect("piped").read_exact(&mut answer).is_ok()
+        asked.is_ok()
+            && self
+                .stranger
+                .stdout
+                .as_mut()
+                .expect("piped")
+                .read_exact(&mut answer)
+                .is_ok()
     }
 
     fn text(&self, place: &str) -> String {
@@ -117,7 +147,10 @@ pub(crate) async fn level() -> SandboxLevel {
     let finished = house.run(house.spec(ChildKind::Tests, "true")).await;
     assert_eq!(finished.end, End::Exited(0), "{finished:?}");
     if finished.sandbox.level != SandboxLevel::Namespaces {
-        skip(&format!("namespaces cannot be had here: {}", finished.sandbox.why));
+        skip(&format!(
+            "namespaces cannot be had here: {}",
+            finished.sandbox.why
+        ));
     }
     finished.sandbox.level
 }
@@ -125,8 +158,14 @@ pub(crate) async fn level() -> SandboxLevel {
 #[tokio::test]
 async fn a_child_inside_the_walls_is_the_same_child() {
     let house = House::new(SandboxMode::Auto);
-    for (script, end) in [("exit 7", End::Exited(7)), ("kill -9 $$", End::Signalled(9))] {
-        assert_eq!(house.run(house.spec(ChildKind::Tests, script)).await.end, end);
+    for (script, end) in [
+        ("exit 7", End::Exited(7)),
+        ("kill -9 $$", End::Signalled(9)),
+    ] {
+        assert_eq!(
+            house.run(house.spec(ChildKind::Tests, script)).await.end,
+            end
+        );
     }
     let mut talks = house.spec(ChildKind::Tests, "cat; echo err >&2; pwd");
     talks.stdin = supervisor::testing::process::Stdin::Bytes(b"in\n".to_vec());
@@ -141,10 +180,17 @@ async fn a_child_inside_the_walls_is_the_same_child() {
         End::CouldNotStart(StartError::NotFound(String::from("/no/such/program")))
     );
     fs::write(house.at("project/bad"), "#!/no/such/interpreter\n").unwrap();
-    fs::set_permissions(house.at("project/bad"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    fs::set_permissions(
+        house.at("project/bad"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o755),
+    )
+    .unwrap();
     let mut bad = house.spec(ChildKind::Tests, "");
     bad.argv = vec!["./bad".into()];
-    assert!(matches!(house.run(bad).await.end, End::CouldNotStart(StartError::Other { .. })));
+    assert!(matches!(
+        house.run(bad).await.end,
+        End::CouldNotStart(StartError::Other { .. })
+    ));
 }
 
 #[tokio::test]
@@ -156,10 +202,16 @@ async fn the_project_a_private_temporary_directory_and_shared_memory_can_be_writ
     let finished = house.run(house.spec(ChildKind::Tests, script)).await;
     assert_eq!(finished.end, End::Exited(0), "{}", finished.stderr.text());
     let told = finished.stdout.text();
-    assert!(!Path::new(told.trim()).exists(), "the temporary directory goes with the child: {told}");
+    assert!(
+        !Path::new(told.trim()).exists(),
+        "the temporary directory goes with the child: {told}"
+    );
     // With a long temporary directory and no other, there is no short one to be had.
     let room = std::env::temp_dir().as_os_str().len().min(24) + 48;
-    assert!(told.trim().len() < room, "a socket's name has 108 bytes: {told}");
+    assert!(
+        told.trim().len() < room,
+        "a socket's name has 108 bytes: {told}"
+    );
 }
 
 #[tokio::test]
@@ -168,7 +220,9 @@ async fn a_reader_cannot_write_to_the_project() {
         return;
     }
     let house = House::new(SandboxMode::Auto);
-    let finished = house.run(house.spec(ChildKind::Reader, "cat ../outside/victim; echo x > made")).await;
+    let finished = house
+        .run(house.spec(ChildKind::Reader, "cat ../outside/victim; echo x > made"))
+        .await;
     assert!(!house.at("project/made").exists());
     assert_eq!(finished.stdout.text(), "kept");
 }
@@ -182,7 +236,10 @@ async fn the_repository_is_read_only_inside() {
     let script = "echo x > .git/hooks/post-commit; rm -rf .git/hooks; mv .git .gone; echo x > kept";
     let (spec, _locks) = house.guarded(house.spec(ChildKind::Agent, script));
     house.run(spec).await;
-    assert!(house.at("project/.git/hooks").is_dir() && !house.at("project/.git/hooks/post-commit").exists());
+    assert!(
+        house.at("project/.git/hooks").is_dir()
+            && !house.at("project/.git/hooks/post-commit").exists()
+    );
     assert_eq!(house.text("project/kept"), "x\n");
 }
 
@@ -193,7 +250,10 @@ async fn a_private_network_has_a_loopback_of_its_own_and_reaches_nothing_else() 
     }
     let house = House::new(SandboxMode::Auto);
     let host = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let script = format!("exec bash -c 'exec 3<>/dev/tcp/127.0.0.1/{}'", host.local_addr().unwrap().port());
+    let script = format!(
+        "exec bash -c 'exec 3<>/dev/tcp/127.0.0.1/{}'",
+        host.local_addr().unwrap().port()
+    );
     let connects = async |network| {
         let mut spec = house.spec(ChildKind::Tests, &script);
         spec.confine.as_mut().unwrap().network = Some(network);
@@ -203,10 +263,17 @@ async fn a_private_network_has_a_loopback_of_its_own_and_reaches_nothing_else() 
     };
     assert!(connects(NetworkReach::Host).await);
     assert!(!connects(NetworkReach::Private).await);
-    assert_eq!(house.run(house.spec(ChildKind::Agent, &script)).await.end, End::Exited(0), "agents need their API");
+    assert_eq!(
+        house.run(house.spec(ChildKind::Agent, &script)).await.end,
+        End::Exited(0),
+        "agents need their API"
+    );
     let datagrams = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     datagrams.set_nonblocking(true).unwrap();
-    let script = format!("exec bash -c 'echo x > /dev/udp/127.0.0.1/{}'", datagrams.local_addr().unwrap().port());
+    let script = format!(
+        "exec bash -c 'echo x > /dev/udp/127.0.0.1/{}'",
+        datagrams.local_addr().unwrap().port()
+    );
     for (network, arrives) in [(NetworkReach::Private, false), (NetworkReach::Host, true)] {
         let mut spec = house.spec(ChildKind::Tests, &script);
         spec.confine.as_mut().unwrap().network = Some(network);
@@ -215,8 +282,17 @@ async fn a_private_network_has_a_loopback_of_its_own_and_reaches_nothing_else() 
         assert_eq!(datagrams.recv(&mut [0; 8]).is_ok(), arrives, "{network:?}");
     }
     // The kernel answers on a loopback that is up, and refuses on one that is down with another word.
-    let up = house.run(house.spec(ChildKind::Tests, "cat /proc/net/if_inet6 /proc/net/fib_trie")).await;
-    assert!(up.stdout.text().contains("127.0.0.1"), "{}", up.stdout.text());
+    let up = house
+        .run(house.spec(
+            ChildKind::Tests,
+            "cat /proc/net/if_inet6 /proc/net/fib_trie",
+        ))
+        .await;
+    assert!(
+        up.stdout.text().contains("127.0.0.1"),
+        "{}",
+        up.stdout.text()
+    );
 }
 
 #[tokio::test]
@@ -232,9 +308,17 @@ async fn another_file_stands_at_a_path_for_one_child_alone() {
     let mut spec = house.spec(ChildKind::Tests, "cat test.py; echo x > test.py");
     spec.confine.as_mut().unwrap().replaced = vec![(other.clone(), house.at("project/test.py"))];
     let finished = house.run(spec).await;
-    assert_eq!(finished.stdout.text(), "falsified", "{}", finished.stderr.text());
     assert_eq!(
-        (house.text("project/test.py"), fs::read_to_string(other).unwrap()),
+        finished.stdout.text(),
+        "falsified",
+        "{}",
+        finished.stderr.text()
+    );
+    assert_eq!(
+        (
+            house.text("project/test.py"),
+            fs::read_to_string(other).unwrap()
+        ),
         ("original".into(), "falsified".into())
     );
 }
@@ -247,10 +331,14 @@ async fn what_is_written_to_the_systems_temporary_directory_stays_inside() {
     let house = House::new(SandboxMode::Auto);
     let name = format!("/tmp/supervisor-walls-{}", std::process::id());
     fs::write(&name, "outside").unwrap();
-    let script =
-        format!("cat {name}; echo inside > {name}; cat {name}; echo x > {name}.new && rm {name}.new; rm {name}");
+    let script = format!(
+        "cat {name}; echo inside > {name}; cat {name}; echo x > {name}.new && rm {name}.new; rm {name}"
+    );
     let finished = house.run(house.spec(ChildKind::Tests, &script)).await;
-    assert_eq!((finished.end, finished.stdout.text().as_ref()), (End::Exited(0), "outsideinside\n"));
+    assert_eq!(
+        (finished.end, finished.stdout.text().as_ref()),
+        (End::Exited(0), "outsideinside\n")
+    );
     assert_eq!(fs::read_to_string(&name).unwrap(), "outside");
     fs::remove_file(name).unwrap();
 }
@@ -269,26 +357,49 @@ async fn a_login_that_is_replaced_inside_is_saved_and_nothing_else_of_its_direct
                       mv .new .credentials.json && echo '{\"hooks\": 1}' > settings.json && echo x > agents/planted && \
                       mkdir session-env && rm -r session-env";
         let mut spec = house.spec(ChildKind::Agent, script);
-        let (dir, saved) = (house.at("home/.claude"), vec![String::from(".credentials.json")]);
+        let (dir, saved) = (
+            house.at("home/.claude"),
+            vec![String::from(".credentials.json")],
+        );
         spec.confine.as_mut().unwrap().layered = Some(LayeredDir { dir, saved });
         let finished = house.run(spec).await;
         assert_eq!(finished.end, End::Exited(0), "{}", finished.stderr.text());
         assert_eq!(finished.stdout.text(), "{\"token\": 1}");
         assert_eq!(finished.sandbox.why, "");
-        assert_eq!(house.text("home/.claude/.credentials.json"), "{\"token\": 2}\n");
+        assert_eq!(
+            house.text("home/.claude/.credentials.json"),
+            "{\"token\": 2}\n"
+        );
         assert_eq!(house.text("home/.claude/settings.json"), "{}");
         assert!(!house.at("home/.claude/agents/planted").exists());
-        let left: Vec<_> = fs::read_dir(house.at("home/.claude")).unwrap().flatten().map(|e| e.file_name()).collect();
+        let left: Vec<_> = fs::read_dir(house.at("home/.claude"))
+            .unwrap()
+            .flatten()
+            .map(|e| e.file_name())
+            .collect();
         assert_eq!(left.len(), 3, "{left:?}");
     }
 }
 
-fn suite_of(house: &House, command: &str) -> (supervisor::testing::verify::Suite, supervisor::testing::verify::Bench) {
-    let suite = supervisor::testing::verify::detect(&house.at("project"), None, Some(command)).unwrap();
-    let env = [("PATH", std::env::var_os("PATH").unwrap()), ("HOME", house.at("home").into())];
+fn suite_of(
+    house: &House,
+    command: &str,
+) -> (
+    supervisor::testing::verify::Suite,
+    supervisor::testing::verify::Bench,
+) {
+    let suite =
+        supervisor::testing::verify::detect(&house.at("project"), None, Some(command)).unwrap();
+    let env = [
+        ("PATH", std::env::var_os("PATH").unwrap()),
+        ("HOME", house.at("home").into()),
+    ];
     let bench = supervisor::testing::verify::Bench {
         launcher: launcher().under(house.rules.clone()),
-        env: env.into_iter().map(|(name, value)| (OsString::from(name), value)).collect(),
+        env: env
+            .into_iter()
+            .map(|(name, value)| (OsString::from(name), value))
+            .collect(),
         limit: LONG,
         guard: None,
         walls: supervisor::testing::verify::TestWalls::default(),
@@ -304,16 +415,27 @@ async fn the_first_run_of_the_tests_decides_how_far_their_network_reaches() {
     let house = House::new(SandboxMode::Auto);
     let host = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = host.local_addr().unwrap().port();
-    fs::write(house.at("project/ask.sh"), format!("exec 3<>/dev/tcp/127.0.0.1/{port}\n")).unwrap();
+    fs::write(
+        house.at("project/ask.sh"),
+        format!("exec 3<>/dev/tcp/127.0.0.1/{port}\n"),
+    )
+    .unwrap();
     let (suite, mut bench) = suite_of(&house, "bash ask.sh");
-    let run = supervisor::testing::verify::run_first(&suite, &mut bench, &CancellationToken::new()).await;
+    let run =
+        supervisor::testing::verify::run_first(&suite, &mut bench, &CancellationToken::new()).await;
     assert!(run.outcome().is_passed(), "{}", run.output());
     assert_eq!(bench.walls.network, Some(NetworkReach::Host));
-    assert!(run.notes().iter().any(|note| note.contains("`network` under [sandbox]")), "{run:?}");
+    assert!(
+        run.notes()
+            .iter()
+            .any(|note| note.contains("`network` under [sandbox]")),
+        "{run:?}"
+    );
     // What fails on the host's network too is no reason to open it.
     drop(host);
     let (suite, mut bench) = suite_of(&house, "bash ask.sh");
-    let run = supervisor::testing::verify::run_first(&suite, &mut bench, &CancellationToken::new()).await;
+    let run =
+        supervisor::testing::verify::run_first(&suite, &mut bench, &CancellationToken::new()).await;
     assert!(!run.outcome().is_passed());
     assert_eq!(bench.walls.network, Some(NetworkReach::Private));
 }
@@ -324,13 +446,20 @@ async fn a_test_that_fails_because_of_the_walls_is_told_apart() {
         return;
     }
     let house = House::new(SandboxMode::Auto);
-    fs::write(house.at("project/write.sh"), "echo x > /usr/supervisor-walls-test\n").unwrap();
+    fs::write(
+        house.at("project/write.sh"),
+        "echo x > /usr/supervisor-walls-test\n",
+    )
+    .unwrap();
     let (suite, mut bench) = suite_of(&house, "sh write.sh");
-    let run = supervisor::testing::verify::run_first(&suite, &mut bench, &CancellationToken::new()).await;
+    let run =
+        supervisor::testing::verify::run_first(&suite, &mut bench, &CancellationToken::new()).await;
     assert!(!run.outcome().is_passed());
     let told = run.notes();
     assert!(
-        told.iter().any(|n| n.contains("`/usr/supervisor-walls-test`") && n.contains("`write` in [sandbox]")),
+        told.iter()
+            .any(|n| n.contains("`/usr/supervisor-walls-test`")
+                && n.contains("`write` in [sandbox]")),
         "{told:?}"
     );
 }
@@ -341,7 +470,9 @@ async fn what_is_required_and_cannot_be_had_is_not_started_and_says_why() {
     let mut spec = house.spec(ChildKind::Tests, "echo ran > ran");
     // No system can put a file where no directory is.
     spec.confine.as_mut().unwrap().replaced = vec![("/dev/null".into(), "/no/such/place".into())];
-    let End::CouldNotStart(StartError::NoWalls { why, .. }) = house.run(spec).await.end else { panic!("it ran") };
+    let End::CouldNotStart(StartError::NoWalls { why, .. }) = house.run(spec).await.end else {
+        panic!("it ran")
+    };
     assert!(why.contains("/no/such/place"), "{why}");
     assert!(!house.at("project/ran").exists());
 }
@@ -349,7 +480,10 @@ async fn what_is_required_and_cannot_be_had_is_not_started_and_says_why() {
 #[tokio::test]
 async fn a_tree_inside_the_walls_is_ended_whole() {
     let house = House::new(SandboxMode::Auto);
-    let mut spec = house.spec(ChildKind::Tests, "setsid sleep 600 & (setsid sleep 600 &) ; echo started; wait");
+    let mut spec = house.spec(
+        ChildKind::Tests,
+        "setsid sleep 600 & (setsid sleep 600 &) ; echo started; wait",
+    );
     spec.limit = std::time::Duration::from_secs(2);
     let finished = house.run(spec).await;
     assert_eq!((finished.end, finished.left), (End::TimedOut, 0));

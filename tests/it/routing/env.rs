@@ -12,8 +12,14 @@ use crate::support::routing_bench::{config, env, names, variables_of, with};
 #[test]
 fn variables_win_over_the_file_and_the_file_over_what_is_built_in() {
     let file = "[limits]\nlocal_s = 1\nagent_s = 2\n";
-    let limits = with(file, &[("SUPERVISOR_LIMITS__AGENT_S", "3")]).unwrap().routing.limits;
-    assert_eq!((limits.local, limits.agent, limits.tests), (secs(1), secs(3), secs(900)));
+    let limits = with(file, &[("SUPERVISOR_LIMITS__AGENT_S", "3")])
+        .unwrap()
+        .routing
+        .limits;
+    assert_eq!(
+        (limits.local, limits.agent, limits.tests),
+        (secs(1), secs(3), secs(900))
+    );
 }
 
 #[test]
@@ -27,7 +33,10 @@ fn an_empty_variable_counts_as_unset() {
     ])
     .unwrap();
     assert_eq!(loaded.origin("limits.local_s"), Some(&Origin::BuiltIn));
-    assert_eq!(loaded.origin("backends.litellm.base_url"), Some(&Origin::BuiltIn));
+    assert_eq!(
+        loaded.origin("backends.litellm.base_url"),
+        Some(&Origin::BuiltIn)
+    );
     assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
 }
 
@@ -35,19 +44,45 @@ fn an_empty_variable_counts_as_unset() {
 fn what_looks_like_a_number_or_a_boolean_still_reaches_a_text() {
     let file = "[backends.litellm]\nmodels = [\"ollama/*\", \"123\", \"true\", \"007\", \"1e5\"]\n";
     for text in ["123", "true", "007", "1e5"] {
-        let loaded = with(file, &[("SUPERVISOR_VERIFIER", text), ("SUPERVISOR_DEFAULT_CHAIN", text)]).unwrap();
-        assert_eq!(loaded.routing.verifier, Some(ModelName(text.into())), "{text}");
-        assert_eq!(loaded.routing.default_chain, [ModelName(text.into())], "{text}");
+        let loaded = with(
+            file,
+            &[
+                ("SUPERVISOR_VERIFIER", text),
+                ("SUPERVISOR_DEFAULT_CHAIN", text),
+            ],
+        )
+        .unwrap();
+        assert_eq!(
+            loaded.routing.verifier,
+            Some(ModelName(text.into())),
+            "{text}"
+        );
+        assert_eq!(
+            loaded.routing.default_chain,
+            [ModelName(text.into())],
+            "{text}"
+        );
     }
     let loaded = env(&[("SUPERVISOR_MODELS__OLLAMA_PHI4__ID", "42")]).unwrap();
-    assert_eq!(loaded.routing.models[&ModelName("ollama/phi4".into())].id, "42");
+    assert_eq!(
+        loaded.routing.models[&ModelName("ollama/phi4".into())].id,
+        "42"
+    );
 }
 
 #[test]
 fn comma_lists_work_with_and_without_brackets() {
-    for text in ["ollama/a,claude-b", "[ollama/a, claude-b]", r#"["ollama/a", "claude-b"]"#, " ollama/a , claude-b "] {
+    for text in [
+        "ollama/a,claude-b",
+        "[ollama/a, claude-b]",
+        r#"["ollama/a", "claude-b"]"#,
+        " ollama/a , claude-b ",
+    ] {
         let loaded = env(&[("SUPERVISOR_SKILLS__REVIEW__CHAIN", text)]).unwrap();
-        let route = loaded.routing.route("review", &CallOverrides::default()).unwrap();
+        let route = loaded
+            .routing
+            .route("review", &CallOverrides::default())
+            .unwrap();
         assert_eq!(names(&route), ["ollama/a", "claude-b"], "{text}");
     }
     let one = env(&[("SUPERVISOR_DEFAULT_CHAIN", "opus")]).unwrap();
@@ -64,12 +99,26 @@ fn a_model_with_slashes_dots_colons_and_capitals_is_known_and_can_be_overridden(
     "#;
     let plain = config(file).unwrap();
     assert_eq!(plain.routing.models[&name].context, 4096);
-    let loaded = with(file, &[("SUPERVISOR_MODELS__OLLAMA_QWEN3_5_30B__CONTEXT", "65536")]).unwrap();
+    let loaded = with(
+        file,
+        &[("SUPERVISOR_MODELS__OLLAMA_QWEN3_5_30B__CONTEXT", "65536")],
+    )
+    .unwrap();
     let model = &loaded.routing.models[&name];
-    assert_eq!((model.context, model.price_in, model.id.as_str()), (65_536, Some(1.5), "ollama/Qwen3.5:30B"));
-    assert_eq!(loaded.routing.models.len(), plain.routing.models.len(), "no second model was made");
+    assert_eq!(
+        (model.context, model.price_in, model.id.as_str()),
+        (65_536, Some(1.5), "ollama/Qwen3.5:30B")
+    );
+    assert_eq!(
+        loaded.routing.models.len(),
+        plain.routing.models.len(),
+        "no second model was made"
+    );
     let origin = Origin::Variable("SUPERVISOR_MODELS__OLLAMA_QWEN3_5_30B__CONTEXT".into());
-    assert_eq!(loaded.origin(r#"models."ollama/Qwen3.5:30B".context"#), Some(&origin));
+    assert_eq!(
+        loaded.origin(r#"models."ollama/Qwen3.5:30B".context"#),
+        Some(&origin)
+    );
 }
 
 #[test]
@@ -80,8 +129,14 @@ fn a_model_known_only_from_a_chain_can_be_described_by_variables_too() {
         ("SUPERVISOR_MODELS__OPUS__CONTEXT", "1000"),
     ])
     .unwrap();
-    assert_eq!(loaded.routing.models[&ModelName("ollama/New__Model".into())].limit, Some(secs(7)));
-    assert_eq!(loaded.routing.models[&ModelName("opus".into())].context, 1000);
+    assert_eq!(
+        loaded.routing.models[&ModelName("ollama/New__Model".into())].limit,
+        Some(secs(7))
+    );
+    assert_eq!(
+        loaded.routing.models[&ModelName("opus".into())].context,
+        1000
+    );
     assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
 }
 
@@ -89,9 +144,17 @@ fn a_model_known_only_from_a_chain_can_be_described_by_variables_too() {
 fn a_variable_that_could_mean_two_models_is_refused_by_name() {
     let file = "[models.\"ollama/a.b\"]\ncontext = 1000\n[models.\"ollama/a:b\"]\ncontext = 2000\n";
     assert!(config(file).is_ok(), "two such names alone are no problem");
-    let error = with(file, &[("SUPERVISOR_MODELS__OLLAMA_A_B__CONTEXT", "3000")]).unwrap_err().to_string();
-    assert!(error.contains("$SUPERVISOR_MODELS__OLLAMA_A_B__CONTEXT"), "{error}");
-    assert!(error.contains("ollama/a.b") && error.contains("ollama/a:b"), "{error}");
+    let error = with(file, &[("SUPERVISOR_MODELS__OLLAMA_A_B__CONTEXT", "3000")])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("$SUPERVISOR_MODELS__OLLAMA_A_B__CONTEXT"),
+        "{error}"
+    );
+    assert!(
+        error.contains("ollama/a.b") && error.contains("ollama/a:b"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -134,30 +197,64 @@ fn variables_that_other_parts_read_are_no_strays() {
     ])
     .unwrap();
     assert!(loaded.warnings.is_empty(), "{:?}", loaded.warnings);
-    assert!(!format!("{loaded:?}").contains("canary"), "the key was read");
+    assert!(
+        !format!("{loaded:?}").contains("canary"),
+        "the key was read"
+    );
 }
 
 #[test]
 fn bytes_that_are_not_text_crash_nothing_and_are_named_where_they_matter() {
     let bad = || OsString::from_vec(vec![b'x', 0xff]);
     let load_with = |pairs: Vec<(OsString, OsString)>| {
-        load(&Sources { env: pairs.into_iter().collect::<BTreeMap<_, _>>(), ..Sources::default() })
+        load(&Sources {
+            env: pairs.into_iter().collect::<BTreeMap<_, _>>(),
+            ..Sources::default()
+        })
     };
-    assert!(load_with(vec![(bad(), bad()), ("OTHER".into(), bad())]).unwrap().warnings.is_empty());
+    assert!(
+        load_with(vec![(bad(), bad()), ("OTHER".into(), bad())])
+            .unwrap()
+            .warnings
+            .is_empty()
+    );
     let mut stray = OsString::from("SUPERVISOR_");
     stray.push(bad());
-    assert_eq!(load_with(vec![(stray, "1".into())]).unwrap().warnings.len(), 1);
-    let error = load_with(vec![("SUPERVISOR_VERIFIER".into(), bad())]).unwrap_err().to_string();
-    assert!(error.contains("$SUPERVISOR_VERIFIER") && error.contains("UTF-8"), "{error}");
+    assert_eq!(
+        load_with(vec![(stray, "1".into())]).unwrap().warnings.len(),
+        1
+    );
+    let error = load_with(vec![("SUPERVISOR_VERIFIER".into(), bad())])
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("$SUPERVISOR_VERIFIER") && error.contains("UTF-8"),
+        "{error}"
+    );
 }
 
 #[test]
 fn the_names_people_know_work_and_our_own_prefix_wins_over_them() {
-    let loaded = env(&[("LITELLM_BASE_URL", "http://gate:1/"), ("LLAMA_SWAP_URL", "http://swap:2/")]).unwrap();
-    assert_eq!(loaded.routing.backends["litellm"].base_url.as_deref(), Some("http://gate:1"));
+    let loaded = env(&[
+        ("LITELLM_BASE_URL", "http://gate:1/"),
+        ("LLAMA_SWAP_URL", "http://swap:2/"),
+    ])
+    .unwrap();
+    assert_eq!(
+        loaded.routing.backends["litellm"].base_url.as_deref(),
+        Some("http://gate:1")
+    );
     assert_eq!(loaded.routing.warm.as_ref().unwrap().url, "http://swap:2");
-    let both = env(&[("LITELLM_BASE_URL", "http://a"), ("SUPERVISOR_BACKENDS__LITELLM__BASE_URL", "http://b")]);
-    assert_eq!(both.unwrap().routing.backends["litellm"].base_url.as_deref(), Some("http://b"));
+    let both = env(&[
+        ("LITELLM_BASE_URL", "http://a"),
+        ("SUPERVISOR_BACKENDS__LITELLM__BASE_URL", "http://b"),
+    ]);
+    assert_eq!(
+        both.unwrap().routing.backends["litellm"]
+            .base_url
+            .as_deref(),
+        Some("http://b")
+    );
 }
 
 #[test]
@@ -166,7 +263,13 @@ fn the_address_of_llama_swap_is_not_given_to_ollama() {
     let loaded = with(file, &[("LLAMA_SWAP_URL", "http://swap")]).unwrap();
     assert_eq!(loaded.routing.warm.unwrap().url, "http://localhost:11434");
     assert_eq!(loaded.warnings.len(), 1);
-    assert!(config("[warm]\nkind = \"none\"\n").unwrap().routing.warm.is_none());
+    assert!(
+        config("[warm]\nkind = \"none\"\n")
+            .unwrap()
+            .routing
+            .warm
+            .is_none()
+    );
 }
 
 #[test]
@@ -182,18 +285,34 @@ fn every_number_can_be_set_and_zero_lifts_a_budget() {
     ])
     .unwrap()
     .routing;
-    assert_eq!((loaded.budgets.call.usd, loaded.budgets.call.tokens), (None, Some(1000)));
-    assert_eq!((loaded.budgets.session.usd, loaded.budgets.session.time), (Some(12.5), Some(secs(60))));
-    assert_eq!((loaded.limits.lock_wait, loaded.limits.tests), (Duration::ZERO, Duration::from_millis(500)));
+    assert_eq!(
+        (loaded.budgets.call.usd, loaded.budgets.call.tokens),
+        (None, Some(1000))
+    );
+    assert_eq!(
+        (loaded.budgets.session.usd, loaded.budgets.session.time),
+        (Some(12.5), Some(secs(60)))
+    );
+    assert_eq!(
+        (loaded.limits.lock_wait, loaded.limits.tests),
+        (Duration::ZERO, Duration::from_millis(500))
+    );
     let route = |skill| loaded.route(skill, &CallOverrides::default()).unwrap();
-    assert_eq!((route("tdd_red").budget_usd, route("tdd_green").budget_usd), (Some(0.1), None));
+    assert_eq!(
+        (route("tdd_red").budget_usd, route("tdd_green").budget_usd),
+        (Some(0.1), None)
+    );
     assert_eq!(route("tdd_red").budget.tokens, Some(1000));
 }
 
 #[test]
 fn a_file_named_by_a_variable_is_read_and_the_option_wins_over_it() {
     let dir = tempfile::tempdir().unwrap();
-    let (one, two, platform) = (dir.path().join("1.toml"), dir.path().join("2.toml"), dir.path().join("supervisor"));
+    let (one, two, platform) = (
+        dir.path().join("1.toml"),
+        dir.path().join("2.toml"),
+        dir.path().join("supervisor"),
+    );
     std::fs::write(&one, "max_attempts = 11\n").unwrap();
     std::fs::write(&two, "max_attempts = 22\n").unwrap();
     std::fs::create_dir(&platform).unwrap();
@@ -201,21 +320,50 @@ fn a_file_named_by_a_variable_is_read_and_the_option_wins_over_it() {
     let variable = variables_of(&[("SUPERVISOR_MODELS_FILE", one.to_str().unwrap())]);
     let config_dir = Some(dir.path().to_owned());
     let attempts = |sources: Sources| load(&sources).unwrap().routing.max_attempts;
-    assert_eq!(attempts(Sources { config_dir: config_dir.clone(), ..Sources::default() }), 33);
-    assert_eq!(attempts(Sources { config_dir: config_dir.clone(), env: variable.clone(), ..Sources::default() }), 11);
-    assert_eq!(attempts(Sources { user_file: Some(two), env: variable, config_dir }), 22);
+    assert_eq!(
+        attempts(Sources {
+            config_dir: config_dir.clone(),
+            ..Sources::default()
+        }),
+        33
+    );
+    assert_eq!(
+        attempts(Sources {
+            config_dir: config_dir.clone(),
+            env: variable.clone(),
+            ..Sources::default()
+        }),
+        11
+    );
+    assert_eq!(
+        attempts(Sources {
+            user_file: Some(two),
+            env: variable,
+            config_dir
+        }),
+        22
+    );
 }
 
 #[test]
 fn own_prompts_are_found_in_the_config_directory_or_where_the_setting_says() {
     let dir = tempfile::tempdir().unwrap();
-    let sources = Sources { config_dir: Some(dir.path().to_owned()), ..Sources::default() };
+    let sources = Sources {
+        config_dir: Some(dir.path().to_owned()),
+        ..Sources::default()
+    };
     assert_eq!(load(&sources).unwrap().routing.prompts_dir, None);
     let prompts = dir.path().join("supervisor/prompts");
     std::fs::create_dir_all(&prompts).unwrap();
     assert_eq!(load(&sources).unwrap().routing.prompts_dir, Some(prompts));
     let env = variables_of(&[("SUPERVISOR_PROMPTS_DIR", "/mine")]);
-    assert_eq!(load(&Sources { env, ..sources }).unwrap().routing.prompts_dir, Some("/mine".into()));
+    assert_eq!(
+        load(&Sources { env, ..sources })
+            .unwrap()
+            .routing
+            .prompts_dir,
+        Some("/mine".into())
+    );
 }
 
 fn secs(n: u64) -> Duration {

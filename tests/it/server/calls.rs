@@ -1,7 +1,9 @@
 //! What a call looks like when the tool misbehaves: the client always gets one sound answer, or none after a cancel.
 
 use serde_json::{Value, json};
-use supervisor::testing::server::{App, MAX_ERROR, MAX_PROGRESS, MAX_RESULT, Server, SessionEnd, serve};
+use supervisor::testing::server::{
+    App, MAX_ERROR, MAX_PROGRESS, MAX_RESULT, Server, SessionEnd, serve,
+};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +20,13 @@ fn a_tool_that_panics_answers_with_an_error_and_the_server_lives_on() {
         let result = result_of(&session.reply(id));
         assert_eq!(result["status"], "error");
         assert_eq!(result["skill"], "panics");
-        assert!(result["message"].as_str().unwrap().contains("the tool fell over"), "{result}");
+        assert!(
+            result["message"]
+                .as_str()
+                .unwrap()
+                .contains("the tool fell over"),
+            "{result}"
+        );
     }
     session.call(99, "echo", json!({"text": "alive"}));
     assert_eq!(result_of(&session.reply(99))["message"], "alive");
@@ -35,13 +43,31 @@ fn what_a_tool_says_as_a_protocol_error_becomes_a_result_the_model_can_read() {
 #[test]
 fn a_wrong_argument_is_a_result_that_names_the_field_and_shows_an_example() {
     let cases = [
-        (json!({}), vec!["`echo`", "`text` is missing", "What to say", r#"example: {"text":"…"}"#]),
-        (json!({"text": 5}), vec!["`text` does not fit", "accepted: a string", "got 5"]),
-        (json!({"text": "a", "times": "many"}), vec!["`times`", "accepted: an integer", "got \"many\""]),
+        (
+            json!({}),
+            vec![
+                "`echo`",
+                "`text` is missing",
+                "What to say",
+                r#"example: {"text":"…"}"#,
+            ],
+        ),
+        (
+            json!({"text": 5}),
+            vec!["`text` does not fit", "accepted: a string", "got 5"],
+        ),
+        (
+            json!({"text": "a", "times": "many"}),
+            vec!["`times`", "accepted: an integer", "got \"many\""],
+        ),
         (json!({"text": "a", "times": -1}), vec!["`times`", "got -1"]),
         (
             json!({"text": "a", "tiems": 1}),
-            vec!["unknown argument `tiems`", "did you mean `times`?", "`text` or `times`"],
+            vec![
+                "unknown argument `tiems`",
+                "did you mean `times`?",
+                "`text` or `times`",
+            ],
         ),
         (json!({"text": ["a"]}), vec!["`text`", "got [\"a\"]"]),
         (json!({"text": null}), vec!["`text` is missing"]),
@@ -53,22 +79,39 @@ fn a_wrong_argument_is_a_result_that_names_the_field_and_shows_an_example() {
         assert_eq!(result["status"], "error", "{arguments}");
         for words in wanted {
             let message = result["message"].as_str().unwrap();
-            assert!(message.contains(words), "{arguments}: `{words}` is not in: {message}");
+            assert!(
+                message.contains(words),
+                "{arguments}: `{words}` is not in: {message}"
+            );
         }
     }
-    session.request("none", "tools/call", json!({"name": "panics", "arguments": {"x": 1}}));
+    session.request(
+        "none",
+        "tools/call",
+        json!({"name": "panics", "arguments": {"x": 1}}),
+    );
     let message = result_of(&session.reply("none"))["message"].clone();
-    assert!(message.as_str().unwrap().contains("takes no arguments"), "{message}");
+    assert!(
+        message.as_str().unwrap().contains("takes no arguments"),
+        "{message}"
+    );
 }
 
 #[test]
 fn an_argument_whose_meaning_is_plain_is_accepted() {
     let mut session = Session::torture();
-    let cases =
-        [json!({"text": "ab", "times": 2}), json!({"text": "ab", "times": 2.0}), json!({"text": "ab", "times": "2"})];
+    let cases = [
+        json!({"text": "ab", "times": 2}),
+        json!({"text": "ab", "times": 2.0}),
+        json!({"text": "ab", "times": "2"}),
+    ];
     for (n, arguments) in cases.into_iter().enumerate() {
         session.call(n, "echo", arguments.clone());
-        assert_eq!(result_of(&session.reply(n))["runner_output"], "abab", "{arguments}");
+        assert_eq!(
+            result_of(&session.reply(n))["runner_output"],
+            "abab",
+            "{arguments}"
+        );
     }
     session.call("null", "echo", json!({"text": "ab", "times": null}));
     assert_eq!(result_of(&session.reply("null"))["runner_output"], "");
@@ -81,7 +124,12 @@ fn an_unknown_tool_is_named_with_the_known_ones() {
     let error = session.reply(1)["error"].clone();
     assert_eq!(error["code"], -32602);
     let message = error["message"].as_str().unwrap();
-    for words in ["unknown tool `ecko`", "did you mean `echo`?", "`panics`", "`sleeps`"] {
+    for words in [
+        "unknown tool `ecko`",
+        "did you mean `echo`?",
+        "`panics`",
+        "`sleeps`",
+    ] {
         assert!(message.contains(words), "{message}");
     }
     session.call(2, &"long".repeat(100_000), json!({}));
@@ -93,13 +141,26 @@ fn an_unknown_tool_is_named_with_the_known_ones() {
 fn a_long_result_is_cut_to_what_clients_show_and_stays_sound() {
     let mut session = Session::torture();
     for (id, tool, limit) in [(1, "echo", MAX_RESULT), (2, "fails", MAX_ERROR)] {
-        session.call(id, tool, json!({"text": "é\"\\\u{1b} line\n", "times": 20_000}));
+        session.call(
+            id,
+            tool,
+            json!({"text": "é\"\\\u{1b} line\n", "times": 20_000}),
+        );
         let reply = session.reply(id);
         let result = result_of(&reply);
         let text = reply["result"]["content"][0]["text"].as_str().unwrap();
         assert!(text.len() < limit, "{tool}: {}", text.len());
-        assert!(text.len() > limit / 2, "{tool}: more was cut than had to be: {}", text.len());
-        assert!(result["runner_output"].as_str().unwrap().contains("bytes cut"));
+        assert!(
+            text.len() > limit / 2,
+            "{tool}: more was cut than had to be: {}",
+            text.len()
+        );
+        assert!(
+            result["runner_output"]
+                .as_str()
+                .unwrap()
+                .contains("bytes cut")
+        );
         assert_eq!(result["message"], "é\"\\\u{1b} line\n");
     }
 }
@@ -125,7 +186,11 @@ fn progress_comes_before_the_reply_grows_and_is_cut() {
 #[test]
 fn without_a_token_there_is_no_progress() {
     let mut session = Session::torture();
-    session.request(1, "tools/call", json!({"name": "floods", "arguments": {"count": 100}}));
+    session.request(
+        1,
+        "tools/call",
+        json!({"name": "floods", "arguments": {"count": 100}}),
+    );
     session.reply(1);
     assert!(session.finish().rest.is_empty());
 }
@@ -138,7 +203,12 @@ fn after_the_reply_a_call_falls_silent() {
     session.forget(); // what came before the reply was in time
     session.call(2, "sleeps", json!({"ms": 100}));
     session.reply(2);
-    let late: Vec<_> = session.finish().rest.into_iter().filter(|m| m["params"]["message"] == "too late").collect();
+    let late: Vec<_> = session
+        .finish()
+        .rest
+        .into_iter()
+        .filter(|m| m["params"]["message"] == "too late")
+        .collect();
     assert!(late.is_empty(), "{late:?}");
 }
 
@@ -146,7 +216,11 @@ fn after_the_reply_a_call_falls_silent() {
 fn a_million_progress_messages_to_a_reader_who_sleeps_delay_nothing() {
     let mut session = Session::torture();
     // Nothing is read from the server until its reply is due: the bench's reader is stopped by not asking.
-    session.call(1, "floods", json!({"count": 200_000, "text": "x".repeat(150)}));
+    session.call(
+        1,
+        "floods",
+        json!({"count": 200_000, "text": "x".repeat(150)}),
+    );
     session.call(2, "echo", json!({"text": "on time"}));
     assert_eq!(result_of(&session.reply(2))["message"], "on time");
     assert_eq!(result_of(&session.reply(1))["message"], "flooded");
@@ -158,7 +232,11 @@ fn a_cancelled_call_is_told_to_stop_and_sends_nothing_more() {
     let mut session = Session::torture();
     for id in [json!(1), json!("one")] {
         let stopped = dir.path().join(format!("stopped {id}"));
-        session.call(id.clone(), "sleeps", json!({"ms": 600_000, "progress_ms": 1, "on_stop": stopped}));
+        session.call(
+            id.clone(),
+            "sleeps",
+            json!({"ms": 600_000, "progress_ms": 1, "on_stop": stopped}),
+        );
         session.progress(); // it runs
         session.cancel(id.clone());
         until("the call to be told", || stopped.exists());
@@ -171,7 +249,9 @@ fn a_cancelled_call_is_told_to_stop_and_sends_nothing_more() {
     let end = session.finish();
     assert_eq!(end.code, Some(0));
     assert!(
-        end.rest.iter().all(|m| m["method"] == "notifications/progress"),
+        end.rest
+            .iter()
+            .all(|m| m["method"] == "notifications/progress"),
         "no reply after a cancel: {:?}",
         end.rest
     );
@@ -186,7 +266,11 @@ fn a_cancel_that_comes_too_late_or_for_nobody_changes_nothing() {
     session.cancel("nobody");
     session.cancel(Value::Null);
     session.call(1, "echo", json!({"text": "b"}));
-    assert_eq!(result_of(&session.reply(1))["message"], "b", "an id may be used again");
+    assert_eq!(
+        result_of(&session.reply(1))["message"],
+        "b",
+        "an id may be used again"
+    );
     assert!(session.finish().rest.is_empty());
 }
 
@@ -205,7 +289,10 @@ fn an_id_used_twice_at_once_harms_nobody() {
 fn a_second_initialize_is_answered_and_the_session_goes_on() {
     let mut session = Session::torture();
     session.say(&initialize("2024-11-05"));
-    assert_eq!(session.reply("init")["result"]["protocolVersion"], "2024-11-05");
+    assert_eq!(
+        session.reply("init")["result"]["protocolVersion"],
+        "2024-11-05"
+    );
     session.call(1, "echo", json!({"text": "x"}));
     session.reply(1);
 }
@@ -218,17 +305,26 @@ async fn in_process_a_session_ends_with_its_input_and_answers_all() {
     let server = Server::with_tools(App::default(), mcp_tools::router());
     let session = tokio::spawn(serve(server, input, output, CancellationToken::new()));
     let writer = tokio::spawn(async move {
-        to_server.write_all(format!("{}\n", initialize("2025-11-25")).as_bytes()).await.unwrap();
+        to_server
+            .write_all(format!("{}\n", initialize("2025-11-25")).as_bytes())
+            .await
+            .unwrap();
         for id in 0..50 {
             let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
                 "params": {"name": "echo", "arguments": {"text": "x".repeat(500)}}});
-            to_server.write_all(format!("{call}\n").as_bytes()).await.unwrap();
+            to_server
+                .write_all(format!("{call}\n").as_bytes())
+                .await
+                .unwrap();
         }
     });
     let mut lines = BufReader::new(from_server).lines();
     let mut count = 0;
     while let Some(line) = lines.next_line().await.unwrap() {
-        assert!(serde_json::from_str::<Value>(&line).unwrap()["error"].is_null(), "{line}");
+        assert!(
+            serde_json::from_str::<Value>(&line).unwrap()["error"].is_null(),
+            "{line}"
+        );
         count += 1;
     }
     writer.await.unwrap();
@@ -244,14 +340,29 @@ async fn in_process_a_reader_who_leaves_ends_the_session() {
     let (output, from_server) = tokio::io::duplex(64);
     let server = Server::with_tools(App::default(), mcp_tools::router());
     let session = tokio::spawn(serve(server, input, output, CancellationToken::new()));
-    to_server.write_all(format!("{}\n", initialize("2025-11-25")).as_bytes()).await.unwrap();
+    to_server
+        .write_all(format!("{}\n", initialize("2025-11-25")).as_bytes())
+        .await
+        .unwrap();
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
         "name": "sleeps", "_meta": {"progressToken": 1},
         "arguments": {"ms": 600_000, "progress_ms": 5, "on_stop": stopped}}});
-    to_server.write_all(format!("{call}\n").as_bytes()).await.unwrap();
+    to_server
+        .write_all(format!("{call}\n").as_bytes())
+        .await
+        .unwrap();
     let mut lines = BufReader::new(from_server).lines();
-    while !lines.next_line().await.unwrap().unwrap().contains("still asleep") {}
+    while !lines
+        .next_line()
+        .await
+        .unwrap()
+        .unwrap()
+        .contains("still asleep")
+    {}
     drop(lines);
     assert_eq!(session.await.unwrap(), SessionEnd::Output);
-    assert!(stopped.exists(), "the call was told to stop, and was waited for");
+    assert!(
+        stopped.exists(),
+        "the call was told to stop, and was waited for"
+    );
 }

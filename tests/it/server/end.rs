@@ -8,7 +8,9 @@ use std::process::Stdio;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::mcp_bench::{Session, Which, Wire, command, initialize, result_of, until, wait};
+use crate::support::mcp_bench::{
+    Session, Which, Wire, command, initialize, result_of, until, wait,
+};
 use crate::support::skip::skip;
 
 fn ping(id: i64) -> Value {
@@ -25,7 +27,10 @@ fn over_files(input: &str) -> (Option<i32>, String) {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    (wait(&mut process), std::fs::read_to_string(dir.path().join("out")).unwrap())
+    (
+        wait(&mut process),
+        std::fs::read_to_string(dir.path().join("out")).unwrap(),
+    )
 }
 
 #[test]
@@ -36,28 +41,53 @@ fn end_of_input_at_any_point_is_exit_code_0() {
         ("nothing at all", String::new(), 0),
         ("an empty line", String::from("\n"), 0),
         ("half a line", String::from("{\"jsonrpc\":"), 1),
-        ("a notification", String::from("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n"), 0),
+        (
+            "a notification",
+            String::from("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n"),
+            0,
+        ),
         ("a ping before initialize", format!("{}\n", ping(1)), 1),
         ("initialize alone", format!("{init}\n"), 1),
         ("initialize without a newline", format!("{init}"), 1),
         ("a whole session", format!("{init}\n{list}\n"), 2),
-        ("a whole session without the last newline", format!("{init}\n{list}"), 2),
-        ("a request that breaks off", format!("{init}\n{list}\n{}", &ping(3).to_string()[..20]), 3),
+        (
+            "a whole session without the last newline",
+            format!("{init}\n{list}"),
+            2,
+        ),
+        (
+            "a request that breaks off",
+            format!("{init}\n{list}\n{}", &ping(3).to_string()[..20]),
+            3,
+        ),
     ];
     for (name, input, replies) in cases {
         let mut session = Session::real();
         session.say_raw(input.as_bytes());
         let end = session.finish();
-        assert_eq!((end.code, end.rest.len()), (Some(0), replies), "{name} by pipe: {:?}", end.rest);
+        assert_eq!(
+            (end.code, end.rest.len()),
+            (Some(0), replies),
+            "{name} by pipe: {:?}",
+            end.rest
+        );
         let (code, output) = over_files(&input);
-        assert_eq!((code, output.lines().count()), (Some(0), replies), "{name} by file: {output}");
+        assert_eq!(
+            (code, output.lines().count()),
+            (Some(0), replies),
+            "{name} by file: {output}"
+        );
     }
 }
 
 #[test]
 fn stdin_from_dev_null_ends_at_once() {
-    let mut process =
-        command(Which::Real).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut process = command(Which::Real)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     assert_eq!(wait(&mut process), Some(0));
 }
 
@@ -71,7 +101,10 @@ fn pipes_and_sockets_serve_alike() {
         session.call(2, "sleeps", json!({"ms": 50, "progress_ms": 5}));
         let end = session.finish();
         assert_eq!(end.code, Some(0), "{wire:?}");
-        assert!(end.rest.iter().any(|m| m["id"] == 2), "{wire:?}: answered after the end of input");
+        assert!(
+            end.rest.iter().any(|m| m["id"] == 2),
+            "{wire:?}: answered after the end of input"
+        );
     }
 }
 
@@ -96,7 +129,13 @@ fn a_call_read_with_the_end_of_input_right_behind_it_is_answered() {
         session.say_raw(format!("{}\n{call}", initialize("2025-11-25")).as_bytes());
         let end = session.finish();
         assert_eq!(end.code, Some(0));
-        assert!(end.rest.iter().any(|m| m["id"] == 1 && m["result"]["isError"] == false), "{:?}", end.rest);
+        assert!(
+            end.rest
+                .iter()
+                .any(|m| m["id"] == 1 && m["result"]["isError"] == false),
+            "{:?}",
+            end.rest
+        );
     }
 }
 
@@ -105,7 +144,11 @@ fn a_cancelled_call_does_not_hold_up_the_end_of_input() {
     let dir = tempfile::tempdir().unwrap();
     let stopped = dir.path().join("stopped");
     let mut session = Session::torture();
-    session.call(1, "sleeps", json!({"ms": 600_000, "progress_ms": 5, "on_stop": stopped}));
+    session.call(
+        1,
+        "sleeps",
+        json!({"ms": 600_000, "progress_ms": 5, "on_stop": stopped}),
+    );
     session.progress();
     session.cancel(1);
     let end = session.finish();
@@ -125,16 +168,26 @@ fn a_client_that_dies_ends_the_server_and_its_calls() {
             // Stdin stays open on purpose: somebody else may hold it. Only the reader of stdout leaves.
             let (mut process, mut stdin, mut stdout): (_, OwnedFd, OwnedFd) = match wire {
                 Wire::Pipes => {
-                    let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-                    let (stdin, stdout) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
+                    let mut process = command
+                        .stdin(Stdio::piped())
+                        .stdout(Stdio::piped())
+                        .spawn()
+                        .unwrap();
+                    let (stdin, stdout) = (
+                        process.stdin.take().unwrap(),
+                        process.stdout.take().unwrap(),
+                    );
                     (process, stdin.into(), stdout.into())
                 }
                 Wire::Sockets => {
                     use std::os::unix::net::UnixStream;
                     let ((ours_in, theirs_in), (ours_out, theirs_out)) =
                         (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
-                    let process =
-                        command.stdin(OwnedFd::from(theirs_in)).stdout(OwnedFd::from(theirs_out)).spawn().unwrap();
+                    let process = command
+                        .stdin(OwnedFd::from(theirs_in))
+                        .stdout(OwnedFd::from(theirs_out))
+                        .spawn()
+                        .unwrap();
                     drop(command);
                     (process, ours_in.into(), ours_out.into())
                 }
@@ -155,18 +208,31 @@ fn a_client_that_dies_ends_the_server_and_its_calls() {
                 let count = output.read(&mut buffer).unwrap();
                 seen += &String::from_utf8_lossy(&buffer[..count]);
             }
-            drop((output, std::mem::replace(&mut stdout, File::open("/dev/null").unwrap().into())));
+            drop((
+                output,
+                std::mem::replace(&mut stdout, File::open("/dev/null").unwrap().into()),
+            ));
             assert_eq!(wait(&mut process), Some(0), "{wire:?}, idle: {idle}");
-            assert!(idle || stopped.exists(), "{wire:?}: the call was told to stop");
-            drop((input, std::mem::replace(&mut stdin, File::open("/dev/null").unwrap().into())));
+            assert!(
+                idle || stopped.exists(),
+                "{wire:?}: the call was told to stop"
+            );
+            drop((
+                input,
+                std::mem::replace(&mut stdin, File::open("/dev/null").unwrap().into()),
+            ));
         }
     }
 }
 
 #[test]
 fn a_client_that_dies_after_the_end_of_input_ends_what_still_runs() {
-    let mut process =
-        command(Which::Torture).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut process = command(Which::Torture)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let mut stdin = process.stdin.take().unwrap();
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "sleeps", "arguments": {"ms": 600_000}}});
     writeln!(stdin, "{}\n{call}", initialize("2025-11-25")).unwrap();
@@ -188,7 +254,11 @@ fn a_signal_ends_all_work_with_128_plus_its_number() {
         let dir = tempfile::tempdir().unwrap();
         let stopped = dir.path().join("stopped");
         let mut session = Session::torture();
-        session.call(1, "sleeps", json!({"ms": 600_000, "progress_ms": 5, "on_stop": stopped}));
+        session.call(
+            1,
+            "sleeps",
+            json!({"ms": 600_000, "progress_ms": 5, "on_stop": stopped}),
+        );
         session.progress();
         session.signal(signal);
         until("the call to be told", || stopped.exists());
@@ -198,7 +268,11 @@ fn a_signal_ends_all_work_with_128_plus_its_number() {
 
 #[test]
 fn a_signal_ends_an_idle_server_at_every_stage() {
-    for stage in ["before initialize", "after initialize", "after the end of input"] {
+    for stage in [
+        "before initialize",
+        "after initialize",
+        "after the end of input",
+    ] {
         let mut session = Session::start(Which::Torture, Wire::Pipes);
         session.request("early", "ping", json!({}));
         session.reply("early"); // it listens
@@ -219,20 +293,31 @@ fn a_signal_ends_an_idle_server_at_every_stage() {
 fn a_call_that_will_not_stop_does_not_hold_up_a_signal() {
     let mut session = Session::torture();
     for id in 0..10 {
-        session.call(id, "sleeps", json!({"ms": 600_000, "progress_ms": 5, "stubborn": true}));
+        session.call(
+            id,
+            "sleeps",
+            json!({"ms": 600_000, "progress_ms": 5, "stubborn": true}),
+        );
     }
     session.progress();
     // As Claude Code does it: SIGINT, and SIGTERM 100 ms later.
     session.signal(Signal::INT);
     session.signal(Signal::TERM);
     let code = session.ended().code;
-    assert!(code == Some(130) || code == Some(143), "{code:?}: whichever was seen first");
+    assert!(
+        code == Some(130) || code == Some(143),
+        "{code:?}: whichever was seen first"
+    );
 }
 
 #[test]
 fn a_signal_ends_a_server_whose_reader_is_stuck() {
-    let mut process =
-        command(Which::Torture).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut process = command(Which::Torture)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let mut stdin = process.stdin.take().unwrap();
     writeln!(stdin, "{}", initialize("2025-11-25")).unwrap();
     for id in 0..20 {
@@ -253,14 +338,22 @@ fn a_signal_ends_a_server_whose_reader_is_stuck() {
 #[test]
 fn a_terminal_is_greeted_on_stderr_and_still_served() {
     // `script` lends a terminal to the program; without it there is nothing to test here.
-    let script = std::process::Command::new("script").args(["-qec", "true", "/dev/null"]).stdin(Stdio::null()).output();
+    let script = std::process::Command::new("script")
+        .args(["-qec", "true", "/dev/null"])
+        .stdin(Stdio::null())
+        .output();
     if !script.is_ok_and(|lent| lent.status.success()) {
         return skip("`script` is missing or has no terminal to lend");
     }
     let dir = tempfile::tempdir().unwrap();
     let (out, err) = (dir.path().join("out"), dir.path().join("err"));
     let program = env!("CARGO_BIN_EXE_supervisor");
-    let line = format!("{} >{} 2>{}", shell_words::quote(program), out.display(), err.display());
+    let line = format!(
+        "{} >{} 2>{}",
+        shell_words::quote(program),
+        out.display(),
+        err.display()
+    );
     let mut process = std::process::Command::new("script")
         .args(["-qec", &line, "/dev/null"])
         .stdin(Stdio::piped())
@@ -268,14 +361,25 @@ fn a_terminal_is_greeted_on_stderr_and_still_served() {
         .spawn()
         .unwrap();
     let mut terminal = process.stdin.take().unwrap();
-    until("the greeting", || std::fs::read_to_string(&err).is_ok_and(|text| text.contains("Ctrl-D")));
+    until("the greeting", || {
+        std::fs::read_to_string(&err).is_ok_and(|text| text.contains("Ctrl-D"))
+    });
     writeln!(terminal, "{}", ping(5)).unwrap();
-    until("the reply", || std::fs::read_to_string(&out).is_ok_and(|text| text.contains("\"id\":5")));
+    until("the reply", || {
+        std::fs::read_to_string(&out).is_ok_and(|text| text.contains("\"id\":5"))
+    });
     terminal.write_all(&[4]).unwrap(); // Ctrl-D
     assert_eq!(wait(&mut process), Some(0));
     let greeting = std::fs::read_to_string(&err).unwrap();
-    assert!(greeting.contains(&format!("claude mcp add supervisor -- {program}")), "{greeting}");
-    assert_eq!(std::fs::read_to_string(&out).unwrap().lines().count(), 1, "only the reply is on stdout");
+    assert!(
+        greeting.contains(&format!("claude mcp add supervisor -- {program}")),
+        "{greeting}"
+    );
+    assert_eq!(
+        std::fs::read_to_string(&out).unwrap().lines().count(),
+        1,
+        "only the reply is on stdout"
+    );
 }
 
 #[test]
@@ -288,11 +392,22 @@ fn no_greeting_where_there_is_no_terminal() {
 #[test]
 fn serve_is_the_default_command_and_can_be_named() {
     let mut named = command(Which::Real);
-    let process = named.arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let process = named
+        .arg("serve")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
     let mut process = process.unwrap();
-    let (stdin, stdout) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
+    let (stdin, stdout) = (
+        process.stdin.take().unwrap(),
+        process.stdout.take().unwrap(),
+    );
     let mut session = Session::with(process, Some(Box::new(stdin)), Box::new(stdout));
-    assert_eq!(session.initialize("2025-11-25")["result"]["serverInfo"]["name"], "supervisor");
+    assert_eq!(
+        session.initialize("2025-11-25")["result"]["serverInfo"]["name"],
+        "supervisor"
+    );
     assert_eq!(session.finish().code, Some(0));
 }
 
@@ -311,7 +426,10 @@ fn settings_that_cannot_be_used_end_the_server_with_1_and_a_sentence() {
             let done = command.stdin(Stdio::null()).output().unwrap();
             let said = String::from_utf8_lossy(&done.stderr);
             assert_eq!(done.status.code(), Some(1), "{said}");
-            assert!(said.contains(&path.display().to_string()), "the file is named: {said}");
+            assert!(
+                said.contains(&path.display().to_string()),
+                "the file is named: {said}"
+            );
             assert_eq!(done.stdout, b"", "stdout belongs to the protocol");
         }
     }

@@ -9,27 +9,111 @@ type Wrong = (&'static str, &'static str, Value, i64, &'static str);
 
 fn wrong_lines() -> Vec<Wrong> {
     vec![
-        ("cut off JSON", r#"{"jsonrpc":"2.0","id":1"#, Value::Null, -32700, "not JSON"),
+        (
+            "cut off JSON",
+            r#"{"jsonrpc":"2.0","id":1"#,
+            Value::Null,
+            -32700,
+            "not JSON",
+        ),
         ("plain text", "hello", Value::Null, -32700, "not JSON"),
-        ("a trailing comma", r#"{"jsonrpc":"2.0","id":1,"method":"ping",}"#, Value::Null, -32700, "not JSON"),
-        ("two objects on a line", r#"{"id":1} {"id":2}"#, Value::Null, -32700, "not JSON"),
+        (
+            "a trailing comma",
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping",}"#,
+            Value::Null,
+            -32700,
+            "not JSON",
+        ),
+        (
+            "two objects on a line",
+            r#"{"id":1} {"id":2}"#,
+            Value::Null,
+            -32700,
+            "not JSON",
+        ),
         ("single quotes", "{'id':1}", Value::Null, -32700, "not JSON"),
-        ("NaN", r#"{"jsonrpc":"2.0","id":NaN,"method":"ping"}"#, Value::Null, -32700, "not JSON"),
+        (
+            "NaN",
+            r#"{"jsonrpc":"2.0","id":NaN,"method":"ping"}"#,
+            Value::Null,
+            -32700,
+            "not JSON",
+        ),
         ("a NUL", "\0", Value::Null, -32700, "not JSON"),
         ("a number", "42", Value::Null, -32600, "a JSON object"),
         ("a string", "\"ping\"", Value::Null, -32600, "a JSON object"),
         ("null", "null", Value::Null, -32600, "a JSON object"),
         ("an empty object", "{}", Value::Null, -32600, "`method`"),
-        ("an id alone", r#"{"jsonrpc":"2.0","id":11}"#, json!(11), -32600, "`method`"),
-        ("a method that is a number", r#"{"jsonrpc":"2.0","id":12,"method":1}"#, json!(12), -32600, "`method`"),
-        ("a method that is null", r#"{"jsonrpc":"2.0","id":13,"method":null}"#, json!(13), -32600, "`method`"),
-        ("no jsonrpc", r#"{"id":14,"method":"ping"}"#, json!(14), -32600, "`jsonrpc`"),
-        ("jsonrpc 1.0", r#"{"jsonrpc":"1.0","id":15,"method":"ping"}"#, json!(15), -32600, "`jsonrpc`"),
-        ("jsonrpc as a number", r#"{"jsonrpc":2.0,"id":16,"method":"ping"}"#, json!(16), -32600, "`jsonrpc`"),
-        ("an id that is null", r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#, Value::Null, -32600, "`id`"),
-        ("an id that is an object", r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, Value::Null, -32600, "`id`"),
-        ("an id that is a bool", r#"{"jsonrpc":"2.0","id":true,"method":"ping"}"#, Value::Null, -32600, "`id`"),
-        ("an id with a fraction", r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#, json!(1.5), -32600, "`id`"),
+        (
+            "an id alone",
+            r#"{"jsonrpc":"2.0","id":11}"#,
+            json!(11),
+            -32600,
+            "`method`",
+        ),
+        (
+            "a method that is a number",
+            r#"{"jsonrpc":"2.0","id":12,"method":1}"#,
+            json!(12),
+            -32600,
+            "`method`",
+        ),
+        (
+            "a method that is null",
+            r#"{"jsonrpc":"2.0","id":13,"method":null}"#,
+            json!(13),
+            -32600,
+            "`method`",
+        ),
+        (
+            "no jsonrpc",
+            r#"{"id":14,"method":"ping"}"#,
+            json!(14),
+            -32600,
+            "`jsonrpc`",
+        ),
+        (
+            "jsonrpc 1.0",
+            r#"{"jsonrpc":"1.0","id":15,"method":"ping"}"#,
+            json!(15),
+            -32600,
+            "`jsonrpc`",
+        ),
+        (
+            "jsonrpc as a number",
+            r#"{"jsonrpc":2.0,"id":16,"method":"ping"}"#,
+            json!(16),
+            -32600,
+            "`jsonrpc`",
+        ),
+        (
+            "an id that is null",
+            r#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
+            Value::Null,
+            -32600,
+            "`id`",
+        ),
+        (
+            "an id that is an object",
+            r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#,
+            Value::Null,
+            -32600,
+            "`id`",
+        ),
+        (
+            "an id that is a bool",
+            r#"{"jsonrpc":"2.0","id":true,"method":"ping"}"#,
+            Value::Null,
+            -32600,
+            "`id`",
+        ),
+        (
+            "an id with a fraction",
+            r#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#,
+            json!(1.5),
+            -32600,
+            "`id`",
+        ),
         (
             "a request with a result",
             r#"{"jsonrpc":"2.0","id":17,"method":"ping","result":{}}"#,
@@ -58,7 +142,13 @@ fn wrong_lines() -> Vec<Wrong> {
             -32602,
             "`name`",
         ),
-        ("a call without params", r#"{"jsonrpc":"2.0","id":21,"method":"tools/call"}"#, json!(21), -32602, "`name`"),
+        (
+            "a call without params",
+            r#"{"jsonrpc":"2.0","id":21,"method":"tools/call"}"#,
+            json!(21),
+            -32602,
+            "`name`",
+        ),
         (
             "a name that is a number",
             r#"{"jsonrpc":"2.0","id":22,"method":"tools/call","params":{"name":5}}"#,
@@ -137,7 +227,13 @@ fn wrong_lines() -> Vec<Wrong> {
             -32600,
             "batches",
         ),
-        ("a batch with one request", r#"[{"jsonrpc":"2.0","id":32,"method":"ping"}]"#, json!(32), -32600, "batches"),
+        (
+            "a batch with one request",
+            r#"[{"jsonrpc":"2.0","id":32,"method":"ping"}]"#,
+            json!(32),
+            -32600,
+            "batches",
+        ),
     ]
 }
 
@@ -156,14 +252,19 @@ fn each_wrong_line_is_answered_under_its_id_and_the_next_request_is_served() {
         assert_eq!(session.reply(after.as_str())["result"], json!({}), "{name}");
     }
     let end = session.finish();
-    assert_eq!((end.code, end.rest), (Some(0), vec![]), "each line has one reply");
+    assert_eq!(
+        (end.code, end.rest),
+        (Some(0), vec![]),
+        "each line has one reply"
+    );
 }
 
 #[test]
 fn wrong_lines_before_initialize_are_answered_too() {
     let mut session = Session::real();
     for (name, line, id, code, _) in wrong_lines() {
-        if code == -32601 || name.starts_with("an unknown tool") || name.starts_with("a cursor we") {
+        if code == -32601 || name.starts_with("an unknown tool") || name.starts_with("a cursor we")
+        {
             continue; // before the handshake these are refused for another reason
         }
         session.say_raw(format!("{line}\n").as_bytes());
@@ -206,7 +307,11 @@ fn what_nobody_waits_for_is_never_answered() {
         session.say(&initialize("2025-06-18"));
         session.reply("init");
         let end = session.finish();
-        assert_eq!((end.code, end.rest), (Some(0), vec![]), "initialized before: {initialized}");
+        assert_eq!(
+            (end.code, end.rest),
+            (Some(0), vec![]),
+            "initialized before: {initialized}"
+        );
     }
 }
 
@@ -236,18 +341,47 @@ fn odd_but_valid_lines_are_served() {
     let mut session = Session::real();
     session.initialize("2025-11-25");
     let lines: &[(&[u8], Value)] = &[
-        (b"\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n", json!(1)),
-        (b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}\r\n", json!(2)),
-        (b"  \t{\"jsonrpc\" : \"2.0\" , \"id\" : 3 , \"method\" : \"ping\"}  \n", json!(3)),
-        (b"{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"ping\",\"params\":null}\n", json!(4)),
-        (b"{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"ping\",\"extra\":[1,2]}\n", json!(5)),
-        (b"{\"method\":\"ping\",\"id\":6,\"jsonrpc\":\"2.0\"}\n", json!(6)),
-        (b"{\"jsonrpc\":\"2.0\",\"id\":7,\"id\":8,\"method\":\"ping\"}\n", json!(8)),
-        (b"{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"p\\u0069ng\"}\n", json!(9)),
+        (
+            b"\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n",
+            json!(1),
+        ),
+        (
+            b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}\r\n",
+            json!(2),
+        ),
+        (
+            b"  \t{\"jsonrpc\" : \"2.0\" , \"id\" : 3 , \"method\" : \"ping\"}  \n",
+            json!(3),
+        ),
+        (
+            b"{\"jsonrpc\":\"2.0\",\"id\":4,\"method\":\"ping\",\"params\":null}\n",
+            json!(4),
+        ),
+        (
+            b"{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"ping\",\"extra\":[1,2]}\n",
+            json!(5),
+        ),
+        (
+            b"{\"method\":\"ping\",\"id\":6,\"jsonrpc\":\"2.0\"}\n",
+            json!(6),
+        ),
+        (
+            b"{\"jsonrpc\":\"2.0\",\"id\":7,\"id\":8,\"method\":\"ping\"}\n",
+            json!(8),
+        ),
+        (
+            b"{\"jsonrpc\":\"2.0\",\"id\":9,\"method\":\"p\\u0069ng\"}\n",
+            json!(9),
+        ),
     ];
     for (line, id) in lines {
         session.say_raw(line);
-        assert_eq!(session.reply(id.clone())["result"], json!({}), "{}", String::from_utf8_lossy(line));
+        assert_eq!(
+            session.reply(id.clone())["result"],
+            json!({}),
+            "{}",
+            String::from_utf8_lossy(line)
+        );
     }
     assert!(session.finish().rest.is_empty());
 }
@@ -258,14 +392,21 @@ fn a_request_that_comes_byte_by_byte_is_served() {
     for byte in format!("{}\n", initialize("2025-11-25")).as_bytes() {
         session.say_raw(&[*byte]);
     }
-    assert_eq!(session.reply("init")["result"]["serverInfo"]["name"], "supervisor");
+    assert_eq!(
+        session.reply("init")["result"]["serverInfo"]["name"],
+        "supervisor"
+    );
 }
 
 #[test]
 fn bytes_that_are_no_text_are_a_parse_error() {
     let mut session = Session::real();
     session.initialize("2025-11-25");
-    for line in [&b"\xff\xfe\n"[..], b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xc3\x28\"}\n", b"\x00\x01\x02\n"] {
+    for line in [
+        &b"\xff\xfe\n"[..],
+        b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xc3\x28\"}\n",
+        b"\x00\x01\x02\n",
+    ] {
         session.say_raw(line);
         assert_eq!(session.reply(Value::Null)["error"]["code"], -32700);
     }
@@ -306,11 +447,17 @@ fn a_line_of_40_mb_is_refused_under_its_id_and_not_kept_in_memory() {
     for id in [json!("first"), json!("last"), Value::Null] {
         let error = session.reply(id)["error"].clone();
         assert_eq!(error["code"], -32600, "{error}");
-        assert!(error["message"].as_str().unwrap().contains("16 MiB"), "{error}");
+        assert!(
+            error["message"].as_str().unwrap().contains("16 MiB"),
+            "{error}"
+        );
     }
     // The peak, as the system counted it: the limit twice over while a buffer grows, plus the program, not 40 MB.
     let status = std::fs::read_to_string(format!("/proc/{}/status", session.process.id())).unwrap();
-    let peak = status.lines().find_map(|l| l.strip_prefix("VmHWM:")).unwrap();
+    let peak = status
+        .lines()
+        .find_map(|l| l.strip_prefix("VmHWM:"))
+        .unwrap();
     let peak_kb: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
     assert!(peak_kb < 80_000, "peak {peak_kb} kB");
     session.request(1, "ping", json!({}));

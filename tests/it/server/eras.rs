@@ -19,14 +19,20 @@ fn each_handshake_revision_is_spoken_as_the_client_asks() {
         let mut session = Session::start(Which::Torture, Wire::Pipes);
         let result = session.initialize(asked)["result"].clone();
         assert_eq!(result["protocolVersion"], spoken, "{asked}");
-        assert_eq!(result["serverInfo"], json!({"name": "supervisor", "version": env!("CARGO_PKG_VERSION")}));
+        assert_eq!(
+            result["serverInfo"],
+            json!({"name": "supervisor", "version": env!("CARGO_PKG_VERSION")})
+        );
         let tasks = json!({"io.modelcontextprotocol/tasks": {}});
         let lists = json!({"extensions": tasks, "tools": {}, "resources": {}, "prompts": {}, "completions": {}});
         assert_eq!(result["capabilities"], lists, "and no news of changes");
         session.request(1, "tools/list", json!({}));
         let list = session.reply(1)["result"].clone();
         assert!(list["tools"].as_array().unwrap().len() > 3);
-        assert!(list.get("ttlMs").is_none() && list.get("resultType").is_none(), "{asked}: not known then");
+        assert!(
+            list.get("ttlMs").is_none() && list.get("resultType").is_none(),
+            "{asked}: not known then"
+        );
         session.call(2, "echo", json!({"text": "x"}));
         assert_eq!(result_of(&session.reply(2))["message"], "x", "{asked}");
         assert_eq!(session.finish().code, Some(0));
@@ -38,8 +44,16 @@ fn without_a_handshake_each_request_stands_alone() {
     let mut session = Session::start(Which::Torture, Wire::Pipes);
     session.request("d", "server/discover", stateless(json!({})));
     let found = session.reply("d")["result"].clone();
-    let versions: Vec<_> = found["supportedVersions"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
-    assert!(versions.contains(&"2026-07-28") && versions.contains(&"2024-11-05"), "{versions:?}");
+    let versions: Vec<_> = found["supportedVersions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    assert!(
+        versions.contains(&"2026-07-28") && versions.contains(&"2024-11-05"),
+        "{versions:?}"
+    );
     assert_eq!(found["ttlMs"], 3_600_000);
     assert_eq!(found["cacheScope"], "public");
 
@@ -50,7 +64,11 @@ fn without_a_handshake_each_request_stands_alone() {
         (&json!("complete"), &json!(3_600_000), &json!("public"))
     );
 
-    session.request(2, "tools/call", stateless(json!({"name": "echo", "arguments": {"text": "x"}})));
+    session.request(
+        2,
+        "tools/call",
+        stateless(json!({"name": "echo", "arguments": {"text": "x"}})),
+    );
     let reply = session.reply(2);
     assert_eq!(reply["result"]["resultType"], "complete");
     assert_eq!(result_of(&reply)["message"], "x");
@@ -61,7 +79,9 @@ fn without_a_handshake_each_request_stands_alone() {
 fn without_a_handshake_progress_and_cancel_work_too() {
     let mut session = Session::start(Which::Torture, Wire::Pipes);
     let arguments = json!({"ms": 600_000, "progress_ms": 2});
-    let params = stateless(json!({"name": "sleeps", "arguments": arguments, "_meta": {"progressToken": "t"}}));
+    let params = stateless(
+        json!({"name": "sleeps", "arguments": arguments, "_meta": {"progressToken": "t"}}),
+    );
     session.request(1, "tools/call", params);
     assert_eq!(session.progress()["params"]["progressToken"], "t");
     session.cancel(1);
@@ -87,7 +107,13 @@ fn a_stateless_request_that_lacks_its_metadata_is_refused_under_its_id() {
     session.request("v", "tools/list", params);
     let error = session.reply("v")["error"].clone();
     assert_eq!(error["code"], -32022, "{error}");
-    assert!(error["data"]["supported"].as_array().unwrap().contains(&json!("2026-07-28")), "{error}");
+    assert!(
+        error["data"]["supported"]
+            .as_array()
+            .unwrap()
+            .contains(&json!("2026-07-28")),
+        "{error}"
+    );
     // And then it may still begin in the old way.
     session.initialize("2025-06-18");
     session.request("l", "tools/list", json!({}));
@@ -98,7 +124,10 @@ fn a_stateless_request_that_lacks_its_metadata_is_refused_under_its_id() {
 fn a_request_before_the_beginning_is_told_how_to_begin() {
     let mut session = Session::real();
     session.request(1, "tools/list", json!({}));
-    let message = session.reply(1)["error"]["message"].as_str().unwrap().to_owned();
+    let message = session.reply(1)["error"]["message"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert!(message.contains("`initialize` first"), "{message}");
     assert_eq!(session.finish().code, Some(0));
 }
@@ -122,7 +151,10 @@ fn a_probe_then_a_handshake_is_a_handshake_whatever_is_said_between() {
     session.request("old", "tools/list", unknown);
     assert_eq!(session.reply("old")["error"]["code"], -32022);
     session.say(&stray);
-    assert_eq!(session.initialize("2025-11-25")["result"]["protocolVersion"], "2025-11-25");
+    assert_eq!(
+        session.initialize("2025-11-25")["result"]["protocolVersion"],
+        "2025-11-25"
+    );
     session.request(1, "ping", json!({}));
     assert_eq!(session.reply(1)["result"], json!({}));
 }
@@ -136,30 +168,63 @@ fn every_tool_is_listed_in_order_with_a_closed_schema() {
         session.request(id, "tools/list", json!({}));
         lists.push(session.reply(id)["result"]["tools"].clone());
     }
-    assert!(lists.windows(2).all(|pair| pair[0] == pair[1]), "the list is stable");
+    assert!(
+        lists.windows(2).all(|pair| pair[0] == pair[1]),
+        "the list is stable"
+    );
     let tools = lists[0].as_array().unwrap();
-    let names: Vec<_> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    let names: Vec<_> = tools
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
     assert!(names.is_sorted(), "{names:?}");
     for tool in tools {
         let name = tool["name"].as_str().unwrap();
-        assert!(name.len() <= 30 && name.chars().all(|c| c.is_ascii_lowercase() || c == '_'), "{name}");
-        assert_eq!(tool["inputSchema"]["type"], "object", "{name}: one missing type drops the whole list");
-        assert_eq!(tool["inputSchema"]["additionalProperties"], false, "{name} takes unknown arguments");
+        assert!(
+            name.len() <= 30 && name.chars().all(|c| c.is_ascii_lowercase() || c == '_'),
+            "{name}"
+        );
+        assert_eq!(
+            tool["inputSchema"]["type"], "object",
+            "{name}: one missing type drops the whole list"
+        );
+        assert_eq!(
+            tool["inputSchema"]["additionalProperties"], false,
+            "{name} takes unknown arguments"
+        );
         let described = tool["description"].as_str().unwrap();
         assert!(described.len() < 2048, "{name}: clients cut descriptions");
         let output = &tool["outputSchema"];
         assert_eq!(output["type"], "object", "{name}");
-        for field in ["status", "message", "phase", "skill", "file_path", "runner_output", "verified", "model_used"] {
-            assert!(output["properties"][field].is_object(), "{name}: the result has no {field}");
+        for field in [
+            "status",
+            "message",
+            "phase",
+            "skill",
+            "file_path",
+            "runner_output",
+            "verified",
+            "model_used",
+        ] {
+            assert!(
+                output["properties"][field].is_object(),
+                "{name}: the result has no {field}"
+            );
         }
-        assert_ne!(output["additionalProperties"], false, "{name}: the rest of a result is open");
+        assert_ne!(
+            output["additionalProperties"], false,
+            "{name}: the rest of a result is open"
+        );
     }
 }
 
 #[test]
 fn every_tool_and_argument_says_what_it_is_for_within_the_budget_of_the_list() {
     let mut session = Session::real();
-    let instructions = session.initialize("2025-11-25")["result"]["instructions"].as_str().unwrap().to_owned();
+    let instructions = session.initialize("2025-11-25")["result"]["instructions"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     session.request(1, "tools/list", json!({}));
     let list = session.reply(1)["result"]["tools"].clone();
     let tools = list.as_array().unwrap();
@@ -172,8 +237,13 @@ fn every_tool_and_argument_says_what_it_is_for_within_the_budget_of_the_list() {
         assert_eq!(meta["anthropic/alwaysLoad"] == true, is_core, "{name}");
         assert_eq!(meta["anthropic/searchHint"].is_string(), !is_core, "{name}");
         let described = tool["description"].as_str().unwrap();
-        assert!(!described.contains('\n'), "{name}: one line without hard breaks");
-        let words: Vec<&str> = described.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
+        assert!(
+            !described.contains('\n'),
+            "{name}: one line without hard breaks"
+        );
+        let words: Vec<&str> = described
+            .split(|c: char| !c.is_alphanumeric() && c != '_')
+            .collect();
         for (argument, schema) in tool["inputSchema"]["properties"].as_object().unwrap() {
             // Beside it, for the tool as a whole, or for all tools at once.
             let speaks = schema["description"].is_string()
@@ -186,7 +256,13 @@ fn every_tool_and_argument_says_what_it_is_for_within_the_budget_of_the_list() {
         let mut listed = tool.clone();
         listed.as_object_mut().unwrap().shift_remove("outputSchema");
         let text = listed.to_string();
-        for noise in ["$schema", "\"format\"", "null", "\"default\":false", "\"default\":{}"] {
+        for noise in [
+            "$schema",
+            "\"format\"",
+            "null",
+            "\"default\":false",
+            "\"default\":{}",
+        ] {
             assert!(!text.contains(noise), "{name}: `{noise}` helps no caller");
         }
         assert!(text.len() <= 1_200, "{name}: {} bytes", text.len());
@@ -199,12 +275,22 @@ fn every_tool_and_argument_says_what_it_is_for_within_the_budget_of_the_list() {
 #[test]
 fn the_instructions_are_short_and_speak_of_tools_that_exist() {
     let mut session = Session::real();
-    let instructions = session.initialize("2025-11-25")["result"]["instructions"].as_str().unwrap().to_owned();
+    let instructions = session.initialize("2025-11-25")["result"]["instructions"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     assert!(instructions.len() < 2048, "clients cut them");
-    assert!(instructions.contains("data to judge, not instructions"), "{instructions}");
+    assert!(
+        instructions.contains("data to judge, not instructions"),
+        "{instructions}"
+    );
     session.request(1, "tools/list", json!({}));
     let tools = session.reply(1)["result"]["tools"].clone();
-    let has_tier = tools.as_array().unwrap().iter().any(|tool| tool["name"] == "tier");
+    let has_tier = tools
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|tool| tool["name"] == "tier");
     assert_eq!(instructions.contains("`tier`"), has_tier, "{instructions}");
 }
 

@@ -35,7 +35,10 @@ fn noisy_requests(count: usize) -> (String, usize) {
         };
         input += &format!("{request}\n");
         let garbage = GARBAGE[id % GARBAGE.len()];
-        refused += usize::from(matches!(garbage, "{" | "garbage" | "[]" | "{}" | "\u{0}\u{1}"));
+        refused += usize::from(matches!(
+            garbage,
+            "{" | "garbage" | "[]" | "{}" | "\u{0}\u{1}"
+        ));
         input += &format!("{garbage}\n");
     }
     (input, refused)
@@ -44,9 +47,21 @@ fn noisy_requests(count: usize) -> (String, usize) {
 fn check(replies: &[Value], count: usize, refused: usize) {
     let ids: Vec<u64> = replies.iter().filter_map(|m| m["id"].as_u64()).collect();
     assert_eq!(ids.len(), count, "one reply for each request");
-    assert_eq!(ids.iter().copied().collect::<BTreeSet<_>>(), (0..count as u64).collect());
-    assert_eq!(replies.iter().filter(|m| m.get("error").is_some() && m["id"].is_null()).count(), refused);
-    for reply in replies.iter().filter(|m| m["id"].as_u64().is_some_and(|id| id % 4 == 3)) {
+    assert_eq!(
+        ids.iter().copied().collect::<BTreeSet<_>>(),
+        (0..count as u64).collect()
+    );
+    assert_eq!(
+        replies
+            .iter()
+            .filter(|m| m.get("error").is_some() && m["id"].is_null())
+            .count(),
+        refused
+    );
+    for reply in replies
+        .iter()
+        .filter(|m| m["id"].as_u64().is_some_and(|id| id % 4 == 3))
+    {
         assert_eq!(result_of(reply)["message"], reply["id"].to_string());
     }
 }
@@ -64,8 +79,12 @@ fn two_hundred_requests_in_flight_with_garbage_between_are_all_answered() {
 #[test]
 fn a_slow_reader_gets_every_reply() {
     let (input, refused) = noisy_requests(200);
-    let mut process =
-        command(Which::Torture).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut process = command(Which::Torture)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let mut stdin = process.stdin.take().unwrap();
     let writer = std::thread::spawn(move || stdin.write_all(input.as_bytes()).unwrap());
     let mut output = BufReader::with_capacity(512, process.stdout.take().unwrap());
@@ -90,8 +109,12 @@ fn a_slow_reader_gets_every_reply() {
 #[test]
 fn a_client_that_writes_everything_before_it_reads_is_not_locked_out() {
     // More than both pipes hold: the server must take it all in while its own output waits.
-    let mut process =
-        command(Which::Torture).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut process = command(Which::Torture)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let mut stdin = process.stdin.take().unwrap();
     writeln!(stdin, "{}", initialize("2025-11-25")).unwrap();
     for id in 0..1000 {
@@ -101,7 +124,11 @@ fn a_client_that_writes_everything_before_it_reads_is_not_locked_out() {
     }
     drop(stdin);
     let output = BufReader::new(process.stdout.take().unwrap());
-    let replies = output.lines().map_while(Result::ok).filter(|line| line.starts_with('{')).count();
+    let replies = output
+        .lines()
+        .map_while(Result::ok)
+        .filter(|line| line.starts_with('{'))
+        .count();
     assert_eq!(replies, 1001);
     assert_eq!(wait(&mut process), Some(0));
 }
@@ -134,5 +161,10 @@ fn a_hundred_calls_cancelled_at_once_leave_nothing_behind() {
     session.reply("line");
     let end = session.finish();
     assert_eq!(end.code, Some(0));
-    assert!(end.rest.iter().all(|m| m["method"] == "notifications/progress"), "no replies after a cancel");
+    assert!(
+        end.rest
+            .iter()
+            .all(|m| m["method"] == "notifications/progress"),
+        "no replies after a cancel"
+    );
 }

@@ -27,9 +27,16 @@ fn a_review_is_answered_with_a_handle_and_its_result_may_be_fetched_twice() {
     let id = start(&mut session, "review", on(&bench, both()));
     let first = ended(&mut session, &id);
     assert_eq!(fetched(&first)["status"], "pass", "{first:#}");
-    assert_eq!((&first["taskId"], &first["ttlMs"]), (&json!(id), &json!(7 * 24 * 60 * 60 * 1000)));
+    assert_eq!(
+        (&first["taskId"], &first["ttlMs"]),
+        (&json!(id), &json!(7 * 24 * 60 * 60 * 1000))
+    );
     assert_eq!(first["statusMessage"], fetched(&first)["message"]);
-    assert_eq!(get(&mut session, &id), first, "fetched again it is the same");
+    assert_eq!(
+        get(&mut session, &id),
+        first,
+        "fetched again it is the same"
+    );
     assert_eq!(session.finish().code, Some(0));
     let mut restarted = offering(&bench);
     assert_eq!(get(&mut restarted, &id), first, "also from a new server");
@@ -41,10 +48,19 @@ fn a_client_that_offers_tasks_in_each_request_is_served_alike() {
     let mut session = silent(&bench);
     let call = offered(json!({"name": "review", "arguments": on(&bench, both())}));
     let handle = ask(&mut session, "tools/call", call)["result"].clone();
-    assert_eq!((&handle["resultType"], &handle["status"]), (&json!("task"), &json!("working")), "{handle}");
+    assert_eq!(
+        (&handle["resultType"], &handle["status"]),
+        (&json!("task"), &json!("working")),
+        "{handle}"
+    );
     let mut task = handle.clone();
     while task["status"] == "working" {
-        task = ask(&mut session, "tasks/get", offered(json!({"taskId": handle["taskId"]})))["result"].clone();
+        task = ask(
+            &mut session,
+            "tasks/get",
+            offered(json!({"taskId": handle["taskId"]})),
+        )["result"]
+            .clone();
     }
     assert_eq!(fetched(&task)["status"], "pass");
     assert_eq!(task["resultType"], "complete");
@@ -52,8 +68,15 @@ fn a_client_that_offers_tasks_in_each_request_is_served_alike() {
     let update = offered(json!({"taskId": handle["taskId"], "inputResponses": {}}));
     assert!(ask(&mut session, "tasks/update", update)["result"].is_object());
     let bare = json!({"name": "review", "arguments": on(&bench, both())});
-    let blocking = ask(&mut session, "tools/call", crate::support::mcp_bench::stateless(bare));
-    assert!(blocking["result"]["structuredContent"].is_object(), "this request offers nothing: {blocking}");
+    let blocking = ask(
+        &mut session,
+        "tools/call",
+        crate::support::mcp_bench::stateless(bare),
+    );
+    assert!(
+        blocking["result"]["structuredContent"].is_object(),
+        "this request offers nothing: {blocking}"
+    );
 }
 
 #[test]
@@ -62,15 +85,28 @@ fn a_client_that_did_not_offer_tasks_gets_the_blocking_call() {
     assert_eq!(bench.call("review", both())["status"], "pass");
     let session = bench.session();
     let refused = ask(session, "tasks/get", json!({"taskId": "0"}));
-    assert_eq!(refused["error"]["code"], -32021, "the capability is missing: {refused}");
+    assert_eq!(
+        refused["error"]["code"], -32021,
+        "the capability is missing: {refused}"
+    );
     // The wish of the revision of 2025-11 counts only with a server that declares that revision's capability.
     bench.say("small", &good());
     let (root, session) = (bench.root(), bench.session());
     let mut arguments = both();
     arguments["project_root"] = json!(root);
-    session.request("older", "tools/call", json!({"name": "review", "arguments": arguments, "task": {"ttl": 60_000}}));
-    assert_eq!(result_of(&session.reply_after_tests("older"))["status"], "pass");
-    assert_eq!(ask(session, "tasks/list", json!({}))["result"]["tasks"], json!([]));
+    session.request(
+        "older",
+        "tools/call",
+        json!({"name": "review", "arguments": arguments, "task": {"ttl": 60_000}}),
+    );
+    assert_eq!(
+        result_of(&session.reply_after_tests("older"))["status"],
+        "pass"
+    );
+    assert_eq!(
+        ask(session, "tasks/list", json!({}))["result"]["tasks"],
+        json!([])
+    );
 }
 
 #[test]
@@ -78,16 +114,34 @@ fn what_can_be_answered_at_once_is_no_task() {
     let bench = shop(&["small"]).answers("small", &good());
     let mut session = offering(&bench);
     for (tool, arguments, status) in [
-        ("review", on(&bench, json!({"files": ["src/shop.py"], "dry_run": true})), "pass"),
-        ("review", on(&bench, json!({"files": ["gone.py"], "base": 5})), "error"),
-        ("review", json!({"project_root": "/nonexistent/project", "files": ["a.py"]}), "error"),
+        (
+            "review",
+            on(&bench, json!({"files": ["src/shop.py"], "dry_run": true})),
+            "pass",
+        ),
+        (
+            "review",
+            on(&bench, json!({"files": ["gone.py"], "base": 5})),
+            "error",
+        ),
+        (
+            "review",
+            json!({"project_root": "/nonexistent/project", "files": ["a.py"]}),
+            "error",
+        ),
         ("session_log", json!({"operation": "list"}), "pass"),
     ] {
         session.call("now", tool, arguments.clone());
         let reply = session.reply_after_tests("now");
-        assert_eq!(reply["result"]["structuredContent"]["status"], status, "{tool} {arguments}: {reply}");
+        assert_eq!(
+            reply["result"]["structuredContent"]["status"], status,
+            "{tool} {arguments}: {reply}"
+        );
     }
-    assert_eq!(ask(&mut session, "tasks/list", json!({}))["result"]["tasks"], json!([]));
+    assert_eq!(
+        ask(&mut session, "tasks/list", json!({}))["result"]["tasks"],
+        json!([])
+    );
 }
 
 #[test]
@@ -98,12 +152,26 @@ fn a_cancelled_task_stays_cancelled_and_leaves_the_project_as_it_was() {
     let id = start_hanging(&mut session, &bench);
     let working = get(&mut session, &id);
     assert_eq!(working["status"], "working");
-    assert!(working["statusMessage"].as_str().unwrap().contains("review · tier 1/1 small · ask"), "{working}");
+    assert!(
+        working["statusMessage"]
+            .as_str()
+            .unwrap()
+            .contains("review · tier 1/1 small · ask"),
+        "{working}"
+    );
     cancel(&mut session, &id);
     let task = ended(&mut session, &id);
-    assert_eq!((&task["status"], task.get("result")), (&json!("cancelled"), None), "{task:#}");
+    assert_eq!(
+        (&task["status"], task.get("result")),
+        (&json!("cancelled"), None),
+        "{task:#}"
+    );
     cancel(&mut session, &id);
-    assert_eq!(get(&mut session, &id), task, "one that is over stays as it ended");
+    assert_eq!(
+        get(&mut session, &id),
+        task,
+        "one that is over stays as it ended"
+    );
     assert_eq!(bench.tree(), before);
     let result = ask(&mut session, "tasks/result", json!({"taskId": id}));
     assert_eq!(result["error"]["data"]["cause"], "cancelled", "{result}");
@@ -114,7 +182,11 @@ fn two_clients_may_ask_for_one_task_and_either_may_cancel_it() {
     let bench = hanging_review();
     let (mut one, mut other) = (offering(&bench), offering(&bench));
     let id = start_hanging(&mut one, &bench);
-    assert_eq!(get(&mut other, &id)["status"], "working", "the server of the other client is alive");
+    assert_eq!(
+        get(&mut other, &id)["status"],
+        "working",
+        "the server of the other client is alive"
+    );
     cancel(&mut other, &id);
     let (seen, seen_too) = (ended(&mut other, &id), ended(&mut one, &id));
     assert_eq!(seen["status"], "cancelled", "{seen:#}");
@@ -136,7 +208,10 @@ fn an_id_that_is_not_known_is_named_as_such_and_a_missing_one_too() {
             let error = ask(&mut session, method, params.clone())["error"].clone();
             assert_eq!(error["code"], -32602, "{method} {params}: {error}");
             let message = error["message"].as_str().unwrap();
-            assert!(message.contains(words) && message.len() < 500, "{method} {params}: {message}");
+            assert!(
+                message.contains(words) && message.len() < 500,
+                "{method} {params}: {message}"
+            );
         }
     }
     assert_eq!(session.finish().code, Some(0));
@@ -149,9 +224,17 @@ fn the_older_methods_list_tasks_and_wait_for_a_result() {
     let mut session = offering(&bench);
     let id = start(&mut session, "review", on(&bench, both()));
     let listed = ask(&mut session, "tasks/list", json!({}))["result"]["tasks"].clone();
-    assert_eq!((&listed[0]["taskId"], &listed[0]["ttl"]), (&json!(id), &listed[0]["ttlMs"]), "{listed}");
+    assert_eq!(
+        (&listed[0]["taskId"], &listed[0]["ttl"]),
+        (&json!(id), &listed[0]["ttlMs"]),
+        "{listed}"
+    );
     let reply = ask(&mut session, "tasks/result", json!({"taskId": id}));
-    assert_eq!(reply["result"]["_meta"]["io.modelcontextprotocol/related-task"]["taskId"], json!(id), "{reply}");
+    assert_eq!(
+        reply["result"]["_meta"]["io.modelcontextprotocol/related-task"]["taskId"],
+        json!(id),
+        "{reply}"
+    );
     assert_eq!(result_of(&reply), fetched(&get(&mut session, &id)));
 }
 
@@ -162,5 +245,9 @@ fn at_the_end_of_input_a_task_ends_as_stopped() {
     let id = start_hanging(&mut session, &bench);
     assert_eq!(session.finish().code, Some(0));
     let task = get(&mut offering(&bench), &id);
-    assert_eq!((&task["status"], &task["error"]["data"]["cause"]), (&json!("failed"), &json!("stopped")), "{task:#}");
+    assert_eq!(
+        (&task["status"], &task["error"]["data"]["cause"]),
+        (&json!("failed"), &json!("stopped")),
+        "{task:#}"
+    );
 }

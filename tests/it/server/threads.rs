@@ -31,15 +31,31 @@ fn session(most: usize, requests: &[Value]) -> Option<Ended> {
         std::os::unix::fs::chown(path, Some(user), Some(user)).ok()?;
     }
     let mut command = Command::new("setpriv");
-    command.args([format!("--reuid={user}"), format!("--regid={user}"), "--clear-groups".into()]);
-    command.args(["prlimit", &format!("--nproc={most}"), env!("CARGO_BIN_EXE_supervisor")]);
-    command.env_clear().env("PATH", "/usr/bin:/bin").env("HOME", dir.path());
+    command.args([
+        format!("--reuid={user}"),
+        format!("--regid={user}"),
+        "--clear-groups".into(),
+    ]);
+    command.args([
+        "prlimit",
+        &format!("--nproc={most}"),
+        env!("CARGO_BIN_EXE_supervisor"),
+    ]);
+    command
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("HOME", dir.path());
     command.env("SUPERVISOR_STATE_DIR", dir.path().join("state"));
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().ok()?;
     let mut stdin = child.stdin.take().unwrap();
     for request in requests {
-        let mut text = request.to_string().replace("[PROJECT]", &project.display().to_string());
+        let mut text = request
+            .to_string()
+            .replace("[PROJECT]", &project.display().to_string());
         text.push('\n');
         // One that has ended already says why on stderr.
         let _ = stdin.write_all(text.as_bytes());
@@ -64,14 +80,22 @@ fn session(most: usize, requests: &[Value]) -> Option<Ended> {
     };
     let mut stderr = String::new();
     err.read_to_string(&mut stderr).unwrap();
-    let replies = stdout.join().unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    Some(Ended { code: status.code(), replies, stderr })
+    let replies = stdout
+        .join()
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    Some(Ended {
+        code: status.code(),
+        replies,
+        stderr,
+    })
 }
 
 #[test]
 fn without_threads_or_processes_there_is_an_answer_or_a_reason_and_no_panic() {
-    let hello =
-        json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
+    let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}});
     let green = json!({"name": "tdd_green", "arguments": {
         "project_root": "[PROJECT]", "test_path": "run.sh", "test_cmd": "sh run.sh", "model": "nobody/nothing"}});
     let log = json!({"name": "session_log", "arguments": {"operation": "list"}});
@@ -83,21 +107,42 @@ fn without_threads_or_processes_there_is_an_answer_or_a_reason_and_no_panic() {
     ];
     let mut answered = 0;
     for most in 0..14 {
-        let Some(Ended { code, replies, stderr }) = session(most, &requests) else {
-            return crate::support::skip::skip("no other user can be had here, and the superuser has no such limit");
+        let Some(Ended {
+            code,
+            replies,
+            stderr,
+        }) = session(most, &requests)
+        else {
+            return crate::support::skip::skip(
+                "no other user can be had here, and the superuser has no such limit",
+            );
         };
         if stderr.contains("setpriv:") || stderr.contains("prlimit:") {
-            return crate::support::skip::skip("no other user can be had here, and the superuser has no such limit");
+            return crate::support::skip::skip(
+                "no other user can be had here, and the superuser has no such limit",
+            );
         }
         assert!(!stderr.contains("panicked"), "{most}: {stderr}");
         if replies.is_empty() {
             assert_eq!(code, Some(2), "{most}: {stderr}");
-            assert!(stderr.contains("no more threads or processes can be started"), "{most}: {stderr}");
+            assert!(
+                stderr.contains("no more threads or processes can be started"),
+                "{most}: {stderr}"
+            );
         } else {
-            let ids: Vec<i64> = replies.iter().filter_map(|reply| reply["id"].as_i64()).collect();
-            assert!([1, 2, 3].iter().all(|id| ids.contains(id)), "{most}: {replies:?} {stderr}");
+            let ids: Vec<i64> = replies
+                .iter()
+                .filter_map(|reply| reply["id"].as_i64())
+                .collect();
+            assert!(
+                [1, 2, 3].iter().all(|id| ids.contains(id)),
+                "{most}: {replies:?} {stderr}"
+            );
             answered += 1;
         }
     }
-    assert!((1..14).contains(&answered), "of fourteen limits {answered} left room for an answer");
+    assert!(
+        (1..14).contains(&answered),
+        "of fourteen limits {answered} left room for an answer"
+    );
 }

@@ -12,14 +12,31 @@ use crate::support::review_bench::{both, good, good_but, shop};
 use crate::support::tdd_bench::Bench;
 
 fn files_below(dir: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
-    entries.flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] }).collect()
+    let entries = fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path());
+    entries
+        .flat_map(|path| {
+            if path.is_dir() {
+                files_below(&path)
+            } else {
+                vec![path]
+            }
+        })
+        .collect()
 }
 
 fn entries(bench: &Bench, session: &str) -> Vec<Value> {
-    let path = bench.state.path().join(format!("state/sessions/{session}.jsonl"));
+    let path = bench
+        .state
+        .path()
+        .join(format!("state/sessions/{session}.jsonl"));
     let text = fs::read_to_string(path).unwrap_or_default();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 fn asked_in(session: &str) -> Value {
@@ -37,7 +54,14 @@ fn reviewed_with(mode: &str) -> (Bench, Value) {
         }
     });
     let mut bench = shop(&["small", "large"])
-        .answers("small", if mode == "off" { &invented } else { &all_invented })
+        .answers(
+            "small",
+            if mode == "off" {
+                &invented
+            } else {
+                &all_invented
+            },
+        )
         .answers("large", &good())
         .env("SUPERVISOR_LOG__EXCHANGE", mode);
     bench.call("review", asked_in("s"));
@@ -47,16 +71,27 @@ fn reviewed_with(mode: &str) -> (Bench, Value) {
 
 #[test]
 fn answers_are_kept_by_default_and_questions_on_request() {
-    for (mode, fields) in [("answers", &["answer"][..]), ("full", &["answer", "prompt", "rules"])] {
+    for (mode, fields) in [
+        ("answers", &["answer"][..]),
+        ("full", &["answer", "prompt", "rules"]),
+    ] {
         let (bench, entry) = reviewed_with(mode);
         assert_eq!(entry["attempts"].as_array().unwrap().len(), 2, "{entry:#}");
         for (n, attempt) in entry["attempts"].as_array().unwrap().iter().enumerate() {
-            let mut names: Vec<&str> = attempt["exchange"][0].as_object().unwrap().keys().map(String::as_str).collect();
+            let mut names: Vec<&str> = attempt["exchange"][0]
+                .as_object()
+                .unwrap()
+                .keys()
+                .map(String::as_str)
+                .collect();
             names.sort_unstable();
             assert_eq!(names, fields, "{mode}");
             for name in fields {
                 let id = attempt["exchange"][0][name].as_str().unwrap();
-                let path = bench.state.path().join(format!("state/exchange/{}/{id}.txt", &id[..2]));
+                let path = bench
+                    .state
+                    .path()
+                    .join(format!("state/exchange/{}/{id}.txt", &id[..2]));
                 let text = fs::read_to_string(&path).unwrap();
                 let expected = ["nothing like it", "divides by zero"][n];
                 match *name {
@@ -64,7 +99,10 @@ fn answers_are_kept_by_default_and_questions_on_request() {
                     "prompt" => assert!(text.contains("return sum(prices)"), "{text}"),
                     _ => assert!(text.len() > 100, "{text}"),
                 }
-                assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+                assert_eq!(
+                    fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+                    0o600
+                );
             }
         }
     }
@@ -79,8 +117,17 @@ fn an_answer_that_could_not_be_parsed_is_named_where_it_is_kept() {
     bench.line(&json!({"model": "small", "text": "There is nothing to find here, trust me."}));
     let review = bench.call("review", asked_in("s"));
     let message = review["message"].as_str().unwrap();
-    let path = message.split("what it wrote is in ").nth(1).unwrap().split([';', ' ']).next().unwrap();
-    assert_eq!(fs::read_to_string(path).unwrap(), "There is nothing to find here, trust me.");
+    let path = message
+        .split("what it wrote is in ")
+        .nth(1)
+        .unwrap()
+        .split([';', ' '])
+        .next()
+        .unwrap();
+    assert_eq!(
+        fs::read_to_string(path).unwrap(),
+        "There is nothing to find here, trust me."
+    );
 }
 
 #[test]
@@ -88,7 +135,11 @@ fn one_call_is_shown_as_a_person_reads_it() {
     let (bench, _) = reviewed_with("full");
     let say = |words: &[&str]| {
         let output = bench.command().arg("log").args(words).output().unwrap();
-        (output.status.code(), String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+        (
+            output.status.code(),
+            String::from_utf8(output.stdout).unwrap(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
     };
     let (code, page, _) = say(&["show", "s", "1"]);
     assert_eq!(code, Some(0));
@@ -101,12 +152,29 @@ fn one_call_is_shown_as_a_person_reads_it() {
     ] {
         assert!(page.contains(part), "{part}:\n{page}");
     }
-    assert!(!page.contains("return sum(prices)\n    "), "questions are long, and shown on request");
-    assert!(say(&["show", "last", "last", "--prompts"]).1.contains("import os"));
-    assert!(say(&["show", "s"]).1.contains("review pass"), "{}", say(&["show", "s"]).1);
+    assert!(
+        !page.contains("return sum(prices)\n    "),
+        "questions are long, and shown on request"
+    );
+    assert!(
+        say(&["show", "last", "last", "--prompts"])
+            .1
+            .contains("import os")
+    );
+    assert!(
+        say(&["show", "s"]).1.contains("review pass"),
+        "{}",
+        say(&["show", "s"]).1
+    );
     assert!(say(&["list"]).1.contains("s  1 call (review)"));
-    let data: Value = serde_json::from_str(&say(&["show", "s", "1", "--json", "--prompts"]).1).unwrap();
-    assert!(data[0]["attempts"][1]["texts"][0]["prompt"].as_str().unwrap().contains("import os"));
+    let data: Value =
+        serde_json::from_str(&say(&["show", "s", "1", "--json", "--prompts"]).1).unwrap();
+    assert!(
+        data[0]["attempts"][1]["texts"][0]["prompt"]
+            .as_str()
+            .unwrap()
+            .contains("import os")
+    );
     for (words, said) in [
         (&["show", "t"][..], "has no log"),
         (&["show", "s", "7"], "it has 1 call"),
@@ -114,7 +182,10 @@ fn one_call_is_shown_as_a_person_reads_it() {
         (&["show", "elsewhere"], "`supervisor log list`"),
     ] {
         let (code, _, error) = say(words);
-        assert!(code == Some(2) && error.contains(said), "{words:?}: {error}");
+        assert!(
+            code == Some(2) && error.contains(said),
+            "{words:?}: {error}"
+        );
     }
 }
 
@@ -128,9 +199,14 @@ fn a_call_that_dies_with_its_server_has_its_one_line_after_the_next_start() {
     let open = bench.state.path().join("state/open");
     bench.session().call(1, "review", arguments);
     until("the second tier is asked", || {
-        files_below(&open).iter().any(|file| fs::read_to_string(file).is_ok_and(|text| text.contains("\"large\"")))
+        files_below(&open)
+            .iter()
+            .any(|file| fs::read_to_string(file).is_ok_and(|text| text.contains("\"large\"")))
     });
-    assert!(entries(&bench, "killed").is_empty(), "the line is written at the end");
+    assert!(
+        entries(&bench, "killed").is_empty(),
+        "the line is written at the end"
+    );
     assert_eq!(running(&bench), [("review".to_owned(), true)]);
     let mut server = bench.end_session();
     server.process.kill().unwrap();
@@ -141,12 +217,29 @@ fn a_call_that_dies_with_its_server_has_its_one_line_after_the_next_start() {
     for other in &mut others {
         other.call(1, "session_log", json!({"operation": "list"}));
     }
-    until("the entry is written", || !entries(&bench, "killed").is_empty() && files_below(&open).is_empty());
+    until("the entry is written", || {
+        !entries(&bench, "killed").is_empty() && files_below(&open).is_empty()
+    });
     let found = entries(&bench, "killed");
     assert_eq!(found.len(), 1, "{found:#?}");
-    assert_eq!((&found[0]["final_status"], &found[0]["cause"]), (&json!("error"), &json!("crashed")), "{found:#?}");
-    let causes: Vec<_> = found[0]["attempts"].as_array().unwrap().iter().map(|a| (&a["model"], &a["cause"])).collect();
-    assert_eq!(causes, [(&json!("small"), &json!("rejected")), (&json!("large"), &json!("crashed"))]);
+    assert_eq!(
+        (&found[0]["final_status"], &found[0]["cause"]),
+        (&json!("error"), &json!("crashed")),
+        "{found:#?}"
+    );
+    let causes: Vec<_> = found[0]["attempts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|a| (&a["model"], &a["cause"]))
+        .collect();
+    assert_eq!(
+        causes,
+        [
+            (&json!("small"), &json!("rejected")),
+            (&json!("large"), &json!("crashed"))
+        ]
+    );
     for other in &mut others {
         other.process.kill().unwrap();
     }
@@ -155,5 +248,8 @@ fn a_call_that_dies_with_its_server_has_its_one_line_after_the_next_start() {
 fn running(bench: &Bench) -> Vec<(String, bool)> {
     let state = supervisor::testing::state::StateDir::at(bench.state.path().join("state")).unwrap();
     let calls = supervisor::testing::session::running_calls(&state);
-    calls.into_iter().map(|call| (call.entry.skill, call.is_alive)).collect()
+    calls
+        .into_iter()
+        .map(|call| (call.entry.skill, call.is_alive))
+        .collect()
 }

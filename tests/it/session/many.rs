@@ -36,9 +36,16 @@ pub(super) struct Part {
 
 #[test]
 fn eight_processes_share_a_log_and_the_killed_ones_harm_nobody() {
-    let each = if std::env::var("SUPERVISOR_TEST_LONG").is_ok_and(|v| v == "1") { 10_000 } else { 500 };
+    let each = if std::env::var("SUPERVISOR_TEST_LONG").is_ok_and(|v| v == "1") {
+        10_000
+    } else {
+        500
+    };
     let bench = bench();
-    let scene = Scene { state: bench.state.path(), session: SESSION };
+    let scene = Scene {
+        state: bench.state.path(),
+        session: SESSION,
+    };
 
     let killed = std::thread::scope(|scope| {
         let writers: Vec<_> = (0..WRITERS)
@@ -50,13 +57,17 @@ fn eight_processes_share_a_log_and_the_killed_ones_harm_nobody() {
         for n in 0..DYING {
             kill_in_the_middle(scene, n);
         }
-        writers.into_iter().map(|writer| writer.join().unwrap()).sum::<usize>()
+        writers
+            .into_iter()
+            .map(|writer| writer.join().unwrap())
+            .sum::<usize>()
     });
 
     // Read here without our own reader, so that it is not the judge of itself; line by line, for the long form is 2 GB.
     let mut lines = BufReader::new(File::open(bench.log.path(&id(SESSION))).unwrap());
     let bytes = lines.get_ref().metadata().unwrap().len();
-    let (mut found, mut torn_dying, mut torn_killed, mut interleaved) = (BTreeSet::new(), 0, 0, Vec::new());
+    let (mut found, mut torn_dying, mut torn_killed, mut interleaved) =
+        (BTreeSet::new(), 0, 0, Vec::new());
     let (mut longest, mut twice) = (0, 0);
     let mut line = Vec::new();
     while lines.read_until(b'\n', &mut line).unwrap() > 0 {
@@ -65,16 +76,25 @@ fn eight_processes_share_a_log_and_the_killed_ones_harm_nobody() {
         longest = longest.max(line.len());
         match serde_json::from_slice::<Entry>(line) {
             Ok(entry) => {
-                assert_eq!(entry.input["hash"], json!(hash(&entry)), "the text of {} was changed", entry.message);
+                assert_eq!(
+                    entry.input["hash"],
+                    json!(hash(&entry)),
+                    "the text of {} was changed",
+                    entry.message
+                );
                 twice += usize::from(!found.insert(entry.message));
             }
             Err(_) if line.starts_with(DYING_WORDS.as_bytes()) => torn_dying += 1,
             // What a killed writer left says whose it is, unless it died within the first few bytes.
-            Err(error) if error.is_eof() && owner(line).is_none_or(|writer| writer < VICTIMS) => torn_killed += 1,
+            Err(error) if error.is_eof() && owner(line).is_none_or(|writer| writer < VICTIMS) => {
+                torn_killed += 1
+            }
             Err(error) => interleaved.push(error.to_string()),
         }
     }
-    let told: BTreeSet<String> = (0..WRITERS).flat_map(|writer| told_by(bench.state.path(), writer)).collect();
+    let told: BTreeSet<String> = (0..WRITERS)
+        .flat_map(|writer| told_by(bench.state.path(), writer))
+        .collect();
     let lost: Vec<_> = told.difference(&found).collect();
     let _ = writeln!(
         std::io::stderr(),
@@ -89,21 +109,41 @@ fn eight_processes_share_a_log_and_the_killed_ones_harm_nobody() {
         killed + DYING,
         torn_dying + torn_killed,
     );
-    assert_eq!((lost.len(), interleaved.len(), twice), (0, 0, 0), "{lost:?} {interleaved:?}");
+    assert_eq!(
+        (lost.len(), interleaved.len(), twice),
+        (0, 0, 0),
+        "{lost:?} {interleaved:?}"
+    );
     assert_eq!(torn_dying, DYING, "each half line stands alone");
-    assert!(torn_killed <= killed, "{torn_killed} torn by {killed} kills");
+    assert!(
+        torn_killed <= killed,
+        "{torn_killed} torn by {killed} kills"
+    );
     assert_eq!(killed, VICTIMS * KILLS_EACH);
-    assert!(told.len() >= WRITERS * each - killed && (100_000..210_000).contains(&longest), "{} {longest}", told.len());
+    assert!(
+        told.len() >= WRITERS * each - killed && (100_000..210_000).contains(&longest),
+        "{} {longest}",
+        told.len()
+    );
 
     let mut reader = bench.log.reader(&id(SESSION)).unwrap();
-    assert_eq!((reader.by_ref().count(), reader.damage().lines()), (found.len(), torn_dying + torn_killed));
+    assert_eq!(
+        (reader.by_ref().count(), reader.damage().lines()),
+        (found.len(), torn_dying + torn_killed)
+    );
 }
 
 /// Lets a writer do its records, killing it `kills` times on the way. Says how often it was killed.
 fn run_writer(scene: Scene<'_>, writer: usize, each: usize, kills: usize) -> usize {
     let (mut from, mut killed) = (0, 0);
     for run in 0..=kills {
-        let mut child = Role::WriteMany(Part { writer, run, from, to: each }).start(scene);
+        let mut child = Role::WriteMany(Part {
+            writer,
+            run,
+            from,
+            to: each,
+        })
+        .start(scene);
         if run == kills {
             assert!(child.wait().unwrap().success(), "writer {writer} failed");
             break;
@@ -115,7 +155,10 @@ fn run_writer(scene: Scene<'_>, writer: usize, each: usize, kills: usize) -> usi
         child.wait().unwrap();
         killed += 1;
         from = last(scene.state, writer);
-        assert!(from < each, "writer {writer} was done before it could be killed");
+        assert!(
+            from < each,
+            "writer {writer} was done before it could be killed"
+        );
     }
     killed
 }
@@ -134,14 +177,20 @@ const DYING_WORDS: &str = "{\"v\":1,\"session_id\":\"dying";
 /// Played in a process of its own, which is killed at the end.
 pub(super) fn die_in_the_middle(log: &Path, n: usize) {
     // As a writer does it, up to the middle.
-    let mut file = OpenOptions::new().read(true).append(true).create(true).open(log).unwrap();
+    let mut file = OpenOptions::new()
+        .read(true)
+        .append(true)
+        .create(true)
+        .open(log)
+        .unwrap();
     file.lock().unwrap();
     let (mut last, length) = ([b'\n'], file.metadata().unwrap().len());
     if length > 0 {
         file.read_exact_at(&mut last, length - 1).unwrap();
     }
     let lead = if last == *b"\n" { "" } else { "\n" };
-    file.write_all(format!("{lead}{DYING_WORDS}{}", "…".repeat(1000 * n)).as_bytes()).unwrap();
+    file.write_all(format!("{lead}{DYING_WORDS}{}", "…".repeat(1000 * n)).as_bytes())
+        .unwrap();
     std::fs::write(sign(log.ancestors().nth(2).unwrap(), n), "").unwrap();
     loop {
         std::thread::park();
@@ -150,7 +199,12 @@ pub(super) fn die_in_the_middle(log: &Path, n: usize) {
 
 /// Played in a process of its own: each record is told as written once it is, and not before.
 pub(super) fn write(log: &SessionLog, session: &str, part: Part) {
-    let state = log.path(&session.parse().unwrap()).ancestors().nth(2).unwrap().to_owned();
+    let state = log
+        .path(&session.parse().unwrap())
+        .ancestors()
+        .nth(2)
+        .unwrap()
+        .to_owned();
     let mut acks = to_tell(&ack_file(&state, part.writer));
     for n in part.from..part.to {
         let record = record(session, part, n);
@@ -162,8 +216,22 @@ pub(super) fn write(log: &SessionLog, session: &str, part: Part) {
 /// Up to 200 KB, most much less, with whatever makes JSON longer than its text.
 fn record(session: &str, Part { writer, run, .. }: Part, n: usize) -> Entry {
     let size = 200.0 * 1000f64.powf(random(writer, run, n) as f64 / u64::MAX as f64);
-    let word = ["plain words ", "é\"quoted\"\n", "日本語\t", "\\path\\to\u{1} "][n % 4];
-    let mut attempts = vec![attempt(&format!("model-{writer}"), TierKind::Local, Cause::Rejected, 1, None); 4];
+    let word = [
+        "plain words ",
+        "é\"quoted\"\n",
+        "日本語\t",
+        "\\path\\to\u{1} ",
+    ][n % 4];
+    let mut attempts = vec![
+        attempt(
+            &format!("model-{writer}"),
+            TierKind::Local,
+            Cause::Rejected,
+            1,
+            None
+        );
+        4
+    ];
     for attempt in &mut attempts {
         attempt.runner_output = word.repeat(size as usize / 4 / json!(word).to_string().len());
     }
@@ -177,7 +245,12 @@ fn record(session: &str, Part { writer, run, .. }: Part, n: usize) -> Entry {
 
 fn hash(entry: &Entry) -> String {
     let mut hasher = blake3::Hasher::new();
-    for text in entry.attempts.iter().map(|a| &a.runner_output).chain([&entry.message, &entry.skill]) {
+    for text in entry
+        .attempts
+        .iter()
+        .map(|a| &a.runner_output)
+        .chain([&entry.message, &entry.skill])
+    {
         hasher.update(text.as_bytes());
     }
     hasher.finalize().to_hex().to_string()
@@ -192,7 +265,10 @@ fn random(writer: usize, run: usize, n: usize) -> u64 {
 fn owner(line: &[u8]) -> Option<usize> {
     let text = String::from_utf8_lossy(line);
     let (_, rest) = text.split_once("\"skill\":\"writer-")?;
-    rest.chars().next()?.to_digit(10).map(|digit| digit as usize)
+    rest.chars()
+        .next()?
+        .to_digit(10)
+        .map(|digit| digit as usize)
 }
 
 fn ack_file(state: &Path, writer: usize) -> PathBuf {
@@ -206,17 +282,23 @@ fn sign(state: &Path, n: usize) -> PathBuf {
 /// The records which a writer has told as written.
 fn told_by(state: &Path, writer: usize) -> Vec<String> {
     let text = std::fs::read_to_string(ack_file(state, writer)).unwrap();
-    text.lines().map(|line| line.split_once(' ').unwrap().1.to_owned()).collect()
+    text.lines()
+        .map(|line| line.split_once(' ').unwrap().1.to_owned())
+        .collect()
 }
 
 /// How many records a writer has told as written. Looks at the end alone, because it is asked all the time.
 fn last(state: &Path, writer: usize) -> usize {
-    let Ok(file) = File::open(ack_file(state, writer)) else { return 0 };
+    let Ok(file) = File::open(ack_file(state, writer)) else {
+        return 0;
+    };
     let from = file.metadata().unwrap().len().saturating_sub(64);
     let mut end = [0; 256];
     let n = file.read_at(&mut end, from).unwrap();
     let end = std::str::from_utf8(&end[..n]).unwrap();
-    end.lines().next_back().map_or(0, |line| line.split_once(' ').unwrap().0.parse().unwrap())
+    end.lines()
+        .next_back()
+        .map_or(0, |line| line.split_once(' ').unwrap().0.parse().unwrap())
 }
 
 fn wait_until(ready: impl Fn() -> bool) {

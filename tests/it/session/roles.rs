@@ -38,7 +38,10 @@ impl Role {
 
     /// As another user. The binary is put where that user can reach it; if privileges cannot be dropped, this panics.
     pub(super) fn play_as(self, user: u32, scene: Scene<'_>) -> String {
-        let stage = tempfile::Builder::new().permissions(permissions(0o755)).tempdir().unwrap();
+        let stage = tempfile::Builder::new()
+            .permissions(permissions(0o755))
+            .tempdir()
+            .unwrap();
         let exe = stage.path().join("it");
         std::fs::copy(std::env::current_exe().unwrap(), &exe).unwrap();
         std::fs::set_permissions(&exe, permissions(0o755)).unwrap();
@@ -51,8 +54,16 @@ impl Role {
     pub(super) fn play_limited(self, scene: Scene<'_>) -> String {
         let plain = self.command(&std::env::current_exe().unwrap(), scene);
         let mut command = Command::new("sh");
-        command.args(["-c", r#"trap "" XFSZ; ulimit -f 2048 || exit 9; exec "$0" "$@""#]).arg(plain.get_program());
-        command.args(plain.get_args()).envs(plain.get_envs().filter_map(|(k, v)| Some((k, v?)))).stderr(Stdio::piped());
+        command
+            .args([
+                "-c",
+                r#"trap "" XFSZ; ulimit -f 2048 || exit 9; exec "$0" "$@""#,
+            ])
+            .arg(plain.get_program());
+        command
+            .args(plain.get_args())
+            .envs(plain.get_envs().filter_map(|(k, v)| Some((k, v?))))
+            .stderr(Stdio::piped());
         said(command)
     }
 
@@ -69,14 +80,27 @@ impl Role {
         let role = match self {
             Self::WriteOnce => "once".to_owned(),
             Self::WriteUntilRefused => "until-refused".to_owned(),
-            Self::WriteMany(Part { writer, run, from, to }) => format!("many {writer} {run} {from} {to}"),
+            Self::WriteMany(Part {
+                writer,
+                run,
+                from,
+                to,
+            }) => format!("many {writer} {run} {from} {to}"),
             Self::DieInTheMiddle(n) => format!("die {n}"),
         };
         let mut command = Command::new(exe);
         command
-            .args(["--exact", "session::roles::plays_a_role_for_another_test", "--ignored", "--nocapture"])
+            .args([
+                "--exact",
+                "session::roles::plays_a_role_for_another_test",
+                "--ignored",
+                "--nocapture",
+            ])
             .env(ROLE, role)
-            .env(SCENE, format!("{}\n{}", scene.state.display(), scene.session))
+            .env(
+                SCENE,
+                format!("{}\n{}", scene.state.display(), scene.session),
+            )
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -87,10 +111,14 @@ impl Role {
 #[test]
 #[ignore = "not a test: other tests start it in a process of its own"]
 fn plays_a_role_for_another_test() {
-    let Ok(role) = std::env::var(ROLE) else { return };
+    let Ok(role) = std::env::var(ROLE) else {
+        return;
+    };
     let scene = std::env::var(SCENE).unwrap();
     let (state, session) = scene.split_once('\n').unwrap();
-    let log = StateDir::at(state.into()).map_err(Into::into).and_then(|state| SessionLog::open(&state));
+    let log = StateDir::at(state.into())
+        .map_err(Into::into)
+        .and_then(|state| SessionLog::open(&state));
     let words: Vec<&str> = role.split(' ').collect();
     let numbers: Vec<usize> = words[1..].iter().map(|n| n.parse().unwrap()).collect();
     match (words[0], &numbers[..]) {
@@ -111,11 +139,21 @@ fn plays_a_role_for_another_test() {
                 None,
             );
             long.runner_output = "a line of output\n".repeat(3000);
-            let refusal = (0..1000).find_map(|_| log.append(&entry(session, vec![long.clone()])).err());
+            let refusal =
+                (0..1000).find_map(|_| log.append(&entry(session, vec![long.clone()])).err());
             say(&refusal.expect("1000 entries do not fit").to_string());
         }
         ("many", [writer, run, from, to]) => {
-            many::write(&log.unwrap(), session, Part { writer: *writer, run: *run, from: *from, to: *to });
+            many::write(
+                &log.unwrap(),
+                session,
+                Part {
+                    writer: *writer,
+                    run: *run,
+                    from: *from,
+                    to: *to,
+                },
+            );
         }
         ("die", [n]) => many::die_in_the_middle(&log.unwrap().path(&session.parse().unwrap()), *n),
         _ => panic!("no role `{role}`"),
@@ -128,20 +166,35 @@ pub(super) fn tell(file: &mut File, line: &str) {
 }
 
 pub(super) fn to_tell(path: &Path) -> File {
-    OpenOptions::new().create(true).append(true).open(path).unwrap()
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(path)
+        .unwrap()
 }
 
 const SAID: &str = "SAID: ";
 
 fn say(words: &str) {
-    std::io::stdout().write_all(format!("\n{SAID}{words}\n").as_bytes()).unwrap();
+    std::io::stdout()
+        .write_all(format!("\n{SAID}{words}\n").as_bytes())
+        .unwrap();
 }
 
 fn said(mut command: Command) -> String {
     let output = command.output().expect("the process must start as asked");
     let text = String::from_utf8_lossy(&output.stdout);
-    let said = text.lines().find_map(|line| line.strip_prefix(SAID)).map(str::to_owned);
-    said.unwrap_or_else(|| panic!("{}: {text}{}", output.status, String::from_utf8_lossy(&output.stderr)))
+    let said = text
+        .lines()
+        .find_map(|line| line.strip_prefix(SAID))
+        .map(str::to_owned);
+    said.unwrap_or_else(|| {
+        panic!(
+            "{}: {text}{}",
+            output.status,
+            String::from_utf8_lossy(&output.stderr)
+        )
+    })
 }
 
 fn permissions(mode: u32) -> std::fs::Permissions {

@@ -13,38 +13,92 @@ use crate::support::tdd_bench::{gate, trail};
 fn a_sound_answer_is_accepted_at_the_first_tier_and_verified_by_what_the_server_ran() {
     let mut bench = project(&["small", "large"]).answers("small", &sound());
     let before = bench.tree();
-    let result = bench.call("debug", json!({"error": ERROR, "repro_cmd": REPRO, "session_id": "one"}));
-    assert_eq!((&result["status"], &result["verified"]), (&json!("pass"), &json!(true)), "{result:#}");
+    let result = bench.call(
+        "debug",
+        json!({"error": ERROR, "repro_cmd": REPRO, "session_id": "one"}),
+    );
+    assert_eq!(
+        (&result["status"], &result["verified"]),
+        (&json!("pass"), &json!(true)),
+        "{result:#}"
+    );
     assert_eq!(trail(&result), "small accepted");
     let message = text(&result, "message");
-    assert!(message.starts_with("reproduced: `sh report.sh empty.txt` ended with exit code 3"), "{message}");
-    assert!(message.contains("3 hypotheses, 1 of 3 confirmations came out as predicted; look at 1 first"), "{message}");
+    assert!(
+        message.starts_with("reproduced: `sh report.sh empty.txt` ended with exit code 3"),
+        "{message}"
+    );
+    assert!(
+        message
+            .contains("3 hypotheses, 1 of 3 confirmations came out as predicted; look at 1 first"),
+        "{message}"
+    );
     let details = &result["details"];
-    assert_eq!((&details["reproduced"], &details["visit"]), (&json!(true), &json!(1)));
+    assert_eq!(
+        (&details["reproduced"], &details["visit"]),
+        (&json!(true), &json!(1))
+    );
     assert_eq!(details["repro"]["cmd"], REPRO);
-    assert_eq!((&details["repro"]["exit_code"], &details["repro"]["matched_error"]), (&json!(3), &json!(true)));
-    assert!(text(&details["repro"], "output").contains("RowError"), "{details:#}");
+    assert_eq!(
+        (
+            &details["repro"]["exit_code"],
+            &details["repro"]["matched_error"]
+        ),
+        (&json!(3), &json!(true))
+    );
+    assert!(
+        text(&details["repro"], "output").contains("RowError"),
+        "{details:#}"
+    );
     let first = &details["hypotheses"][0];
     assert_eq!(
         (&first["rank"], &first["likelihood"], &first["outcome"]),
         (&json!(1), &json!("high"), &json!("not_found"))
     );
-    assert_eq!((&first["as_predicted"], &first["outcome_detail"]), (&json!(true), &json!("no line of `report.sh`")));
+    assert_eq!(
+        (&first["as_predicted"], &first["outcome_detail"]),
+        (&json!(true), &json!("no line of `report.sh`"))
+    );
     assert_eq!(first["tells_from"], json!([2, 3]));
-    assert_eq!(first["evidence"][0], json!({"file": "report.sh", "line": 4, "text": "first=${rows%% *}"}));
-    for id in ["untouched", "count", "order", "mechanism", "test", "evidence", "distinct", "proof"] {
+    assert_eq!(
+        first["evidence"][0],
+        json!({"file": "report.sh", "line": 4, "text": "first=${rows%% *}"})
+    );
+    for id in [
+        "untouched",
+        "count",
+        "order",
+        "mechanism",
+        "test",
+        "evidence",
+        "distinct",
+        "proof",
+    ] {
         assert_eq!(gate(&result, id)["pass"], true, "{id}");
     }
     assert_eq!(
-        (&result["next"]["tool"], &result["next"]["arguments"]["session_id"]),
+        (
+            &result["next"]["tool"],
+            &result["next"]["arguments"]["session_id"]
+        ),
         (&json!("tdd_red"), &json!("one"))
     );
-    assert!(result.to_string().len() < 6_000, "{}", result.to_string().len());
+    assert!(
+        result.to_string().len() < 6_000,
+        "{}",
+        result.to_string().len()
+    );
     assert_eq!(bench.tree(), before);
 
     let asked = &bench.asked_of("small")[0];
-    assert!(asked.contains("4| first=${rows%% *}"), "the file that the error names, with numbers: {asked}");
-    assert!(asked.contains("reproduced: ") && asked.contains("RowError: the first row has no fields"), "{asked}");
+    assert!(
+        asked.contains("4| first=${rows%% *}"),
+        "the file that the error names, with numbers: {asked}"
+    );
+    assert!(
+        asked.contains("reproduced: ") && asked.contains("RowError: the first row has no fields"),
+        "{asked}"
+    );
 }
 
 /// A defect, words of the reason it must be refused with, and the answer that has it.
@@ -67,7 +121,11 @@ pub(crate) fn defects() -> Vec<Row> {
                 h["evidence"][0]["quote"] = json!("first=${rows%%,*}");
             }),
         ),
-        ("a quote from another line", "those words stand in line 4", one(0, |h| h["evidence"][0]["line"] = json!(9))),
+        (
+            "a quote from another line",
+            "those words stand in line 4",
+            one(0, |h| h["evidence"][0]["line"] = json!(9)),
+        ),
         (
             "a file that is not there",
             "there is no file `lib/report.sh`",
@@ -82,7 +140,11 @@ pub(crate) fn defects() -> Vec<Row> {
                 h["evidence"] = json!([{"file": "/etc/passwd", "line": 1}]);
             }),
         ),
-        ("no evidence", "has no evidence", one(2, |h| h["evidence"] = json!([]))),
+        (
+            "no evidence",
+            "has no evidence",
+            one(2, |h| h["evidence"] = json!([])),
+        ),
         (
             "no test",
             "hypothesis 2 (\"leading blanks hide the field\") has no test",
@@ -99,14 +161,26 @@ pub(crate) fn defects() -> Vec<Row> {
                 *h = copies;
             }),
         ),
-        ("two hypotheses only", "2 of 3 to 5 hypotheses", spoilt(|h| drop(h.pop()))),
-        ("rising likelihood", "is likelier than the one before it", one(2, |h| h["likelihood"] = json!("high"))),
+        (
+            "two hypotheses only",
+            "2 of 3 to 5 hypotheses",
+            spoilt(|h| drop(h.pop())),
+        ),
+        (
+            "rising likelihood",
+            "is likelier than the one before it",
+            one(2, |h| h["likelihood"] = json!("high")),
+        ),
         (
             "nothing to learn",
             "expects `not_found` whether it is true or not",
             one(0, |h| h["expect_if_false"] = json!("not_found")),
         ),
-        ("outcomes of another kind", "`expect_if_true` of `fails`", one(0, |h| h["expect_if_true"] = json!("fails"))),
+        (
+            "outcomes of another kind",
+            "`expect_if_true` of `fails`",
+            one(0, |h| h["expect_if_true"] = json!("fails")),
+        ),
         (
             "a pattern that fits everything",
             "fits every line",
@@ -117,17 +191,30 @@ pub(crate) fn defects() -> Vec<Row> {
             "is no regular expression",
             one(0, |h| h["confirm"]["search"]["pattern"] = json!("a(")),
         ),
-        ("the same test for two", "cannot tell them apart", spoilt(|h| h[2]["confirm"] = h[1]["confirm"].clone())),
+        (
+            "the same test for two",
+            "cannot tell them apart",
+            spoilt(|h| h[2]["confirm"] = h[1]["confirm"].clone()),
+        ),
         (
             "the error said again",
             "only says the error again",
             one(0, |h| {
-                h["mechanism"] =
-                    json!("in report.sh the first row has no fields, and that is why RowError has no fields");
+                h["mechanism"] = json!(
+                    "in report.sh the first row has no fields, and that is why RowError has no fields"
+                );
             }),
         ),
-        ("no mechanism", "has no mechanism", one(0, |h| h["mechanism"] = json!(" … "))),
-        ("another shape", "the answer has no `hypotheses`", json!({"summary": "the file is empty"})),
+        (
+            "no mechanism",
+            "has no mechanism",
+            one(0, |h| h["mechanism"] = json!(" … ")),
+        ),
+        (
+            "another shape",
+            "the answer has no `hypotheses`",
+            json!({"summary": "the file is empty"}),
+        ),
         (
             "a pattern that fits nearly everything",
             "names nothing and fits 7 of 9 lines",
@@ -136,9 +223,15 @@ pub(crate) fn defects() -> Vec<Row> {
         (
             "a line without a word",
             "cites only lines without a word",
-            one(0, |h| h["evidence"] = json!([{"file": "blank.sh", "line": 2}])),
+            one(0, |h| {
+                h["evidence"] = json!([{"file": "blank.sh", "line": 2}])
+            }),
         ),
-        ("a list of words", "`hypotheses[0]` has the wrong shape", json!({"hypotheses": ["the file is empty"]})),
+        (
+            "a list of words",
+            "`hypotheses[0]` has the wrong shape",
+            json!({"hypotheses": ["the file is empty"]}),
+        ),
     ]
 }
 
@@ -150,19 +243,30 @@ fn every_defect_of_structure_is_refused_with_its_reason_and_the_next_tier_is_tol
         21,
         "of the 24 that were refused before; the other 3 and a short mechanism are flagged below"
     );
-    let files = [("report.sh", SCRIPT), ("empty.txt", ""), ("blank.sh", "echo\n\n")];
+    let files = [
+        ("report.sh", SCRIPT),
+        ("empty.txt", ""),
+        ("blank.sh", "echo\n\n"),
+    ];
     let mut bench = with_files(&["small", "large"], &files);
     let before = bench.tree();
     for (n, (defect, reason, answer)) in rows.iter().enumerate() {
         bench.say("small", answer);
         bench.say("large", &sound());
         let result = bench.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
-        assert_eq!(trail(&result), "small rejected | large accepted", "{defect}: {result:#}");
+        assert_eq!(
+            trail(&result),
+            "small rejected | large accepted",
+            "{defect}: {result:#}"
+        );
         assert_eq!(result["verified"], true, "{defect}");
         let feedback = text(&result["attempts"][0], "feedback");
         assert!(feedback.contains(reason), "{defect}: {feedback}");
         let told = &bench.asked_of("large")[n];
-        assert!(told.contains("[1 · small · rejected]") && told.contains(reason), "{defect}: {told}");
+        assert!(
+            told.contains("[1 · small · rejected]") && told.contains(reason),
+            "{defect}: {told}"
+        );
     }
     assert_eq!(bench.tree(), before);
 }
@@ -174,8 +278,9 @@ pub(crate) fn flagged() -> Vec<Row> {
             "try and see",
             "try_and_see",
             one(0, |h| {
-                h["mechanism"] =
-                    json!("The shell is old and its expansion differs, so use bash and see if it helps in this case");
+                h["mechanism"] = json!(
+                    "The shell is old and its expansion differs, so use bash and see if it helps in this case"
+                );
             }),
         ),
         (
@@ -183,9 +288,18 @@ pub(crate) fn flagged() -> Vec<Row> {
             "any_error",
             spoilt(|h| {
                 let said = [
-                    ("a bug", "There is a bug in this part of the code which leads to the failure that was seen."),
-                    ("bad weather", "Something in the environment differs from what is needed here, and so it breaks."),
-                    ("wrong input", "Whoever calls it gives something that was not meant to be given in this way."),
+                    (
+                        "a bug",
+                        "There is a bug in this part of the code which leads to the failure that was seen.",
+                    ),
+                    (
+                        "bad weather",
+                        "Something in the environment differs from what is needed here, and so it breaks.",
+                    ),
+                    (
+                        "wrong input",
+                        "Whoever calls it gives something that was not meant to be given in this way.",
+                    ),
                 ];
                 for (h, (title, mechanism)) in h.iter_mut().zip(said) {
                     (h["title"], h["mechanism"]) = (json!(title), json!(mechanism));
@@ -198,11 +312,16 @@ pub(crate) fn flagged() -> Vec<Row> {
             spoilt(|h| {
                 for (n, h) in h.iter_mut().enumerate() {
                     h["confirm"]["search"]["pattern"] = json!(format!("xyzzy{n}"));
-                    (h["expect_if_true"], h["expect_if_false"]) = (json!("not_found"), json!("found"));
+                    (h["expect_if_true"], h["expect_if_false"]) =
+                        (json!("not_found"), json!("found"));
                 }
             }),
         ),
-        ("a mechanism of two words", "thin_mechanism", one(0, |h| h["mechanism"] = json!("bad input"))),
+        (
+            "a mechanism of two words",
+            "thin_mechanism",
+            one(0, |h| h["mechanism"] = json!("bad input")),
+        ),
     ]
 }
 
@@ -219,9 +338,20 @@ fn words_that_seem_to_explain_nothing_are_flagged_and_the_answer_stands() {
             ("small accepted", &json!("pass")),
             "{doubt}: {result:#}"
         );
-        let flags = result["details"]["flags"].as_array().unwrap_or_else(|| panic!("{doubt}: {result:#}"));
-        assert!(flags.iter().any(|flag| flag["id"] == *kind), "{doubt}: {flags:?}");
-        assert!(text(&result, "message").lines().next().is_some_and(|line| line.contains(" flag")), "{doubt}");
+        let flags = result["details"]["flags"]
+            .as_array()
+            .unwrap_or_else(|| panic!("{doubt}: {result:#}"));
+        assert!(
+            flags.iter().any(|flag| flag["id"] == *kind),
+            "{doubt}: {flags:?}"
+        );
+        assert!(
+            text(&result, "message")
+                .lines()
+                .next()
+                .is_some_and(|line| line.contains(" flag")),
+            "{doubt}"
+        );
     }
 }
 
@@ -233,10 +363,20 @@ fn a_citation_off_by_a_line_is_corrected_and_marked() {
     });
     let mut bench = project(&["small"]).answers("small", &off);
     let result = bench.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
-    assert_eq!((trail(&result).as_str(), &result["verified"]), ("small accepted", &json!(true)), "{result:#}");
+    assert_eq!(
+        (trail(&result).as_str(), &result["verified"]),
+        ("small accepted", &json!(true)),
+        "{result:#}"
+    );
     let cited = |n: usize| &result["details"]["hypotheses"][n]["evidence"][0];
-    assert_eq!(*cited(0), json!({"file": "report.sh", "line": 4, "text": "first=${rows%% *}", "corrected_from": 3}));
-    assert_eq!((&cited(1)["line"], &cited(1)["corrected_from"]), (&json!(5), &json!(8)));
+    assert_eq!(
+        *cited(0),
+        json!({"file": "report.sh", "line": 4, "text": "first=${rows%% *}", "corrected_from": 3})
+    );
+    assert_eq!(
+        (&cited(1)["line"], &cited(1)["corrected_from"]),
+        (&json!(5), &json!(8))
+    );
     assert!(cited(2).get("corrected_from").is_none());
 }
 
@@ -245,7 +385,10 @@ fn the_true_cause_third_and_two_rivals_that_hold_regardless_are_not_verified() {
     // The first two find the very lines they cite, which stand there whichever cause is true; the third is right.
     let flattering = spoilt(|h| {
         h.rotate_left(1);
-        for (h, (likelihood, pattern)) in h.iter_mut().zip([("high", r"-z .\$first"), ("medium", r"cat .\$1")]) {
+        for (h, (likelihood, pattern)) in h
+            .iter_mut()
+            .zip([("high", r"-z .\$first"), ("medium", r"cat .\$1")])
+        {
             h["likelihood"] = json!(likelihood);
             h["confirm"]["search"]["pattern"] = json!(pattern);
         }
@@ -255,9 +398,14 @@ fn the_true_cause_third_and_two_rivals_that_hold_regardless_are_not_verified() {
     });
     let mut bench = project(&["small"]).answers("small", &flattering);
     let result = bench.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
-    assert_eq!((&result["status"], &result["verified"]), (&json!("pass"), &json!(false)), "{result:#}");
+    assert_eq!(
+        (&result["status"], &result["verified"]),
+        (&json!("pass"), &json!(false)),
+        "{result:#}"
+    );
     assert!(
-        text(&result, "message").contains("0 of 3 confirmations came out as predicted, 1 and 2 and 3 told nothing"),
+        text(&result, "message")
+            .contains("0 of 3 confirmations came out as predicted, 1 and 2 and 3 told nothing"),
         "{result:#}"
     );
     for n in 0..3 {
@@ -267,9 +415,15 @@ fn the_true_cause_third_and_two_rivals_that_hold_regardless_are_not_verified() {
             (&json!("found"), &Value::Null),
             "{result:#}"
         );
-        assert!(text(hypothesis, "told_nothing").contains("cited already"), "{result:#}");
+        assert!(
+            text(hypothesis, "told_nothing").contains("cited already"),
+            "{result:#}"
+        );
     }
-    assert!(text(gate(&result, "proof"), "detail").contains("none tells its cause from all the others"), "{result:#}");
+    assert!(
+        text(gate(&result, "proof"), "detail").contains("none tells its cause from all the others"),
+        "{result:#}"
+    );
 
     // Two that come true where each predicts otherwise for the other do not tell the two apart either.
     let both = spoilt(|h| {
@@ -280,28 +434,47 @@ fn the_true_cause_third_and_two_rivals_that_hold_regardless_are_not_verified() {
     let result = bench.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
     assert_eq!(result["verified"], false, "{result:#}");
     let second = &result["details"]["hypotheses"][1];
-    assert!(text(second, "told_nothing").starts_with("1 came out as predicted too"), "{result:#}");
+    assert!(
+        text(second, "told_nothing").starts_with("1 came out as predicted too"),
+        "{result:#}"
+    );
 
     // A rival that predicts the same is not told from it, and says so.
     let same = spoilt(|h| {
-        h[0]["rivals"] = json!([{"rank": 2, "expects": "not_found"}, {"rank": 3, "expects": "not_found"}]);
+        h[0]["rivals"] =
+            json!([{"rank": 2, "expects": "not_found"}, {"rank": 3, "expects": "not_found"}]);
     });
     bench.say("small", &same);
     let result = bench.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
     assert_eq!(result["verified"], false, "{result:#}");
-    assert!(text(&result["details"]["hypotheses"][0], "told_nothing").starts_with("every rival predicts the same"));
+    assert!(
+        text(&result["details"]["hypotheses"][0], "told_nothing")
+            .starts_with("every rival predicts the same")
+    );
 }
 
 #[test]
 fn when_no_tier_gives_a_sound_answer_there_is_none_and_the_error_says_why() {
     let mut bench = project(&["small", "large"]);
     bench.say("small", &spoilt(|h| drop(h.pop())));
-    bench.say("large", &spoilt(|h| h[0]["evidence"][0]["line"] = json!(70)));
+    bench.say(
+        "large",
+        &spoilt(|h| h[0]["evidence"][0]["line"] = json!(70)),
+    );
     let result = bench.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
-    assert_eq!((&result["status"], &result["verified"]), (&json!("error"), &json!(false)));
+    assert_eq!(
+        (&result["status"], &result["verified"]),
+        (&json!("error"), &json!(false))
+    );
     let message = text(&result, "message");
-    assert!(message.contains("2 of 3 to 5") && message.contains("there is no line 70"), "{message}");
-    assert!(message.contains("the server itself found: reproduced"), "what was seen is not lost: {message}");
+    assert!(
+        message.contains("2 of 3 to 5") && message.contains("there is no line 70"),
+        "{message}"
+    );
+    assert!(
+        message.contains("the server itself found: reproduced"),
+        "what was seen is not lost: {message}"
+    );
     assert_eq!(result["details"]["reproduced"], true, "{result:#}");
 }
 
@@ -310,13 +483,21 @@ fn a_prediction_that_does_not_come_true_is_said_and_verifies_nothing() {
     let wrong = spoilt(|h| {
         for (n, hypothesis) in h.iter_mut().enumerate() {
             hypothesis["confirm"]["search"]["pattern"] = json!(format!("no such text {n}"));
-            (hypothesis["expect_if_true"], hypothesis["expect_if_false"]) = (json!("found"), json!("not_found"));
+            (hypothesis["expect_if_true"], hypothesis["expect_if_false"]) =
+                (json!("found"), json!("not_found"));
         }
     });
     let mut bench = project(&["small"]).answers("small", &wrong);
     let result = bench.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
-    assert_eq!((&result["status"], &result["verified"]), (&json!("pass"), &json!(false)), "{result:#}");
-    assert!(text(&result, "message").contains("0 of 3 confirmations came out as predicted"), "{result:#}");
+    assert_eq!(
+        (&result["status"], &result["verified"]),
+        (&json!("pass"), &json!(false)),
+        "{result:#}"
+    );
+    assert!(
+        text(&result, "message").contains("0 of 3 confirmations came out as predicted"),
+        "{result:#}"
+    );
     assert_eq!(result["details"]["hypotheses"][0]["as_predicted"], false);
     assert_eq!(gate(&result, "proof")["pass"], false);
 }
@@ -332,15 +513,28 @@ fn a_search_for_something_else_comes_true_and_verifies_nothing() {
     });
     let mut bench = project(&["small"]).answers("small", &beside);
     let result = bench.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
-    assert_eq!((&result["status"], &result["verified"]), (&json!("pass"), &json!(false)), "{result:#}");
+    assert_eq!(
+        (&result["status"], &result["verified"]),
+        (&json!("pass"), &json!(false)),
+        "{result:#}"
+    );
     let message = text(&result, "message");
     assert!(
-        message.contains("0 of 3 confirmations came out as predicted, 1 and 3 told nothing about the cause"),
+        message.contains(
+            "0 of 3 confirmations came out as predicted, 1 and 3 told nothing about the cause"
+        ),
         "{message}"
     );
     let first = &result["details"]["hypotheses"][0];
-    assert_eq!((&first["outcome"], &first["as_predicted"]), (&json!("found"), &Value::Null), "{result:#}");
-    assert!(text(first, "told_nothing").contains("says no word of what is searched"), "{result:#}");
+    assert_eq!(
+        (&first["outcome"], &first["as_predicted"]),
+        (&json!("found"), &Value::Null),
+        "{result:#}"
+    );
+    assert!(
+        text(first, "told_nothing").contains("says no word of what is searched"),
+        "{result:#}"
+    );
 }
 
 #[test]
@@ -349,7 +543,13 @@ fn a_test_of_the_project_is_run_alone_and_what_it_writes_is_taken_back() {
                   std::fs::write(\"tests/old.rs\", \"\").unwrap();\n}\n";
     let mut bench = with_files(
         &["small"],
-        &[MANIFEST, ("src/lib.rs", WRONG), OLD_TEST, ("tests/add.rs", ADD_TEST), ("tests/writes.rs", writes)],
+        &[
+            MANIFEST,
+            ("src/lib.rs", WRONG),
+            OLD_TEST,
+            ("tests/add.rs", ADD_TEST),
+            ("tests/writes.rs", writes),
+        ],
     );
     let before = bench.tree();
     let one = |likelihood: &str, mechanism: &str, line: usize, test: &str, expected: [&str; 2]| {
@@ -370,8 +570,15 @@ fn a_test_of_the_project_is_run_alone_and_what_it_writes_is_taken_back() {
         ]}),
     );
     let error = "thread 'adds_two_numbers' panicked at tests/add.rs:3:5:\nassertion `left == right` failed\n  left: -1\n right: 3";
-    let result = bench.call("debug", json!({"error": error, "repro_cmd": "cargo test --test add"}));
-    assert_eq!((&result["status"], &result["verified"]), (&json!("pass"), &json!(true)), "{result:#}");
+    let result = bench.call(
+        "debug",
+        json!({"error": error, "repro_cmd": "cargo test --test add"}),
+    );
+    assert_eq!(
+        (&result["status"], &result["verified"]),
+        (&json!("pass"), &json!(true)),
+        "{result:#}"
+    );
     let came: Vec<(&str, &Value)> = result["details"]["hypotheses"]
         .as_array()
         .unwrap()
@@ -379,13 +586,40 @@ fn a_test_of_the_project_is_run_alone_and_what_it_writes_is_taken_back() {
         .map(|h| (text(h, "outcome"), &h["as_predicted"]))
         .collect();
     let (yes, no, unknown) = (json!(true), json!(false), Value::Null);
-    assert_eq!(came, [("fails", &yes), ("passes", &no), ("passes", &no), ("could_not_run", &unknown)], "{result:#}");
+    assert_eq!(
+        came,
+        [
+            ("fails", &yes),
+            ("passes", &no),
+            ("passes", &no),
+            ("could_not_run", &unknown)
+        ],
+        "{result:#}"
+    );
     let last = &result["details"]["hypotheses"][3];
-    assert_eq!(text(last, "outcome_detail"), "no test is called `overflow_is_caught`");
-    assert!(text(&result, "message").contains("1 of 4 confirmations came out as predicted, 1 could not be run"));
-    assert_eq!(result["details"]["taken_back"], json!(["Cargo.lock", "left.txt", "tests/old.rs"]), "{result:#}");
-    assert_eq!(result["details"]["left_behind"], json!(["target"]), "{result:#}");
-    assert_eq!(bench.tree(), before, "what the tests wrote is gone, what they overwrote is back");
+    assert_eq!(
+        text(last, "outcome_detail"),
+        "no test is called `overflow_is_caught`"
+    );
+    assert!(
+        text(&result, "message")
+            .contains("1 of 4 confirmations came out as predicted, 1 could not be run")
+    );
+    assert_eq!(
+        result["details"]["taken_back"],
+        json!(["Cargo.lock", "left.txt", "tests/old.rs"]),
+        "{result:#}"
+    );
+    assert_eq!(
+        result["details"]["left_behind"],
+        json!(["target"]),
+        "{result:#}"
+    );
+    assert_eq!(
+        bench.tree(),
+        before,
+        "what the tests wrote is gone, what they overwrote is back"
+    );
 }
 
 #[test]
@@ -402,10 +636,25 @@ fn the_third_visit_of_one_error_advises_to_question_the_design() {
     {
         bench.say("small", &sound());
         let result = bench.call("debug", json!({"error": error, "session_id": "again"}));
-        assert_eq!((&result["status"], &result["details"]["visit"]), (&json!("pass"), &json!(n + 1)), "{result:#}");
-        assert_eq!(result["details"].get("advice").is_some(), n == 2, "{result:#}");
-        assert_eq!(text(&result, "message").contains("question the design"), n == 2, "{result:#}");
-        assert_eq!(bench.asked_of("small")[n].contains("question the design"), n == 2);
+        assert_eq!(
+            (&result["status"], &result["details"]["visit"]),
+            (&json!("pass"), &json!(n + 1)),
+            "{result:#}"
+        );
+        assert_eq!(
+            result["details"].get("advice").is_some(),
+            n == 2,
+            "{result:#}"
+        );
+        assert_eq!(
+            text(&result, "message").contains("question the design"),
+            n == 2,
+            "{result:#}"
+        );
+        assert_eq!(
+            bench.asked_of("small")[n].contains("question the design"),
+            n == 2
+        );
     }
     for (error, session) in [("KeyError: 'colour'", "again"), (ERROR, "another")] {
         bench.say("small", &sound());
@@ -416,8 +665,14 @@ fn the_third_visit_of_one_error_advises_to_question_the_design() {
 
 #[test]
 fn a_judge_of_a_local_tier_sees_the_cited_lines_and_what_the_server_ran() {
-    let file =
-        |bench: &crate::support::tdd_bench::Bench| bench.state.path().join("answers.jsonl").display().to_string();
+    let file = |bench: &crate::support::tdd_bench::Bench| {
+        bench
+            .state
+            .path()
+            .join("answers.jsonl")
+            .display()
+            .to_string()
+    };
     let bench = project(&["small", "large"]);
     let more = format!(
         "verifier = \"judge\"\n[backends.judges]\nkind = \"replay\"\ntier = \"subagent\"\nfile = \"{}\"\nmodels = [\"judge\"]\n",
@@ -427,11 +682,23 @@ fn a_judge_of_a_local_tier_sees_the_cited_lines_and_what_the_server_ran() {
     let refused = json!({"accept": false, "feedback": "the third cause is contradicted by the lock in line 1"});
     bench.say("small", &sound());
     bench.line(&json!({"model": "judge", "answer": refused, "cost_usd": 0.001}));
-    bench.say("large", &spoilt(|h| h[2]["title"] = json!("somebody else writes the file")));
+    bench.say(
+        "large",
+        &spoilt(|h| h[2]["title"] = json!("somebody else writes the file")),
+    );
     let result = bench.call("debug", json!({"error": ERROR, "repro_cmd": REPRO}));
-    assert_eq!(trail(&result), "small rejected | large accepted", "{result:#}");
+    assert_eq!(
+        trail(&result),
+        "small rejected | large accepted",
+        "{result:#}"
+    );
     let judged = &bench.asked_of("judge")[0];
-    for part in ["4: first=${rows%% *}", "RowError", "an empty file is not told from a bad one", "as predicted"] {
+    for part in [
+        "4: first=${rows%% *}",
+        "RowError",
+        "an empty file is not told from a bad one",
+        "as predicted",
+    ] {
         assert!(judged.contains(part), "{part}: {judged}");
     }
     assert!(bench.asked_of("large")[0].contains("contradicted by the lock in line 1"));
@@ -441,11 +708,21 @@ fn a_judge_of_a_local_tier_sees_the_cited_lines_and_what_the_server_ran() {
 fn a_dry_run_runs_nothing_and_asks_nobody() {
     let mut bench = project(&["small", "large"]);
     let before = bench.tree();
-    let plan = bench.call("debug", json!({"error": ERROR, "repro_cmd": "touch canary", "dry_run": true}));
-    assert_eq!((plan["status"].as_str(), plan["verified"].as_bool()), (Some("pass"), Some(false)), "{plan:#}");
+    let plan = bench.call(
+        "debug",
+        json!({"error": ERROR, "repro_cmd": "touch canary", "dry_run": true}),
+    );
+    assert_eq!(
+        (plan["status"].as_str(), plan["verified"].as_bool()),
+        (Some("pass"), Some(false)),
+        "{plan:#}"
+    );
     assert_eq!(plan["details"]["repro_cmd"], "touch canary");
     let first = &plan["details"]["chain"][0];
-    assert!(first["prompt_bytes"].as_u64().unwrap() < first["window_bytes"].as_u64().unwrap(), "{plan:#}");
+    assert!(
+        first["prompt_bytes"].as_u64().unwrap() < first["window_bytes"].as_u64().unwrap(),
+        "{plan:#}"
+    );
     assert!(bench.asked_of("small").is_empty());
     assert_eq!(bench.tree(), before);
 }
@@ -457,19 +734,34 @@ fn wrong_arguments_are_told_before_anything_is_run() {
     for (arguments, named) in [
         (json!({"error": "  "}), "error is required"),
         (json!({}), "error"),
-        (json!({"error": ERROR, "repro_cmd": "sh 'report.sh"}), "`repro_cmd` is not a command"),
+        (
+            json!({"error": ERROR, "repro_cmd": "sh 'report.sh"}),
+            "`repro_cmd` is not a command",
+        ),
         (
             json!({"error": ERROR, "repro_cmd": "touch canary", "files": ["none.sh"]}),
             "files: there is no file `none.sh`",
         ),
-        (json!({"error": ERROR, "repro_cmd": "touch canary", "files": ["../x"]}), "lies outside the project"),
-        (json!({"error": ERROR, "repro_cmd": "touch canary", "test_cmd": "a 'b"}), "`test_cmd` is not a command"),
-        (json!({"error": ERROR, "project_root": "/no/such/project"}), "does not exist"),
+        (
+            json!({"error": ERROR, "repro_cmd": "touch canary", "files": ["../x"]}),
+            "lies outside the project",
+        ),
+        (
+            json!({"error": ERROR, "repro_cmd": "touch canary", "test_cmd": "a 'b"}),
+            "`test_cmd` is not a command",
+        ),
+        (
+            json!({"error": ERROR, "project_root": "/no/such/project"}),
+            "does not exist",
+        ),
         (json!({"error": ERROR, "model": "nobody"}), "nobody"),
     ] {
         let result = bench.call("debug", arguments.clone());
         assert_eq!(result["status"], "error", "{arguments}: {result:#}");
-        assert!(text(&result, "message").contains(named), "{arguments}: {result:#}");
+        assert!(
+            text(&result, "message").contains(named),
+            "{arguments}: {result:#}"
+        );
     }
     assert!(bench.asked_of("small").is_empty());
     assert_eq!(bench.tree(), before);

@@ -12,8 +12,13 @@ use crate::support::tdd_bench::Bench;
 /// A shop with notes, training data and the whole exchange of its own.
 fn workshop() -> Bench {
     let bench = shop(&["small", "large"]).env("SUPERVISOR_LOG__EXCHANGE", "full");
-    let (notes, data) = (bench.state.path().join("notes"), bench.state.path().join("data"));
-    bench.env("SUPERVISOR_BRAIN__DIR", notes.to_str().unwrap()).env("XDG_DATA_HOME", data.to_str().unwrap())
+    let (notes, data) = (
+        bench.state.path().join("notes"),
+        bench.state.path().join("data"),
+    );
+    bench
+        .env("SUPERVISOR_BRAIN__DIR", notes.to_str().unwrap())
+        .env("XDG_DATA_HOME", data.to_str().unwrap())
 }
 
 /// A tool that takes no `project_root`.
@@ -49,56 +54,118 @@ fn worked(session: &str) -> Bench {
 }
 
 fn lines(path: PathBuf) -> Vec<Value> {
-    let files =
-        fs::read_dir(path).into_iter().flatten().flatten().map(|entry| fs::read_to_string(entry.path()).unwrap());
-    files.flat_map(|text| text.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<_>>()).collect()
+    let files = fs::read_dir(path)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| fs::read_to_string(entry.path()).unwrap());
+    files
+        .flat_map(|text| {
+            text.lines()
+                .map(|line| serde_json::from_str(line).unwrap())
+                .collect::<Vec<_>>()
+        })
+        .collect()
 }
 
 #[test]
 fn the_trainer_writes_exactly_the_pairs_that_the_log_holds() {
     let mut bench = worked("trail-1");
     let score = |id: &str, score: u8| json!({"id": id, "score": score, "why": "w"});
-    let scores = [score("d1", 4), score("s1", 1), score("d2", 3), score("s2", 2), score("s3", 2)];
+    let scores = [
+        score("d1", 4),
+        score("s1", 1),
+        score("d2", 3),
+        score("s2", 2),
+        score("s3", 2),
+    ];
     bench.say("small", &json!({"scores": scores}));
     let label = |id: &str| json!({"id": id, "label": "quote lines as they stand", "tags": ["Python", "code review"]});
     bench.say("small", &json!({"labels": [label("d1"), label("d2")]}));
     let trained = ask(&mut bench, 90, "trainer", json!({"session_id": "trail-1"}));
-    assert_eq!((&trained["status"], &trained["verified"]), (&json!("pass"), &json!(true)), "{trained:#}");
+    assert_eq!(
+        (&trained["status"], &trained["verified"]),
+        (&json!("pass"), &json!(true)),
+        "{trained:#}"
+    );
     assert_eq!(trained["details"]["kept"], 2, "{trained:#}");
     let training = bench.state.path().join("data/supervisor/training");
     let pairs = lines(training.join("dpo"));
-    assert_eq!((pairs.len(), lines(training.join("sft")).len()), (2, 0), "{trained:#}");
+    assert_eq!(
+        (pairs.len(), lines(training.join("sft")).len()),
+        (2, 0),
+        "{trained:#}"
+    );
     for (n, pair) in pairs.iter().enumerate() {
-        let said = |side: &str| serde_json::from_str::<Value>(pair[side][0]["content"].as_str().unwrap()).unwrap();
+        let said = |side: &str| {
+            serde_json::from_str::<Value>(pair[side][0]["content"].as_str().unwrap()).unwrap()
+        };
         assert_eq!((said("rejected"), said("chosen")), (refused(n + 1), good()));
-        assert_eq!((&pair["prompt"][0]["role"], &pair["prompt"][1]["role"]), (&json!("system"), &json!("user")));
+        assert_eq!(
+            (&pair["prompt"][0]["role"], &pair["prompt"][1]["role"]),
+            (&json!("system"), &json!("user"))
+        );
         let prompt = pair["prompt"][1]["content"].as_str().unwrap();
-        assert!(prompt.contains(&format!("look number {}", n + 1)) && !prompt.contains("Prior attempt"), "{prompt}");
+        assert!(
+            prompt.contains(&format!("look number {}", n + 1)) && !prompt.contains("Prior attempt"),
+            "{prompt}"
+        );
         assert_eq!(pair["tags"], json!(["python", "code-review"]));
-        assert!(!pair.to_string().contains("trail-1") && !pair.to_string().contains(bench.root().to_str().unwrap()));
+        assert!(
+            !pair.to_string().contains("trail-1")
+                && !pair.to_string().contains(bench.root().to_str().unwrap())
+        );
     }
     // Once more: what is written stays written once.
-    bench.say("small", &json!({"scores": [score("s1", 1), score("s2", 2), score("s3", 2)]}));
+    bench.say(
+        "small",
+        &json!({"scores": [score("s1", 1), score("s2", 2), score("s3", 2)]}),
+    );
     let again = ask(&mut bench, 91, "trainer", json!({"session_id": "trail-1"}));
-    assert_eq!((&again["status"], &again["verified"]), (&json!("pass"), &json!(false)), "{again:#}");
-    assert_eq!(again["details"]["skipped"]["written before"], 2, "{again:#}");
+    assert_eq!(
+        (&again["status"], &again["verified"]),
+        (&json!("pass"), &json!(false)),
+        "{again:#}"
+    );
+    assert_eq!(
+        again["details"]["skipped"]["written before"], 2,
+        "{again:#}"
+    );
     assert_eq!(lines(training.join("dpo")).len(), 2);
 }
 
 #[test]
 fn what_was_not_kept_is_counted_and_a_wrong_score_is_refused() {
     let mut bench = worked("trail-2");
-    bench.say("small", &json!({"scores": [{"id": "d1", "score": 9, "why": ""}]}));
+    bench.say(
+        "small",
+        &json!({"scores": [{"id": "d1", "score": 9, "why": ""}]}),
+    );
     bench.say("large", &json!({"scores": []}));
     let refused = ask(&mut bench, 90, "trainer", json!({"session_id": "trail-2"}));
     assert_eq!(refused["status"], "error", "{refused:#}");
-    assert!(refused["message"].as_str().unwrap().contains("from 1 to 5"), "{refused:#}");
-    for entry in fs::read_dir(bench.state.path().join("state/exchange")).unwrap().flatten() {
+    assert!(
+        refused["message"].as_str().unwrap().contains("from 1 to 5"),
+        "{refused:#}"
+    );
+    for entry in fs::read_dir(bench.state.path().join("state/exchange"))
+        .unwrap()
+        .flatten()
+    {
         fs::remove_dir_all(entry.path()).unwrap();
     }
     let nothing = ask(&mut bench, 91, "trainer", json!({"since": "1d"}));
-    assert_eq!((&nothing["status"], &nothing["verified"]), (&json!("pass"), &json!(false)));
-    assert!(nothing["message"].as_str().unwrap().contains("5 skipped: the question was not kept"), "{nothing:#}");
+    assert_eq!(
+        (&nothing["status"], &nothing["verified"]),
+        (&json!("pass"), &json!(false))
+    );
+    assert!(
+        nothing["message"]
+            .as_str()
+            .unwrap()
+            .contains("5 skipped: the question was not kept"),
+        "{nothing:#}"
+    );
     for (arguments, said) in [
         (json!({}), "say which calls"),
         (json!({"since": "soon"}), "`since`"),
@@ -106,7 +173,10 @@ fn what_was_not_kept_is_counted_and_a_wrong_score_is_refused() {
         (json!({"session_id": "s", "min_score": 9}), "1 to 5"),
     ] {
         let answer = ask(&mut bench, 92, "trainer", arguments);
-        assert!(answer["status"] == "error" && answer["message"].as_str().unwrap().contains(said), "{said}: {answer}");
+        assert!(
+            answer["status"] == "error" && answer["message"].as_str().unwrap().contains(said),
+            "{said}: {answer}"
+        );
     }
 }
 
@@ -120,51 +190,120 @@ fn a_retrospective_keeps_what_calls_show_and_its_notes_are_found_again() {
         learning("Private", "look-back:2", "Always read src/shop.py before anything else is done."),
     ]});
     bench.say("small", &learnings);
-    let shown = ask(&mut bench, 90, "retrospective", json!({"session_id": "look-back"}));
+    let shown = ask(
+        &mut bench,
+        90,
+        "retrospective",
+        json!({"session_id": "look-back"}),
+    );
     let details = &shown["details"];
-    assert_eq!((&shown["status"], &shown["verified"]), (&json!("pass"), &json!(true)), "{shown:#}");
     assert_eq!(
-        (details["learnings"].as_array().unwrap().len(), details["dropped"].as_array().unwrap().len()),
+        (&shown["status"], &shown["verified"]),
+        (&json!("pass"), &json!(true)),
+        "{shown:#}"
+    );
+    assert_eq!(
+        (
+            details["learnings"].as_array().unwrap().len(),
+            details["dropped"].as_array().unwrap().len()
+        ),
         (1, 2),
         "{details:#}"
     );
     assert_eq!(
-        (&details["stats"]["calls"], &details["stats"]["routine"], &details["written"]),
+        (
+            &details["stats"]["calls"],
+            &details["stats"]["routine"],
+            &details["written"]
+        ),
         (&json!(3), &json!(1), &json!([]))
     );
     let asked = bench.asked_of("small").pop().unwrap();
-    assert!(asked.contains("look-back:1") && !asked.contains("look-back:3:"), "{asked}");
+    assert!(
+        asked.contains("look-back:1") && !asked.contains("look-back:3:"),
+        "{asked}"
+    );
     bench.say("small", &learnings);
-    let written = ask(&mut bench, 91, "retrospective", json!({"session_id": "look-back", "write": true}));
-    assert_eq!(written["details"]["written"], json!(["quotes-are-copied.md"]), "{written:#}");
+    let written = ask(
+        &mut bench,
+        91,
+        "retrospective",
+        json!({"session_id": "look-back", "write": true}),
+    );
+    assert_eq!(
+        written["details"]["written"],
+        json!(["quotes-are-copied.md"]),
+        "{written:#}"
+    );
     let root = bench.root();
-    let found = ask(&mut bench, 92, "brain_query", json!({"query": "quotes copied", "project_root": root}));
+    let found = ask(
+        &mut bench,
+        92,
+        "brain_query",
+        json!({"query": "quotes copied", "project_root": root}),
+    );
     let hit = &found["details"]["hits"][0];
-    assert_eq!((&hit["path"], &hit["unproven"]), (&json!("quotes-are-copied.md"), &Value::Null), "{found:#}");
+    assert_eq!(
+        (&hit["path"], &hit["unproven"]),
+        (&json!("quotes-are-copied.md"), &Value::Null),
+        "{found:#}"
+    );
     bench.say("small", &learnings);
-    let known = ask(&mut bench, 93, "retrospective", json!({"session_id": "look-back", "write": true}));
-    assert_eq!(known["details"]["known"][0]["similar"], "quotes-are-copied.md", "{known:#}");
+    let known = ask(
+        &mut bench,
+        93,
+        "retrospective",
+        json!({"session_id": "look-back", "write": true}),
+    );
+    assert_eq!(
+        known["details"]["known"][0]["similar"], "quotes-are-copied.md",
+        "{known:#}"
+    );
     for (arguments, said) in [
         (json!({"session_id": "never"}), "nothing to learn"),
         (json!({"session_id": ""}), "session_id is required"),
         (json!({"session_id": "../x"}), "is not a name"),
     ] {
         let answer = ask(&mut bench, 94, "retrospective", arguments);
-        assert!(answer["message"].as_str().unwrap().contains(said), "{said}: {answer}");
+        assert!(
+            answer["message"].as_str().unwrap().contains(said),
+            "{said}: {answer}"
+        );
     }
 }
 
 #[test]
 fn a_brief_carries_what_is_known_only_where_it_is_wanted_and_never_what_is_stale() {
-    for (recall, notes, session) in [("false", false, false), ("true", true, false), ("\"session\"", true, true)] {
+    for (recall, notes, session) in [
+        ("false", false, false),
+        ("true", true, false),
+        ("\"session\"", true, true),
+    ] {
         let mut bench = workshop().settings(&format!("recall = {recall}\n"));
         let root = bench.root();
         let note = |title: &str, content: &str, file: &str| json!({"title": title, "content": content, "project_root": root, "evidence": {"files": [file]}});
         for (id, arguments) in [
-            (80, note("Prices", "Prices of the shop are reviewed as whole cents.", "src/util.py")),
-            (81, note("Old", "Review of the shop: this was true once.", "src/shop.py")),
+            (
+                80,
+                note(
+                    "Prices",
+                    "Prices of the shop are reviewed as whole cents.",
+                    "src/util.py",
+                ),
+            ),
+            (
+                81,
+                note(
+                    "Old",
+                    "Review of the shop: this was true once.",
+                    "src/shop.py",
+                ),
+            ),
         ] {
-            assert_eq!(ask(&mut bench, id, "brain_write", arguments)["status"], "pass");
+            assert_eq!(
+                ask(&mut bench, id, "brain_write", arguments)["status"],
+                "pass"
+            );
         }
         let path = root.join("src/shop.py");
         fs::write(&path, fs::read_to_string(&path).unwrap() + "\n").unwrap();
@@ -176,9 +315,17 @@ fn a_brief_carries_what_is_known_only_where_it_is_wanted_and_never_what_is_stale
             assert_eq!(bench.call("review", arguments)["status"], "pass");
         }
         let asked = bench.asked_of("small").pop().unwrap();
-        assert_eq!(asked.contains("## Relevant knowledge"), notes || session, "{recall}: {asked}");
+        assert_eq!(
+            asked.contains("## Relevant knowledge"),
+            notes || session,
+            "{recall}: {asked}"
+        );
         assert_eq!(asked.contains("whole cents"), notes, "{recall}: {asked}");
-        assert_eq!(asked.contains("earlier in this session, review → pass"), session, "{recall}: {asked}");
+        assert_eq!(
+            asked.contains("earlier in this session, review → pass"),
+            session,
+            "{recall}: {asked}"
+        );
         assert!(!asked.contains("true once"), "{recall}: {asked}");
     }
 }

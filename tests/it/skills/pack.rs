@@ -34,9 +34,17 @@ fn pack(project: &Generated, window_bytes: usize) -> PackedFiles {
 
 /// The lines shown of one file, without their numbers.
 fn shown_of(text: &str, path: &str) -> Vec<String> {
-    let head = |line: &str| line == format!("## {path}") || line.starts_with(&format!("## {path} ("));
-    let lines = text.lines().skip_while(|l| !head(l)).skip(1).take_while(|l| !l.starts_with("## "));
-    lines.filter_map(|l| l.split_once("| ")).map(|(_, code)| code.to_owned()).collect()
+    let head =
+        |line: &str| line == format!("## {path}") || line.starts_with(&format!("## {path} ("));
+    let lines = text
+        .lines()
+        .skip_while(|l| !head(l))
+        .skip(1)
+        .take_while(|l| !l.starts_with("## "));
+    lines
+        .filter_map(|l| l.split_once("| "))
+        .map(|(_, code)| code.to_owned())
+        .collect()
 }
 
 #[test]
@@ -50,7 +58,11 @@ fn an_8k_window_holds_the_definition_of_every_symbol_the_test_imports() {
         let began = Instant::now();
         let packed = pack(&project, WINDOW);
         let took = began.elapsed();
-        assert!(packed.text.len() <= WINDOW, "seed {seed}: {} bytes", packed.text.len());
+        assert!(
+            packed.text.len() <= WINDOW,
+            "seed {seed}: {} bytes",
+            packed.text.len()
+        );
         assert!(took < Duration::from_secs(30), "seed {seed}: {took:?}");
         let missing: Vec<_> = project
             .definitions
@@ -62,7 +74,10 @@ fn an_8k_window_holds_the_definition_of_every_symbol_the_test_imports() {
             .map(|d| format!("{} in {}", d.name, d.path))
             .collect();
         hits += usize::from(missing.is_empty());
-        report.push(format!("seed {seed:2} {:?}: {took:?} missing {missing:?}", project.tongue));
+        report.push(format!(
+            "seed {seed:2} {:?}: {took:?} missing {missing:?}",
+            project.tongue
+        ));
     }
     eprintln!("{}\npacking: {hits} of 20", report.join("\n"));
     assert!(hits >= 18, "{hits} of 20\n{}", report.join("\n"));
@@ -74,9 +89,16 @@ fn no_window_is_ever_exceeded() {
     for project in &projects {
         for window in [0, 700, 6_000, 96 << 10] {
             let packed = pack(project, window);
-            assert!(packed.text.len() <= window, "{window}: {}", packed.text.len());
+            assert!(
+                packed.text.len() <= window,
+                "{window}: {}",
+                packed.text.len()
+            );
             let known = packed.shown.len() + packed.outlined.len() + packed.left_out;
-            assert!((298..=300).contains(&known), "every source is accounted for: {known}");
+            assert!(
+                (298..=300).contains(&known),
+                "every source is accounted for: {known}"
+            );
         }
     }
 }
@@ -90,17 +112,37 @@ fn links_hidden_ignored_and_binary_files_are_not_shown() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     };
-    std::fs::write(outside.path().join("secret.py"), "def total():\n    return 'SECRET outside'\n").unwrap();
-    std::os::unix::fs::symlink(outside.path().join("secret.py"), root.path().join("linked.py")).unwrap();
+    std::fs::write(
+        outside.path().join("secret.py"),
+        "def total():\n    return 'SECRET outside'\n",
+    )
+    .unwrap();
+    std::os::unix::fs::symlink(
+        outside.path().join("secret.py"),
+        root.path().join("linked.py"),
+    )
+    .unwrap();
     std::os::unix::fs::symlink(outside.path(), root.path().join("folder")).unwrap();
     write(".hidden.py", b"def total():\n    return 'SECRET hidden'\n");
     write(".gitignore", b"private.py\n");
     write("private.py", b"def total():\n    return 'SECRET ignored'\n");
     write("binary.py", b"def total():\0\n    return 'SECRET binary'\n");
-    write("huge.py", "def total():\n    return 'SECRET huge'\n".repeat(50_000).as_bytes());
+    write(
+        "huge.py",
+        "def total():\n    return 'SECRET huge'\n"
+            .repeat(50_000)
+            .as_bytes(),
+    );
     write("total.py", b"def total():\n    return 1\n");
     let test = "from linked import total\nfrom folder.secret import total\nfrom private import total\nfrom total import total\n";
-    let also = ["linked.py", "../x.py", "/etc/passwd", "private.py", "folder/secret.py"].map(PathBuf::from);
+    let also = [
+        "linked.py",
+        "../x.py",
+        "/etc/passwd",
+        "private.py",
+        "folder/secret.py",
+    ]
+    .map(PathBuf::from);
     let packed = pack::files(&PackRequest {
         together: &[],
         root: root.path(),
@@ -114,8 +156,17 @@ fn links_hidden_ignored_and_binary_files_are_not_shown() {
         window_bytes: WINDOW,
     });
     assert!(!packed.text.contains("SECRET"), "{}", packed.text);
-    assert!(packed.text.contains("## total.py\n1| def total():\n2|     return 1\n"), "{}", packed.text);
-    assert_eq!(packed.shown, ["test_total.py", "total.py"].map(PathBuf::from));
+    assert!(
+        packed
+            .text
+            .contains("## total.py\n1| def total():\n2|     return 1\n"),
+        "{}",
+        packed.text
+    );
+    assert_eq!(
+        packed.shown,
+        ["test_total.py", "total.py"].map(PathBuf::from)
+    );
 }
 
 proptest! {

@@ -6,13 +6,17 @@ mod input;
 mod parts;
 mod range;
 
-use crate::support::review_bench::{both, clean, finding, findings, good, good_but, reviewed, shop, with_judge};
+use crate::support::review_bench::{
+    both, clean, finding, findings, good, good_but, reviewed, shop, with_judge,
+};
 use serde_json::{Value, json};
 
 use crate::support::tdd_bench::{gate, trail};
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
-    value[key].as_str().unwrap_or_else(|| panic!("no `{key}` in {value}"))
+    value[key]
+        .as_str()
+        .unwrap_or_else(|| panic!("no `{key}` in {value}"))
 }
 
 #[test]
@@ -20,27 +24,65 @@ fn a_review_that_holds_is_accepted_at_the_first_tier() {
     let mut bench = shop(&["small", "large"]).answers("small", &good());
     let before = bench.tree();
     let review = bench.call("review", both());
-    assert_eq!((&review["status"], &review["verified"]), (&json!("pass"), &json!(true)), "{review:#}");
-    assert_eq!((trail(&review).as_str(), text(&review, "model_used")), ("small accepted", "small"));
+    assert_eq!(
+        (&review["status"], &review["verified"]),
+        (&json!("pass"), &json!(true)),
+        "{review:#}"
+    );
+    assert_eq!(
+        (trail(&review).as_str(), text(&review, "model_used")),
+        ("small accepted", "small")
+    );
     assert_eq!(text(&review, "message"), "3 warnings in 2 files");
     let details = &review["details"];
-    assert_eq!(details["counts"], json!({"critical": 0, "warning": 3, "suggestion": 0, "dropped": 0}));
-    assert_eq!((&details["findings"][2]["line"], &details["findings"][2]["end_line"]), (&json!(15), &json!(16)));
+    assert_eq!(
+        details["counts"],
+        json!({"critical": 0, "warning": 3, "suggestion": 0, "dropped": 0})
+    );
+    assert_eq!(
+        (
+            &details["findings"][2]["line"],
+            &details["findings"][2]["end_line"]
+        ),
+        (&json!(15), &json!(16))
+    );
     assert_eq!(details["findings"][0]["source"], "model");
-    assert_eq!((&details["coverage"][0]["read"], &details["coverage"][0]["lines"]), (&json!("full"), &json!(16)));
-    let sums = std::process::Command::new("sha256sum").arg(bench.root().join("src/shop.py")).output();
+    assert_eq!(
+        (
+            &details["coverage"][0]["read"],
+            &details["coverage"][0]["lines"]
+        ),
+        (&json!("full"), &json!(16))
+    );
+    let sums = std::process::Command::new("sha256sum")
+        .arg(bench.root().join("src/shop.py"))
+        .output();
     if let Ok(sums) = sums {
-        assert!(String::from_utf8_lossy(&sums.stdout).starts_with(text(&details["coverage"][0], "sha256")));
+        assert!(
+            String::from_utf8_lossy(&sums.stdout)
+                .starts_with(text(&details["coverage"][0], "sha256"))
+        );
     }
     assert_eq!(text(&review, "runner_output").lines().count(), 3);
-    assert!(text(&review, "runner_output").starts_with("warning src/shop.py:5 an empty list divides by zero\n"));
-    for id in ["untouched", "shape", "citations", "coverage", "checks", "proof"] {
+    assert!(
+        text(&review, "runner_output")
+            .starts_with("warning src/shop.py:5 an empty list divides by zero\n")
+    );
+    for id in [
+        "untouched",
+        "shape",
+        "citations",
+        "coverage",
+        "checks",
+        "proof",
+    ] {
         assert_eq!(gate(&review, id)["pass"], true, "{id}");
     }
     assert_eq!(bench.tree(), before);
     let asked = &bench.asked_of("small")[0];
     assert!(
-        asked.contains("5:     return sum(prices) / len(prices)\n") && asked.contains("\"src/util.py\">"),
+        asked.contains("5:     return sum(prices) / len(prices)\n")
+            && asked.contains("\"src/util.py\">"),
         "{asked}"
     );
 }
@@ -50,8 +92,15 @@ fn a_critical_finding_is_a_fail_and_verified_and_no_error() {
     let reply = good_but(|r| r["findings"][1]["severity"] = json!("CRITICAL"));
     let mut bench = shop(&["small"]).answers("small", &reply);
     let review = bench.call("review", both());
-    assert_eq!((&review["status"], &review["verified"]), (&json!("fail"), &json!(true)), "{review:#}");
-    assert_eq!(text(&review, "message"), "1 critical, 2 warnings in 2 files");
+    assert_eq!(
+        (&review["status"], &review["verified"]),
+        (&json!("fail"), &json!(true)),
+        "{review:#}"
+    );
+    assert_eq!(
+        text(&review, "message"),
+        "1 critical, 2 warnings in 2 files"
+    );
     assert_eq!(review["details"]["findings"][0]["line"], 9, "gravest first");
 }
 
@@ -59,25 +108,42 @@ fn a_critical_finding_is_a_fail_and_verified_and_no_error() {
 pub(crate) type Row = (&'static str, Value, &'static [&'static str]);
 
 pub(crate) fn rows() -> Vec<Row> {
-    let each =
-        |change: &dyn Fn(&mut Value)| good_but(|r| r["findings"].as_array_mut().unwrap().iter_mut().for_each(change));
+    let each = |change: &dyn Fn(&mut Value)| {
+        good_but(|r| {
+            r["findings"]
+                .as_array_mut()
+                .unwrap()
+                .iter_mut()
+                .for_each(change)
+        })
+    };
     vec![
         (
             "invented line numbers",
             each(&|f| f["line"] = json!(f["line"].as_u64().unwrap() + 40)),
-            &["3 of 3 findings do not hold", "`src/shop.py` has 16 lines, so there is no line 45"],
+            &[
+                "3 of 3 findings do not hold",
+                "`src/shop.py` has 16 lines, so there is no line 45",
+            ],
         ),
         (
             "wrong quotes",
             each(&|f| f["quote"] = json!("eval(name)")),
-            &["3 of 3", "`src/shop.py:9` does not say `eval(name)` but `os.system(\"ls \" + name)`"],
+            &[
+                "3 of 3",
+                "`src/shop.py:9` does not say `eval(name)` but `os.system(\"ls \" + name)`",
+            ],
         ),
         (
             "findings outside the scope",
             each(&|f| f["file"] = json!("src/other.py")),
             &["`src/other.py` is not among the files that were shown, so it is out of scope"],
         ),
-        ("nothing said", each(&|f| f["why"] = json!("")), &["its `why` is empty"]),
+        (
+            "nothing said",
+            each(&|f| f["why"] = json!("")),
+            &["its `why` is empty"],
+        ),
         (
             "severities of its own",
             each(&|f| f["severity"] = json!("P0")),
@@ -86,9 +152,19 @@ pub(crate) fn rows() -> Vec<Row> {
         (
             "five copies of one idea",
             good_but(|r| {
-                r["findings"] = json!(vec![finding(5, "return sum(prices) / len(prices)", "divides by zero"); 5]);
+                r["findings"] = json!(vec![
+                    finding(
+                        5,
+                        "return sum(prices) / len(prices)",
+                        "divides by zero"
+                    );
+                    5
+                ]);
             }),
-            &["4 of 5 findings do not hold", "says the same as one before it"],
+            &[
+                "4 of 5 findings do not hold",
+                "says the same as one before it",
+            ],
         ),
         (
             "a lazy all clear",
@@ -109,22 +185,43 @@ pub(crate) fn rows() -> Vec<Row> {
             good_but(|r| r["reviewed"] = reviewed(&["src/shop.py"])),
             &["does not say what was checked in `src/util.py`"],
         ),
-        ("another shape", json!({"verdict": "approve", "summary": "ship it"}), &["`findings` is missing in the reply"]),
+        (
+            "another shape",
+            json!({"verdict": "approve", "summary": "ship it"}),
+            &["`findings` is missing in the reply"],
+        ),
     ]
 }
 
 #[test]
 fn each_review_of_bad_structure_is_refused_with_a_reason_that_the_next_tier_is_given() {
     let rows = rows();
-    assert_eq!(rows.len(), 10, "of the 15 bad reviews that were refused; the other 5 are flagged below");
+    assert_eq!(
+        rows.len(),
+        10,
+        "of the 15 bad reviews that were refused; the other 5 are flagged below"
+    );
     for (name, bad, reasons) in rows {
-        let mut bench = shop(&["small", "large"]).answers("small", &bad).answers("large", &good());
+        let mut bench = shop(&["small", "large"])
+            .answers("small", &bad)
+            .answers("large", &good());
         let review = bench.call("review", both());
-        assert_eq!(trail(&review), "small rejected | large accepted", "{name}: {review:#}");
-        assert_eq!((&review["status"], &review["verified"]), (&json!("pass"), &json!(true)), "{name}");
+        assert_eq!(
+            trail(&review),
+            "small rejected | large accepted",
+            "{name}: {review:#}"
+        );
+        assert_eq!(
+            (&review["status"], &review["verified"]),
+            (&json!("pass"), &json!(true)),
+            "{name}"
+        );
         let feedback = text(&review["attempts"][0], "feedback");
         let told = &bench.asked_of("large")[0];
-        assert!(told.contains("Prior attempt feedback: [1 · small · rejected]"), "{name}: {told}");
+        assert!(
+            told.contains("Prior attempt feedback: [1 · small · rejected]"),
+            "{name}: {told}"
+        );
         for reason in reasons {
             assert!(feedback.contains(reason), "{name}: {feedback}");
             assert!(told.contains(reason), "{name}: {told}");
@@ -134,11 +231,27 @@ fn each_review_of_bad_structure_is_refused_with_a_reason_that_the_next_tier_is_g
 
 /// Words that seem to say nothing, and the first flag that they raise.
 pub(crate) fn flagged() -> Vec<(&'static str, Value, &'static str, &'static str)> {
-    let each =
-        |change: &dyn Fn(&mut Value)| good_but(|r| r["findings"].as_array_mut().unwrap().iter_mut().for_each(change));
-    let echo = finding(5, "return sum(prices) / len(prices)", "Returns the sum of prices / len(prices).");
+    let each = |change: &dyn Fn(&mut Value)| {
+        good_but(|r| {
+            r["findings"]
+                .as_array_mut()
+                .unwrap()
+                .iter_mut()
+                .for_each(change)
+        })
+    };
+    let echo = finding(
+        5,
+        "return sum(prices) / len(prices)",
+        "Returns the sum of prices / len(prices).",
+    );
     vec![
-        ("empty praise", each(&|f| f["why"] = json!("Looks good, well written!")), "praise", "src/shop.py:5"),
+        (
+            "empty praise",
+            each(&|f| f["why"] = json!("Looks good, well written!")),
+            "praise",
+            "src/shop.py:5",
+        ),
         (
             "advice that fits any line",
             each(&|f| f["why"] = json!("Consider adding comments to improve readability.")),
@@ -151,7 +264,12 @@ pub(crate) fn flagged() -> Vec<(&'static str, Value, &'static str, &'static str)
             "praise",
             "src/shop.py:5",
         ),
-        ("the line said again", good_but(|r| r["findings"] = json!([echo])), "echo", "src/shop.py:5"),
+        (
+            "the line said again",
+            good_but(|r| r["findings"] = json!([echo])),
+            "echo",
+            "src/shop.py:5",
+        ),
         (
             "files covered by their names only",
             good_but(|r| {
@@ -170,13 +288,31 @@ fn a_review_whose_words_are_flagged_stands_with_its_flags_in_plain_sight_where_n
         let mut bench = shop(&["small", "large"]).answers("small", &reply);
         let review = bench.call("review", both());
         assert_eq!(trail(&review), "small accepted", "{name}: {review:#}");
-        assert_eq!((&review["status"], &review["verified"]), (&json!("pass"), &json!(true)), "{name}");
+        assert_eq!(
+            (&review["status"], &review["verified"]),
+            (&json!("pass"), &json!(true)),
+            "{name}"
+        );
         let flag = &review["details"]["flags"][0];
-        assert_eq!((text(flag, "id"), text(flag, "where")), (kind, place), "{name}: {review:#}");
+        assert_eq!(
+            (text(flag, "id"), text(flag, "where")),
+            (kind, place),
+            "{name}: {review:#}"
+        );
         assert!(flag.get("upheld").is_none(), "{name}: unanswered");
-        let first = text(&review, "message").lines().next().unwrap_or_default().to_owned();
-        assert!(first.contains(" flag") && first.contains(kind), "{name}: {first}");
-        assert_eq!(review["attempts"][0]["flags"], review["details"]["flags"], "{name}: on record");
+        let first = text(&review, "message")
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned();
+        assert!(
+            first.contains(" flag") && first.contains(kind),
+            "{name}: {first}"
+        );
+        assert_eq!(
+            review["attempts"][0]["flags"], review["details"]["flags"],
+            "{name}: on record"
+        );
     }
     let mut bench = shop(&["small"]).answers("small", &good());
     let review = bench.call("review", both());
@@ -188,10 +324,19 @@ fn the_verifier_is_asked_about_each_flag_and_only_one_that_it_upholds_rejects() 
     let praise = good_but(|r| r["findings"][0]["why"] = json!("Looks good, well written!"));
     // What it says of the flag, and what becomes of the answer.
     for (said, trail_is) in [
-        (json!([{"id": "praise", "upheld": true, "why": "no defect is named"}]), "small rejected | large accepted"),
-        (json!([{"id": "praise", "upheld": false, "why": "the fix names it"}]), "small accepted"),
+        (
+            json!([{"id": "praise", "upheld": true, "why": "no defect is named"}]),
+            "small rejected | large accepted",
+        ),
+        (
+            json!([{"id": "praise", "upheld": false, "why": "the fix names it"}]),
+            "small accepted",
+        ),
         (json!([]), "small accepted"),
-        (json!([{"id": "vague", "upheld": true, "why": "there is no such flag"}]), "small accepted"),
+        (
+            json!([{"id": "vague", "upheld": true, "why": "there is no such flag"}]),
+            "small accepted",
+        ),
     ] {
         let mut bench = with_judge(shop(&["small", "large"])).answers("small", &praise);
         bench.say("large", &good());
@@ -204,20 +349,34 @@ fn the_verifier_is_asked_about_each_flag_and_only_one_that_it_upholds_rejects() 
         let review = bench.call("review", both());
         assert_eq!(trail(&review), trail_is, "{said}: {review:#}");
         let asked = &bench.asked_of("judge")[0];
-        assert!(asked.contains("praise, src/shop.py:5: seems to praise and to name no defect"), "{asked}");
+        assert!(
+            asked.contains("praise, src/shop.py:5: seems to praise and to name no defect"),
+            "{asked}"
+        );
         let message = text(&review, "message");
         if trail_is.contains("rejected") {
             let feedback = text(&review["attempts"][0], "feedback");
             assert!(
-                feedback.contains("upheld praise, src/shop.py:5") && feedback.contains("no defect is named"),
+                feedback.contains("upheld praise, src/shop.py:5")
+                    && feedback.contains("no defect is named"),
                 "{feedback}"
             );
-            assert!(bench.asked_of("large")[0].contains("no defect is named"), "the next tier is told");
+            assert!(
+                bench.asked_of("large")[0].contains("no defect is named"),
+                "the next tier is told"
+            );
             assert_eq!(review["attempts"][0]["flags"][0]["upheld"], true);
             assert!(!message.contains("flag"), "{message}");
         } else {
-            let upheld = said[0]["id"].as_str().filter(|id| *id == "praise").map(|_| false);
-            assert_eq!(review["details"]["flags"][0].get("upheld"), upheld.map(|u| json!(u)).as_ref(), "{said}");
+            let upheld = said[0]["id"]
+                .as_str()
+                .filter(|id| *id == "praise")
+                .map(|_| false);
+            assert_eq!(
+                review["details"]["flags"][0].get("upheld"),
+                upheld.map(|u| json!(u)).as_ref(),
+                "{said}"
+            );
             assert_eq!(
                 message.contains("1 flag: praise"),
                 upheld.is_none(),
@@ -229,17 +388,29 @@ fn the_verifier_is_asked_about_each_flag_and_only_one_that_it_upholds_rejects() 
 
 #[test]
 fn quotes_as_models_write_them_stand() {
-    let (quote, why) = ("quote", "the name is run by a shell, so that it can hold any command");
+    let (quote, why) = (
+        "quote",
+        "the name is run by a shell, so that it can hold any command",
+    );
     for (said, changes) in [
         ("part of the line", json!({quote: "\"ls \" + name"})),
-        ("in ticks, with its number", json!({quote: "`9:     os.system(\"ls \" + name)`"})),
+        (
+            "in ticks, with its number",
+            json!({quote: "`9:     os.system(\"ls \" + name)`"}),
+        ),
         ("abridged", json!({quote: "os.system(... + name)"})),
-        ("with lines as a range", json!({"line": "8-9", quote: "def run(name):\n    os.system(\"ls \" + name)"})),
+        (
+            "with lines as a range",
+            json!({"line": "8-9", quote: "def run(name):\n    os.system(\"ls \" + name)"}),
+        ),
         ("with an end that does not fit", json!({"end_line": 12})),
     ] {
         let mut one = finding(9, "os.system(\"ls \" + name)", why);
-        one.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
-        let mut bench = shop(&["small"]).answers("small", &good_but(|r| r["findings"] = json!([one])));
+        one.as_object_mut()
+            .unwrap()
+            .extend(changes.as_object().unwrap().clone());
+        let mut bench =
+            shop(&["small"]).answers("small", &good_but(|r| r["findings"] = json!([one])));
         let review = bench.call("review", both());
         assert_eq!(trail(&review), "small accepted", "{said}: {review:#}");
         assert_eq!(text(&review, "message"), "1 warning in 2 files", "{said}");
@@ -250,12 +421,20 @@ fn quotes_as_models_write_them_stand() {
 fn the_same_reviews_without_their_defect_are_accepted() {
     let shopped = ["src/shop.py", "src/util.py"];
     let once = json!({"findings": [finding(5, "return sum(prices) / len(prices)", "divides by zero")], "reviewed": reviewed(&shopped)});
-    for (reply, message) in
-        [(once, "1 warning in 2 files"), (clean(&shopped), "no findings in 2 files; looked at security, ")]
-    {
+    for (reply, message) in [
+        (once, "1 warning in 2 files"),
+        (
+            clean(&shopped),
+            "no findings in 2 files; looked at security, ",
+        ),
+    ] {
         let mut bench = shop(&["small"]).answers("small", &reply);
         let review = bench.call("review", both());
-        assert_eq!((&review["status"], trail(&review).as_str()), (&json!("pass"), "small accepted"), "{review:#}");
+        assert_eq!(
+            (&review["status"], trail(&review).as_str()),
+            (&json!("pass"), "small accepted"),
+            "{review:#}"
+        );
         assert!(text(&review, "message").starts_with(message), "{review:#}");
     }
 }
@@ -266,17 +445,32 @@ fn half_of_the_findings_may_fall_and_is_counted() {
     reply["findings"][0]["line"] = json!(12);
     let mut bench = shop(&["small"]).answers("small", &reply);
     let review = bench.call("review", both());
-    assert_eq!(text(&review, "message"), "2 warnings in 2 files; 1 finding of the model did not hold and was dropped");
+    assert_eq!(
+        text(&review, "message"),
+        "2 warnings in 2 files; 1 finding of the model did not hold and was dropped"
+    );
     assert_eq!(review["details"]["dropped"][0]["finding"], 1);
-    assert!(text(&review["details"]["dropped"][0], "because").contains("`src/shop.py:12` does not say"), "{review:#}");
-    assert!(text(gate(&review, "citations"), "detail").starts_with("1 of 3 findings dropped: finding 1: "));
+    assert!(
+        text(&review["details"]["dropped"][0], "because").contains("`src/shop.py:12` does not say"),
+        "{review:#}"
+    );
+    assert!(
+        text(gate(&review, "citations"), "detail")
+            .starts_with("1 of 3 findings dropped: finding 1: ")
+    );
 }
 
 #[test]
 fn every_line_shifted_is_corrected_and_every_quote_changed_by_one_character_is_refused() {
     let shifted = |by: i64| {
         let shift = |f: &mut Value| f["line"] = json!(f["line"].as_i64().unwrap() + by);
-        good_but(|r| r["findings"].as_array_mut().unwrap().iter_mut().for_each(shift))
+        good_but(|r| {
+            r["findings"]
+                .as_array_mut()
+                .unwrap()
+                .iter_mut()
+                .for_each(shift)
+        })
     };
     let mut bench = shop(&["small"]);
     for by in [-3, -1, 1, 3] {
@@ -287,33 +481,69 @@ fn every_line_shifted_is_corrected_and_every_quote_changed_by_one_character_is_r
             (&json!("pass"), "small accepted"),
             "{by}: {review:#}"
         );
-        for (found, right) in review["details"]["findings"].as_array().unwrap().iter().zip(findings()) {
+        for (found, right) in review["details"]["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .zip(findings())
+        {
             assert_eq!(found["line"], right["line"], "{by}");
-            assert_eq!(found["corrected_from"].as_i64(), right["line"].as_i64().map(|line| line + by), "marked");
+            assert_eq!(
+                found["corrected_from"].as_i64(),
+                right["line"].as_i64().map(|line| line + by),
+                "marked"
+            );
         }
-        assert!(text(&review, "runner_output").contains(&format!("src/shop.py:5 (line {} corrected)", 5 + by)));
+        assert!(
+            text(&review, "runner_output")
+                .contains(&format!("src/shop.py:5 (line {} corrected)", 5 + by))
+        );
     }
     // A quote that stands nowhere within three lines is still dropped.
     let mut cases: Vec<Value> = vec![shifted(-4), shifted(100)];
     // One character of each kind that the quotes have: a letter, a digit or sign, a bracket, a quotation mark.
-    for kind in
-        [char::is_alphabetic, |c: char| "/+.".contains(c), |c: char| "()".contains(c), |c: char| ":\"".contains(c)]
-    {
+    for kind in [
+        char::is_alphabetic,
+        |c: char| "/+.".contains(c),
+        |c: char| "()".contains(c),
+        |c: char| ":\"".contains(c),
+    ] {
         let change = |f: &mut Value| {
             let mut letters: Vec<char> = text(f, "quote").chars().collect();
-            let at = letters.iter().position(|c| kind(*c)).unwrap_or_else(|| letters.len() - 1);
+            let at = letters
+                .iter()
+                .position(|c| kind(*c))
+                .unwrap_or_else(|| letters.len() - 1);
             letters[at] = if letters[at] == 'x' { 'y' } else { 'x' };
             f["quote"] = json!(letters.into_iter().collect::<String>());
         };
-        cases.push(good_but(|r| r["findings"].as_array_mut().unwrap().iter_mut().for_each(change)));
+        cases.push(good_but(|r| {
+            r["findings"]
+                .as_array_mut()
+                .unwrap()
+                .iter_mut()
+                .for_each(change)
+        }));
     }
     for case in &cases {
         bench.say("small", case);
         let review = bench.call("review", both());
-        assert_eq!((&review["status"], trail(&review).as_str()), (&json!("error"), "small rejected"), "{case:#}");
+        assert_eq!(
+            (&review["status"], trail(&review).as_str()),
+            (&json!("error"), "small rejected"),
+            "{case:#}"
+        );
         let feedback = text(&review["attempts"][0], "feedback");
-        assert!(feedback.starts_with("3 of 3 findings do not hold"), "{feedback}");
-        assert_eq!(text(&review["attempts"][0], "runner_output").lines().count(), findings().len());
+        assert!(
+            feedback.starts_with("3 of 3 findings do not hold"),
+            "{feedback}"
+        );
+        assert_eq!(
+            text(&review["attempts"][0], "runner_output")
+                .lines()
+                .count(),
+            findings().len()
+        );
     }
     assert_eq!(cases.len(), 6);
     bench.say("small", &good());

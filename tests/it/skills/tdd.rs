@@ -6,14 +6,21 @@ use serde_json::{Value, json};
 use crate::support::mcp_bench::until;
 use crate::verify::ecosystems::skips;
 
-pub(crate) const MANIFEST: (&str, &str) =
-    ("Cargo.toml", "[package]\nname = \"demo\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n");
+pub(crate) const MANIFEST: (&str, &str) = (
+    "Cargo.toml",
+    "[package]\nname = \"demo\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n",
+);
 pub(crate) const ONE: &str = "pub fn one() -> i32 {\n    1\n}\n";
-pub(crate) const OLD_TEST: (&str, &str) =
-    ("tests/old.rs", "#[test]\nfn one_is_one() {\n    assert_eq!(demo::one(), 1);\n}\n");
-pub(crate) const ADD_TEST: &str = "#[test]\nfn adds_two_numbers() {\n    assert_eq!(demo::add(1, 2), 3);\n}\n";
-pub(crate) const ADD: &str = "pub fn one() -> i32 {\n    1\n}\n\npub fn add(a: i32, b: i32) -> i32 {\n    a + b\n}\n";
-pub(crate) const WRONG: &str = "pub fn one() -> i32 {\n    1\n}\n\npub fn add(a: i32, b: i32) -> i32 {\n    a - b\n}\n";
+pub(crate) const OLD_TEST: (&str, &str) = (
+    "tests/old.rs",
+    "#[test]\nfn one_is_one() {\n    assert_eq!(demo::one(), 1);\n}\n",
+);
+pub(crate) const ADD_TEST: &str =
+    "#[test]\nfn adds_two_numbers() {\n    assert_eq!(demo::add(1, 2), 3);\n}\n";
+pub(crate) const ADD: &str =
+    "pub fn one() -> i32 {\n    1\n}\n\npub fn add(a: i32, b: i32) -> i32 {\n    a + b\n}\n";
+pub(crate) const WRONG: &str =
+    "pub fn one() -> i32 {\n    1\n}\n\npub fn add(a: i32, b: i32) -> i32 {\n    a - b\n}\n";
 
 fn demo(tiers: &[&str]) -> Bench {
     Bench::chain(tiers, &[MANIFEST, ("src/lib.rs", ONE), OLD_TEST])
@@ -21,11 +28,21 @@ fn demo(tiers: &[&str]) -> Bench {
 
 /// With a test that names what is not written.
 fn red_demo(tiers: &[&str]) -> Bench {
-    Bench::chain(tiers, &[MANIFEST, ("src/lib.rs", ONE), OLD_TEST, ("tests/add.rs", ADD_TEST)])
+    Bench::chain(
+        tiers,
+        &[
+            MANIFEST,
+            ("src/lib.rs", ONE),
+            OLD_TEST,
+            ("tests/add.rs", ADD_TEST),
+        ],
+    )
 }
 
 fn text<'a>(value: &'a Value, key: &str) -> &'a str {
-    value[key].as_str().unwrap_or_else(|| panic!("no `{key}` in {value}"))
+    value[key]
+        .as_str()
+        .unwrap_or_else(|| panic!("no `{key}` in {value}"))
 }
 
 #[test]
@@ -37,41 +54,102 @@ fn an_ordinary_accept_is_a_small_reply_and_the_whole_is_in_a_file() {
     assert!(text.len() < 1536, "{} bytes: {text}", text.len());
     let small: Value = serde_json::from_str(text).unwrap();
     assert_eq!(trail(&small), "small rejected | large accepted");
-    assert_eq!(small["attempts"][1]["runner_output"], Value::Null, "what the runner printed is there once");
-    assert!(small["runner_output"].as_str().unwrap().contains("test result: ok"), "{text}");
-    let whole: Value = serde_json::from_slice(&std::fs::read(small["full_result"].as_str().unwrap()).unwrap()).unwrap();
+    assert_eq!(
+        small["attempts"][1]["runner_output"],
+        Value::Null,
+        "what the runner printed is there once"
+    );
+    assert!(
+        small["runner_output"]
+            .as_str()
+            .unwrap()
+            .contains("test result: ok"),
+        "{text}"
+    );
+    let whole: Value =
+        serde_json::from_slice(&std::fs::read(small["full_result"].as_str().unwrap()).unwrap())
+            .unwrap();
     for field in ["gates", "diff", "runner_output", "attempts"] {
-        assert!(whole[field].to_string().len() >= small[field].to_string().len(), "{field}");
+        assert!(
+            whole[field].to_string().len() >= small[field].to_string().len(),
+            "{field}"
+        );
     }
-    assert!(whole["attempts"][0]["runner_output"].as_str().unwrap().contains("adds_two_numbers"), "{whole:#}");
+    assert!(
+        whole["attempts"][0]["runner_output"]
+            .as_str()
+            .unwrap()
+            .contains("adds_two_numbers"),
+        "{whole:#}"
+    );
     assert!(gate(&whole, "sealed")["pass"].as_bool().unwrap());
 }
 
 #[test]
 fn a_whole_cycle_begins_with_a_symbol_that_does_not_exist() {
     let mut bench = demo(&["small"]).answers("small", &creates("tests/add.rs", ADD_TEST));
-    let red = bench.call("tdd_red", json!({"spec": "add(a, b) gives the sum of two numbers", "session_id": "cycle"}));
-    assert_eq!((&red["status"], &red["verified"]), (&json!("pass"), &json!(true)), "{red:#}");
-    assert_eq!(red["details"]["test_names_added"], json!(["adds_two_numbers"]));
-    assert_eq!(text(&red, "file_path"), bench.root().join("tests/add.rs").display().to_string());
+    let red = bench.call(
+        "tdd_red",
+        json!({"spec": "add(a, b) gives the sum of two numbers", "session_id": "cycle"}),
+    );
+    assert_eq!(
+        (&red["status"], &red["verified"]),
+        (&json!("pass"), &json!(true)),
+        "{red:#}"
+    );
+    assert_eq!(
+        red["details"]["test_names_added"],
+        json!(["adds_two_numbers"])
+    );
+    assert_eq!(
+        text(&red, "file_path"),
+        bench.root().join("tests/add.rs").display().to_string()
+    );
     assert!(text(&red, "runner_output").contains("add"), "{red:#}");
-    assert_eq!(red["files_changed"], json!(["tests/add.rs"]), "Cargo.lock is the tests' doing");
-    assert_eq!((&red["next"]["tool"], &red["model_used"]), (&json!("tdd_green"), &json!("small")));
+    assert_eq!(
+        red["files_changed"],
+        json!(["tests/add.rs"]),
+        "Cargo.lock is the tests' doing"
+    );
+    assert_eq!(
+        (&red["next"]["tool"], &red["model_used"]),
+        (&json!("tdd_green"), &json!("small"))
+    );
     assert_eq!(red["next"]["arguments"]["session_id"], "cycle");
 
     bench.say("small", &replaces("src/lib.rs", ADD));
     let green = bench.call("tdd_green", red["next"]["arguments"].clone());
-    assert_eq!((&green["status"], &green["verified"]), (&json!("pass"), &json!(true)), "{green:#}");
-    assert_eq!(text(gate(&green, "inventory"), "detail"), "no test is gone or newly skipped", "known from the red");
+    assert_eq!(
+        (&green["status"], &green["verified"]),
+        (&json!("pass"), &json!(true)),
+        "{green:#}"
+    );
+    assert_eq!(
+        text(gate(&green, "inventory"), "detail"),
+        "no test is gone or newly skipped",
+        "known from the red"
+    );
     assert_eq!(green["details"]["new_public_items"], json!(["add"]));
-    assert_eq!((&green["details"]["lines_added"], &green["details"]["new_dependencies"]), (&json!(4), &json!([])));
+    assert_eq!(
+        (
+            &green["details"]["lines_added"],
+            &green["details"]["new_dependencies"]
+        ),
+        (&json!(4), &json!([]))
+    );
     assert_eq!(bench.read("src/lib.rs"), ADD);
     assert_eq!(bench.read("tests/add.rs"), ADD_TEST);
 
-    let neat = ADD.replace("a: i32, b: i32", "left: i32, right: i32").replace("a + b", "left + right");
+    let neat = ADD
+        .replace("a: i32, b: i32", "left: i32, right: i32")
+        .replace("a + b", "left + right");
     bench.say("small", &replaces("src/lib.rs", &neat));
     let refactor = bench.call("tdd_refactor", green["next"]["arguments"].clone());
-    assert_eq!((&refactor["status"], &refactor["verified"]), (&json!("pass"), &json!(true)), "{refactor:#}");
+    assert_eq!(
+        (&refactor["status"], &refactor["verified"]),
+        (&json!("pass"), &json!(true)),
+        "{refactor:#}"
+    );
     assert_eq!(bench.read("src/lib.rs"), neat);
 }
 
@@ -83,15 +161,21 @@ fn a_wrong_answer_moves_up_the_chain_and_the_next_tier_sees_what_the_test_said()
     let green = bench.call("tdd_green", json!({"test_path": "tests/add.rs"}));
     assert_eq!(green["status"], "pass", "{green:#}");
     assert_eq!(trail(&green), "small rejected | large accepted");
-    assert!(text(gate(&green, "inventory"), "detail").starts_with("unknown: "), "{green:#}");
+    assert!(
+        text(gate(&green, "inventory"), "detail").starts_with("unknown: "),
+        "{green:#}"
+    );
     let prompt = &bench.asked_of("large")[0];
     assert!(
-        prompt.contains("Prior attempt feedback: [1 · small · rejected]") && prompt.contains("left: -1"),
+        prompt.contains("Prior attempt feedback: [1 · small · rejected]")
+            && prompt.contains("left: -1"),
         "{prompt}"
     );
     let first = &bench.asked_of("small")[0];
     assert!(
-        first.contains("adds_two_numbers") && first.contains("pub fn one()") && first.contains("cannot find function")
+        first.contains("adds_two_numbers")
+            && first.contains("pub fn one()")
+            && first.contains("cannot find function")
     );
 }
 
@@ -99,21 +183,38 @@ fn a_wrong_answer_moves_up_the_chain_and_the_next_tier_sees_what_the_test_said()
 fn when_every_tier_is_wrong_the_project_is_as_it_was_and_the_error_says_why() {
     let mut bench = red_demo(&["small", "medium"])
         .answers("small", &replaces("src/lib.rs", WRONG))
-        .answers("medium", &replaces("tests/add.rs", "#[test]\nfn adds_two_numbers() {}\n"));
+        .answers(
+            "medium",
+            &replaces("tests/add.rs", "#[test]\nfn adds_two_numbers() {}\n"),
+        );
     let before = bench.tree();
     let green = bench.call("tdd_green", json!({"test_path": "tests/add.rs"}));
-    assert_eq!((&green["status"], &green["verified"]), (&json!("error"), &json!(false)), "{green:#}");
+    assert_eq!(
+        (&green["status"], &green["verified"]),
+        (&json!("error"), &json!(false)),
+        "{green:#}"
+    );
     assert_eq!(trail(&green), "small rejected | medium tampered");
     let message = text(&green, "message");
-    assert!(message.contains("adds_two_numbers") && message.contains("`tests/add.rs`"), "{message}");
+    assert!(
+        message.contains("adds_two_numbers") && message.contains("`tests/add.rs`"),
+        "{message}"
+    );
     assert_eq!(bench.tree(), before);
 }
 
 #[test]
 fn a_pinned_model_is_asked_alone() {
     let mut bench = red_demo(&["small", "large"]).answers("medium", &replaces("src/lib.rs", ADD));
-    let green = bench.call("tdd_green", json!({"test_path": "tests/add.rs::adds_two_numbers", "model": "medium"}));
-    assert_eq!((green["status"].as_str(), trail(&green).as_str()), (Some("pass"), "medium accepted"), "{green:#}");
+    let green = bench.call(
+        "tdd_green",
+        json!({"test_path": "tests/add.rs::adds_two_numbers", "model": "medium"}),
+    );
+    assert_eq!(
+        (green["status"].as_str(), trail(&green).as_str()),
+        (Some("pass"), "medium accepted"),
+        "{green:#}"
+    );
     assert!(bench.asked_of("small").is_empty() && bench.asked_of("large").is_empty());
 }
 
@@ -123,9 +224,16 @@ fn a_test_that_passes_at_once_is_a_fail_and_is_taken_back() {
     let mut bench = demo(&["small", "large"]).answers("small", &creates("tests/again.rs", passes));
     let before = bench.tree();
     let red = bench.call("tdd_red", json!({"spec": "one() is 1"}));
-    assert_eq!((red["status"].as_str(), red["verified"].as_bool()), (Some("fail"), Some(false)), "{red:#}");
+    assert_eq!(
+        (red["status"].as_str(), red["verified"].as_bool()),
+        (Some("fail"), Some(false)),
+        "{red:#}"
+    );
     assert!(text(&red, "message").contains("passes at once"), "{red:#}");
-    assert!(bench.asked_of("large").is_empty(), "a stronger model would say the same");
+    assert!(
+        bench.asked_of("large").is_empty(),
+        "a stronger model would say the same"
+    );
     assert_eq!(bench.tree(), before);
 }
 
@@ -133,18 +241,35 @@ fn a_test_that_passes_at_once_is_a_fail_and_is_taken_back() {
 #[test]
 fn a_test_that_is_skipped_or_cannot_be_read_is_sent_up_with_the_reason() {
     let ignored = "#[test]\n#[ignore]\nfn adds() {\n    assert_eq!(demo::one(), 2);\n}\n";
-    let broken =
-        format!("{ONE}\n#[cfg(test)]\nmod tests {{\n    #[test]\n    fn adds() {{\n        let x = ;\n    }}\n}}\n");
+    let broken = format!(
+        "{ONE}\n#[cfg(test)]\nmod tests {{\n    #[test]\n    fn adds() {{\n        let x = ;\n    }}\n}}\n"
+    );
     for (reply, said) in [
-        (creates("tests/new.rs", ignored), "is skipped: a test that does not run is not red"),
-        (replaces("src/lib.rs", &broken), "`src/lib.rs` can no longer be read as Rust"),
+        (
+            creates("tests/new.rs", ignored),
+            "is skipped: a test that does not run is not red",
+        ),
+        (
+            replaces("src/lib.rs", &broken),
+            "`src/lib.rs` can no longer be read as Rust",
+        ),
     ] {
-        let mut bench =
-            demo(&["small", "large"]).answers("small", &reply).answers("large", &creates("tests/add.rs", ADD_TEST));
-        let red = bench.call("tdd_red", json!({"spec": "add(a, b) gives the sum of two numbers"}));
+        let mut bench = demo(&["small", "large"])
+            .answers("small", &reply)
+            .answers("large", &creates("tests/add.rs", ADD_TEST));
+        let red = bench.call(
+            "tdd_red",
+            json!({"spec": "add(a, b) gives the sum of two numbers"}),
+        );
         assert_eq!(trail(&red), "small rejected | large accepted", "{red:#}");
-        assert!(text(&red["attempts"][0], "feedback").contains(said), "{red:#}");
-        assert!(bench.asked_of("small")[0].contains("## tests/old.rs\n1| #[test]"), "how tests are written here");
+        assert!(
+            text(&red["attempts"][0], "feedback").contains(said),
+            "{red:#}"
+        );
+        assert!(
+            bench.asked_of("small")[0].contains("## tests/old.rs\n1| #[test]"),
+            "how tests are written here"
+        );
     }
 }
 
@@ -153,7 +278,10 @@ fn a_name_that_only_the_test_says_is_not_red() {
     if skips(&["node", "npm"]) {
         return;
     }
-    let manifest = ("package.json", "{\"name\": \"cart\", \"scripts\": {\"test\": \"node --test\"}}\n");
+    let manifest = (
+        "package.json",
+        "{\"name\": \"cart\", \"scripts\": {\"test\": \"node --test\"}}\n",
+    );
     let code = ("cart.js", "exports.total = (items) => items.length;\n");
     let test = |body: &str| {
         format!(
@@ -162,13 +290,30 @@ fn a_name_that_only_the_test_says_is_not_red() {
     };
     let mut bench = Bench::chain(
         &["small", "large"],
-        &[manifest, code, ("test/old.test.js", &test("assert.equal(cart.total([]), 0);"))],
+        &[
+            manifest,
+            code,
+            (
+                "test/old.test.js",
+                &test("assert.equal(cart.total([]), 0);"),
+            ),
+        ],
     )
-    .answers("small", &creates("test/half.test.js", &test("assert.equal(crt.half(4), 2);")))
-    .answers("large", &creates("test/half.test.js", &test("assert.equal(cart.half(4), 2);")));
+    .answers(
+        "small",
+        &creates("test/half.test.js", &test("assert.equal(crt.half(4), 2);")),
+    )
+    .answers(
+        "large",
+        &creates("test/half.test.js", &test("assert.equal(cart.half(4), 2);")),
+    );
     let red = bench.call("tdd_red", json!({"spec": "half(4) is 2"}));
     assert_eq!(trail(&red), "small rejected | large accepted", "{red:#}");
-    assert!(text(&red["attempts"][0], "feedback").contains("the test says `crt`, which it neither defines"), "{red:#}");
+    assert!(
+        text(&red["attempts"][0], "feedback")
+            .contains("the test says `crt`, which it neither defines"),
+        "{red:#}"
+    );
 }
 
 #[test]
@@ -177,13 +322,26 @@ fn a_test_beside_the_code_is_red_and_green_like_any_other() {
         "{ONE}\n#[cfg(test)]\nmod tests {{\n    use super::*;\n\n    #[test]\n    fn one_doubled() {{\n        assert_eq!(one() * 2, 3);\n    }}\n}}\n"
     );
     let mut bench = demo(&["small"]).answers("small", &replaces("src/lib.rs", &with_test));
-    let red = bench.call("tdd_red", json!({"spec": "one doubled is 3", "test_path": "src/lib.rs"}));
+    let red = bench.call(
+        "tdd_red",
+        json!({"spec": "one doubled is 3", "test_path": "src/lib.rs"}),
+    );
     assert_eq!(red["status"], "pass", "{red:#}");
-    assert_eq!(red["details"]["test_names_added"], json!(["demo tests::one_doubled"]));
+    assert_eq!(
+        red["details"]["test_names_added"],
+        json!(["demo tests::one_doubled"])
+    );
     // The test wants what another test forbids: no honest code can do it, and saying so is an answer.
-    bench.say("small", &json!({"contradiction": "one() must be 1 and one doubled 3"}));
+    bench.say(
+        "small",
+        &json!({"contradiction": "one() must be 1 and one doubled 3"}),
+    );
     let green = bench.call("tdd_green", json!({"test_path": "src/lib.rs"}));
-    assert_eq!((green["status"].as_str(), trail(&green).as_str()), (Some("fail"), "small contradiction"), "{green:#}");
+    assert_eq!(
+        (green["status"].as_str(), trail(&green).as_str()),
+        (Some("fail"), "small contradiction"),
+        "{green:#}"
+    );
     let weakened = with_test.replace("2, 3", "2, 2");
     bench.say("small", &replaces("src/lib.rs", &weakened));
     let green = bench.call("tdd_green", json!({"test_path": "src/lib.rs"}));
@@ -193,12 +351,16 @@ fn a_test_beside_the_code_is_red_and_green_like_any_other() {
 
 #[test]
 fn a_refactoring_that_breaks_a_test_or_does_nothing_is_a_fail_and_is_taken_back() {
-    let mut bench = demo(&["small"]).answers("small", &replaces("src/lib.rs", &ONE.replace('1', "2")));
+    let mut bench =
+        demo(&["small"]).answers("small", &replaces("src/lib.rs", &ONE.replace('1', "2")));
     let before = bench.tree();
     let arguments = json!({"test_path": "tests/old.rs", "impl_path": "src/lib.rs"});
     let broken = bench.call("tdd_refactor", arguments.clone());
     assert_eq!(broken["status"], "fail", "{broken:#}");
-    assert!(text(&broken, "message").contains("one_is_one"), "{broken:#}");
+    assert!(
+        text(&broken, "message").contains("one_is_one"),
+        "{broken:#}"
+    );
     bench.say("small", &replaces("src/lib.rs", ONE));
     let nothing = bench.call("tdd_refactor", arguments);
     assert_eq!(nothing["status"], "fail", "{nothing:#}");
@@ -214,15 +376,31 @@ fn what_no_model_could_mend_is_told_before_any_is_asked() {
     std::fs::write(bench.project.path().join("src/lib.rs"), WRONG).unwrap();
     let before = bench.tree();
     for (tool, arguments, words) in [
-        ("tdd_green", json!({"test_path": "tests/none.rs"}), vec!["test_path: there is no file `tests/none.rs`"]),
-        ("tdd_green", json!({"test_path": "../x.rs"}), vec!["lies outside the project"]),
+        (
+            "tdd_green",
+            json!({"test_path": "tests/none.rs"}),
+            vec!["test_path: there is no file `tests/none.rs`"],
+        ),
+        (
+            "tdd_green",
+            json!({"test_path": "../x.rs"}),
+            vec!["lies outside the project"],
+        ),
         (
             "tdd_green",
             json!({"test_path": "tests/add.rs", "test_cmd": "no-such-runner"}),
             vec!["could not run", "no-such-runner"],
         ),
-        ("tdd_green", json!({"test_path": "tests/add.rs", "project_root": " "}), vec!["project_root is required"]),
-        ("tdd_green", json!({"test_path": ""}), vec!["test_path is required"]),
+        (
+            "tdd_green",
+            json!({"test_path": "tests/add.rs", "project_root": " "}),
+            vec!["project_root is required"],
+        ),
+        (
+            "tdd_green",
+            json!({"test_path": ""}),
+            vec!["test_path is required"],
+        ),
         ("tdd_green", json!({}), vec!["test_path is required"]),
         ("tdd_red", json!({"spec": "  "}), vec!["spec is required"]),
         (
@@ -230,12 +408,19 @@ fn what_no_model_could_mend_is_told_before_any_is_asked() {
             json!({"test_path": "tests/old.rs", "impl_path": "src/lib.rs"}),
             vec!["not green before", "tdd_green"],
         ),
-        ("tdd_green", json!({"test_path": "src/lib.rs"}), vec!["nothing is red in `src/lib.rs`"]),
+        (
+            "tdd_green",
+            json!({"test_path": "src/lib.rs"}),
+            vec!["nothing is red in `src/lib.rs`"],
+        ),
     ] {
         let result = bench.call(tool, arguments.clone());
         assert_eq!(result["status"], "error", "{tool} {arguments}: {result:#}");
         for part in words {
-            assert!(text(&result, "message").contains(part), "{tool} {arguments}: {result:#}");
+            assert!(
+                text(&result, "message").contains(part),
+                "{tool} {arguments}: {result:#}"
+            );
         }
     }
     assert!(bench.asked_of("small").is_empty());
@@ -255,18 +440,38 @@ fn a_prompt_too_long_for_a_reply_is_shown_whole_in_a_file() {
     let names: Vec<String> = (0..16).map(|n| format!("src/m{n}.rs")).collect();
     let modules: Vec<String> = (0..16).map(module).collect();
     let lib: String = (0..16).map(|n| format!("pub mod m{n};\n")).collect();
-    let calls: String = (0..16).map(|n| format!("    assert_eq!(demo::m{n}::sum0(1, 2), 4);\n")).collect();
+    let calls: String = (0..16)
+        .map(|n| format!("    assert_eq!(demo::m{n}::sum0(1, 2), 4);\n"))
+        .collect();
     let test = format!("#[test]\nfn adds() {{\n{calls}}}\n");
-    let mut files = vec![MANIFEST, ("src/lib.rs", lib.as_str()), ("tests/add.rs", test.as_str())];
-    files.extend(names.iter().map(String::as_str).zip(modules.iter().map(String::as_str)));
+    let mut files = vec![
+        MANIFEST,
+        ("src/lib.rs", lib.as_str()),
+        ("tests/add.rs", test.as_str()),
+    ];
+    files.extend(
+        names
+            .iter()
+            .map(String::as_str)
+            .zip(modules.iter().map(String::as_str)),
+    );
     let mut bench = Bench::chain(&["small"], &files).settings("[models.small]\ncontext = 32768\n");
     let asked = json!({"test_path": "tests/add.rs", "dry_run": true, "show_prompt": true});
     let plan = bench.call("tdd_green", asked);
     let details = &plan["details"];
-    let whole = std::fs::read_to_string(details["prompt_path"].as_str().unwrap_or_default()).unwrap();
+    let whole =
+        std::fs::read_to_string(details["prompt_path"].as_str().unwrap_or_default()).unwrap();
     let told = details["chain"][0]["prompt_bytes"].as_u64().unwrap();
-    assert_eq!(whole.len() as u64, told + 2, "an empty line stands between the rules and the question");
-    assert!(whole.len() > 45_000 && whole.contains("module 9"), "{} bytes", whole.len());
+    assert_eq!(
+        whole.len() as u64,
+        told + 2,
+        "an empty line stands between the rules and the question"
+    );
+    assert!(
+        whole.len() > 45_000 && whole.contains("module 9"),
+        "{} bytes",
+        whole.len()
+    );
     assert!(details["prompt"].as_str().unwrap().len() < whole.len());
 }
 
@@ -274,14 +479,28 @@ fn a_prompt_too_long_for_a_reply_is_shown_whole_in_a_file() {
 fn a_dry_run_shows_the_plan_and_asks_nobody() {
     let mut bench = red_demo(&["small", "large"]);
     let before = bench.tree();
-    let plan = bench.call("tdd_green", json!({"test_path": "tests/add.rs", "dry_run": true}));
-    assert_eq!((plan["status"].as_str(), plan["verified"].as_bool()), (Some("pass"), Some(false)), "{plan:#}");
-    let details = &plan["details"];
-    assert_eq!((&details["chain"][0]["model"], &details["chain"][1]["model"]), (&json!("small"), &json!("large")));
-    assert!(
-        details["chain"][0]["prompt_bytes"].as_u64().unwrap() < details["chain"][0]["window_bytes"].as_u64().unwrap()
+    let plan = bench.call(
+        "tdd_green",
+        json!({"test_path": "tests/add.rs", "dry_run": true}),
     );
-    assert_eq!((&details["runner"], &details["sealed_files"]), (&json!("cargo"), &json!(3)));
+    assert_eq!(
+        (plan["status"].as_str(), plan["verified"].as_bool()),
+        (Some("pass"), Some(false)),
+        "{plan:#}"
+    );
+    let details = &plan["details"];
+    assert_eq!(
+        (&details["chain"][0]["model"], &details["chain"][1]["model"]),
+        (&json!("small"), &json!("large"))
+    );
+    assert!(
+        details["chain"][0]["prompt_bytes"].as_u64().unwrap()
+            < details["chain"][0]["window_bytes"].as_u64().unwrap()
+    );
+    assert_eq!(
+        (&details["runner"], &details["sealed_files"]),
+        (&json!("cargo"), &json!(3))
+    );
     assert_eq!(details["by_products"], json!(["Cargo.lock"]));
     assert!(bench.asked_of("small").is_empty());
     assert_eq!(bench.tree(), before);
@@ -290,17 +509,26 @@ fn a_dry_run_shows_the_plan_and_asks_nobody() {
 #[test]
 fn a_cancel_in_the_middle_leaves_the_project_as_it_was() {
     for in_place in [true, false] {
-        let strategy = if in_place { "[workspace]\nstrategy = \"in-place\"\n" } else { "" };
+        let strategy = if in_place {
+            "[workspace]\nstrategy = \"in-place\"\n"
+        } else {
+            ""
+        };
         let mut bench = red_demo(&["small"]).settings(strategy);
         bench.line(&json!({"model": "small", "failure": "hang"}));
         let before = bench.tree();
         let arguments = json!({"project_root": bench.root(), "test_path": "tests/add.rs", "session_id": "stopped"});
         bench.session().call(7, "tdd_green", arguments);
         until("the question", || !bench.asked_of("small").is_empty());
-        assert!(!in_place || bench.tree() != before, "the lock file of the first run is there");
+        assert!(
+            !in_place || bench.tree() != before,
+            "the lock file of the first run is there"
+        );
         bench.session().cancel(7);
         let log = bench.state.path().join("state/sessions/stopped.jsonl");
-        until("the entry", || std::fs::read_to_string(&log).is_ok_and(|text| text.contains("cancelled")));
+        until("the entry", || {
+            std::fs::read_to_string(&log).is_ok_and(|text| text.contains("cancelled"))
+        });
         assert_eq!(bench.tree(), before);
     }
 }
@@ -310,13 +538,29 @@ fn a_snapshot_that_the_tests_themselves_record_is_not_held_against_the_worker() 
     let records = "#[test]\nfn adds_two_numbers() {\n    let sum = demo::add(1, 2);\n    \
                    std::fs::create_dir_all(\"tests/snapshots\").unwrap();\n    \
                    std::fs::write(\"tests/snapshots/add.snap\", sum.to_string()).unwrap();\n    assert_eq!(sum, 3);\n}\n";
-    let mut bench = Bench::chain(&["small"], &[MANIFEST, ("src/lib.rs", ONE), OLD_TEST, ("tests/add.rs", records)]);
+    let mut bench = Bench::chain(
+        &["small"],
+        &[
+            MANIFEST,
+            ("src/lib.rs", ONE),
+            OLD_TEST,
+            ("tests/add.rs", records),
+        ],
+    );
     bench.say("small", &replaces("src/lib.rs", ADD));
     let green = bench.call("tdd_green", json!({"test_path": "tests/add.rs"}));
     assert_eq!(green["status"], "pass", "{green:#}");
-    assert_eq!(green["details"]["files_changed"], json!(["src/lib.rs"]), "{green:#}");
+    assert_eq!(
+        green["details"]["files_changed"],
+        json!(["src/lib.rs"]),
+        "{green:#}"
+    );
     // What the runner recorded stays with the work.
-    assert_eq!(green["files_changed"], json!(["src/lib.rs", "tests/snapshots/add.snap"]), "{green:#}");
+    assert_eq!(
+        green["files_changed"],
+        json!(["src/lib.rs", "tests/snapshots/add.snap"]),
+        "{green:#}"
+    );
     assert_eq!(bench.read("tests/snapshots/add.snap"), "3");
 }
 
@@ -326,17 +570,48 @@ fn a_whole_cycle_in_python_begins_with_an_import_inside_the_test() {
         return;
     }
     let old = "from calc import one\n\n\ndef test_one():\n    assert one() == 1\n";
-    let new = format!("{old}\n\ndef test_adds():\n    from calc import add\n\n    assert add(1, 2) == 3\n");
+    let new = format!(
+        "{old}\n\ndef test_adds():\n    from calc import add\n\n    assert add(1, 2) == 3\n"
+    );
     let code = "def one():\n    return 1\n";
-    let mut bench = Bench::chain(&["small"], &[("pyproject.toml", ""), ("calc.py", code), ("test_calc.py", old)]);
+    let mut bench = Bench::chain(
+        &["small"],
+        &[
+            ("pyproject.toml", ""),
+            ("calc.py", code),
+            ("test_calc.py", old),
+        ],
+    );
     bench.say("small", &replaces("test_calc.py", &new));
-    let red = bench.call("tdd_red", json!({"spec": "add(a, b) is the sum", "test_path": "test_calc.py"}));
+    let red = bench.call(
+        "tdd_red",
+        json!({"spec": "add(a, b) is the sum", "test_path": "test_calc.py"}),
+    );
     assert_eq!(red["status"], "pass", "{red:#}");
-    assert_eq!(red["details"]["test_names_added"], json!(["test_calc.py::test_adds"]));
-    bench.say("small", &replaces("calc.py", &format!("{code}\n\ndef add(a, b):\n    return a + b\n")));
+    assert_eq!(
+        red["details"]["test_names_added"],
+        json!(["test_calc.py::test_adds"])
+    );
+    bench.say(
+        "small",
+        &replaces(
+            "calc.py",
+            &format!("{code}\n\ndef add(a, b):\n    return a + b\n"),
+        ),
+    );
     let green = bench.call("tdd_green", red["next"]["arguments"].clone());
-    assert_eq!((green["status"].as_str(), &green["details"]["tests_after"]), (Some("pass"), &json!(2)), "{green:#}");
-    bench.say("small", &replaces("calc.py", &format!("{code}\n\ndef add(left, right):\n    return left + right\n")));
+    assert_eq!(
+        (green["status"].as_str(), &green["details"]["tests_after"]),
+        (Some("pass"), &json!(2)),
+        "{green:#}"
+    );
+    bench.say(
+        "small",
+        &replaces(
+            "calc.py",
+            &format!("{code}\n\ndef add(left, right):\n    return left + right\n"),
+        ),
+    );
     let refactor = bench.call("tdd_refactor", green["next"]["arguments"].clone());
     assert_eq!(refactor["status"], "pass", "{refactor:#}");
 }

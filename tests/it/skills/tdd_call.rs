@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use crate::skills::tdd::{ADD, ADD_TEST, MANIFEST, OLD_TEST, ONE, WRONG};
 use crate::support::tdd_bench::{Bench, creates, replaces};
 
-const NEG_TEST: &str = "#[test]\nfn a_number_is_negated() {\n    assert_eq!(demo::neg(2), -2);\n}\n";
+const NEG_TEST: &str =
+    "#[test]\nfn a_number_is_negated() {\n    assert_eq!(demo::neg(2), -2);\n}\n";
 
 fn demo(tiers: &[&str]) -> Bench {
     Bench::chain(tiers, &[MANIFEST, ("src/lib.rs", ONE), OLD_TEST])
@@ -19,14 +20,23 @@ fn told(reply: &Value) -> (Value, usize) {
 
 /// The log of a session, one entry a line.
 fn log(bench: &Bench, session: &str) -> Vec<Value> {
-    let file = bench.state.path().join(format!("state/sessions/{session}.jsonl"));
-    std::fs::read_to_string(file).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    let file = bench
+        .state
+        .path()
+        .join(format!("state/sessions/{session}.jsonl"));
+    std::fs::read_to_string(file)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
 }
 
 #[test]
 fn two_criteria_are_built_in_one_call_and_each_phase_is_in_the_log() {
     let with_neg = format!("{ADD}\npub fn neg(n: i32) -> i32 {{\n    -n\n}}\n");
-    let neat = ADD.replace("a: i32, b: i32", "left: i32, right: i32").replace("a + b", "left + right");
+    let neat = ADD
+        .replace("a: i32, b: i32", "left: i32, right: i32")
+        .replace("a + b", "left + right");
     let mut bench = demo(&["small"])
         .answers("small", &creates("tests/add.rs", ADD_TEST))
         .answers("small", &replaces("src/lib.rs", ADD))
@@ -34,27 +44,65 @@ fn two_criteria_are_built_in_one_call_and_each_phase_is_in_the_log() {
         .answers("small", &creates("tests/neg.rs", NEG_TEST))
         .answers("small", &replaces("src/lib.rs", &with_neg))
         .answers("small", &replaces("src/lib.rs", &with_neg));
-    let criteria = ["add(a, b) gives the sum of two numbers", "neg(n) gives the negative of a number"];
-    let reply = bench.reply("tdd", json!({"criteria": criteria, "refactor": true, "session_id": "both"}));
+    let criteria = [
+        "add(a, b) gives the sum of two numbers",
+        "neg(n) gives the negative of a number",
+    ];
+    let reply = bench.reply(
+        "tdd",
+        json!({"criteria": criteria, "refactor": true, "session_id": "both"}),
+    );
     let (told, size) = told(&reply);
-    assert_eq!((&told["status"], &told["verified"]), (&json!("pass"), &json!(true)), "{told:#}");
+    assert_eq!(
+        (&told["status"], &told["verified"]),
+        (&json!("pass"), &json!(true)),
+        "{told:#}"
+    );
     assert!(size < 1024 + 2 * 120, "{size} bytes: {told}");
-    assert_eq!(told["message"], "2 of 2 criteria green, each shown by a test that failed before");
+    assert_eq!(
+        told["message"],
+        "2 of 2 criteria green, each shown by a test that failed before"
+    );
     assert!(told.get("attempts").is_none(), "{told}");
-    let lines: Vec<&str> =
-        told["details"]["criteria"].as_array().unwrap().iter().map(|l| l.as_str().unwrap()).collect();
-    assert!(lines[0].contains("adds_two_numbers") && lines[0].contains("refactored"), "{lines:?}");
-    assert!(lines[1].contains("a_number_is_negated") && lines[1].contains("nothing to refactor"), "{lines:?}");
+    let lines: Vec<&str> = told["details"]["criteria"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|l| l.as_str().unwrap())
+        .collect();
+    assert!(
+        lines[0].contains("adds_two_numbers") && lines[0].contains("refactored"),
+        "{lines:?}"
+    );
+    assert!(
+        lines[1].contains("a_number_is_negated") && lines[1].contains("nothing to refactor"),
+        "{lines:?}"
+    );
     assert_eq!(bench.read("src/lib.rs"), with_neg);
-    let whole: Value = serde_json::from_slice(&std::fs::read(told["full_result"].as_str().unwrap()).unwrap()).unwrap();
-    assert_eq!(whole["details"]["phases"].as_array().unwrap().len(), 6, "{whole:#}");
+    let whole: Value =
+        serde_json::from_slice(&std::fs::read(told["full_result"].as_str().unwrap()).unwrap())
+            .unwrap();
+    assert_eq!(
+        whole["details"]["phases"].as_array().unwrap().len(),
+        6,
+        "{whole:#}"
+    );
 
     let entries = log(&bench, "both");
-    let phases: Vec<&str> = entries.iter().map(|entry| entry["phase"].as_str().unwrap()).collect();
-    assert_eq!(phases, ["red", "green", "refactor", "red", "green", "refactor"]);
+    let phases: Vec<&str> = entries
+        .iter()
+        .map(|entry| entry["phase"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        phases,
+        ["red", "green", "refactor", "red", "green", "refactor"]
+    );
     let id = &entries[0]["cycle_id"];
     assert!(id.as_str().unwrap().starts_with("cycle-"), "{id}");
-    assert!(entries.iter().all(|entry| entry["cycle_id"] == *id), "{entries:#?}");
+    assert!(
+        entries.iter().all(|entry| entry["cycle_id"] == *id),
+        "{entries:#?}"
+    );
 }
 
 #[test]
@@ -72,41 +120,86 @@ fn the_criterion_that_cannot_be_had_leaves_nothing_and_the_ones_before_it_stay()
     let reply = bench.reply("tdd", asked);
     let (told, size) = told(&reply);
     // The test in a directory that cargo does not look into is no red; with one attempt that ends it.
-    assert_eq!((&told["status"], &told["phase"]), (&json!("error"), &json!("red")), "{told:#}");
-    assert!(told["message"].as_str().unwrap().starts_with("criterion 2 of 3 could not be had, red: "), "{told:#}");
+    assert_eq!(
+        (&told["status"], &told["phase"]),
+        (&json!("error"), &json!("red")),
+        "{told:#}"
+    );
+    assert!(
+        told["message"]
+            .as_str()
+            .unwrap()
+            .starts_with("criterion 2 of 3 could not be had, red: "),
+        "{told:#}"
+    );
     assert!(size < 1024 + 3 * 120, "{size} bytes: {told}");
     assert_eq!(bench.read("src/lib.rs"), ADD, "the first one stays");
 
     let before = bench.tree();
-    let reply = bench.reply("tdd", json!({"criteria": ["neg(n) gives the negative"], "session_id": "half"}));
+    let reply = bench.reply(
+        "tdd",
+        json!({"criteria": ["neg(n) gives the negative"], "session_id": "half"}),
+    );
     let told = self::told(&reply).0;
-    assert_eq!((&told["status"], &told["phase"]), (&json!("error"), &json!("green")), "{told:#}");
-    assert!(told["message"].as_str().unwrap().contains("its red test was taken back; nothing was changed"), "{told:#}");
+    assert_eq!(
+        (&told["status"], &told["phase"]),
+        (&json!("error"), &json!("green")),
+        "{told:#}"
+    );
+    assert!(
+        told["message"]
+            .as_str()
+            .unwrap()
+            .contains("its red test was taken back; nothing was changed"),
+        "{told:#}"
+    );
     assert_eq!(bench.tree(), before, "the red test is gone again");
-    let ids: Vec<Value> = log(&bench, "half").iter().map(|entry| entry["cycle_id"].clone()).collect();
+    let ids: Vec<Value> = log(&bench, "half")
+        .iter()
+        .map(|entry| entry["cycle_id"].clone())
+        .collect();
     assert_eq!(ids.len(), 5);
-    assert!(ids[0] == ids[2] && ids[3] == ids[4] && ids[0] != ids[3], "{ids:?}");
+    assert!(
+        ids[0] == ids[2] && ids[3] == ids[4] && ids[0] != ids[3],
+        "{ids:?}"
+    );
 }
 
 #[test]
 fn a_cycle_that_stops_at_red_leaves_the_test_to_be_read_and_the_budget_is_for_the_whole_call() {
     let mut bench = demo(&["small"]).answers("small", &creates("tests/add.rs", ADD_TEST));
-    let reply = bench.reply("tdd", json!({"criteria": ["add(a, b) gives the sum"], "stop_at": "red"}));
+    let reply = bench.reply(
+        "tdd",
+        json!({"criteria": ["add(a, b) gives the sum"], "stop_at": "red"}),
+    );
     let told = self::told(&reply).0;
-    assert_eq!((&told["status"], &told["phase"], &told["verified"]), (&json!("pass"), &json!("red"), &json!(true)));
+    assert_eq!(
+        (&told["status"], &told["phase"], &told["verified"]),
+        (&json!("pass"), &json!("red"), &json!(true))
+    );
     assert_eq!(bench.read("tests/add.rs"), ADD_TEST);
 
     let mut bench = demo(&["small"]);
-    bench.line(&json!({"model": "small", "answer": creates("tests/add.rs", ADD_TEST), "cost_usd": 0.9}));
-    bench.line(&json!({"model": "small", "answer": replaces("src/lib.rs", WRONG), "cost_usd": 0.9}));
+    bench.line(
+        &json!({"model": "small", "answer": creates("tests/add.rs", ADD_TEST), "cost_usd": 0.9}),
+    );
+    bench
+        .line(&json!({"model": "small", "answer": replaces("src/lib.rs", WRONG), "cost_usd": 0.9}));
     bench.line(&json!({"model": "small", "answer": replaces("src/lib.rs", ADD), "cost_usd": 0.9}));
     let before = bench.tree();
     let asked = json!({"criteria": ["add(a, b) gives the sum"], "budget_usd": 1.0});
     let told = self::told(&bench.reply("tdd", asked)).0;
-    assert_eq!((&told["status"], &told["phase"]), (&json!("error"), &json!("green")), "{told:#}");
+    assert_eq!(
+        (&told["status"], &told["phase"]),
+        (&json!("error"), &json!("green")),
+        "{told:#}"
+    );
     assert_eq!(bench.tree(), before);
 
-    for (criteria, said) in [(json!([]), "criteria is required"), (json!(vec!["x"; 21]), "21 are more than 20")] {
+    for (criteria, said) in [
+        (json!([]), "criteria is required"),
+        (json!(vec!["x"; 21]), "21 are more than 20"),
+    ] {
         let told = self::told(&bench.reply("tdd", json!({"criteria": criteria}))).0;
         assert!(told["message"].as_str().unwrap().contains(said), "{told:#}");
     }

@@ -149,9 +149,20 @@ impl Cycle {
         let edit = if is_new { creates } else { replaces };
         bench.say("small", &edit(self.test_path, self.red));
         let spec = "double(n) is twice n";
-        let red = bench.call("tdd_red", json!({"spec": spec, "test_path": self.test_path, "session_id": "cycle"}));
-        assert_eq!((&red["status"], &red["verified"]), (&json!("pass"), &json!(true)), "{red:#}");
-        assert_eq!(red["details"]["test_names_added"], json!([self.new_test]), "{red:#}");
+        let red = bench.call(
+            "tdd_red",
+            json!({"spec": spec, "test_path": self.test_path, "session_id": "cycle"}),
+        );
+        assert_eq!(
+            (&red["status"], &red["verified"]),
+            (&json!("pass"), &json!(true)),
+            "{red:#}"
+        );
+        assert_eq!(
+            red["details"]["test_names_added"],
+            json!([self.new_test]),
+            "{red:#}"
+        );
         assert_eq!(red["files_changed"], json!([self.test_path]), "{red:#}");
         assert_eq!(red["file_path"], json!(bench.root().join(self.test_path)));
         assert_eq!(red["next"]["tool"], "tdd_green");
@@ -159,9 +170,16 @@ impl Cycle {
         let changed: BTreeSet<&PathBuf> = before
             .keys()
             .chain(after.keys())
-            .filter(|path| before.get(*path) != after.get(*path) && path.extension().is_none_or(|e| e != "lock"))
+            .filter(|path| {
+                before.get(*path) != after.get(*path)
+                    && path.extension().is_none_or(|e| e != "lock")
+            })
             .collect();
-        assert_eq!(changed.into_iter().collect::<Vec<_>>(), [&PathBuf::from(self.test_path)], "only the test changed");
+        assert_eq!(
+            changed.into_iter().collect::<Vec<_>>(),
+            [&PathBuf::from(self.test_path)],
+            "only the test changed"
+        );
         red
     }
 
@@ -171,23 +189,39 @@ impl Cycle {
         let green = bench.call("tdd_green", red["next"]["arguments"].clone());
         // An example without a name cannot be found in its file, so it cannot be made wrong there.
         let is_named = !green["message"].as_str().unwrap().contains("(unnamed)");
-        assert_eq!((&green["status"], &green["verified"]), (&json!("pass"), &json!(is_named)), "{green:#}");
+        assert_eq!(
+            (&green["status"], &green["verified"]),
+            (&json!("pass"), &json!(is_named)),
+            "{green:#}"
+        );
         assert_eq!(
             (trail(&green).as_str(), &green["model_used"]),
             ("small rejected | large accepted", &json!("large"))
         );
-        assert_eq!(gate(&green, "inventory")["detail"], "no test is gone or newly skipped", "{green:#}");
+        assert_eq!(
+            gate(&green, "inventory")["detail"],
+            "no test is gone or newly skipped",
+            "{green:#}"
+        );
         assert_eq!(green["details"]["tests_after"], json!(2), "{green:#}");
-        assert_eq!(green["details"]["new_public_items"], json!([self.new_item]), "{green:#}");
+        assert_eq!(
+            green["details"]["new_public_items"],
+            json!([self.new_item]),
+            "{green:#}"
+        );
         assert_eq!(green["files_changed"], json!([self.code_path]), "{green:#}");
         self.holds(bench, self.right);
 
         // The first two questions to `small` were the red and this one.
         let first = &bench.asked_of("small")[1];
-        assert!(!tells_wrong_answer(first) && first.contains(self.symbol), "{first}");
+        assert!(
+            !tells_wrong_answer(first) && first.contains(self.symbol),
+            "{first}"
+        );
         let second = &bench.asked_of("large")[0];
         assert!(
-            second.contains("Prior attempt feedback: [1 · small · rejected]") && tells_wrong_answer(second),
+            second.contains("Prior attempt feedback: [1 · small · rejected]")
+                && tells_wrong_answer(second),
             "{second}"
         );
         green
@@ -199,8 +233,16 @@ impl Cycle {
         let refactor = bench.call("tdd_refactor", green["next"]["arguments"].clone());
         // As in green: what cannot be found by its name cannot be made wrong.
         let is_named = green["verified"] == true;
-        assert_eq!((&refactor["status"], &refactor["verified"]), (&json!("pass"), &json!(is_named)), "{refactor:#}");
-        assert_eq!(refactor["files_changed"], json!([self.code_path]), "{refactor:#}");
+        assert_eq!(
+            (&refactor["status"], &refactor["verified"]),
+            (&json!("pass"), &json!(is_named)),
+            "{refactor:#}"
+        );
+        assert_eq!(
+            refactor["files_changed"],
+            json!([self.code_path]),
+            "{refactor:#}"
+        );
         self.holds(bench, self.neat);
         refactor
     }
@@ -218,8 +260,13 @@ impl Cycle {
 fn stood_in_walls(called: &[&Value]) {
     #[cfg(target_os = "linux")]
     {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        if runtime.block_on(crate::process::walls::level()) == supervisor::testing::process::SandboxLevel::Namespaces {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        if runtime.block_on(crate::process::walls::level())
+            == supervisor::testing::process::SandboxLevel::Namespaces
+        {
             for called in called {
                 let walls = called["sandbox"].as_str().unwrap_or_default();
                 assert!(walls.contains("private view"), "{walls}");
@@ -230,16 +277,25 @@ fn stood_in_walls(called: &[&Value]) {
 
 /// As a word of its own: the random names that fence untrusted text are hexadecimal and hold any four digits some day.
 fn tells_wrong_answer(prompt: &str) -> bool {
-    prompt.split(|c: char| !c.is_ascii_alphanumeric()).any(|word| word == WRONG_ANSWER)
+    prompt
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .any(|word| word == WRONG_ANSWER)
 }
 
 /// `tdd_green pass: small rejected | large accepted`, one per call.
 fn log(bench: &Bench) -> Vec<String> {
     let text = fs::read_to_string(bench.state.path().join("state/sessions/cycle.jsonl")).unwrap();
-    let entries = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let entries = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
     let line = |entry: Value| {
         let text = |key: &str| entry[key].as_str().unwrap().to_owned();
-        format!("{} {}: {}", text("skill"), text("final_status"), trail(&entry))
+        format!(
+            "{} {}: {}",
+            text("skill"),
+            text("final_status"),
+            trail(&entry)
+        )
     };
     entries.map(line).collect()
 }

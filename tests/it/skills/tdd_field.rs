@@ -10,29 +10,56 @@ use crate::support::tdd_bench::{Bench, creates, gate, replaces, trail};
 use crate::verify::ecosystems::skips;
 
 fn passes(result: &Value) {
-    assert_eq!((&result["status"], &result["verified"]), (&json!("pass"), &json!(true)), "{result:#}");
+    assert_eq!(
+        (&result["status"], &result["verified"]),
+        (&json!("pass"), &json!(true)),
+        "{result:#}"
+    );
 }
 
 fn feedback(result: &Value) -> &str {
-    result["attempts"][0]["feedback"].as_str().unwrap_or_default()
+    result["attempts"][0]["feedback"]
+        .as_str()
+        .unwrap_or_default()
 }
 
 #[test]
 fn tests_that_failed_before_are_part_of_the_baseline() {
     let failing = OLD_TEST.1.replace("(), 1", "(), 7");
-    let files = [MANIFEST, ("src/lib.rs", WRONG), ("tests/old.rs", failing.as_str()), ("tests/add.rs", ADD_TEST)];
+    let files = [
+        MANIFEST,
+        ("src/lib.rs", WRONG),
+        ("tests/old.rs", failing.as_str()),
+        ("tests/add.rs", ADD_TEST),
+    ];
     let mut bench = Bench::chain(&["small"], &files).answers("small", &replaces("src/lib.rs", ADD));
     let green = bench.call("tdd_green", json!({"test_path": "tests/add.rs"}));
     passes(&green);
-    assert_eq!(green["details"]["failing_before"], json!(["demo::old one_is_one"]), "{green:#}");
-    assert_eq!(green["details"]["other_failures"], json!(["demo::old one_is_one"]));
-    let neat = ADD.replace("a: i32, b: i32", "left: i32, right: i32").replace("a + b", "left + right");
+    assert_eq!(
+        green["details"]["failing_before"],
+        json!(["demo::old one_is_one"]),
+        "{green:#}"
+    );
+    assert_eq!(
+        green["details"]["other_failures"],
+        json!(["demo::old one_is_one"])
+    );
+    let neat = ADD
+        .replace("a: i32, b: i32", "left: i32, right: i32")
+        .replace("a + b", "left + right");
     bench.say("small", &replaces("src/lib.rs", &neat));
     let refactor = bench.call("tdd_refactor", green["next"]["arguments"].clone());
     passes(&refactor);
-    assert_eq!(refactor["details"]["failing_before"], json!(["demo::old one_is_one"]), "{refactor:#}");
+    assert_eq!(
+        refactor["details"]["failing_before"],
+        json!(["demo::old one_is_one"]),
+        "{refactor:#}"
+    );
     // What passed before is another matter.
-    bench.say("small", &replaces("src/lib.rs", &neat.replace("left + right", "left")));
+    bench.say(
+        "small",
+        &replaces("src/lib.rs", &neat.replace("left + right", "left")),
+    );
     let broken = bench.call("tdd_refactor", green["next"]["arguments"].clone());
     assert_eq!(broken["status"], "fail", "{broken:#}");
 }
@@ -51,14 +78,27 @@ fn the_suite_is_run_once_after_each_answer_and_not_again_before_the_next_call() 
     fs::write(bench.project.path().join("tests/old.rs"), counting).unwrap();
     let runs = || fs::read_to_string(&count).map_or(0, |text| text.len());
     bench.say("small", &creates("tests/add.rs", ADD_TEST));
-    let red = bench.call("tdd_red", json!({"spec": "add(a, b) gives the sum of two numbers"}));
+    let red = bench.call(
+        "tdd_red",
+        json!({"spec": "add(a, b) gives the sum of two numbers"}),
+    );
     passes(&red);
-    assert_eq!(runs(), 2, "before and after; the new test alone leaves this one out");
+    assert_eq!(
+        runs(),
+        2,
+        "before and after; the new test alone leaves this one out"
+    );
     bench.say("small", &replaces("src/lib.rs", ADD));
     let green = bench.call("tdd_green", red["next"]["arguments"].clone());
     passes(&green);
-    assert_eq!((runs(), &green["details"]["baseline"]), (3, &json!("known")), "what the red ended with is known");
-    let neat = ADD.replace("a: i32, b: i32", "left: i32, right: i32").replace("a + b", "left + right");
+    assert_eq!(
+        (runs(), &green["details"]["baseline"]),
+        (3, &json!("known")),
+        "what the red ended with is known"
+    );
+    let neat = ADD
+        .replace("a: i32, b: i32", "left: i32, right: i32")
+        .replace("a + b", "left + right");
     bench.say("small", &replaces("src/lib.rs", &neat));
     let refactor = bench.call("tdd_refactor", green["next"]["arguments"].clone());
     passes(&refactor);
@@ -68,18 +108,33 @@ fn the_suite_is_run_once_after_each_answer_and_not_again_before_the_next_call() 
 #[test]
 fn a_project_that_does_not_build_is_red_wherever_the_errors_are() {
     let other = "#[test]\nfn subtracts() {\n    assert_eq!(demo::sub(3, 2), 1);\n}\n";
-    let files = [MANIFEST, ("src/lib.rs", ONE), ("tests/add.rs", ADD_TEST), ("tests/sub.rs", other)];
+    let files = [
+        MANIFEST,
+        ("src/lib.rs", ONE),
+        ("tests/add.rs", ADD_TEST),
+        ("tests/sub.rs", other),
+    ];
     let both = format!("{ADD}\npub fn sub(a: i32, b: i32) -> i32 {{\n    a * b\n}}\n");
-    let mut bench = Bench::chain(&["small"], &files).answers("small", &replaces("src/lib.rs", &both));
+    let mut bench =
+        Bench::chain(&["small"], &files).answers("small", &replaces("src/lib.rs", &both));
     let green = bench.call("tdd_green", json!({"test_path": "tests/add.rs"}));
     passes(&green);
     assert_eq!(green["details"]["inventory"], "unknown", "{green:#}");
-    assert_eq!(green["details"]["other_failures"], json!(["demo::sub subtracts"]), "red from the same stub, and said");
+    assert_eq!(
+        green["details"]["other_failures"],
+        json!(["demo::sub subtracts"]),
+        "red from the same stub, and said"
+    );
 }
 
 #[test]
 fn tests_that_come_with_the_code_and_a_test_sent_back_as_it_is_are_no_tampering() {
-    let files = [MANIFEST, ("src/lib.rs", ONE), OLD_TEST, ("tests/add.rs", ADD_TEST)];
+    let files = [
+        MANIFEST,
+        ("src/lib.rs", ONE),
+        OLD_TEST,
+        ("tests/add.rs", ADD_TEST),
+    ];
     let with_tests = format!(
         "{ADD}\n#[cfg(test)]\nmod tests {{\n    #[test]\n    fn adds() {{\n        assert_eq!(super::add(1, 1), 2);\n    }}\n}}\n"
     );
@@ -98,17 +153,25 @@ fn a_new_dependency_needs_the_callers_leave_and_nothing_else_in_the_manifest_may
     if skips(&["node"]) {
         return;
     }
-    let manifest = "{\"name\": \"demo\", \"scripts\": {\"test\": \"node --test\"}, \"dependencies\": {}}\n";
+    let manifest =
+        "{\"name\": \"demo\", \"scripts\": {\"test\": \"node --test\"}, \"dependencies\": {}}\n";
     let test = "const test = require('node:test');\nconst assert = require('node:assert');\ntest('adds', () => assert.equal(require('../calc').add(1, 2), 3));\n";
     let code = "exports.add = (a, b) => a + b;\n";
-    let files = [("package.json", manifest), ("calc.js", "exports.add = () => 0;\n"), ("test/add.test.js", test)];
+    let files = [
+        ("package.json", manifest),
+        ("calc.js", "exports.add = () => 0;\n"),
+        ("test/add.test.js", test),
+    ];
     let answer = |manifest: &str| {
         json!({"edits": [
             {"path": "calc.js", "action": "replace", "content": code},
             {"path": "package.json", "action": "replace", "content": manifest},
         ]})
     };
-    let grown = manifest.replace("\"dependencies\": {}", "\"dependencies\": {\"left-pad\": \"1\"}");
+    let grown = manifest.replace(
+        "\"dependencies\": {}",
+        "\"dependencies\": {\"left-pad\": \"1\"}",
+    );
     let other = grown.replace("node --test", "node --test --test-only");
     let call = |answer: Value, allowed: Value| {
         let mut bench = Bench::chain(&["small"], &files).answers("small", &answer);
@@ -120,11 +183,18 @@ fn a_new_dependency_needs_the_callers_leave_and_nothing_else_in_the_manifest_may
     };
     let refused = call(answer(&grown), Value::Null);
     assert_eq!(trail(&refused), "small rejected", "{refused:#}");
-    assert!(feedback(&refused).contains("`allow_dependencies`"), "{refused:#}");
+    assert!(
+        feedback(&refused).contains("`allow_dependencies`"),
+        "{refused:#}"
+    );
     for allowed in [json!(true), json!(["left-pad"])] {
         let green = call(answer(&grown), allowed);
         passes(&green);
-        assert_eq!(green["details"]["new_dependencies"], json!(["left-pad"]), "{green:#}");
+        assert_eq!(
+            green["details"]["new_dependencies"],
+            json!(["left-pad"]),
+            "{green:#}"
+        );
     }
     let unnamed = call(answer(&grown), json!(["right-pad"]));
     assert_eq!(trail(&unnamed), "small rejected", "{unnamed:#}");
@@ -138,20 +208,40 @@ fn a_new_dependency_needs_the_callers_leave_and_nothing_else_in_the_manifest_may
 #[test]
 fn a_command_that_names_no_tests_can_be_red_by_its_exit_code() {
     let run = "for t in tests/*.sh; do sh \"$t\" || exit 1; done\n";
-    let files = [("run.sh", run), ("tests/one_test.sh", "grep -q one words.txt\n"), ("words.txt", "one\n")];
-    let mut bench =
-        Bench::chain(&["small"], &files).answers("small", &creates("tests/two_test.sh", "grep -q two words.txt\n"));
+    let files = [
+        ("run.sh", run),
+        ("tests/one_test.sh", "grep -q one words.txt\n"),
+        ("words.txt", "one\n"),
+    ];
+    let mut bench = Bench::chain(&["small"], &files).answers(
+        "small",
+        &creates("tests/two_test.sh", "grep -q two words.txt\n"),
+    );
     let arguments = json!({"spec": "words.txt has two", "test_cmd": "sh run.sh"});
     let red = bench.call("tdd_red", arguments.clone());
     passes(&red);
-    assert_eq!(gate(&red, "one_test")["detail"], "not counted: the command names no tests");
+    assert_eq!(
+        gate(&red, "one_test")["detail"],
+        "not counted: the command names no tests"
+    );
     bench.say("small", &replaces("words.txt", "one\ntwo\n"));
     let green = bench.call("tdd_green", red["next"]["arguments"].clone());
     // Nothing can make a shell script wrong for us, so that what it says is not worth the word.
-    assert_eq!((&green["status"], &green["verified"]), (&json!("pass"), &json!(false)), "{green:#}");
-    bench.say("small", &creates("tests/three_test.sh", "grep -q one words.txt\n"));
+    assert_eq!(
+        (&green["status"], &green["verified"]),
+        (&json!("pass"), &json!(false)),
+        "{green:#}"
+    );
+    bench.say(
+        "small",
+        &creates("tests/three_test.sh", "grep -q one words.txt\n"),
+    );
     let passing = bench.call("tdd_red", arguments);
-    assert_eq!((passing["status"].as_str(), trail(&passing).as_str()), (Some("fail"), "small rejected"), "{passing:#}");
+    assert_eq!(
+        (passing["status"].as_str(), trail(&passing).as_str()),
+        (Some("fail"), "small rejected"),
+        "{passing:#}"
+    );
 }
 
 #[test]
@@ -159,10 +249,18 @@ fn red_in_python_may_import_what_is_not_written_and_have_a_table_of_cases() {
     if skips(&["python3", "pytest"]) {
         return;
     }
-    let old = ("tests/test_old.py", "import calc\n\n\ndef test_one():\n    assert calc.one() == 1\n");
-    let files = [("pytest.ini", "[pytest]\npythonpath = .\n"), ("calc.py", "def one():\n    return 1\n"), old];
+    let old = (
+        "tests/test_old.py",
+        "import calc\n\n\ndef test_one():\n    assert calc.one() == 1\n",
+    );
+    let files = [
+        ("pytest.ini", "[pytest]\npythonpath = .\n"),
+        ("calc.py", "def one():\n    return 1\n"),
+        old,
+    ];
     let imports = "from calc import add\n\n\ndef test_adds():\n    assert add(1, 2) == 3\n";
-    let mut bench = Bench::chain(&["small"], &files).answers("small", &creates("tests/test_add.py", imports));
+    let mut bench =
+        Bench::chain(&["small"], &files).answers("small", &creates("tests/test_add.py", imports));
     let red = bench.call("tdd_red", json!({"spec": "add(a, b) is the sum"}));
     passes(&red);
     let code = "def one():\n    return 1\n\n\ndef add(a, b):\n    return a + b\n";
@@ -179,7 +277,11 @@ fn red_in_python_may_import_what_is_not_written_and_have_a_table_of_cases() {
     bench.say("small", &creates("tests/test_double.py", inherited));
     let red = bench.call("tdd_red", json!({"spec": "double(n) is n and n"}));
     passes(&red);
-    assert_eq!(red["details"]["new_failures"].as_array().unwrap().len(), 2, "written once, run by each class: {red:#}");
+    assert_eq!(
+        red["details"]["new_failures"].as_array().unwrap().len(),
+        2,
+        "written once, run by each class: {red:#}"
+    );
 }
 
 #[test]
@@ -188,30 +290,72 @@ fn a_test_file_that_does_not_load_is_no_obstacle_for_the_others() {
         return;
     }
     let files = [
-        ("pyproject.toml", "[tool.pytest.ini_options]\ntestpaths = [\"tests\"]\npythonpath = [\".\"]\n"),
+        (
+            "pyproject.toml",
+            "[tool.pytest.ini_options]\ntestpaths = [\"tests\"]\npythonpath = [\".\"]\n",
+        ),
         // What does not load fails in code that the green moves: its trace is another text afterwards.
         (
             "calc.py",
             "def one():\n    return 1\n\n\ndef add(a, b):\n    return a\n\n\ndef words():\n    return open(\"no-such-submodule/words.txt\").read()\n",
         ),
-        ("tests/test_data.py", "from calc import words\n\nWORDS = words()\n\n\ndef test_words():\n    assert WORDS\n"),
-        ("tests/test_calc.py", "from calc import add, one\n\n\ndef test_one():\n    assert one() == 1\n"),
+        (
+            "tests/test_data.py",
+            "from calc import words\n\nWORDS = words()\n\n\ndef test_words():\n    assert WORDS\n",
+        ),
+        (
+            "tests/test_calc.py",
+            "from calc import add, one\n\n\ndef test_one():\n    assert one() == 1\n",
+        ),
     ];
-    let more = format!("{}\n\ndef test_adds():\n    assert add(1, 2) == 3\n", files[3].1);
-    let mut bench = Bench::chain(&["small"], &files).answers("small", &replaces("tests/test_calc.py", &more));
-    let red = bench.call("tdd_red", json!({"spec": "add(a, b) gives the sum of two numbers"}));
+    let more = format!(
+        "{}\n\ndef test_adds():\n    assert add(1, 2) == 3\n",
+        files[3].1
+    );
+    let mut bench =
+        Bench::chain(&["small"], &files).answers("small", &replaces("tests/test_calc.py", &more));
+    let red = bench.call(
+        "tdd_red",
+        json!({"spec": "add(a, b) gives the sum of two numbers"}),
+    );
     passes(&red);
-    assert!(red["message"].as_str().unwrap().ends_with("fails as it should"), "{red:#}");
-    bench.say("small", &replaces("calc.py", &files[1].1.replace("return a\n", "total = a + b\n    return total\n")));
+    assert!(
+        red["message"]
+            .as_str()
+            .unwrap()
+            .ends_with("fails as it should"),
+        "{red:#}"
+    );
+    bench.say(
+        "small",
+        &replaces(
+            "calc.py",
+            &files[1]
+                .1
+                .replace("return a\n", "total = a + b\n    return total\n"),
+        ),
+    );
     passes(&bench.call("tdd_green", red["next"]["arguments"].clone()));
     // Nor is it one for a test of what is not written yet.
     let unwritten = "from calc import sub\n\n\ndef test_subtracts():\n    assert sub(3, 2) == 1\n";
     bench.say("small", &creates("tests/test_sub.py", unwritten));
-    let red = bench.call("tdd_red", json!({"spec": "sub(a, b) gives the difference of two numbers"}));
+    let red = bench.call(
+        "tdd_red",
+        json!({"spec": "sub(a, b) gives the difference of two numbers"}),
+    );
     passes(&red);
-    assert!(red["message"].as_str().unwrap().contains("does not build yet"), "{red:#}");
+    assert!(
+        red["message"]
+            .as_str()
+            .unwrap()
+            .contains("does not build yet"),
+        "{red:#}"
+    );
     // A file that loaded before is another matter.
-    bench.say("small", &replaces("calc.py", "def sub(a, b):\n    return a - b\n"));
+    bench.say(
+        "small",
+        &replaces("calc.py", "def sub(a, b):\n    return a - b\n"),
+    );
     let broken = bench.call("tdd_green", json!({"test_path": "tests/test_sub.py"}));
     assert_eq!(broken["status"], "error", "{broken:#}");
 }
@@ -220,17 +364,30 @@ fn a_test_file_that_does_not_load_is_no_obstacle_for_the_others() {
 fn a_file_that_does_not_load_is_no_obstacle_in_other_languages() {
     let node = "const test = require('node:test');\nconst assert = require('node:assert');\n";
     let go = "package calc\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Fatal(\"wrong\")\n\t}\n}\n";
-    type Broken<'a> = (&'a [&'a str], Vec<(&'a str, String)>, &'a str, (&'a str, &'a str));
+    type Broken<'a> = (
+        &'a [&'a str],
+        Vec<(&'a str, String)>,
+        &'a str,
+        (&'a str, &'a str),
+    );
     let cases: [Broken<'_>; 2] = [
         (
             &["node"],
             vec![
-                ("package.json", r#"{"scripts": {"test": "node --test"}}"#.into()),
+                (
+                    "package.json",
+                    r#"{"scripts": {"test": "node --test"}}"#.into(),
+                ),
                 ("calc.js", "exports.add = (a, b) => a;\n".into()),
-                ("test/bad.test.js", format!("{node}require('no-such-package');\ntest('never', () => {{}});\n")),
+                (
+                    "test/bad.test.js",
+                    format!("{node}require('no-such-package');\ntest('never', () => {{}});\n"),
+                ),
                 (
                     "test/add.test.js",
-                    format!("{node}test('adds', () => assert.equal(require('../calc').add(1, 2), 3));\n"),
+                    format!(
+                        "{node}test('adds', () => assert.equal(require('../calc').add(1, 2), 3));\n"
+                    ),
                 ),
             ],
             "test/add.test.js",
@@ -240,20 +397,35 @@ fn a_file_that_does_not_load_is_no_obstacle_in_other_languages() {
             &["go"],
             vec![
                 ("go.mod", "module example.com/demo\n\ngo 1.19\n".into()),
-                ("calc/calc.go", "package calc\n\nfunc Add(a, b int) int { return a }\n".into()),
+                (
+                    "calc/calc.go",
+                    "package calc\n\nfunc Add(a, b int) int { return a }\n".into(),
+                ),
                 ("calc/calc_test.go", go.into()),
-                ("other/other.go", "package other\n\nfunc Other() int { return missing }\n".into()),
-                ("other/other_test.go", go.replace("package calc", "package other")),
+                (
+                    "other/other.go",
+                    "package other\n\nfunc Other() int { return missing }\n".into(),
+                ),
+                (
+                    "other/other_test.go",
+                    go.replace("package calc", "package other"),
+                ),
             ],
             "calc/calc_test.go",
-            ("calc/calc.go", "package calc\n\nfunc Add(a, b int) int { return a + b }\n"),
+            (
+                "calc/calc.go",
+                "package calc\n\nfunc Add(a, b int) int { return a + b }\n",
+            ),
         ),
     ];
     for (needs, files, test, (path, right)) in cases {
         if skips(needs) {
             continue;
         }
-        let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+        let files: Vec<(&str, &str)> = files
+            .iter()
+            .map(|(path, text)| (*path, text.as_str()))
+            .collect();
         let mut bench = Bench::chain(&["small"], &files).answers("small", &replaces(path, right));
         passes(&bench.call("tdd_green", json!({"test_path": test})));
     }
@@ -261,37 +433,61 @@ fn a_file_that_does_not_load_is_no_obstacle_in_other_languages() {
 
 #[test]
 fn a_script_that_serves_and_never_ends_is_ended_with_all_it_started_and_no_model_is_asked() {
-    let bench = Bench::chain(&["small"], &[("serve.sh", "sleep 4000 &\necho $$ $! > \"$1\"\necho listening\nwait\n")]);
+    let bench = Bench::chain(
+        &["small"],
+        &[(
+            "serve.sh",
+            "sleep 4000 &\necho $$ $! > \"$1\"\necho listening\nwait\n",
+        )],
+    );
     let outside = bench.state.path().display().to_string();
-    let mut bench = bench.settings(&format!("[limits]\ntests_s = 2\n[sandbox]\nwrite = [\"{outside}\"]\n"));
+    let mut bench = bench.settings(&format!(
+        "[limits]\ntests_s = 2\n[sandbox]\nwrite = [\"{outside}\"]\n"
+    ));
     let pids = bench.state.path().join("pids");
     let asked = json!({"spec": "it adds", "test_cmd": format!("sh serve.sh {}", pids.display())});
     let red = bench.call("tdd_red", asked);
     assert_eq!(red["status"], "error", "{red:#}");
     let message = red["message"].as_str().unwrap();
-    assert!(message.contains("was ended after its limit of 2 s") && message.contains("waits or serves"), "{message}");
+    assert!(
+        message.contains("was ended after its limit of 2 s") && message.contains("waits or serves"),
+        "{message}"
+    );
     assert!(bench.asked_of("small").is_empty());
     // By their own words: in walls the numbers are those of another place, and nothing of them is left here.
     let named = |id: &str| fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default();
     let noted = fs::read_to_string(&pids).unwrap();
     assert_eq!(noted.split_whitespace().count(), 2, "{noted}");
     assert!(
-        noted.split_whitespace().all(|id| !named(id).contains("4000") && !named(id).contains("serve.sh")),
+        noted
+            .split_whitespace()
+            .all(|id| !named(id).contains("4000") && !named(id).contains("serve.sh")),
         "{noted}"
     );
 }
 
 #[test]
 fn a_window_that_cannot_hold_the_test_leaves_the_turn_to_the_next_tier() {
-    let lines: String = (0..400).map(|n| format!("    assert_eq!(demo::add({n}, 2), {n} + 2, \"{n}\");\n")).collect();
+    let lines: String = (0..400)
+        .map(|n| format!("    assert_eq!(demo::add({n}, 2), {n} + 2, \"{n}\");\n"))
+        .collect();
     let test = format!("#[test]\nfn adds() {{\n{lines}}}\n");
-    let files = [MANIFEST, ("src/lib.rs", WRONG), OLD_TEST, ("tests/add.rs", test.as_str())];
+    let files = [
+        MANIFEST,
+        ("src/lib.rs", WRONG),
+        OLD_TEST,
+        ("tests/add.rs", test.as_str()),
+    ];
     let mut bench = Bench::chain(&["small", "large"], &files)
         .settings("[models.small]\ncontext = 2048\n")
         .answers("small", &replaces("src/lib.rs", ADD))
         .answers("large", &replaces("src/lib.rs", ADD));
     let green = bench.call("tdd_green", json!({"test_path": "tests/add.rs"}));
     passes(&green);
-    assert!(trail(&green).starts_with("small incapable"), "{}", trail(&green));
+    assert!(
+        trail(&green).starts_with("small incapable"),
+        "{}",
+        trail(&green)
+    );
     assert!(bench.asked_of("small").is_empty(), "it was not asked");
 }

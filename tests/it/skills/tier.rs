@@ -14,11 +14,21 @@ use crate::support::machine::{CANARY, Machine, cloud, gateway, swap};
 use crate::support::mcp_bench::{Session, result_of};
 
 async fn tier(app: &App) -> CallResult {
-    answer(app, &TierParams { refresh: false }, &CancellationToken::new()).await
+    answer(
+        app,
+        &TierParams { refresh: false },
+        &CancellationToken::new(),
+    )
+    .await
 }
 
 async fn refreshed(app: &App) -> CallResult {
-    answer(app, &TierParams { refresh: true }, &CancellationToken::new()).await
+    answer(
+        app,
+        &TierParams { refresh: true },
+        &CancellationToken::new(),
+    )
+    .await
 }
 
 fn app(machine: &Machine) -> App {
@@ -43,15 +53,26 @@ async fn with_all_in_place_every_chain_is_whole() {
     let machine = Machine::new(&cloud.url, &gateway.url, &swap.url).with(&claude);
     let result = tier(&app(&machine)).await;
     insta::assert_snapshot!(masked(&machine, Some(&claude), &result));
-    assert!(!gateway.paths().iter().any(|path| path.contains("completions") || path == "/health"), "no model is asked");
+    assert!(
+        !gateway
+            .paths()
+            .iter()
+            .any(|path| path.contains("completions") || path == "/health"),
+        "no model is asked"
+    );
 }
 
 #[tokio::test]
 async fn with_nothing_there_every_model_is_out_with_a_remedy_and_the_result_is_small() {
     let closed = [ClosedPort::hold(), ClosedPort::hold(), ClosedPort::hold()];
-    let machine = Machine::new(&closed[0].url, &closed[1].url, &closed[2].url).set("PATH", "/no/such/directory");
+    let machine = Machine::new(&closed[0].url, &closed[1].url, &closed[2].url)
+        .set("PATH", "/no/such/directory");
     let result = tier(&app(&machine)).await;
-    assert_eq!(result.status, Status::Pass, "that nothing is there is an answer");
+    assert_eq!(
+        result.status,
+        Status::Pass,
+        "that nothing is there is an answer"
+    );
     insta::assert_snapshot!(masked(&machine, None, &result));
     let size = serde_json::to_string(&result).unwrap().len();
     assert!(size < 6_000, "{size}");
@@ -60,14 +81,20 @@ async fn with_nothing_there_every_model_is_out_with_a_remedy_and_the_result_is_s
 #[tokio::test]
 async fn where_nobody_is_to_be_asked_what_is_loaded_no_server_is_missed() {
     let closed = ClosedPort::hold();
-    let machine = Machine::new(&closed.url, &closed.url, "").without_claude().file("[warm]\nkind = \"none\"\n");
+    let machine = Machine::new(&closed.url, &closed.url, "")
+        .without_claude()
+        .file("[warm]\nkind = \"none\"\n");
     let details = tier(&app(&machine)).await.more.details;
-    assert_eq!(details["loaded"]["unknown"], "`warm.kind` names no server that would know", "{details:#}");
+    assert_eq!(
+        details["loaded"]["unknown"], "`warm.kind` names no server that would know",
+        "{details:#}"
+    );
 }
 
 #[tokio::test]
 async fn connectivity_is_cloud_then_local_network_then_offline() {
-    let (cloud, swap, claude, closed) = (cloud(), swap(), FakeClaude::logged_in(), ClosedPort::hold());
+    let (cloud, swap, claude, closed) =
+        (cloud(), swap(), FakeClaude::logged_in(), ClosedPort::hold());
     for (cloud, swap, expected, label) in [
         (&cloud.url, &swap.url, 1, "cloud"),
         (&cloud.url, &closed.url, 1, "cloud"),
@@ -76,7 +103,10 @@ async fn connectivity_is_cloud_then_local_network_then_offline() {
     ] {
         let machine = Machine::new(cloud, &closed.url, swap).with(&claude);
         let details = tier(&app(&machine)).await.more.details;
-        assert_eq!((&details["connectivity"], &details["label"]), (&json!(expected), &json!(label)));
+        assert_eq!(
+            (&details["connectivity"], &details["label"]),
+            (&json!(expected), &json!(label))
+        );
     }
 }
 
@@ -95,7 +125,10 @@ async fn an_agent_that_leaves_by_another_provider_needs_no_anthropic_endpoint() 
 async fn a_gateways_names_are_followed_to_what_is_loaded() {
     let (cloud, claude) = (cloud(), FakeClaude::logged_in());
     let swap = Server::start(|path| match path {
-        "/running" => Do::Json(200, r#"{"running":[{"model":"org/phi","state":"ready"}]}"#.into()),
+        "/running" => Do::Json(
+            200,
+            r#"{"running":[{"model":"org/phi","state":"ready"}]}"#.into(),
+        ),
         _ => Do::Json(200, "{}".into()),
     });
     let gateway = Server::start(|path| {
@@ -110,7 +143,10 @@ async fn a_gateways_names_are_followed_to_what_is_loaded() {
     });
     let machine = Machine::new(&cloud.url, &gateway.url, &swap.url).with(&claude);
     let details = tier(&app(&machine)).await.more.details;
-    assert_eq!(details["loaded"], json!([{"id": "org/phi", "state": "ready", "serves": ["ollama/phi4"]}]));
+    assert_eq!(
+        details["loaded"],
+        json!([{"id": "org/phi", "state": "ready", "serves": ["ollama/phi4"]}])
+    );
     assert_eq!(details["out"], json!([]));
 }
 
@@ -119,7 +155,13 @@ async fn a_look_is_shared_and_kept_for_a_moment_unless_asked_to_refresh() {
     let (cloud, gateway, swap, claude) = (cloud(), gateway(), swap(), FakeClaude::logged_in());
     let machine = Machine::new(&cloud.url, &gateway.url, &swap.url).with(&claude);
     let app = app(&machine);
-    let looks = || gateway.paths().iter().filter(|path| *path == "/health/liveliness").count();
+    let looks = || {
+        gateway
+            .paths()
+            .iter()
+            .filter(|path| *path == "/health/liveliness")
+            .count()
+    };
 
     let together = futures_util::future::join_all((0..8).map(|_| tier(&app))).await;
     assert!(together.iter().all(|result| result.status == Status::Pass));
@@ -133,7 +175,9 @@ async fn a_look_is_shared_and_kept_for_a_moment_unless_asked_to_refresh() {
 #[tokio::test]
 async fn a_changed_file_is_seen_at_the_next_call() {
     let (cloud, closed, claude) = (cloud(), ClosedPort::hold(), FakeClaude::logged_in());
-    let machine = Machine::new(&cloud.url, &closed.url, &closed.url).with(&claude).file("verifier = \"none\"\n");
+    let machine = Machine::new(&cloud.url, &closed.url, &closed.url)
+        .with(&claude)
+        .file("verifier = \"none\"\n");
     let app = app(&machine);
     assert_eq!(tier(&app).await.more.details["verifiers"], json!([]));
 
@@ -146,12 +190,19 @@ async fn a_changed_file_is_seen_at_the_next_call() {
     std::fs::write(&file, "[skills.reveiw]\n").unwrap();
     let broken = tier(&app).await;
     assert_eq!(broken.status, Status::Error);
-    assert!(broken.message.contains("models.toml:1") && broken.message.contains("skills.review"), "{}", broken.message);
+    assert!(
+        broken.message.contains("models.toml:1") && broken.message.contains("skills.review"),
+        "{}",
+        broken.message
+    );
 }
 
 #[tokio::test]
 async fn a_cancelled_call_does_not_wait_for_a_server_that_hangs() {
-    let (hangs, claude) = (Server::always(Do::Stall(vec![])), FakeClaude::new("sleep 1000", "sleep 1000"));
+    let (hangs, claude) = (
+        Server::always(Do::Stall(vec![])),
+        FakeClaude::new("sleep 1000", "sleep 1000"),
+    );
     let machine = Machine::new(&hangs.url, &hangs.url, &hangs.url).with(&claude);
     let (app, stop) = (app(&machine), CancellationToken::new());
     let asked = TierParams::default();
@@ -163,33 +214,63 @@ async fn a_cancelled_call_does_not_wait_for_a_server_that_hangs() {
         stop.cancel();
     };
     let (result, ()) = tokio::join!(call, cancel);
-    assert_eq!((result.status, result.message.as_str()), (Status::Error, "the call was cancelled"));
+    assert_eq!(
+        (result.status, result.message.as_str()),
+        (Status::Error, "the call was cancelled")
+    );
 }
 
 #[tokio::test]
 async fn a_key_is_in_no_result_even_if_a_server_repeats_it() {
-    let echo = |_: &str| Do::Json(500, format!(r#"{{"error":{{"message":"key {CANARY} is bad"}}}}"#));
+    let echo = |_: &str| {
+        Do::Json(
+            500,
+            format!(r#"{{"error":{{"message":"key {CANARY} is bad"}}}}"#),
+        )
+    };
     let names = Server::start(|path| match path {
-        "/running" => Do::Json(200, format!(r#"{{"running":[{{"model":"{CANARY}","state":"{CANARY}"}}]}}"#)),
+        "/running" => Do::Json(
+            200,
+            format!(r#"{{"running":[{{"model":"{CANARY}","state":"{CANARY}"}}]}}"#),
+        ),
         _ => Do::Json(200, "{}".into()),
     });
     let (cloud, gateway) = (cloud(), Server::start(echo));
-    let claude = FakeClaude::new(&format!("echo {CANARY} >&2; exit 1"), &format!("echo {CANARY}; exit 1"));
+    let claude = FakeClaude::new(
+        &format!("echo {CANARY} >&2; exit 1"),
+        &format!("echo {CANARY}; exit 1"),
+    );
     for swap in [&gateway, &names] {
         let machine = Machine::new(&cloud.url, &gateway.url, &swap.url).with(&claude);
         let result = serde_json::to_string(&tier(&app(&machine)).await).unwrap();
         assert!(!result.contains("canary"), "{result}");
     }
-    assert!(gateway.asked().iter().any(|asked| asked.head.contains(CANARY)));
+    assert!(
+        gateway
+            .asked()
+            .iter()
+            .any(|asked| asked.head.contains(CANARY))
+    );
 }
 
 /// The built program as a client starts it, on this machine alone.
 fn session(machine: &Machine) -> Session {
     let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
-    command.env_clear().envs(machine.variables().vars()).env("XDG_CONFIG_HOME", machine.dir.path());
+    command
+        .env_clear()
+        .envs(machine.variables().vars())
+        .env("XDG_CONFIG_HOME", machine.dir.path());
     command.current_dir(machine.dir.path());
-    let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let (stdin, stdout) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
+    let mut process = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (stdin, stdout) = (
+        process.stdin.take().unwrap(),
+        process.stdout.take().unwrap(),
+    );
     Session::with(process, Some(Box::new(stdin)), Box::new(stdout))
 }
 
@@ -202,12 +283,25 @@ fn the_built_program_lists_tier_with_all_hints_and_answers_it() {
 
     session.request(1, "tools/list", json!({}));
     let list = session.reply(1);
-    let mut tool = list["result"]["tools"].as_array().unwrap().iter().find(|t| t["name"] == "tier").unwrap().clone();
-    assert_eq!((&tool["title"], &tool["annotations"]), (&json!("Reachable models"), &json!({"readOnlyHint": true})));
+    let mut tool = list["result"]["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|t| t["name"] == "tier")
+        .unwrap()
+        .clone();
+    assert_eq!(
+        (&tool["title"], &tool["annotations"]),
+        (&json!("Reachable models"), &json!({"readOnlyHint": true}))
+    );
     assert_eq!(tool["inputSchema"]["type"], "object");
     assert!(tool["inputSchema"].get("required").is_none());
     tool.as_object_mut().unwrap().remove("outputSchema");
-    assert!(tool.to_string().len() < 1_100, "{} bytes of every client's context", tool.to_string().len());
+    assert!(
+        tool.to_string().len() < 1_100,
+        "{} bytes of every client's context",
+        tool.to_string().len()
+    );
 
     session.call(2, "tier", json!({}));
     let result = result_of(&session.reply(2));
@@ -217,20 +311,44 @@ fn the_built_program_lists_tier_with_all_hints_and_answers_it() {
     );
     assert_eq!(result["details"]["connectivity"], 3);
     let out = result["details"]["out"].as_array().unwrap();
-    let claude_is_out = |o: &&Value| o["models"].as_array().unwrap().contains(&json!("claude-sonnet-4-6"));
+    let claude_is_out = |o: &&Value| {
+        o["models"]
+            .as_array()
+            .unwrap()
+            .contains(&json!("claude-sonnet-4-6"))
+    };
     let hint = &out.iter().find(claude_is_out).unwrap()["hint"];
-    assert!(hint.as_str().unwrap().contains("claude auth login"), "{hint}");
+    assert!(
+        hint.as_str().unwrap().contains("claude auth login"),
+        "{hint}"
+    );
     assert_eq!(result["details"]["chains"]["tdd"], json!([]));
 
     session.call(3, "tier", json!({"refresh": "true"}));
-    assert_eq!(result_of(&session.reply(3))["status"], "pass", "a model that writes \"true\" means true");
+    assert_eq!(
+        result_of(&session.reply(3))["status"],
+        "pass",
+        "a model that writes \"true\" means true"
+    );
 
     session.call(4, "tier", json!({"refesh": true}));
     let wrong = result_of(&session.reply(4));
-    assert!(wrong["message"].as_str().unwrap().contains("did you mean `refresh`?"), "{wrong}");
+    assert!(
+        wrong["message"]
+            .as_str()
+            .unwrap()
+            .contains("did you mean `refresh`?"),
+        "{wrong}"
+    );
 
     let end = session.finish();
     assert_eq!((end.code, end.stderr.as_str()), (Some(0), ""));
-    assert!(!end.rest.iter().map(Value::to_string).collect::<String>().contains("canary"));
+    assert!(
+        !end.rest
+            .iter()
+            .map(Value::to_string)
+            .collect::<String>()
+            .contains("canary")
+    );
     assert!(!claude.environments().contains("canary"));
 }

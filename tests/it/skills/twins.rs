@@ -12,7 +12,10 @@ use crate::verify::ecosystems::skips;
 
 fn task() -> GymTask {
     let tasks = TaskSet::own().and_then(|set| set.tasks()).unwrap();
-    tasks.into_iter().find(|task| task.name == "ruby/rows_needed").unwrap()
+    tasks
+        .into_iter()
+        .find(|task| task.name == "ruby/rows_needed")
+        .unwrap()
 }
 
 fn hidden(task: &GymTask) -> &str {
@@ -39,7 +42,10 @@ fn bench(task: &GymTask, tiers: &[&str]) -> Bench {
 }
 
 fn green(bench: &mut Bench, task: &GymTask, twins: u32) -> Value {
-    bench.call("tdd_green", json!({"test_path": task.test_path, "context": task.spec, "twins": twins}))
+    bench.call(
+        "tdd_green",
+        json!({"test_path": task.test_path, "context": task.spec, "twins": twins}),
+    )
 }
 
 /// The author's answer, at a known price.
@@ -49,13 +55,22 @@ fn writes(bench: &mut Bench, model: &str, tests: &str) {
 }
 
 fn flags(result: &Value) -> Vec<&str> {
-    let flags = result["details"]["flags"].as_array().map(Vec::as_slice).unwrap_or_default();
-    flags.iter().map(|flag| flag["id"].as_str().unwrap()).collect()
+    let flags = result["details"]["flags"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default();
+    flags
+        .iter()
+        .map(|flag| flag["id"].as_str().unwrap())
+        .collect()
 }
 
 /// True, and said aloud, where calls work in place: there are no twins then.
 fn lacks_views(result: &Value) -> bool {
-    let lacks = !result["sandbox"].as_str().unwrap_or_default().contains("private view");
+    let lacks = !result["sandbox"]
+        .as_str()
+        .unwrap_or_default()
+        .contains("private view");
     if lacks {
         skip("there are no private views here, and no twins without");
     }
@@ -79,24 +94,69 @@ fn an_answer_that_only_fits_the_visible_tests_is_flagged_and_nothing_of_the_twin
             "{result:#}"
         );
         let twins = &result["details"]["twins"];
-        assert_eq!((twins["author"].as_str(), twins["failed"].as_u64()), (Some("large"), Some(count)), "{result:#}");
+        assert_eq!(
+            (twins["author"].as_str(), twins["failed"].as_u64()),
+            (Some("large"), Some(count)),
+            "{result:#}"
+        );
         let ids = ["twin", "twin-2", "twin-3"];
-        assert_eq!(flags(&result), ids[..usize::try_from(count).unwrap()], "{result:#}");
-        assert!(result["details"]["flags"].to_string().contains(found), "{result:#}");
-        assert!(gate(&result, "twins")["detail"].as_str().unwrap().contains(&format!("{count} failed")), "{result:#}");
-        assert!(result["message"].as_str().unwrap().contains("twin"), "{result:#}");
+        assert_eq!(
+            flags(&result),
+            ids[..usize::try_from(count).unwrap()],
+            "{result:#}"
+        );
+        assert!(
+            result["details"]["flags"].to_string().contains(found),
+            "{result:#}"
+        );
+        assert!(
+            gate(&result, "twins")["detail"]
+                .as_str()
+                .unwrap()
+                .contains(&format!("{count} failed")),
+            "{result:#}"
+        );
+        assert!(
+            result["message"].as_str().unwrap().contains("twin"),
+            "{result:#}"
+        );
         // It costs what it costs, and the log says whom it was paid to.
         let author = &result["attempts"][0]["author"];
-        assert_eq!((author["model"].as_str(), author["cost_usd"].as_f64()), (Some("large"), Some(0.02)), "{result:#}");
+        assert_eq!(
+            (author["model"].as_str(), author["cost_usd"].as_f64()),
+            (Some("large"), Some(0.02)),
+            "{result:#}"
+        );
         // The author knows the task and the tests, and nothing of the work.
         let [asked] = bench.asked_of("large").try_into().unwrap();
-        assert!(asked.contains("rows without seats cannot be used") && asked.contains("test_one_more_than_two_rows"));
-        assert!(!asked.contains("people / per_row + 1") && !asked.contains(".max"), "{asked}");
-        assert!(bench.asked_of("small").iter().all(|asked| !asked.contains(found)));
+        assert!(
+            asked.contains("rows without seats cannot be used")
+                && asked.contains("test_one_more_than_two_rows")
+        );
+        assert!(
+            !asked.contains("people / per_row + 1") && !asked.contains(".max"),
+            "{asked}"
+        );
+        assert!(
+            bench
+                .asked_of("small")
+                .iter()
+                .all(|asked| !asked.contains(found))
+        );
         let mut after = bench.tree();
-        assert_ne!(after.remove(task.solution_path.as_ref() as &std::path::Path), None);
-        let rest: Vec<_> = before.iter().filter(|(path, _)| path.to_str() != Some(&task.solution_path)).collect();
-        assert_eq!(after.iter().collect::<Vec<_>>(), rest, "only the code has changed");
+        assert_ne!(
+            after.remove(task.solution_path.as_ref() as &std::path::Path),
+            None
+        );
+        let rest: Vec<_> = before
+            .iter()
+            .filter(|(path, _)| path.to_str() != Some(&task.solution_path))
+            .collect();
+        assert_eq!(
+            after.iter().collect::<Vec<_>>(),
+            rest,
+            "only the code has changed"
+        );
     }
 }
 
@@ -113,9 +173,17 @@ fn a_right_answer_passes_its_twins() {
         return;
     }
     let twins = &result["details"]["twins"];
-    assert_eq!((twins["passed"].as_u64(), twins["failed"].as_u64()), (Some(2), Some(0)), "{result:#}");
+    assert_eq!(
+        (twins["passed"].as_u64(), twins["failed"].as_u64()),
+        (Some(2), Some(0)),
+        "{result:#}"
+    );
     // Those that the stub passes too say nothing of the work.
-    assert_eq!(twins["dropped"], json!({"not red without the work": 2}), "{result:#}");
+    assert_eq!(
+        twins["dropped"],
+        json!({"not red without the work": 2}),
+        "{result:#}"
+    );
     assert!(flags(&result).is_empty(), "{result:#}");
 }
 
@@ -142,17 +210,37 @@ fn a_twin_that_the_verifier_upholds_refuses_and_the_next_worker_is_not_told_what
     };
     bench.line(&verdict(true));
     bench.line(&verdict(false));
-    let result = bench.call("tdd_green", json!({"test_path": task.test_path, "context": task.spec}));
+    let result = bench.call(
+        "tdd_green",
+        json!({"test_path": task.test_path, "context": task.spec}),
+    );
     if lacks_views(&result) {
         return;
     }
-    assert_eq!(trail(&result), "small rejected | medium accepted", "{result:#}");
+    assert_eq!(
+        trail(&result),
+        "small rejected | medium accepted",
+        "{result:#}"
+    );
     let judged = &bench.asked_of("judge")[0];
-    assert!(judged.contains("test_full_rows") && judged.contains("Solution.rows_needed(12, 4)"), "{judged}");
+    assert!(
+        judged.contains("test_full_rows") && judged.contains("Solution.rows_needed(12, 4)"),
+        "{judged}"
+    );
     let next = &bench.asked_of("medium")[0];
-    assert!(next.contains("a further test of the task, which is not shown, fails"), "{next}");
-    assert!(!next.contains("full_rows") && !next.contains("12, 4"), "{next}");
-    assert_eq!(bench.asked_of("large").len(), 1, "written once for all answers of a call");
+    assert!(
+        next.contains("a further test of the task, which is not shown, fails"),
+        "{next}"
+    );
+    assert!(
+        !next.contains("full_rows") && !next.contains("12, 4"),
+        "{next}"
+    );
+    assert_eq!(
+        bench.asked_of("large").len(),
+        1,
+        "written once for all answers of a call"
+    );
     assert_eq!(result["details"]["twins"]["failed"], 0, "{result:#}");
 }
 
@@ -170,8 +258,14 @@ fn rubbish_is_dropped_and_counted_and_without_another_tier_there_are_no_twins() 
     let of = |body: &str| file(&format!("  def test_it\n    {body}\n  end\n"));
     for (written, said) in [
         (of("flunk"), "fails whatever the code does"),
-        (of("assert_equal 3, Solutoin.rows_needed(12, 4)"), "says a name that does not exist"),
-        (of("assert_equal 0, Solution.rows_needed(0, 4)"), "not red without the work"),
+        (
+            of("assert_equal 3, Solutoin.rows_needed(12, 4)"),
+            "says a name that does not exist",
+        ),
+        (
+            of("assert_equal 0, Solution.rows_needed(0, 4)"),
+            "not red without the work",
+        ),
         (String::from("no code at all ("), "no test of it was run"),
         (String::new(), "holds no tests"),
     ] {
@@ -183,21 +277,42 @@ fn rubbish_is_dropped_and_counted_and_without_another_tier_there_are_no_twins() 
             return;
         }
         assert_eq!(result["status"], "pass", "{written}: {result:#}");
-        assert!(result["details"]["twins"].to_string().contains(said), "{written}: {result:#}");
+        assert!(
+            result["details"]["twins"].to_string().contains(said),
+            "{written}: {result:#}"
+        );
         assert!(flags(&result).is_empty(), "{written}: {result:#}");
-        assert_eq!(fs::read(bench.project.path().join(&task.test_path)).unwrap(), before);
+        assert_eq!(
+            fs::read(bench.project.path().join(&task.test_path)).unwrap(),
+            before
+        );
     }
     let mut alone = bench(&task, &["small"]).answers("small", &reference(&task));
     let result = green(&mut alone, &task, 2);
     assert_eq!(result["status"], "pass", "{result:#}");
-    assert!(result["details"]["twins"]["why"].as_str().unwrap().contains("no tier but the worker's"), "{result:#}");
+    assert!(
+        result["details"]["twins"]["why"]
+            .as_str()
+            .unwrap()
+            .contains("no tier but the worker's"),
+        "{result:#}"
+    );
     let mut in_place = bench(&task, &["small", "large"])
         .settings("[workspace]\nstrategy = \"in-place\"\n")
         .answers("small", &reference(&task));
     writes(&mut in_place, "large", hidden(&task));
     let result = green(&mut in_place, &task, 2);
-    assert!(result["details"]["twins"]["why"].as_str().unwrap().contains("private view"), "{result:#}");
-    assert!(in_place.asked_of("large").is_empty(), "nothing is paid for what cannot be used");
+    assert!(
+        result["details"]["twins"]["why"]
+            .as_str()
+            .unwrap()
+            .contains("private view"),
+        "{result:#}"
+    );
+    assert!(
+        in_place.asked_of("large").is_empty(),
+        "nothing is paid for what cannot be used"
+    );
     let mut off = bench(&task, &["small", "large"]).answers("small", &reference(&task));
     let result = off.call("tdd_green", json!({"test_path": task.test_path}));
     assert_eq!(

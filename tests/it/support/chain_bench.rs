@@ -20,7 +20,9 @@ use supervisor::testing::engine::site::SiteError;
 use supervisor::testing::engine::skill::{
     Access, DryRunPlan, Preparation, PreparedCall, Question, RefusedCall, Skill, TierUnfit,
 };
-use supervisor::testing::engine::work::{AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification};
+use supervisor::testing::engine::work::{
+    AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification,
+};
 use supervisor::testing::engine::{CallResult, Cause, Entry, Gate, Status, proposal};
 use supervisor::testing::process::Launcher;
 use supervisor::testing::redact::Redactor;
@@ -64,7 +66,10 @@ impl Dir {
 
     fn own() -> Self {
         let own = tempfile::tempdir().unwrap();
-        Self { path: own.path().to_owned(), _own: Some(own) }
+        Self {
+            path: own.path().to_owned(),
+            _own: Some(own),
+        }
     }
 
     fn below(dir: &Path, name: &str) -> Self {
@@ -108,7 +113,10 @@ impl Bench {
             chain = chain.join(", "),
             file = file.display(),
         );
-        let call = CallOverrides { max_attempts: Some(10), ..CallOverrides::default() };
+        let call = CallOverrides {
+            max_attempts: Some(10),
+            ..CallOverrides::default()
+        };
         Self {
             project,
             state,
@@ -146,7 +154,9 @@ impl Bench {
     }
 
     pub(crate) fn without_verifier(mut self) -> Self {
-        self.settings = self.settings.replace("verifier = \"judge\"", "verifier = \"none\"");
+        self.settings = self
+            .settings
+            .replace("verifier = \"judge\"", "verifier = \"none\"");
         self
     }
 
@@ -198,22 +208,35 @@ impl Bench {
     fn loaded(&self) -> LoadedRouting {
         let file = self.state.path().join("models.toml");
         fs::write(&file, &self.settings).unwrap();
-        load(&Sources { user_file: Some(file), ..Sources::default() }).unwrap()
+        load(&Sources {
+            user_file: Some(file),
+            ..Sources::default()
+        })
+        .unwrap()
     }
 
     /// Inside the walls that the settings ask for, as the server's.
     fn launcher(&self, loaded: &LoadedRouting) -> Launcher {
         let state = self.state.path().join("state");
-        Launcher::at(env!("CARGO_BIN_EXE_supervisor")).under(loaded.routing.sandbox.rules(None, Some(&state)))
+        Launcher::at(env!("CARGO_BIN_EXE_supervisor"))
+            .under(loaded.routing.sandbox.rules(None, Some(&state)))
     }
 
     fn means(&self, loaded: &LoadedRouting, log: SessionLog) -> Means {
-        let lines: String = self.answers.iter().map(|line| format!("{line}\n")).collect();
+        let lines: String = self
+            .answers
+            .iter()
+            .map(|line| format!("{line}\n"))
+            .collect();
         fs::write(self.state.path().join("answers.jsonl"), lines).unwrap();
         let env: Env = self.env.clone().into_iter().collect();
         // As the server makes it where nothing is said beside the environment.
         let redactor = if self.secrets.is_empty() {
-            let named = loaded.routing.backends.values().filter_map(|backend| backend.api_key_env.as_deref());
+            let named = loaded
+                .routing
+                .backends
+                .values()
+                .filter_map(|backend| backend.api_key_env.as_deref());
             env.redactor(named)
         } else {
             Redactor::knowing(&self.secrets)
@@ -256,32 +279,65 @@ impl Bench {
         let request = CallRequest::new("review", "fix", arguments, &[]);
         let env = self.env.clone().into_iter().collect();
         let launcher = self.launcher(&loaded);
-        let host = Host(Surroundings { settings: loaded, means: Arc::new(means), state, launcher, env });
-        let heard = Heard { lines: Mutex::default(), also };
+        let host = Host(Surroundings {
+            settings: loaded,
+            means: Arc::new(means),
+            state,
+            launcher,
+            env,
+        });
+        let heard = Heard {
+            lines: Mutex::default(),
+            also,
+        };
         let result = run::<Fix>(&host, request, &self.schema, &heard, stop).await;
         let mut history = log.read(&SESSION.parse::<SessionId>().unwrap()).unwrap();
         assert_eq!(history.damage.lines(), 0);
-        let entry = history.records.pop().expect("every call is written down").entry;
-        let asked = fs::read_to_string(self.state.path().join("answers.jsonl.asked")).unwrap_or_default();
-        let asked = asked.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let entry = history
+            .records
+            .pop()
+            .expect("every call is written down")
+            .entry;
+        let asked =
+            fs::read_to_string(self.state.path().join("answers.jsonl.asked")).unwrap_or_default();
+        let asked = asked
+            .lines()
+            .map(|line| serde_json::from_str(line).unwrap())
+            .collect();
         let story = heard.lines.into_inner().unwrap();
         let answer = fs::read(self.project.path().join("answer.txt")).unwrap();
         let answer = String::from_utf8_lossy(&answer[..answer.len().min(64)]).into_owned();
-        Ran { result, entry, story, asked, answer }
+        Ran {
+            result,
+            entry,
+            story,
+            asked,
+            answer,
+        }
     }
 }
 
 impl Ran {
     /// `small rejected | large accepted`.
     pub(crate) fn trail(&self) -> String {
-        let one =
-            |a: &supervisor::testing::engine::Attempt| format!("{} {}", a.model, a.cause.map_or("?", Cause::word));
-        self.result.more.attempts.iter().map(one).collect::<Vec<_>>().join(" | ")
+        let one = |a: &supervisor::testing::engine::Attempt| {
+            format!("{} {}", a.model, a.cause.map_or("?", Cause::word))
+        };
+        self.result
+            .more
+            .attempts
+            .iter()
+            .map(one)
+            .collect::<Vec<_>>()
+            .join(" | ")
     }
 
     /// The questions that went to one model.
     pub(crate) fn asked_of(&self, model: &str) -> Vec<&Value> {
-        self.asked.iter().filter(|question| question["model"] == model).collect()
+        self.asked
+            .iter()
+            .filter(|question| question["model"] == model)
+            .collect()
     }
 }
 
@@ -321,21 +377,37 @@ impl Skill for Fix {
         Ok(Access::Edit)
     }
 
-    async fn prepare(schema: &Value, call: &mut Preparation<'_>) -> Result<PreparedCall<Self>, RefusedCall> {
+    async fn prepare(
+        schema: &Value,
+        call: &mut Preparation<'_>,
+    ) -> Result<PreparedCall<Self>, RefusedCall> {
         Ok(PreparedCall {
-            skill: Self { bench: call.bench(), schema: schema.clone() },
+            skill: Self {
+                bench: call.bench(),
+                schema: schema.clone(),
+            },
             discipline: "Change answer.txt and nothing else.".into(),
             task: TASK.into(),
             finding: None,
-            plan: DryRunPlan { message: "dry run".into(), details: json!({}) },
+            plan: DryRunPlan {
+                message: "dry run".into(),
+                details: json!({}),
+            },
         })
     }
 
-    fn ask(&self, _: &Tier, _: Edits, evidence: &Evidence) -> Result<(Vec<Question>, ()), TierUnfit> {
+    fn ask(
+        &self,
+        _: &Tier,
+        _: Edits,
+        evidence: &Evidence,
+    ) -> Result<(Vec<Question>, ()), TierUnfit> {
         let question = Question {
             prompt: format!("{TASK}{}", evidence.render()),
             schema: self.schema.clone(),
-            power: Power::Edit { shell: Shell::Never },
+            power: Power::Edit {
+                shell: Shell::Never,
+            },
         };
         Ok((vec![question], ()))
     }
@@ -344,12 +416,21 @@ impl Skill for Fix {
         let body = &work.reply().body;
         if let Some(garbled) = body["garbled"].as_str() {
             let unreadable = RefusedWork::new(Cause::Unreadable, "there are no edits in it");
-            return Err(RefusedWork { follow_up: Some(FollowUp::repair("there are no edits", garbled)), ..unreadable });
+            return Err(RefusedWork {
+                follow_up: Some(FollowUp::repair("there are no edits", garbled)),
+                ..unreadable
+            });
         }
         if let Some(file) = body["need"].as_str() {
-            let said = format!("You asked for `{file}`, which says: {}", Self::shown(&work, file));
+            let said = format!(
+                "You asked for `{file}`, which says: {}",
+                Self::shown(&work, file)
+            );
             let refused = RefusedWork::new(Cause::Rejected, "it asks for files and gives no edits");
-            return Err(RefusedWork { follow_up: Some(FollowUp::need(said, json!([file]))), ..refused });
+            return Err(RefusedWork {
+                follow_up: Some(FollowUp::need(said, json!([file]))),
+                ..refused
+            });
         }
         if let Some(reason) = work.reply().body["contradiction"].as_str() {
             return Err(RefusedWork::new(Cause::Contradiction, reason));
@@ -367,31 +448,58 @@ impl Fix {
         let broken = |error: SiteError| RefusedWork::new(Cause::Rejected, error.to_string());
         if work.edits == Edits::AsData {
             let sealed = |path: &Path| {
-                if path == Path::new("answer.txt") { Ok(()) } else { Err("only answer.txt may change".to_owned()) }
+                if path == Path::new("answer.txt") {
+                    Ok(())
+                } else {
+                    Err("only answer.txt may change".to_owned())
+                }
             };
             let body = &work.reply().body;
-            let text = body.as_str().map_or_else(|| body.to_string(), str::to_owned);
-            let facts = proposal::SiteFacts::of(work.site, &["answer.txt".to_owned()], &sealed).map_err(broken)?;
-            let answer =
-                read_edit_answer(&text, &facts).map_err(|why| RefusedWork::new(Cause::Unreadable, why.to_string()))?;
+            let text = body
+                .as_str()
+                .map_or_else(|| body.to_string(), str::to_owned);
+            let facts = proposal::SiteFacts::of(work.site, &["answer.txt".to_owned()], &sealed)
+                .map_err(broken)?;
+            let answer = read_edit_answer(&text, &facts)
+                .map_err(|why| RefusedWork::new(Cause::Unreadable, why.to_string()))?;
             let EditProposal::Edits(edits) = answer.proposal else {
                 return Err(RefusedWork::new(Cause::Rejected, "nothing would change"));
             };
             work.site.apply(&edits, &sealed).map_err(broken)?;
         }
-        if let Some(other) = work.changed.changes.iter().find(|change| change.path != Path::new("answer.txt")) {
-            let why = format!("`{}` was changed; only answer.txt may change", other.path.display());
+        if let Some(other) = work
+            .changed
+            .changes
+            .iter()
+            .find(|change| change.path != Path::new("answer.txt"))
+        {
+            let why = format!(
+                "`{}` was changed; only answer.txt may change",
+                other.path.display()
+            );
             return Err(RefusedWork::new(Cause::Tampered, why));
         }
         work.checking("running tests");
         let root = work.site.root().to_owned();
         let suite = verify::detect(&root, None, Some("sh check.sh")).unwrap();
-        let bench = verify::Bench { guard: work.site.guard().map_err(broken)?, ..self.bench.clone() };
+        let bench = verify::Bench {
+            guard: work.site.guard().map_err(broken)?,
+            ..self.bench.clone()
+        };
         let run = suite.run(&bench, work.stop).await;
         let output = run.output().to_owned();
-        let gate = |pass| Gate { id: "tests".into(), pass, detail: run.sentence() };
+        let gate = |pass| Gate {
+            id: "tests".into(),
+            pass,
+            detail: run.sentence(),
+        };
         let proof = Proof::of_tests(&run);
-        let recheck = Recheck { suite, bench: self.bench.clone(), accepted: run.clone(), failing: vec![] };
+        let recheck = Recheck {
+            suite,
+            bench: self.bench.clone(),
+            accepted: run.clone(),
+            failing: vec![],
+        };
         work.site.confirm_by(recheck);
         match proof {
             Ok(proof) => Ok(AcceptedWork {

@@ -19,18 +19,33 @@ pub(crate) const REPRO: &str = "sh report.sh empty.txt";
 
 /// Tiers `small`, `medium` and `large`, of which these are asked; nobody judges.
 pub(crate) fn project(tiers: &[&str]) -> Bench {
-    with_files(tiers, &[("report.sh", SCRIPT), ("empty.txt", ""), ("full.txt", "one two\n")])
+    with_files(
+        tiers,
+        &[
+            ("report.sh", SCRIPT),
+            ("empty.txt", ""),
+            ("full.txt", "one two\n"),
+        ],
+    )
 }
 
 pub(crate) fn with_files(tiers: &[&str], files: &[(&str, &str)]) -> Bench {
     let chain: Vec<String> = tiers.iter().map(|t| format!("\"{t}\"")).collect();
-    Bench::chain(tiers, files).settings(&format!("[skills.debug]\nchain = [{}]\ntests_s = 120\n", chain.join(", ")))
+    Bench::chain(tiers, files).settings(&format!(
+        "[skills.debug]\nchain = [{}]\ntests_s = 120\n",
+        chain.join(", ")
+    ))
 }
 
 /// Three causes, each with a line that is there. The first search comes out as it says where the others predict otherwise;
 /// theirs do not come out.
 pub(crate) fn sound() -> Value {
-    let one = |likelihood: &str, title: &str, mechanism: &str, line: usize, quote: &str, search: (&str, &str, &str)| {
+    let one = |likelihood: &str,
+               title: &str,
+               mechanism: &str,
+               line: usize,
+               quote: &str,
+               search: (&str, &str, &str)| {
         let (pattern, if_true, if_false) = search;
         json!({"likelihood": likelihood, "title": title, "mechanism": mechanism,
                "evidence": [{"file": "report.sh", "line": line, "quote": quote}],
@@ -58,5 +73,7 @@ pub(crate) fn spoilt(change: impl Fn(&mut Vec<Value>)) -> Value {
 }
 
 pub(crate) fn text<'a>(value: &'a Value, key: &str) -> &'a str {
-    value[key].as_str().unwrap_or_else(|| panic!("no `{key}` in {value}"))
+    value[key]
+        .as_str()
+        .unwrap_or_else(|| panic!("no `{key}` in {value}"))
 }

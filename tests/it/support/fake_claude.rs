@@ -7,8 +7,7 @@ use serde_json::json;
 
 use crate::backend::claude_cli::rows::{result, run};
 
-const LOGGED_IN: &str =
-    r#"echo '{"loggedIn":true,"authMethod":"claude.ai","apiProvider":"firstParty","email":"person@example.org"}'"#;
+const LOGGED_IN: &str = r#"echo '{"loggedIn":true,"authMethod":"claude.ai","apiProvider":"firstParty","email":"person@example.org"}'"#;
 
 /// A directory that holds the program, and a home.
 pub(crate) struct FakeClaude {
@@ -23,11 +22,15 @@ impl FakeClaude {
 
     /// Logged in, and with each prompt it does this in the project, then answers as a run that went well.
     pub(crate) fn that_does(work: &str) -> Self {
-        let answer = run(&result(|result| result["structured_output"] = json!({"notes": "done"})));
+        let answer = run(&result(|result| {
+            result["structured_output"] = json!({"notes": "done"})
+        }));
         // The model that was asked is the one that answers.
-        let model = r#"case "$*" in *haiku*) model=claude-haiku-5 ;; *) model=claude-sonnet-5 ;; esac"#;
-        let work =
-            format!("cat > /dev/null\n{work}\n{model}\nsed \"s/claude-x/$model/g\" <<'ANSWER'\n{answer}ANSWER\n");
+        let model =
+            r#"case "$*" in *haiku*) model=claude-haiku-5 ;; *) model=claude-sonnet-5 ;; esac"#;
+        let work = format!(
+            "cat > /dev/null\n{work}\n{model}\nsed \"s/claude-x/$model/g\" <<'ANSWER'\n{answer}ANSWER\n"
+        );
         Self::at_work("echo '2.1.325 (Claude Code)'", LOGGED_IN, &work)
     }
 
@@ -45,7 +48,10 @@ impl FakeClaude {
         // Written by a child: a descriptor of ours that is open for writing could leak into a parallel fork,
         // and the program would be "busy".
         let made = Command::new("sh")
-            .args(["-c", "mkdir bin && cat script > bin/claude && chmod 755 bin/claude"])
+            .args([
+                "-c",
+                "mkdir bin && cat script > bin/claude && chmod 755 bin/claude",
+            ])
             .current_dir(dir.path())
             .status();
         assert!(made.unwrap().success());
@@ -58,7 +64,8 @@ impl FakeClaude {
     }
 
     pub(crate) fn logged_out() -> Self {
-        let status = r#"echo '{"loggedIn":false,"authMethod":"none","apiProvider":"firstParty"}'; exit 1"#;
+        let status =
+            r#"echo '{"loggedIn":false,"authMethod":"none","apiProvider":"firstParty"}'; exit 1"#;
         Self::new("echo '2.1.197 (Claude Code)'", status)
     }
 
@@ -82,11 +89,19 @@ impl FakeClaude {
     /// Everything its runs were given.
     pub(crate) fn environments(&self) -> String {
         let read = |path: &Path| std::fs::read_to_string(path).unwrap();
-        let entries = std::fs::read_dir(self.dir.path()).unwrap().map(|e| e.unwrap().path());
-        entries.filter(|p| p.to_string_lossy().contains("/env.")).map(|p| read(&p)).collect()
+        let entries = std::fs::read_dir(self.dir.path())
+            .unwrap()
+            .map(|e| e.unwrap().path());
+        entries
+            .filter(|p| p.to_string_lossy().contains("/env."))
+            .map(|p| read(&p))
+            .collect()
     }
 
     pub(crate) fn ran_in(&self) -> String {
-        std::fs::read_to_string(self.dir.path().join("cwd")).unwrap().trim().to_owned()
+        std::fs::read_to_string(self.dir.path().join("cwd"))
+            .unwrap()
+            .trim()
+            .to_owned()
     }
 }

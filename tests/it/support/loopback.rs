@@ -60,7 +60,11 @@ impl Server {
                 if ended.load(std::sync::atomic::Ordering::SeqCst) {
                     return;
                 }
-                let (asked, stalled, answer) = (Arc::clone(&asked), Arc::clone(&stalled), Arc::clone(&answer));
+                let (asked, stalled, answer) = (
+                    Arc::clone(&asked),
+                    Arc::clone(&stalled),
+                    Arc::clone(&answer),
+                );
                 std::thread::spawn(move || serve(stream, &asked, &stalled, answer.as_ref()));
             }
         });
@@ -104,7 +108,10 @@ impl ClosedPort {
         let held = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
         bind(&held, &SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = SocketAddr::try_from(getsockname(&held).unwrap()).unwrap();
-        Self { url: format!("http://{address}"), _held: held }
+        Self {
+            url: format!("http://{address}"),
+            _held: held,
+        }
     }
 }
 
@@ -146,7 +153,11 @@ fn serve(
     let _ = reader.read_exact(&mut body);
     let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
     let body = String::from_utf8_lossy(&body).into_owned();
-    asked.lock().unwrap().push(Asked { path: path.clone(), head, body });
+    asked.lock().unwrap().push(Asked {
+        path: path.clone(),
+        head,
+        body,
+    });
     match answer(&path) {
         Do::Json(status, body) => drop(stream.write_all(&http(status, "application/json", &body))),
         Do::Raw(bytes) => drop(stream.write_all(&bytes)),
@@ -155,9 +166,13 @@ fn serve(
             stalled.lock().unwrap().push(stream);
         }
         Do::Close => {}
-        Do::Reset => rustix::net::sockopt::set_socket_linger(&stream, Some(std::time::Duration::ZERO)).unwrap(),
+        Do::Reset => {
+            rustix::net::sockopt::set_socket_linger(&stream, Some(std::time::Duration::ZERO))
+                .unwrap()
+        }
         Do::Flood => {
-            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"data\":[");
+            let _ = stream
+                .write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"data\":[");
             while stream.write_all(&[b' '; 64 * 1024]).is_ok() {}
         }
     }

@@ -34,8 +34,14 @@ impl Machine {
             // What listens on the usual ports of this machine is none of the tests' business.
             ("SUPERVISOR_LOOK_AT", "none"),
         ];
-        let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-        Self { dir, env, file: None }
+        let env = env
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .to_vec();
+        Self {
+            dir,
+            env,
+            file: None,
+        }
     }
 
     pub(crate) fn set(mut self, name: &str, value: &str) -> Self {
@@ -59,7 +65,10 @@ impl Machine {
     /// The directory of a `git` that knows its version and no more. Written by a child, as `claude` is.
     fn git(&self) -> String {
         let script = "mkdir -p bin && printf '#!/bin/sh\necho git version 2.0.0\n' > bin/git && chmod 755 bin/git";
-        let made = Command::new("sh").args(["-c", script]).current_dir(self.dir.path()).status();
+        let made = Command::new("sh")
+            .args(["-c", script])
+            .current_dir(self.dir.path())
+            .status();
         assert!(made.unwrap().success());
         self.dir.path().join("bin").display().to_string()
     }
@@ -77,12 +86,19 @@ impl Machine {
             path
         });
         let env = self.variables().vars().clone();
-        Sources { user_file, env, ..Sources::default() }
+        Sources {
+            user_file,
+            env,
+            ..Sources::default()
+        }
     }
 
     /// How it is looked at: with more patience than anything needs that answers at all.
     pub(crate) fn look(&self) -> Look {
-        let mut look = Look::new(self.variables(), Launcher::at(env!("CARGO_BIN_EXE_supervisor")));
+        let mut look = Look::new(
+            self.variables(),
+            Launcher::at(env!("CARGO_BIN_EXE_supervisor")),
+        );
         (look.list_limit, look.agent_limit) = (PATIENT, PATIENT);
         look
     }
@@ -119,7 +135,10 @@ fn masked_line(line: &str) -> String {
         let rest = after.trim_start_matches(|c: char| c.is_ascii_digit());
         return format!("{before} answers in N{rest}");
     }
-    if line.get(6..).is_some_and(|rest| rest.starts_with("sandbox")) {
+    if line
+        .get(6..)
+        .is_some_and(|rest| rest.starts_with("sandbox"))
+    {
         return "      sandbox   LEVEL".into();
     }
     if line.starts_with("ok    git") {
@@ -130,8 +149,17 @@ fn masked_line(line: &str) -> String {
 
 /// A gateway that offers all built-in models, in front of a llama-swap that has one of them loaded.
 pub(crate) fn gateway() -> Server {
-    let names = ["qwen3.6:27b", "devstral-small-2", "glm-4.7-flash", "gemma4", "phi4"];
-    let list: Vec<_> = names.iter().map(|n| serde_json::json!({"id": format!("ollama/{n}")})).collect();
+    let names = [
+        "qwen3.6:27b",
+        "devstral-small-2",
+        "glm-4.7-flash",
+        "gemma4",
+        "phi4",
+    ];
+    let list: Vec<_> = names
+        .iter()
+        .map(|n| serde_json::json!({"id": format!("ollama/{n}")}))
+        .collect();
     let list = serde_json::json!({"data": list}).to_string();
     Server::start(move |path| match path {
         "/health/liveliness" => Do::Json(200, "\"I'm alive!\"".into()),
@@ -141,12 +169,14 @@ pub(crate) fn gateway() -> Server {
 }
 
 pub(crate) fn swap() -> Server {
-    Server::start(|path| match path {
+    Server::start(|path| {
+        match path {
         "/running" => Do::Json(
             200,
             r#"{"running":[{"model":"ollama/phi4","state":"ready"},{"model":"gemma4","state":"starting"}]}"#.into(),
         ),
         _ => Do::Raw(http(200, "text/plain", "OK")),
+    }
     })
 }
 

@@ -1,7 +1,10 @@
 //! The bench of the protocol tests: a server process with a scripted client at its stdin and stdout.
 //! `Session::real` is the built program; `Session::torture` is this test binary serving tools that misbehave.
 
-#![expect(clippy::needless_pass_by_value, reason = "`json!` reads best as an argument")]
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "`json!` reads best as an argument"
+)]
 
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -53,7 +56,12 @@ pub(crate) fn command(which: Which) -> Command {
         Which::Real => Command::new(crate::process::program()),
         Which::Torture => {
             let mut command = Command::new(std::env::current_exe().unwrap());
-            command.args(["--ignored", "--exact", "support::mcp_tools::a_server_whose_tools_misbehave", "--nocapture"]);
+            command.args([
+                "--ignored",
+                "--exact",
+                "support::mcp_tools::a_server_whose_tools_misbehave",
+                "--nocapture",
+            ]);
             command
         }
     };
@@ -63,7 +71,10 @@ pub(crate) fn command(which: Which) -> Command {
             command.env_remove(name);
         }
     }
-    command.env("HOME", "/nonexistent").env_remove("XDG_CONFIG_HOME").env("TORTURE", "1");
+    command
+        .env("HOME", "/nonexistent")
+        .env_remove("XDG_CONFIG_HOME")
+        .env("TORTURE", "1");
     command
 }
 
@@ -84,7 +95,11 @@ impl Session {
         command.stderr(Stdio::piped());
         let process = match wire {
             Wire::Pipes => {
-                let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+                let mut process = command
+                    .stdin(Stdio::piped())
+                    .stdout(Stdio::piped())
+                    .spawn()
+                    .unwrap();
                 stdin = Box::new(process.stdin.take().unwrap());
                 stdout = Box::new(process.stdout.take().unwrap());
                 process
@@ -92,7 +107,9 @@ impl Session {
             Wire::Sockets => {
                 let ((ours_in, theirs_in), (ours_out, theirs_out)) =
                     (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
-                command.stdin(OwnedFd::from(theirs_in)).stdout(OwnedFd::from(theirs_out));
+                command
+                    .stdin(OwnedFd::from(theirs_in))
+                    .stdout(OwnedFd::from(theirs_out));
                 let process = command.spawn().unwrap();
                 drop(command); // it holds the server's ends
                 stdin = Box::new(ours_in);
@@ -103,7 +120,11 @@ impl Session {
         Self::with(process, Some(stdin), stdout)
     }
 
-    pub(crate) fn with(mut process: Child, stdin: Option<Box<dyn Write + Send>>, stdout: Box<dyn Read + Send>) -> Self {
+    pub(crate) fn with(
+        mut process: Child,
+        stdin: Option<Box<dyn Write + Send>>,
+        stdout: Box<dyn Read + Send>,
+    ) -> Self {
         let (send, lines) = channel();
         std::thread::spawn(move || {
             let mut started = false;
@@ -121,7 +142,13 @@ impl Session {
             let _ = errors.read_to_end(&mut text);
             String::from_utf8_lossy(&text).into_owned()
         });
-        Self { process, stdin, lines, seen: VecDeque::new(), stderr: Some(stderr) }
+        Self {
+            process,
+            stdin,
+            lines,
+            seen: VecDeque::new(),
+            stderr: Some(stderr),
+        }
     }
 
     pub(crate) fn initialize(&mut self, version: &str) -> Value {
@@ -159,7 +186,9 @@ impl Session {
     /// The reply to a request, kept apart from whatever else comes.
     pub(crate) fn reply(&mut self, id: impl Into<Value>) -> Value {
         let id = id.into();
-        self.find(&format!("a reply to {id}"), |message| message.get("method").is_none() && message["id"] == id)
+        self.find(&format!("a reply to {id}"), |message| {
+            message.get("method").is_none() && message["id"] == id
+        })
     }
 
     /// The reply to a request that builds and runs a project's tests, on a machine that does much else.
@@ -175,13 +204,19 @@ impl Session {
     }
 
     pub(crate) fn progress(&mut self) -> Value {
-        self.find("progress", |message| message["method"] == "notifications/progress")
+        self.find("progress", |message| {
+            message["method"] == "notifications/progress"
+        })
     }
 
     /// Waits until progress speaks of this, or the reply to this call is there; true for the former.
     pub(crate) fn wait_for_progress(&mut self, of: &str, id: impl Into<Value>) -> bool {
         let id = id.into();
-        let speaks = |m: &Value| m["params"]["message"].as_str().is_some_and(|said| said.contains(of));
+        let speaks = |m: &Value| {
+            m["params"]["message"]
+                .as_str()
+                .is_some_and(|said| said.contains(of))
+        };
         let is_reply = |m: &Value| m.get("method").is_none() && m["id"] == id;
         let came = self.find_within(PATIENCE * 5, "progress", |m| speaks(m) || is_reply(m));
         speaks(&came)
@@ -190,7 +225,11 @@ impl Session {
     /// Waits until this many progress messages were sent, or the reply to this call is there; true for the former.
     pub(crate) fn wait_for_step(&mut self, step: u32, id: impl Into<Value>) -> bool {
         let id = id.into();
-        let is_step = |m: &Value| m["params"]["progress"].as_f64().is_some_and(|made| made >= f64::from(step));
+        let is_step = |m: &Value| {
+            m["params"]["progress"]
+                .as_f64()
+                .is_some_and(|made| made >= f64::from(step))
+        };
         let is_reply = |m: &Value| m.get("method").is_none() && m["id"] == id;
         let came = self.find("progress", |m| is_step(m) || is_reply(m));
         let stepped = is_step(&came);
@@ -201,26 +240,42 @@ impl Session {
     /// Did the reply to this call come already?
     pub(crate) fn has_reply(&mut self, id: impl Into<Value>) -> bool {
         let id = id.into();
-        self.seen.extend(self.lines.try_iter().map(|line| parsed(&line)));
-        self.seen.iter().any(|message| message.get("method").is_none() && message["id"] == id)
+        self.seen
+            .extend(self.lines.try_iter().map(|line| parsed(&line)));
+        self.seen
+            .iter()
+            .any(|message| message.get("method").is_none() && message["id"] == id)
     }
 
     fn find(&mut self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         self.find_within(PATIENCE, what, wanted)
     }
 
-    fn find_within(&mut self, patience: Duration, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    fn find_within(
+        &mut self,
+        patience: Duration,
+        what: &str,
+        wanted: impl Fn(&Value) -> bool,
+    ) -> Value {
         if let Some(at) = self.seen.iter().position(&wanted) {
             return self.seen.remove(at).unwrap();
         }
         let deadline = Instant::now() + patience;
         loop {
-            let message = match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            let message = match self
+                .lines
+                .recv_timeout(deadline.saturating_duration_since(Instant::now()))
+            {
                 Ok(line) => parsed(&line),
-                Err(RecvTimeoutError::Timeout) => panic!("waited in vain for {what}; seen: {:?}", self.seen),
+                Err(RecvTimeoutError::Timeout) => {
+                    panic!("waited in vain for {what}; seen: {:?}", self.seen)
+                }
                 Err(RecvTimeoutError::Disconnected) => {
                     let code = self.process.wait();
-                    panic!("the server ended ({code:?}) without {what}; seen: {:?}", self.seen)
+                    panic!(
+                        "the server ended ({code:?}) without {what}; seen: {:?}",
+                        self.seen
+                    )
                 }
             };
             if wanted(&message) {
@@ -285,8 +340,8 @@ pub(crate) fn wait(process: &mut Child) -> Option<i32> {
 
 /// Nothing but protocol on stdout: every line is a JSON-RPC object.
 fn parsed(line: &str) -> Value {
-    let message: Value =
-        serde_json::from_str(line).unwrap_or_else(|e| panic!("stdout has `{line}`, which is no JSON: {e}"));
+    let message: Value = serde_json::from_str(line)
+        .unwrap_or_else(|e| panic!("stdout has `{line}`, which is no JSON: {e}"));
     assert_eq!(message["jsonrpc"], "2.0", "{line}");
     message
 }
@@ -306,8 +361,13 @@ pub(crate) fn stateless(mut params: Value) -> Value {
 /// The text of a tool's reply, checked to be the same as its structure.
 pub(crate) fn result_of(reply: &Value) -> Value {
     let result = &reply["result"];
-    let text = result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in {reply}"));
-    assert!(text.starts_with("{\"status\":"), "status comes first: {text}");
+    let text = result["content"][0]["text"]
+        .as_str()
+        .unwrap_or_else(|| panic!("no text in {reply}"));
+    assert!(
+        text.starts_with("{\"status\":"),
+        "status comes first: {text}"
+    );
     let parsed: Value = serde_json::from_str(text).unwrap();
     assert_eq!(parsed, result["structuredContent"]);
     assert_eq!(result["isError"], parsed["status"] == "error", "{reply}");
@@ -316,9 +376,20 @@ pub(crate) fn result_of(reply: &Value) -> Value {
 
 /// A reply is an outline of what is kept in a file; the two never disagree.
 fn whole(reply: Value) -> Value {
-    let Some(path) = reply["full_result"].as_str() else { return reply };
+    let Some(path) = reply["full_result"].as_str() else {
+        return reply;
+    };
     let whole: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-    for field in ["status", "message", "phase", "skill", "file_path", "verified", "model_used", "session_id"] {
+    for field in [
+        "status",
+        "message",
+        "phase",
+        "skill",
+        "file_path",
+        "verified",
+        "model_used",
+        "session_id",
+    ] {
         assert_eq!(whole[field], reply[field], "{field}");
     }
     whole

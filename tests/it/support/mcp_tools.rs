@@ -19,14 +19,18 @@ fn a_server_whose_tools_misbehave() {
     if std::env::var_os("TORTURE").is_none() {
         return;
     }
-    let code = supervisor::testing::cli::serve::serve(|| Server::with_tools(App::default(), router())).unwrap();
+    let code =
+        supervisor::testing::cli::serve::serve(|| Server::with_tools(App::default(), router()))
+            .unwrap();
     // The test harness would print its verdict to stdout, which belongs to the protocol here.
     std::process::exit(if code == 0.into() { 0 } else { code_of(code) });
 }
 
 /// `ExitCode` tells nobody its number but the system.
 fn code_of(code: std::process::ExitCode) -> i32 {
-    (1..=255u8).find(|n| std::process::ExitCode::from(*n) == code).map_or(255, i32::from)
+    (1..=255u8)
+        .find(|n| std::process::ExitCode::from(*n) == code)
+        .map_or(255, i32::from)
 }
 
 pub(crate) fn router() -> ToolRouter<Server> {
@@ -113,7 +117,10 @@ async fn panics(Parameters(Nothing {}): Parameters<Nothing>) -> CallResult {
 }
 
 async fn refuses(Parameters(Nothing {}): Parameters<Nothing>) -> Result<CallResult, ErrorData> {
-    Err(ErrorData::internal_error("the disk is full", Some(json!({"disk": "full"}))))
+    Err(ErrorData::internal_error(
+        "the disk is full",
+        Some(json!({"disk": "full"})),
+    ))
 }
 
 async fn sleeps(Parameters(p): Parameters<Sleep>, call: Call) -> CallResult {

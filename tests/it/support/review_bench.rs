@@ -17,7 +17,10 @@ pub(crate) fn shop(tiers: &[&str]) -> Bench {
 
 pub(crate) fn reviewers(tiers: &[&str], files: &[(&str, &str)]) -> Bench {
     let chain: Vec<String> = tiers.iter().map(|tier| format!("\"{tier}\"")).collect();
-    Bench::chain(tiers, files).settings(&format!("[skills.review]\nchain = [{}]\n", chain.join(", ")))
+    Bench::chain(tiers, files).settings(&format!(
+        "[skills.review]\nchain = [{}]\n",
+        chain.join(", ")
+    ))
 }
 
 /// The same, with a verifier of what local tiers made. Its setting goes into the table that stands last: the skill's own.
@@ -40,16 +43,36 @@ pub(crate) fn finding(line: usize, quote: &str, why: &str) -> Value {
 /// Three findings that hold, one of them over several lines.
 pub(crate) fn findings() -> Vec<Value> {
     vec![
-        finding(5, "    return sum(prices) / len(prices)", "an empty list divides by zero"),
-        finding(9, "os.system(\"ls \" + name)", "the name is run by a shell, so that it can hold any command"),
-        finding(15, "    except Exception:\n        pass", "a file that cannot be read is taken for an empty one"),
+        finding(
+            5,
+            "    return sum(prices) / len(prices)",
+            "an empty list divides by zero",
+        ),
+        finding(
+            9,
+            "os.system(\"ls \" + name)",
+            "the name is run by a shell, so that it can hold any command",
+        ),
+        finding(
+            15,
+            "    except Exception:\n        pass",
+            "a file that cannot be read is taken for an empty one",
+        ),
     ]
 }
 
 /// Every file, with every iron law.
 pub(crate) fn reviewed(files: &[&str]) -> Value {
-    let checks = ["security", "swallowed errors", "boundary validation", "tests"];
-    files.iter().map(|file| json!({"file": file, "checks": checks})).collect()
+    let checks = [
+        "security",
+        "swallowed errors",
+        "boundary validation",
+        "tests",
+    ];
+    files
+        .iter()
+        .map(|file| json!({"file": file, "checks": checks}))
+        .collect()
 }
 
 /// A review that holds.

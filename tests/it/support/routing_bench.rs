@@ -12,7 +12,10 @@ pub(crate) fn config(file: &str) -> Result<LoadedRouting, RoutingError> {
 
 /// Loads with these variables and no file.
 pub(crate) fn env(variables: &[(&str, &str)]) -> Result<LoadedRouting, RoutingError> {
-    load(&Sources { env: variables_of(variables), ..Sources::default() })
+    load(&Sources {
+        env: variables_of(variables),
+        ..Sources::default()
+    })
 }
 
 /// Loads with this user file and these variables.
@@ -20,14 +23,25 @@ pub(crate) fn with(file: &str, variables: &[(&str, &str)]) -> Result<LoadedRouti
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("models.toml");
     std::fs::write(&path, file).unwrap();
-    load(&Sources { user_file: Some(path), env: variables_of(variables), ..Sources::default() })
+    load(&Sources {
+        user_file: Some(path),
+        env: variables_of(variables),
+        ..Sources::default()
+    })
 }
 
 pub(crate) fn variables_of(variables: &[(&str, &str)]) -> BTreeMap<OsString, OsString> {
-    variables.iter().map(|(name, value)| (name.into(), value.into())).collect()
+    variables
+        .iter()
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect()
 }
 
 /// The names of a route's tiers, in order.
 pub(crate) fn names(route: &Route) -> Vec<&str> {
-    route.chain.tiers().map(|tier| tier.name.0.as_str()).collect()
+    route
+        .chain
+        .tiers()
+        .map(|tier| tier.name.0.as_str())
+        .collect()
 }

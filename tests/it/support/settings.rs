@@ -18,9 +18,16 @@ pub(crate) fn gateway(name: &str, base_url: Option<&str>) -> BackendSettings {
 }
 
 /// The built-in settings with these backends in place of their own.
-pub(crate) fn routing(backends: impl IntoIterator<Item = BackendSettings>, warm: Option<Warm>) -> Routing {
+pub(crate) fn routing(
+    backends: impl IntoIterator<Item = BackendSettings>,
+    warm: Option<Warm>,
+) -> Routing {
     let backends = backends.into_iter().map(|b| (b.name.clone(), b)).collect();
-    Routing { backends, warm, ..built_in() }
+    Routing {
+        backends,
+        warm,
+        ..built_in()
+    }
 }
 
 /// The agent backend, whose program is looked up on the PATH.

@@ -6,19 +6,34 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 pub(crate) fn skip(what: &str) {
-    assert!(std::env::var_os("SUPERVISOR_TEST_NO_SKIP").is_none_or(|v| v != "1"), "would be skipped: {what}");
+    assert!(
+        std::env::var_os("SUPERVISOR_TEST_NO_SKIP").is_none_or(|v| v != "1"),
+        "would be skipped: {what}"
+    );
     // Not `eprintln!`, which is kept back for tests that pass.
     let _ = writeln!(std::io::stderr(), "SKIPPED: {what}");
     // The test's own thread bears its name. CI runs by name, with everything installed, what was skipped before.
-    if let (Some(file), Some(test)) = (std::env::var_os("SUPERVISOR_TEST_SKIPPED"), std::thread::current().name()) {
-        let list = std::fs::OpenOptions::new().create(true).append(true).open(&file);
-        list.and_then(|mut list| list.write_all(format!("{test}\n").as_bytes())).expect("the list can be written");
+    if let (Some(file), Some(test)) = (
+        std::env::var_os("SUPERVISOR_TEST_SKIPPED"),
+        std::thread::current().name(),
+    ) {
+        let list = std::fs::OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&file);
+        list.and_then(|mut list| list.write_all(format!("{test}\n").as_bytes()))
+            .expect("the list can be written");
     }
 }
 
 /// True, and said aloud, if there is no such program on the PATH.
 pub(crate) fn is_missing(program: &str) -> bool {
-    if Command::new(program).arg("--version").stdin(Stdio::null()).output().is_ok() {
+    if Command::new(program)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .output()
+        .is_ok()
+    {
         return false;
     }
     skip(&format!("`{program}` is missing"));

@@ -17,11 +17,16 @@ pub(crate) fn offering(bench: &Bench) -> Session {
 
 pub(crate) fn offering_with(command: Command) -> Session {
     let mut session = start_silent(command);
-    session.say(&json!({"jsonrpc": "2.0", "id": "init", "method": "initialize", "params": {
+    session.say(
+        &json!({"jsonrpc": "2.0", "id": "init", "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {"extensions": {EXTENSION: {}}},
-        "clientInfo": {"name": "bench", "version": "1"}}}));
+        "clientInfo": {"name": "bench", "version": "1"}}}),
+    );
     let opening = session.reply("init");
-    assert!(opening["result"]["capabilities"]["extensions"][EXTENSION].is_object(), "{opening}");
+    assert!(
+        opening["result"]["capabilities"]["extensions"][EXTENSION].is_object(),
+        "{opening}"
+    );
     session.say(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
     session
 }
@@ -33,14 +38,18 @@ pub(crate) fn silent(bench: &Bench) -> Session {
 
 fn start_silent(mut command: Command) -> Session {
     let mut process = command.spawn().unwrap();
-    let (stdin, stdout) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
+    let (stdin, stdout) = (
+        process.stdin.take().unwrap(),
+        process.stdout.take().unwrap(),
+    );
     Session::with(process, Some(Box::new(stdin)), Box::new(stdout))
 }
 
 /// What a client of 2026-07-28 adds to each request to offer tasks.
 pub(crate) fn offered(mut params: Value) -> Value {
     params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2026-07-28");
-    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({"extensions": {EXTENSION: {}}});
+    params["_meta"]["io.modelcontextprotocol/clientCapabilities"] =
+        json!({"extensions": {EXTENSION: {}}});
     params
 }
 
@@ -96,7 +105,9 @@ pub(crate) fn hanging_review() -> Bench {
 pub(crate) fn start_hanging(session: &mut Session, bench: &Bench) -> String {
     let before = bench.asked_of("small").len();
     let id = start(session, "review", on(bench, both()));
-    until("the question to the model", || bench.asked_of("small").len() > before);
+    until("the question to the model", || {
+        bench.asked_of("small").len() > before
+    });
     id
 }
 
@@ -104,7 +115,13 @@ pub(crate) fn start_hanging(session: &mut Session, bench: &Bench) -> String {
 pub(crate) fn red_project(is_walled: bool) -> Bench {
     let test = "import unittest\n\nfrom add import add\n\n\nclass AddTest(unittest.TestCase):\n    def test_adds(self):\n        \
                 self.assertEqual(add(1, 2), 3)\n";
-    let bench = Bench::chain(&["small"], &[("add.py", "def add(a, b):\n    return a - b\n"), ("test_add.py", test)]);
+    let bench = Bench::chain(
+        &["small"],
+        &[
+            ("add.py", "def add(a, b):\n    return a - b\n"),
+            ("test_add.py", test),
+        ],
+    );
     if is_walled {
         bench.settings("[sandbox]\nmode = \"auto\"\n")
     } else {

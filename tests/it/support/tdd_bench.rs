@@ -39,7 +39,14 @@ impl Bench {
             file = file.display(),
         );
         fs::write(state.path().join("models.toml"), settings).unwrap();
-        Self { project, state, answers: vec![], env: vec![], session: None, calls: 0 }
+        Self {
+            project,
+            state,
+            answers: vec![],
+            env: vec![],
+            session: None,
+            calls: 0,
+        }
     }
 
     pub(crate) fn root(&self) -> PathBuf {
@@ -72,7 +79,11 @@ impl Bench {
 
     pub(crate) fn line(&mut self, line: &Value) {
         self.answers.push(line.clone());
-        let text: String = self.answers.iter().map(|line| format!("{line}\n")).collect();
+        let text: String = self
+            .answers
+            .iter()
+            .map(|line| format!("{line}\n"))
+            .collect();
         fs::write(self.state.path().join("answers.jsonl"), text).unwrap();
     }
 
@@ -90,7 +101,10 @@ impl Bench {
             .env("HOME", home)
             .envs(self.env.clone())
             .env("SUPERVISOR_STATE_DIR", self.state.path().join("state"))
-            .env("SUPERVISOR_MODELS_FILE", self.state.path().join("models.toml"))
+            .env(
+                "SUPERVISOR_MODELS_FILE",
+                self.state.path().join("models.toml"),
+            )
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -107,7 +121,10 @@ impl Bench {
     /// Another server with the same settings and state.
     pub(crate) fn fresh_session(&self) -> Session {
         let mut process = self.command().spawn().unwrap();
-        let (stdin, stdout) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
+        let (stdin, stdout) = (
+            process.stdin.take().unwrap(),
+            process.stdout.take().unwrap(),
+        );
         let mut session = Session::with(process, Some(Box::new(stdin)), Box::new(stdout));
         session.initialize("2025-11-25");
         session
@@ -144,16 +161,26 @@ impl Bench {
         fn walk(root: &Path, dir: &Path, into: &mut BTreeMap<PathBuf, Vec<u8>>) {
             for entry in fs::read_dir(dir).unwrap().flatten() {
                 let path = entry.path();
-                if ["target", "_build", "build", "__pycache__", ".pytest_cache", "node_modules"]
-                    .iter()
-                    .any(|skip| path.ends_with(skip))
+                if [
+                    "target",
+                    "_build",
+                    "build",
+                    "__pycache__",
+                    ".pytest_cache",
+                    "node_modules",
+                ]
+                .iter()
+                .any(|skip| path.ends_with(skip))
                 {
                     continue;
                 }
                 if path.is_dir() {
                     walk(root, &path, into);
                 } else {
-                    into.insert(path.strip_prefix(root).unwrap().to_owned(), fs::read(&path).unwrap_or_default());
+                    into.insert(
+                        path.strip_prefix(root).unwrap().to_owned(),
+                        fs::read(&path).unwrap_or_default(),
+                    );
                 }
             }
         }
@@ -164,23 +191,40 @@ impl Bench {
 
     /// The prompts that went to a model.
     pub(crate) fn asked_of(&self, model: &str) -> Vec<String> {
-        let text = fs::read_to_string(self.state.path().join("answers.jsonl.asked")).unwrap_or_default();
-        let questions = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        questions.filter(|q| q["model"] == model).map(|q| q["prompt"].as_str().unwrap().to_owned()).collect()
+        let text =
+            fs::read_to_string(self.state.path().join("answers.jsonl.asked")).unwrap_or_default();
+        let questions = text
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
+        questions
+            .filter(|q| q["model"] == model)
+            .map(|q| q["prompt"].as_str().unwrap().to_owned())
+            .collect()
     }
 }
 
 /// `small rejected | large accepted`.
 pub(crate) fn trail(result: &Value) -> String {
     let attempts = result["attempts"].as_array().cloned().unwrap_or_default();
-    let one = |a: &Value| format!("{} {}", a["model"].as_str().unwrap(), a["cause"].as_str().unwrap());
+    let one = |a: &Value| {
+        format!(
+            "{} {}",
+            a["model"].as_str().unwrap(),
+            a["cause"].as_str().unwrap()
+        )
+    };
     attempts.iter().map(one).collect::<Vec<_>>().join(" | ")
 }
 
 /// The gate of that name.
 pub(crate) fn gate<'a>(result: &'a Value, id: &str) -> &'a Value {
-    let gates = result["gates"].as_array().unwrap_or_else(|| panic!("no gates in {result}"));
-    gates.iter().find(|g| g["id"] == id).unwrap_or_else(|| panic!("no gate `{id}` in {gates:?}"))
+    let gates = result["gates"]
+        .as_array()
+        .unwrap_or_else(|| panic!("no gates in {result}"));
+    gates
+        .iter()
+        .find(|g| g["id"] == id)
+        .unwrap_or_else(|| panic!("no gate `{id}` in {gates:?}"))
 }
 
 /// One new file with this text.

@@ -28,17 +28,38 @@ struct Seen {
 impl Terminal {
     /// Starts the program with this terminal as stdin, stdout and stderr.
     pub(crate) fn start(mut command: Command, rows: u16, columns: u16) -> Self {
-        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        let master =
+            openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&master).unwrap();
         unlockpt(&master).unwrap();
         let name = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
-        let slave = OpenOptions::new().read(true).write(true).open(name).unwrap();
-        tcsetwinsize(&master, Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+        let slave = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(name)
+            .unwrap();
+        tcsetwinsize(
+            &master,
+            Winsize {
+                ws_row: rows,
+                ws_col: columns,
+                ws_xpixel: 0,
+                ws_ypixel: 0,
+            },
+        )
+        .unwrap();
         let end = || OwnedFd::from(slave.try_clone().unwrap());
         command.stdin(end()).stdout(end()).stderr(end());
         // As a person has it, unless the test says otherwise.
-        for (name, value) in [("TERM", Some("xterm-256color")), ("NO_COLOR", None), ("CI", None), ("COLUMNS", None)] {
-            let said = command.get_envs().any(|(known, value)| known == name && value.is_some());
+        for (name, value) in [
+            ("TERM", Some("xterm-256color")),
+            ("NO_COLOR", None),
+            ("CI", None),
+            ("COLUMNS", None),
+        ] {
+            let said = command
+                .get_envs()
+                .any(|(known, value)| known == name && value.is_some());
             match value {
                 _ if said => &mut command,
                 Some(value) => command.env(name, value),
@@ -47,7 +68,10 @@ impl Terminal {
         }
         let size = |n: u16| n.try_into().unwrap();
         let parser = vt100::Parser::new(size(rows), size(columns), 1000);
-        let seen = Arc::new(Mutex::new(Seen { screen: parser, raw: Vec::new() }));
+        let seen = Arc::new(Mutex::new(Seen {
+            screen: parser,
+            raw: Vec::new(),
+        }));
         let process = command.spawn().unwrap();
         // Ours would keep the terminal open when the program has gone.
         drop((command, slave));
@@ -57,25 +81,43 @@ impl Terminal {
             let seen = Arc::clone(&seen);
             move || read_all(screen, &seen)
         });
-        Self { process, keyboard, seen, reader: Some(reader) }
+        Self {
+            process,
+            keyboard,
+            seen,
+            reader: Some(reader),
+        }
     }
 
     /// What is on the screen now, row by row.
     pub(crate) fn rows(&self) -> Vec<String> {
         let seen = self.seen.lock().unwrap();
         let (_, columns) = seen.screen.screen().size();
-        seen.screen.screen().rows(0, columns.get()).map(|row| row.trim_end().to_owned()).collect()
+        seen.screen
+            .screen()
+            .rows(0, columns.get())
+            .map(|row| row.trim_end().to_owned())
+            .collect()
     }
 
     /// Waits until a row holds the words.
     pub(crate) fn until(&self, words: &str) {
-        until(&format!("`{words}` on the screen"), || self.rows().iter().any(|row| row.contains(words)));
+        until(&format!("`{words}` on the screen"), || {
+            self.rows().iter().any(|row| row.contains(words))
+        });
     }
 
     /// Ctrl-C: the terminal shows it where the cursor is, and the program is told.
     pub(crate) fn ctrl_c(&mut self) {
         self.keyboard.write_all(b"\x03").unwrap();
-        until("the echo", || self.seen.lock().unwrap().raw.windows(2).any(|two| two == b"^C"));
+        until("the echo", || {
+            self.seen
+                .lock()
+                .unwrap()
+                .raw
+                .windows(2)
+                .any(|two| two == b"^C")
+        });
         self.signal(Signal::INT);
     }
 
@@ -92,10 +134,20 @@ impl Terminal {
     pub(crate) fn finish(mut self) -> (Option<i32>, Vec<String>, Vec<u8>) {
         let code = wait(&mut self.process);
         self.reader.take().unwrap().join().unwrap();
-        let rows = self.rows().into_iter().filter(|row| !row.is_empty()).collect();
+        let rows = self
+            .rows()
+            .into_iter()
+            .filter(|row| !row.is_empty())
+            .collect();
         let seen = self.seen.lock().unwrap();
-        assert!(!seen.screen.screen().hide_cursor(), "the cursor is to be seen again");
-        assert!(!seen.screen.screen().alternate_screen(), "the screen is the one before");
+        assert!(
+            !seen.screen.screen().hide_cursor(),
+            "the cursor is to be seen again"
+        );
+        assert!(
+            !seen.screen.screen().alternate_screen(),
+            "the screen is the one before"
+        );
         (code, rows, seen.raw.clone())
     }
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use supervisor::testing::routing::{BackendKind, BackendSettings, EditFormat, Model, ModelName, Tier, TierKind};
+use supervisor::testing::routing::{
+    BackendKind, BackendSettings, EditFormat, Model, ModelName, Tier, TierKind,
+};
 
 /// A tier with nothing set but its names.
 pub(crate) fn tier(backend: &str, kind: BackendKind, model: &str) -> Tier {

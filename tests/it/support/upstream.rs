@@ -36,8 +36,15 @@ impl Says {
     }
 
     pub(crate) fn text(status: u16, headers: &[(&str, &str)], body: &str) -> Self {
-        let headers = headers.iter().map(|(n, v)| ((*n).to_owned(), (*v).to_owned())).collect();
-        Self::Http { status, headers, body: body.as_bytes().to_vec() }
+        let headers = headers
+            .iter()
+            .map(|(n, v)| ((*n).to_owned(), (*v).to_owned()))
+            .collect();
+        Self::Http {
+            status,
+            headers,
+            body: body.as_bytes().to_vec(),
+        }
     }
 
     /// An answer as a server without a gateway gives it.
@@ -79,11 +86,16 @@ impl Upstream {
     pub(crate) async fn start(script: impl IntoIterator<Item = Says>) -> Self {
         let script: Vec<_> = script.into_iter().collect();
         let next = AtomicUsize::new(0);
-        Self::answering(move |_| script[next.fetch_add(1, Ordering::Relaxed).min(script.len() - 1)].clone()).await
+        Self::answering(move |_| {
+            script[next.fetch_add(1, Ordering::Relaxed).min(script.len() - 1)].clone()
+        })
+        .await
     }
 
     /// The answer depends on the request.
-    pub(crate) async fn answering(script: impl Fn(&Request) -> Says + Send + Sync + 'static) -> Self {
+    pub(crate) async fn answering(
+        script: impl Fn(&Request) -> Says + Send + Sync + 'static,
+    ) -> Self {
         let script = Arc::new(script);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
@@ -105,12 +117,18 @@ impl Upstream {
 
     /// Waits until a request has come in.
     pub(crate) async fn asked(&self) {
-        self.until("a request", || !self.seen.requests.lock().unwrap().is_empty()).await;
+        self.until("a request", || {
+            !self.seen.requests.lock().unwrap().is_empty()
+        })
+        .await;
     }
 
     /// Waits until a client has gone away without its answer.
     pub(crate) async fn abandoned(&self) {
-        self.until("a client that goes away", || *self.seen.gone.lock().unwrap() > 0).await;
+        self.until("a client that goes away", || {
+            *self.seen.gone.lock().unwrap() > 0
+        })
+        .await;
     }
 
     async fn until(&self, what: &str, done: impl Fn() -> bool) {
@@ -123,7 +141,9 @@ impl Upstream {
                 changed.await;
             }
         };
-        tokio::time::timeout(Duration::from_secs(60), wait).await.unwrap_or_else(|_| panic!("waited for {what}"));
+        tokio::time::timeout(Duration::from_secs(60), wait)
+            .await
+            .unwrap_or_else(|_| panic!("waited for {what}"));
     }
 }
 
@@ -134,13 +154,22 @@ impl Drop for Upstream {
 }
 
 async fn serve(mut stream: TcpStream, script: Arc<impl Fn(&Request) -> Says>, seen: Arc<Seen>) {
-    let Some(request) = read(&mut stream).await else { return };
+    let Some(request) = read(&mut stream).await else {
+        return;
+    };
     let says = script(&request);
     seen.requests.lock().unwrap().push(request);
     seen.changed.notify_waiters();
     match says {
-        Says::Http { status, headers, body } => {
-            let mut head = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n", body.len());
+        Says::Http {
+            status,
+            headers,
+            body,
+        } => {
+            let mut head = format!(
+                "HTTP/1.1 {status} X\r\ncontent-length: {}\r\nconnection: close\r\n",
+                body.len()
+            );
             for (name, value) in headers {
                 head.push_str(&format!("{name}: {value}\r\n"));
             }
@@ -158,7 +187,8 @@ async fn serve(mut stream: TcpStream, script: Arc<impl Fn(&Request) -> Says>, se
             seen.changed.notify_waiters();
         }
         Says::Flood => {
-            let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";
+            let head =
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n\r\n";
             let _ = stream.write_all(head.as_bytes()).await;
             let chunk = vec![b' '; 1 << 16];
             while stream.write_all(&chunk).await.is_ok() {}
@@ -175,11 +205,17 @@ async fn read(stream: &mut TcpStream) -> Option<Request> {
     loop {
         let n = stream.read(&mut chunk).await.ok().filter(|n| *n > 0)?;
         bytes.extend_from_slice(&chunk[..n]);
-        let Some(end) = bytes.windows(4).position(|w| w == b"\r\n\r\n") else { continue };
+        let Some(end) = bytes.windows(4).position(|w| w == b"\r\n\r\n") else {
+            continue;
+        };
         let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
         let length = head
             .lines()
-            .find_map(|l| l.to_lowercase().strip_prefix("content-length:").map(|v| v.trim().parse::<usize>().unwrap()))
+            .find_map(|l| {
+                l.to_lowercase()
+                    .strip_prefix("content-length:")
+                    .map(|v| v.trim().parse::<usize>().unwrap())
+            })
             .unwrap_or(0);
         if bytes.len() >= end + 4 + length {
             let body = serde_json::from_slice(&bytes[end + 4..]).unwrap_or(Value::Null);

@@ -15,14 +15,26 @@ const PROGRESS: &str = "3/10 tasks completed";
 fn traces(pipeline: &Pipeline) -> (String, serde_json::Value, String) {
     let issues = fs::read_to_string(pipeline.team().join("wisdom/issues.md")).unwrap_or_default();
     let checks = pipeline.sidecar(TASK)["checks"].to_string();
-    let base = pipeline.team().strip_prefix(pipeline.root()).unwrap().display().to_string();
-    (masked(&pipeline.report(TASK)), json!(checks.replace(&base, "")), issues)
+    let base = pipeline
+        .team()
+        .strip_prefix(pipeline.root())
+        .unwrap()
+        .display()
+        .to_string();
+    (
+        masked(&pipeline.report(TASK)),
+        json!(checks.replace(&base, "")),
+        issues,
+    )
 }
 
 #[test]
 fn killed_between_any_two_steps_the_verdict_is_the_same_and_said_once() {
     for layout in BOTH {
-        let sessions = [(Pipeline::sound as fn(Layout) -> Pipeline, "pass"), (Pipeline::unsound, "warn")];
+        let sessions = [
+            (Pipeline::sound as fn(Layout) -> Pipeline, "pass"),
+            (Pipeline::unsound, "warn"),
+        ];
         for (pipeline, verdict) in sessions {
             let calm = pipeline(layout);
             let mut client = calm.client();
@@ -39,25 +51,49 @@ fn killed_between_any_two_steps_the_verdict_is_the_same_and_said_once() {
 fn dies_at(step: &str, calm: &Pipeline, pipeline: &Pipeline) {
     pipeline.client().init();
     let mut doomed = TeamClient::start(pipeline.root(), Some(step));
-    doomed.send("supervise", json!({"operation": "checkpoint", "task_id": TASK, "pipeline_progress": PROGRESS}));
+    doomed.send(
+        "supervise",
+        json!({"operation": "checkpoint", "task_id": TASK, "pipeline_progress": PROGRESS}),
+    );
     assert!(doomed.wait_for_kill(), "{step} was not reached");
     let mut client = pipeline.client();
-    let recovered = client.supervise("init", json!({"recovery": true, "team_name": "shop", "requirement": "a shop"}));
+    let recovered = client.supervise(
+        "init",
+        json!({"recovery": true, "team_name": "shop", "requirement": "a shop"}),
+    );
     assert_eq!(recovered["status"], "pass", "{step}: {recovered}");
     let answer = client.checkpoint(TASK);
     let wanted = calm.sidecar(TASK);
-    assert_eq!(answer["details"]["verdict"], wanted["verdict"], "{step}: {answer}");
+    assert_eq!(
+        answer["details"]["verdict"], wanted["verdict"],
+        "{step}: {answer}"
+    );
     assert_eq!(answer["details"]["score"], wanted["score"], "{step}");
     assert_eq!(traces(pipeline), traces(calm), "{step}");
-    let said = |of: &Pipeline| of.messages().into_iter().filter(|m| m["from"] == "supervisor").count();
+    let said = |of: &Pipeline| {
+        of.messages()
+            .into_iter()
+            .filter(|m| m["from"] == "supervisor")
+            .count()
+    };
     assert_eq!((said(pipeline), said(calm)), (1, 1), "{step}");
     let state = client.bus("get_state", json!({"role": "supervisor"}));
-    assert_eq!(state["details"]["result"]["state"]["supervision_verdict"], wanted["verdict"], "{step}");
+    assert_eq!(
+        state["details"]["result"]["state"]["supervision_verdict"], wanted["verdict"],
+        "{step}"
+    );
     // What the other roles had said is still there, too.
     let writer = client.bus("get_state", json!({"role": "writer", "task": "DRAFT-001"}));
-    assert_eq!(writer["details"]["result"]["state"]["quality_self_score"], 80, "{step}");
+    assert_eq!(
+        writer["details"]["result"]["state"]["quality_self_score"], 80,
+        "{step}"
+    );
     let status = client.supervise("status", json!({}));
-    assert_eq!(status["details"]["accumulator"].as_array().unwrap().len(), 1, "{step}: {status}");
+    assert_eq!(
+        status["details"]["accumulator"].as_array().unwrap().len(),
+        1,
+        "{step}: {status}"
+    );
 }
 
 #[test]
@@ -69,7 +105,10 @@ fn without_its_memory_and_sidecars_the_accumulator_is_rebuilt_from_reports() {
     std::fs::remove_file(pipeline.team().join(".msg/supervisor.json")).unwrap();
     std::fs::remove_file(pipeline.outputs().join("CHECKPOINT-001-report.json")).unwrap();
     let recovered = client.supervise("init", json!({"recovery": true}));
-    assert_eq!(recovered["message"], "[supervisor] Recovered 1 report, awaiting checkpoints");
+    assert_eq!(
+        recovered["message"],
+        "[supervisor] Recovered 1 report, awaiting checkpoints"
+    );
     let status = client.supervise("status", json!({}));
     assert_eq!(status["details"]["accumulator"][0]["verdict"], "pass");
 }
@@ -83,7 +122,15 @@ fn of_fifty_thousand_messages_a_wake_reads_only_the_new_ones() {
             n % 5
         )
     };
-    let many: String = (10..50_000).map(|n| if n % 10 == 0 { String::from("{damaged\n") } else { line(n) }).collect();
+    let many: String = (10..50_000)
+        .map(|n| {
+            if n % 10 == 0 {
+                String::from("{damaged\n")
+            } else {
+                line(n)
+            }
+        })
+        .collect();
     pipeline.append(&many);
     let mut client = pipeline.client();
     let ready = client.init();
@@ -95,13 +142,30 @@ fn of_fifty_thousand_messages_a_wake_reads_only_the_new_ones() {
         let everything = client.bytes_read() - before;
         let loaded = &answer["details"]["loaded"];
         // A later wake also finds what the one before it said.
-        assert!(loaded["new_messages"].as_u64().unwrap() <= 2, "{wakes}: {loaded}");
+        assert!(
+            loaded["new_messages"].as_u64().unwrap() <= 2,
+            "{wakes}: {loaded}"
+        );
         let read = loaded["bus_bytes_read"].as_u64().unwrap();
-        assert!(read < 4_000, "{wakes} wake read {read} bytes of {}", many.len());
+        assert!(
+            read < 4_000,
+            "{wakes} wake read {read} bytes of {}",
+            many.len()
+        );
         // Artifacts, memory, locks and all: far less than the log.
-        assert!(everything < 400_000, "{wakes} wake read {everything} bytes in all, the log has {}", many.len());
+        assert!(
+            everything < 400_000,
+            "{wakes} wake read {everything} bytes in all, the log has {}",
+            many.len()
+        );
     }
     let before = client.bytes_read();
-    assert_eq!(client.checkpoint("CHECKPOINT-001")["details"]["repeated"], true);
-    assert!(client.bytes_read() - before < 400_000, "asked again, the log was read");
+    assert_eq!(
+        client.checkpoint("CHECKPOINT-001")["details"]["repeated"],
+        true
+    );
+    assert!(
+        client.bytes_read() - before < 400_000,
+        "asked again, the log was read"
+    );
 }

@@ -13,7 +13,12 @@ type Plant = fn(&Pipeline);
 
 /// Checkpoint, check, what is done to a sound pipeline, and the outcomes that are right.
 const ROWS: &[(&str, &str, Plant, &[&str])] = &[
-    ("CHECKPOINT-001", "goal_trace", |p| p.replace("spec/product-brief.md", "| G-002 |", "| G-009 |"), &["fail"]),
+    (
+        "CHECKPOINT-001",
+        "goal_trace",
+        |p| p.replace("spec/product-brief.md", "| G-002 |", "| G-009 |"),
+        &["fail"],
+    ),
     (
         "CHECKPOINT-001",
         "goal_trace",
@@ -26,12 +31,23 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
         },
         &["fail"],
     ),
-    ("CHECKPOINT-001", "goal_trace", |p| p.remove("spec/requirements/REQ-003-mail.md"), &["pass"]),
+    (
+        "CHECKPOINT-001",
+        "goal_trace",
+        |p| p.remove("spec/requirements/REQ-003-mail.md"),
+        &["pass"],
+    ),
     ("CHECKPOINT-001", "goal_trace", |_| {}, &["pass"]),
     (
         "CHECKPOINT-001",
         "terminology",
-        |p| p.replace("spec/requirements/REQ-001-pay.md", "A user pays", "A customer pays"),
+        |p| {
+            p.replace(
+                "spec/requirements/REQ-001-pay.md",
+                "A user pays",
+                "A customer pays",
+            )
+        },
         &["warn"],
     ),
     (
@@ -43,7 +59,13 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
     (
         "CHECKPOINT-001",
         "terminology",
-        |p| p.replace("spec/requirements/REQ-001-pay.md", "A user pays", "Users pay"),
+        |p| {
+            p.replace(
+                "spec/requirements/REQ-001-pay.md",
+                "A user pays",
+                "Users pay",
+            )
+        },
         &["pass"],
     ),
     ("CHECKPOINT-001", "terminology", |_| {}, &["pass"]),
@@ -61,26 +83,51 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
     (
         "CHECKPOINT-001",
         "scope",
-        |p| p.replace("spec/requirements/REQ-003-mail.md", "traces_to: [G-002]\n", ""),
+        |p| {
+            p.replace(
+                "spec/requirements/REQ-003-mail.md",
+                "traces_to: [G-002]\n",
+                "",
+            )
+        },
         &["warn"],
     ),
     (
         "CHECKPOINT-001",
         "scope",
-        |p| p.write("spec/requirements/REQ-004-i.md", "---\ntraces_to: [G-001]\n---\n# Pay by card again\n"),
+        |p| {
+            p.write(
+                "spec/requirements/REQ-004-i.md",
+                "---\ntraces_to: [G-001]\n---\n# Pay by card again\n",
+            )
+        },
         &["pass"],
     ),
     ("CHECKPOINT-001", "scope", |_| {}, &["pass"]),
     (
         "CHECKPOINT-001",
         "decision_continuity",
-        |p| state(p, "writer", "DRAFT-002", &json!({"decisions": ["database: SQLite"]})),
+        |p| {
+            state(
+                p,
+                "writer",
+                "DRAFT-002",
+                &json!({"decisions": ["database: SQLite"]}),
+            )
+        },
         &["fail"],
     ),
     (
         "CHECKPOINT-001",
         "decision_continuity",
-        |p| state(p, "writer", "DRAFT-002", &json!({"decisions": [{"key": "payment", "value": "invoice"}]})),
+        |p| {
+            state(
+                p,
+                "writer",
+                "DRAFT-002",
+                &json!({"decisions": [{"key": "payment", "value": "invoice"}]}),
+            )
+        },
         &["fail"],
     ),
     (
@@ -97,25 +144,51 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
         &["pass"],
     ),
     ("CHECKPOINT-001", "decision_continuity", |_| {}, &["pass"]),
-    ("CHECKPOINT-001", "artifact_existence", |p| p.remove("spec/product-brief.md"), &["fail"]),
     (
         "CHECKPOINT-001",
         "artifact_existence",
-        |p| p.write("spec/requirements/REQ-001-pay.md", "---\nid: [broken\n---\n"),
+        |p| p.remove("spec/product-brief.md"),
         &["fail"],
     ),
-    ("CHECKPOINT-001", "artifact_existence", |p| p.write("spec/requirements/REQ-009-x.md", "plain text"), &["pass"]),
+    (
+        "CHECKPOINT-001",
+        "artifact_existence",
+        |p| {
+            p.write(
+                "spec/requirements/REQ-001-pay.md",
+                "---\nid: [broken\n---\n",
+            )
+        },
+        &["fail"],
+    ),
+    (
+        "CHECKPOINT-001",
+        "artifact_existence",
+        |p| p.write("spec/requirements/REQ-009-x.md", "plain text"),
+        &["pass"],
+    ),
     ("CHECKPOINT-001", "artifact_existence", |_| {}, &["pass"]),
     (
         "CHECKPOINT-002",
         "architecture_epics",
-        |p| p.replace("spec/epics/EPIC-001-pay.md", "Checkout and Archive", "Checkout"),
+        |p| {
+            p.replace(
+                "spec/epics/EPIC-001-pay.md",
+                "Checkout and Archive",
+                "Checkout",
+            )
+        },
         &["fail"],
     ),
     (
         "CHECKPOINT-002",
         "architecture_epics",
-        |p| p.write("spec/architecture/ADR-002-queue.md", "---\nid: ADR-002\n---\n# Queue\n"),
+        |p| {
+            p.write(
+                "spec/architecture/ADR-002-queue.md",
+                "---\nid: ADR-002\n---\n# Queue\n",
+            )
+        },
         &["fail"],
     ),
     (
@@ -128,19 +201,40 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
     (
         "CHECKPOINT-002",
         "decision_chain",
-        |p| state(p, "writer", "DRAFT-004", &json!({"decisions": ["database: MySQL"]})),
+        |p| {
+            state(
+                p,
+                "writer",
+                "DRAFT-004",
+                &json!({"decisions": ["database: MySQL"]}),
+            )
+        },
         &["fail"],
     ),
     (
         "CHECKPOINT-002",
         "decision_chain",
-        |p| state(p, "writer", "DRAFT-004", &json!({"decisions": ["payment: everything"]})),
+        |p| {
+            state(
+                p,
+                "writer",
+                "DRAFT-004",
+                &json!({"decisions": ["payment: everything"]}),
+            )
+        },
         &["fail"],
     ),
     (
         "CHECKPOINT-002",
         "decision_chain",
-        |p| state(p, "writer", "DRAFT-004", &json!({"decisions": ["cache: none"]})),
+        |p| {
+            state(
+                p,
+                "writer",
+                "DRAFT-004",
+                &json!({"decisions": ["cache: none"]}),
+            )
+        },
         &["pass"],
     ),
     ("CHECKPOINT-002", "decision_chain", |_| {}, &["pass"]),
@@ -166,7 +260,13 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
     (
         "CHECKPOINT-002",
         "open_questions",
-        |p| p.replace("spec/product-brief.md", "- [x] which provider?", "- [ ] critical: which provider?"),
+        |p| {
+            p.replace(
+                "spec/product-brief.md",
+                "- [x] which provider?",
+                "- [ ] critical: which provider?",
+            )
+        },
         &["fail"],
     ),
     (
@@ -196,28 +296,64 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
         &["pass"],
     ),
     ("CHECKPOINT-002", "open_questions", |_| {}, &["pass"]),
-    ("CHECKPOINT-002", "wisdom", |p| p.write("wisdom/conventions.md", "- database: Mongo\n"), &["fail"]),
-    ("CHECKPOINT-002", "wisdom", |p| p.write("wisdom/learnings.md", "- payment: on delivery\n"), &["fail"]),
-    ("CHECKPOINT-002", "wisdom", |p| p.write("wisdom/conventions.md", "- naming: short\n"), &["pass"]),
+    (
+        "CHECKPOINT-002",
+        "wisdom",
+        |p| p.write("wisdom/conventions.md", "- database: Mongo\n"),
+        &["fail"],
+    ),
+    (
+        "CHECKPOINT-002",
+        "wisdom",
+        |p| p.write("wisdom/learnings.md", "- payment: on delivery\n"),
+        &["fail"],
+    ),
+    (
+        "CHECKPOINT-002",
+        "wisdom",
+        |p| p.write("wisdom/conventions.md", "- naming: short\n"),
+        &["pass"],
+    ),
     ("CHECKPOINT-002", "wisdom", |_| {}, &["pass"]),
-    ("CHECKPOINT-003", "plan_coverage", |p| p.replace("plan/plan.json", "\"REQ-002\"", "\"REQ-003\""), &["fail"]),
     (
         "CHECKPOINT-003",
         "plan_coverage",
-        |p| p.write("spec/requirements/REQ-004-x.md", "---\nid: REQ-004\npriority: Must\n---\n# X\n"),
+        |p| p.replace("plan/plan.json", "\"REQ-002\"", "\"REQ-003\""),
         &["fail"],
     ),
     (
         "CHECKPOINT-003",
         "plan_coverage",
-        |p| p.write("spec/requirements/REQ-004-x.md", "---\nid: REQ-004\npriority: Could\n---\n# X\n"),
+        |p| {
+            p.write(
+                "spec/requirements/REQ-004-x.md",
+                "---\nid: REQ-004\npriority: Must\n---\n# X\n",
+            )
+        },
+        &["fail"],
+    ),
+    (
+        "CHECKPOINT-003",
+        "plan_coverage",
+        |p| {
+            p.write(
+                "spec/requirements/REQ-004-x.md",
+                "---\nid: REQ-004\npriority: Could\n---\n# X\n",
+            )
+        },
         &["pass"],
     ),
     ("CHECKPOINT-003", "plan_coverage", |_| {}, &["pass"]),
     (
         "CHECKPOINT-003",
         "complexity",
-        |p| p.replace("plan/plan.json", "\"src/pay/card.rs\"", "\"a/x.rs\", \"b/x.rs\", \"c/x.rs\", \"d/x.rs\""),
+        |p| {
+            p.replace(
+                "plan/plan.json",
+                "\"src/pay/card.rs\"",
+                "\"a/x.rs\", \"b/x.rs\", \"c/x.rs\", \"d/x.rs\"",
+            )
+        },
         &["fail"],
     ),
     (
@@ -251,12 +387,27 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
     (
         "CHECKPOINT-003",
         "dependency_chain",
-        |p| p.write("plan/.task/TASK-003.json", "{\"id\": \"TASK-003\", \"depends_on\": [\"TASK-001\", \"TASK-002\"]}"),
+        |p| {
+            p.write(
+                "plan/.task/TASK-003.json",
+                "{\"id\": \"TASK-003\", \"depends_on\": [\"TASK-001\", \"TASK-002\"]}",
+            )
+        },
         &["pass"],
     ),
     ("CHECKPOINT-003", "dependency_chain", |_| {}, &["pass"]),
-    ("CHECKPOINT-003", "execution_method", |p| p.replace("plan/plan.json", "\"Agent\"", "\"CLI\""), &["warn"]),
-    ("CHECKPOINT-003", "execution_method", |p| p.replace("plan/plan.json", "\"Low\"", "\"Medium\""), &["warn"]),
+    (
+        "CHECKPOINT-003",
+        "execution_method",
+        |p| p.replace("plan/plan.json", "\"Agent\"", "\"CLI\""),
+        &["warn"],
+    ),
+    (
+        "CHECKPOINT-003",
+        "execution_method",
+        |p| p.replace("plan/plan.json", "\"Low\"", "\"Medium\""),
+        &["warn"],
+    ),
     (
         "CHECKPOINT-003",
         "execution_method",
@@ -276,13 +427,25 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
     (
         "CHECKPOINT-003",
         "upstream_consumed",
-        |p| p.replace("plan/plan.json", "architecture/ADR-001-postgres.md", "somewhere.md"),
+        |p| {
+            p.replace(
+                "plan/plan.json",
+                "architecture/ADR-001-postgres.md",
+                "somewhere.md",
+            )
+        },
         &["fail"],
     ),
     (
         "CHECKPOINT-003",
         "upstream_consumed",
-        |p| p.replace("plan/plan.json", "architecture/ADR-001-postgres.md", "ADR-001"),
+        |p| {
+            p.replace(
+                "plan/plan.json",
+                "architecture/ADR-001-postgres.md",
+                "ADR-001",
+            )
+        },
         &["pass"],
     ),
     ("CHECKPOINT-003", "upstream_consumed", |_| {}, &["pass"]),
@@ -308,21 +471,45 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
     (
         "CHECKPOINT-001",
         "activity",
-        |p| p.message(20, "writer", "progress", &json!({"task_id": "DRAFT-009", "status": "in_progress"})),
-        &["fail"],
-    ),
-    (
-        "CHECKPOINT-001",
-        "activity",
-        |p| p.message(20, "executor", "progress", &json!({"task_id": "IMPL-1", "status": "running"})),
+        |p| {
+            p.message(
+                20,
+                "writer",
+                "progress",
+                &json!({"task_id": "DRAFT-009", "status": "in_progress"}),
+            )
+        },
         &["fail"],
     ),
     (
         "CHECKPOINT-001",
         "activity",
         |p| {
-            p.message(20, "w", "progress", &json!({"task_id": "T", "status": "in_progress"}));
-            p.message(21, "w", "state_update", &json!({"task_id": "T", "status": "task_complete"}));
+            p.message(
+                20,
+                "executor",
+                "progress",
+                &json!({"task_id": "IMPL-1", "status": "running"}),
+            )
+        },
+        &["fail"],
+    ),
+    (
+        "CHECKPOINT-001",
+        "activity",
+        |p| {
+            p.message(
+                20,
+                "w",
+                "progress",
+                &json!({"task_id": "T", "status": "in_progress"}),
+            );
+            p.message(
+                21,
+                "w",
+                "state_update",
+                &json!({"task_id": "T", "status": "task_complete"}),
+            );
         },
         &["pass"],
     ),
@@ -359,18 +546,59 @@ const ROWS: &[(&str, &str, Plant, &[&str])] = &[
     (
         "CHECKPOINT-002",
         "terminology",
-        |p| p.replace("spec/architecture/_index.md", "keeps each order", "keeps each purchase"),
+        |p| {
+            p.replace(
+                "spec/architecture/_index.md",
+                "keeps each order",
+                "keeps each purchase",
+            )
+        },
         &["warn"],
     ),
-    ("CHECKPOINT-002", "terminology", |p| p.write("spec/epics/EPIC-002-x.md", "# A customer logs\n"), &["warn"]),
-    ("CHECKPOINT-002", "terminology", |p| p.write("spec/epics/EPIC-002-x.md", "# Users and orders\n"), &["pass"]),
+    (
+        "CHECKPOINT-002",
+        "terminology",
+        |p| p.write("spec/epics/EPIC-002-x.md", "# A customer logs\n"),
+        &["warn"],
+    ),
+    (
+        "CHECKPOINT-002",
+        "terminology",
+        |p| p.write("spec/epics/EPIC-002-x.md", "# Users and orders\n"),
+        &["pass"],
+    ),
     ("CHECKPOINT-002", "terminology", |_| {}, &["pass"]),
-    ("CHECKPOINT-002", "artifact_existence", |p| p.remove("spec/epics"), &["fail"]),
-    ("CHECKPOINT-002", "artifact_existence", |p| p.write("spec/architecture/_index.md", ""), &["fail"]),
-    ("CHECKPOINT-002", "artifact_existence", |p| p.write("spec/epics/EPIC-003-x.md", "plain text"), &["pass"]),
+    (
+        "CHECKPOINT-002",
+        "artifact_existence",
+        |p| p.remove("spec/epics"),
+        &["fail"],
+    ),
+    (
+        "CHECKPOINT-002",
+        "artifact_existence",
+        |p| p.write("spec/architecture/_index.md", ""),
+        &["fail"],
+    ),
+    (
+        "CHECKPOINT-002",
+        "artifact_existence",
+        |p| p.write("spec/epics/EPIC-003-x.md", "plain text"),
+        &["pass"],
+    ),
     ("CHECKPOINT-002", "artifact_existence", |_| {}, &["pass"]),
-    ("CHECKPOINT-003", "artifact_existence", |p| p.remove("plan/plan.json"), &["fail"]),
-    ("CHECKPOINT-003", "artifact_existence", |p| p.write("plan/plan.json", ""), &["fail"]),
+    (
+        "CHECKPOINT-003",
+        "artifact_existence",
+        |p| p.remove("plan/plan.json"),
+        &["fail"],
+    ),
+    (
+        "CHECKPOINT-003",
+        "artifact_existence",
+        |p| p.write("plan/plan.json", ""),
+        &["fail"],
+    ),
     (
         "CHECKPOINT-003",
         "artifact_existence",
@@ -392,19 +620,33 @@ fn every_check_finds_planted_defects_and_passes_clean_input() {
     let mut wrong = Vec::new();
     let mut shared = Pipeline::sound(Layout::Older).client();
     for (n, (checkpoint, check, plant, right)) in ROWS.iter().enumerate() {
-        let pipeline = Pipeline::sound(if n % 2 == 0 { Layout::Older } else { Layout::Run });
+        let pipeline = Pipeline::sound(if n % 2 == 0 {
+            Layout::Older
+        } else {
+            Layout::Run
+        });
         plant(&pipeline);
         shared.stand_in(pipeline.root());
         shared.init();
         let answer = shared.checkpoint(checkpoint);
-        let found =
-            answer["details"]["checks"].as_array().and_then(|all| all.iter().find(|c| c["id"] == **check)).cloned();
-        let outcome = found.as_ref().map_or("none", |c| c["result"].as_str().unwrap());
+        let found = answer["details"]["checks"]
+            .as_array()
+            .and_then(|all| all.iter().find(|c| c["id"] == **check))
+            .cloned();
+        let outcome = found
+            .as_ref()
+            .map_or("none", |c| c["result"].as_str().unwrap());
         if !right.contains(&outcome) {
-            wrong.push(format!("row {n} {check}: {outcome}, not {right:?}: {found:?} {answer}"));
+            wrong.push(format!(
+                "row {n} {check}: {outcome}, not {right:?}: {found:?} {answer}"
+            ));
         }
         let count = counts.entry((checkpoint, check)).or_default();
-        if right.contains(&"pass") { count.1 += 1 } else { count.0 += 1 }
+        if right.contains(&"pass") {
+            count.1 += 1
+        } else {
+            count.0 += 1
+        }
     }
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
     for checkpoint in CheckpointDefinition::built_in() {
@@ -413,9 +655,20 @@ fn every_check_finds_planted_defects_and_passes_clean_input() {
             if matches!(check.rule, CheckRule::Question { .. }) {
                 continue;
             }
-            let of = if check.group == CheckGroup::Health { "CHECKPOINT-001" } else { checkpoint.id.as_str() };
-            let (defects, clean) = counts.get(&(of, check.id.as_str())).copied().unwrap_or_default();
-            assert!(defects >= 2 && clean >= 2, "{of} {}: {defects} defects and {clean} clean inputs", check.id);
+            let of = if check.group == CheckGroup::Health {
+                "CHECKPOINT-001"
+            } else {
+                checkpoint.id.as_str()
+            };
+            let (defects, clean) = counts
+                .get(&(of, check.id.as_str()))
+                .copied()
+                .unwrap_or_default();
+            assert!(
+                defects >= 2 && clean >= 2,
+                "{of} {}: {defects} defects and {clean} clean inputs",
+                check.id
+            );
         }
     }
 }

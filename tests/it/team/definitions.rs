@@ -48,8 +48,16 @@ run = ["cargo", "test", "--offline", "--quiet"]
 fn check(dir: &Path, words: &[&str]) -> Output {
     let state = tempfile::tempdir().unwrap();
     let mut command = command(Which::Real);
-    command.env("SUPERVISOR_STATE_DIR", state.path()).env("HOME", std::env::var_os("HOME").unwrap_or_default());
-    command.arg("check").args(words).current_dir(dir).stdin(std::process::Stdio::null()).output().unwrap()
+    command
+        .env("SUPERVISOR_STATE_DIR", state.path())
+        .env("HOME", std::env::var_os("HOME").unwrap_or_default());
+    command
+        .arg("check")
+        .args(words)
+        .current_dir(dir)
+        .stdin(std::process::Stdio::null())
+        .output()
+        .unwrap()
 }
 
 /// A little crate with notes about it.
@@ -60,9 +68,18 @@ fn project() -> tempfile::TempDir {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     };
-    write("Cargo.toml", "[package]\nname = \"little\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n");
-    write("src/lib.rs", "// IDEA-1\npub fn one() -> u8 { 2 }\n#[test]\nfn one_is_one() { assert_eq!(one(), 1) }\n");
-    write("notes/first.md", "---\nowner: Ada\n---\n# First\n\nIDEA-1: a function.\n");
+    write(
+        "Cargo.toml",
+        "[package]\nname = \"little\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n",
+    );
+    write(
+        "src/lib.rs",
+        "// IDEA-1\npub fn one() -> u8 { 2 }\n#[test]\nfn one_is_one() { assert_eq!(one(), 1) }\n",
+    );
+    write(
+        "notes/first.md",
+        "---\nowner: Ada\n---\n# First\n\nIDEA-1: a function.\n",
+    );
     write("figures.json", "{\"coverage\": 91.5}\n");
     write("stages.toml", STAGES);
     dir
@@ -73,15 +90,28 @@ fn a_pipeline_of_ones_own_blocks_on_a_failing_command_and_passes_after_the_fix()
     let dir = project();
     let blocked = check(dir.path(), &["stages.toml"]);
     let text = String::from_utf8_lossy(&blocked.stdout);
-    assert_eq!(blocked.status.code(), Some(1), "{text}{}", String::from_utf8_lossy(&blocked.stderr));
-    assert!(text.contains("cargo test") && text.contains("block"), "{text}");
+    assert_eq!(
+        blocked.status.code(),
+        Some(1),
+        "{text}{}",
+        String::from_utf8_lossy(&blocked.stderr)
+    );
+    assert!(
+        text.contains("cargo test") && text.contains("block"),
+        "{text}"
+    );
     fs::write(
         dir.path().join("src/lib.rs"),
         "// IDEA-1\npub fn one() -> u8 { 1 }\n#[test]\nfn one_is_one() { assert_eq!(one(), 1) }\n",
     )
     .unwrap();
     let passed = check(dir.path(), &["stages.toml"]);
-    assert_eq!(passed.status.code(), Some(0), "{}", String::from_utf8_lossy(&passed.stdout));
+    assert_eq!(
+        passed.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&passed.stdout)
+    );
 }
 
 /// One definition a stage, and nothing else: no line of code knows this pipeline.
@@ -109,16 +139,28 @@ fn three_stages_in_toml_alone_stop_at_the_failing_command_and_go_through_after_t
     let codes = || THREE.map(|(file, _)| check(dir.path(), &[file]).status.code());
     assert_eq!(codes(), [Some(0), Some(0), Some(1)]);
     let code = fs::read_to_string(dir.path().join("src/lib.rs")).unwrap();
-    fs::write(dir.path().join("src/lib.rs"), code.replace("u8 { 2 }", "u8 { 1 }")).unwrap();
+    fs::write(
+        dir.path().join("src/lib.rs"),
+        code.replace("u8 { 2 }", "u8 { 1 }"),
+    )
+    .unwrap();
     assert_eq!(codes(), [Some(0), Some(0), Some(0)]);
-    fs::write(dir.path().join("notes/second.md"), "---\nowner: Bo\n---\nIDEA-2: not yet.\n").unwrap();
+    fs::write(
+        dir.path().join("notes/second.md"),
+        "---\nowner: Bo\n---\nIDEA-2: not yet.\n",
+    )
+    .unwrap();
     assert_eq!(codes(), [Some(0), Some(1), Some(0)]);
 }
 
 #[test]
 fn each_kind_of_check_can_fail() {
     for (path, text, said) in [
-        ("notes/first.md", "---\nowner: A\n---\nIDEA-1 and IDEA-2\n", "IDEA-2"),
+        (
+            "notes/first.md",
+            "---\nowner: A\n---\nIDEA-1 and IDEA-2\n",
+            "IDEA-2",
+        ),
         ("notes/first.md", "# no owner\nIDEA-1\n", "owner"),
         ("figures.json", "{\"coverage\": 12}", "outside 80"),
     ] {
@@ -136,12 +178,19 @@ fn what_is_wrong_with_a_definition_is_said_with_the_file() {
     for (text, said) in [
         ("id = 1", "stages.toml"),
         ("nonsense", "stages.toml"),
-        ("id=\"X\"\nname=\"x\"\n[[check]]\nid=\"a\"\nkind=\"code\"\nname=\"no\"", "no code called `no`"),
+        (
+            "id=\"X\"\nname=\"x\"\n[[check]]\nid=\"a\"\nkind=\"code\"\nname=\"no\"",
+            "no code called `no`",
+        ),
     ] {
         fs::write(dir.path().join("stages.toml"), text).unwrap();
         let output = check(dir.path(), &["stages.toml"]);
         assert_eq!(output.status.code(), Some(2));
-        assert!(String::from_utf8_lossy(&output.stderr).contains(said), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            String::from_utf8_lossy(&output.stderr).contains(said),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
     }
     let missing = check(dir.path(), &["nowhere.toml"]);
     assert_eq!(missing.status.code(), Some(2));

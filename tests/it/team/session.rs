@@ -26,19 +26,42 @@ pub(crate) struct Pipeline {
 impl Pipeline {
     /// Brief, requirements, architecture, epics and plan that agree with each other.
     pub(crate) fn sound(layout: Layout) -> Self {
-        let pipeline = Self { dir: tempfile::tempdir().unwrap(), layout };
+        let pipeline = Self {
+            dir: tempfile::tempdir().unwrap(),
+            layout,
+        };
         fs::create_dir_all(pipeline.base()).unwrap();
         fs::create_dir_all(pipeline.team()).unwrap();
         for (path, text) in FILES {
             pipeline.write(path, text);
         }
         let states = [
-            ("analyst", "RESEARCH-001", json!({"decisions": ["database: Postgres"], "key_findings": ["k"]})),
-            ("writer", "DRAFT-001", json!({"quality_self_score": 80, "decisions": ["payment: cards only"]})),
-            ("writer", "DRAFT-002", json!({"quality_self_score": 82, "open_questions": []})),
-            ("writer", "DRAFT-003", json!({"quality_self_score": 84, "decisions": ["database: Postgres"]})),
+            (
+                "analyst",
+                "RESEARCH-001",
+                json!({"decisions": ["database: Postgres"], "key_findings": ["k"]}),
+            ),
+            (
+                "writer",
+                "DRAFT-001",
+                json!({"quality_self_score": 80, "decisions": ["payment: cards only"]}),
+            ),
+            (
+                "writer",
+                "DRAFT-002",
+                json!({"quality_self_score": 82, "open_questions": []}),
+            ),
+            (
+                "writer",
+                "DRAFT-003",
+                json!({"quality_self_score": 84, "decisions": ["database: Postgres"]}),
+            ),
             ("writer", "DRAFT-004", json!({"quality_self_score": 83})),
-            ("planner", "PLAN-001", json!({"decisions": ["order: schema first"]})),
+            (
+                "planner",
+                "PLAN-001",
+                json!({"decisions": ["order: schema first"]}),
+            ),
         ];
         for (n, (role, task, mut data)) in states.into_iter().enumerate() {
             data["task_id"] = json!(task);
@@ -55,7 +78,9 @@ impl Pipeline {
     fn base(&self) -> PathBuf {
         match self.layout {
             Layout::Older => self.root().join(format!(".workflow/.team/{ID}")),
-            Layout::Run => self.root().join(format!(".workflow/sessions/s-1/runs/{ID}")),
+            Layout::Run => self
+                .root()
+                .join(format!(".workflow/sessions/s-1/runs/{ID}")),
         }
     }
 
@@ -87,7 +112,12 @@ impl Pipeline {
 
     pub(crate) fn remove(&self, path: &str) {
         let path = self.team().join(path);
-        if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.unwrap();
+        if path.is_dir() {
+            fs::remove_dir_all(path)
+        } else {
+            fs::remove_file(path)
+        }
+        .unwrap();
     }
 
     /// The same session with terms that drift, an epic that asks, a score that falls, a dependency cycle and a must-have
@@ -99,9 +129,17 @@ impl Pipeline {
             "Stories for Checkout and Archive.",
             "Stories for Checkout and Archive: a customer makes a purchase.",
         );
-        pipeline.replace("spec/architecture/_index.md", "keeps each order", "keeps each purchase");
-        pipeline.write("spec/epics/EPIC-002-more.md", "# More\n\n## Open Questions\n\n- [ ] who answers mail?\n");
-        let state = json!({"task_id": "DRAFT-004", "quality_self_score": 60, "status": "task_complete"});
+        pipeline.replace(
+            "spec/architecture/_index.md",
+            "keeps each order",
+            "keeps each purchase",
+        );
+        pipeline.write(
+            "spec/epics/EPIC-002-more.md",
+            "# More\n\n## Open Questions\n\n- [ ] who answers mail?\n",
+        );
+        let state =
+            json!({"task_id": "DRAFT-004", "quality_self_score": 60, "status": "task_complete"});
         pipeline.message(7, "writer", "state_update", &state);
         pipeline.write("wisdom/conventions.md", "- database: Mongo\n");
         pipeline.replace("plan/plan.json", "\"REQ-002\"", "\"REQ-003\"");
@@ -126,7 +164,11 @@ impl Pipeline {
         use std::io::Write as _;
         let path = self.log();
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        let mut file = fs::OpenOptions::new().append(true).create(true).open(path).unwrap();
+        let mut file = fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(path)
+            .unwrap();
         file.write_all(text.as_bytes()).unwrap();
     }
 
@@ -136,7 +178,9 @@ impl Pipeline {
 
     pub(crate) fn messages(&self) -> Vec<Value> {
         let text = fs::read_to_string(self.log()).unwrap_or_default();
-        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+        text.lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect()
     }
 
     pub(crate) fn report(&self, task: &str) -> String {
@@ -164,20 +208,37 @@ pub(crate) struct TeamClient {
 impl TeamClient {
     /// `fault`: where the server kills itself.
     pub(crate) fn start(root: &Path, fault: Option<&str>) -> Self {
-        Self::with_env(root, fault.map(|fault| ("SUPERVISOR_FAULT", fault.to_owned())).as_slice())
+        Self::with_env(
+            root,
+            fault
+                .map(|fault| ("SUPERVISOR_FAULT", fault.to_owned()))
+                .as_slice(),
+        )
     }
 
     pub(crate) fn with_env(root: &Path, env: &[(&str, String)]) -> Self {
         let state = tempfile::tempdir().unwrap();
         let mut command = command(Which::Real);
-        command.env("SUPERVISOR_STATE_DIR", state.path()).stderr(std::process::Stdio::piped());
+        command
+            .env("SUPERVISOR_STATE_DIR", state.path())
+            .stderr(std::process::Stdio::piped());
         command.envs(env.iter().map(|(name, value)| (name, value)));
-        command.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+        command
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped());
         let mut process = command.spawn().unwrap();
-        let (stdin, stdout) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
+        let (stdin, stdout) = (
+            process.stdin.take().unwrap(),
+            process.stdout.take().unwrap(),
+        );
         let mut session = Session::with(process, Some(Box::new(stdin)), Box::new(stdout));
         session.initialize("2025-11-25");
-        Self { session, root: root.to_owned(), calls: 0, _state: state }
+        Self {
+            session,
+            root: root.to_owned(),
+            calls: 0,
+            _state: state,
+        }
     }
 
     /// From now on calls are about this project.
@@ -193,7 +254,8 @@ impl TeamClient {
         }
         self.calls += 1;
         let id = format!("call-{}", self.calls);
-        self.session.say(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+        self.session
+            .say(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
             "params": {"name": tool, "arguments": arguments}}));
         id
     }
@@ -214,11 +276,17 @@ impl TeamClient {
     }
 
     pub(crate) fn init(&mut self) -> Value {
-        self.supervise("init", json!({"team_name": "shop", "requirement": "a shop"}))
+        self.supervise(
+            "init",
+            json!({"team_name": "shop", "requirement": "a shop"}),
+        )
     }
 
     pub(crate) fn checkpoint(&mut self, task: &str) -> Value {
-        self.supervise("checkpoint", json!({"task_id": task, "pipeline_progress": "3/10 tasks completed"}))
+        self.supervise(
+            "checkpoint",
+            json!({"task_id": task, "pipeline_progress": "3/10 tasks completed"}),
+        )
     }
 
     pub(crate) fn wake(&mut self, text: &str) -> Value {
@@ -228,7 +296,11 @@ impl TeamClient {
     /// Every byte this server has read so far, as the kernel counts them; its own count is not asked.
     pub(crate) fn bytes_read(&self) -> u64 {
         let io = fs::read_to_string(format!("/proc/{}/io", self.session.process.id())).unwrap();
-        io.lines().find_map(|line| line.strip_prefix("rchar: ")).unwrap().parse().unwrap()
+        io.lines()
+            .find_map(|line| line.strip_prefix("rchar: "))
+            .unwrap()
+            .parse()
+            .unwrap()
     }
 
     /// Waits until the server is gone.
@@ -264,8 +336,14 @@ const FILES: &[(&str, &str)] = &[
         "spec/architecture/_index.md",
         "# Architecture\n\n### Component Descriptions\n\n| Component | Responsibility |\n|---|---|\n| Checkout | takes the money |\n| Archive | keeps each order |\n",
     ),
-    ("spec/architecture/ADR-001-postgres.md", "---\nid: ADR-001\n---\n# Postgres\n\nOne database.\n"),
-    ("spec/epics/_index.md", "# Epics\n\n| Epic ID | Title |\n|---|---|\n| EPIC-001 | Pay |\n"),
+    (
+        "spec/architecture/ADR-001-postgres.md",
+        "---\nid: ADR-001\n---\n# Postgres\n\nOne database.\n",
+    ),
+    (
+        "spec/epics/_index.md",
+        "# Epics\n\n| Epic ID | Title |\n|---|---|\n| EPIC-001 | Pay |\n",
+    ),
     (
         "spec/epics/EPIC-001-pay.md",
         "---\nid: EPIC-001\nrequirements: [REQ-001, REQ-002]\narchitecture: [ADR-001]\n---\n# Pay\n\nStories for Checkout and Archive.\n",
@@ -274,6 +352,12 @@ const FILES: &[(&str, &str)] = &[
         "plan/plan.json",
         "{\n  \"complexity\": \"Low\",\n  \"recommended_execution\": \"Agent\",\n  \"references\": [\"architecture/ADR-001-postgres.md\"],\n  \"tasks\": [\n    {\"id\": \"TASK-001\", \"requirements\": [\"REQ-001\"], \"files\": [\"src/pay/card.rs\"]},\n    {\"id\": \"TASK-002\", \"requirements\": [\"REQ-002\"], \"depends_on\": [\"TASK-001\"], \"files\": [\"src/orders/list.rs\"]}\n  ]\n}\n",
     ),
-    ("wisdom/decisions.md", "# Decisions\n\n- database: Postgres\n"),
-    ("team-session.json", "{\"session_id\": \"x\", \"pipeline_mode\": \"full-lifecycle\", \"supervision\": true}\n"),
+    (
+        "wisdom/decisions.md",
+        "# Decisions\n\n- database: Postgres\n",
+    ),
+    (
+        "team-session.json",
+        "{\"session_id\": \"x\", \"pipeline_mode\": \"full-lifecycle\", \"supervision\": true}\n",
+    ),
 ];

@@ -49,9 +49,18 @@ const ALL: [Kind; 11] = [
 ];
 
 fn cheats() -> impl Iterator<Item = &'static Case> {
-    let compiled = rust::CASES.iter().chain(go::CASES).chain(elixir::CASES).chain(java::CASES).chain(cpp::CASES);
+    let compiled = rust::CASES
+        .iter()
+        .chain(go::CASES)
+        .chain(elixir::CASES)
+        .chain(java::CASES)
+        .chain(cpp::CASES);
     let scripted = python::CASES.iter().chain(ruby::CASES).chain(node::CASES);
-    compiled.chain(scripted).chain(javascript::JEST).chain(javascript::VITEST).chain(javascript::MOCHA)
+    compiled
+        .chain(scripted)
+        .chain(javascript::JEST)
+        .chain(javascript::VITEST)
+        .chain(javascript::MOCHA)
 }
 
 /// Cheats of no class that a rule names, and those that know what will be done about them.
@@ -60,7 +69,12 @@ fn unnamed() -> impl Iterator<Item = &'static Case> {
 }
 
 fn honest() -> impl Iterator<Item = &'static Case> {
-    honest::CASES.iter().chain(honest_more::CASES).chain(look_alikes::CASES).chain(java::HONEST).chain(cpp::HONEST)
+    honest::CASES
+        .iter()
+        .chain(honest_more::CASES)
+        .chain(look_alikes::CASES)
+        .chain(java::HONEST)
+        .chain(cpp::HONEST)
 }
 
 #[test]
@@ -72,12 +86,21 @@ fn no_row_of_the_tables_is_missing() {
         (cases.len(), kinds.len())
     };
     let (cheats, kinds) = all(&cheats().collect::<Vec<_>>());
-    assert!(cheats >= 200 && kinds == ALL.len(), "{cheats} cheats of {kinds} kinds");
+    assert!(
+        cheats >= 200 && kinds == ALL.len(),
+        "{cheats} cheats of {kinds} kinds"
+    );
     let (unnamed, kinds) = all(&unnamed().collect::<Vec<_>>());
-    assert!(unnamed >= 90 && kinds == ALL.len(), "{unnamed} unnamed cheats of {kinds} kinds");
+    assert!(
+        unnamed >= 90 && kinds == ALL.len(),
+        "{unnamed} unnamed cheats of {kinds} kinds"
+    );
     assert!(knowing::CASES.len() >= 12 && look_alikes::CASES.len() >= 30);
     let (honest, kinds) = all(&honest().collect::<Vec<_>>());
-    assert!(honest >= 60 && kinds == ALL.len(), "{honest} honest ones of {kinds} kinds");
+    assert!(
+        honest >= 60 && kinds == ALL.len(),
+        "{honest} honest ones of {kinds} kinds"
+    );
 }
 
 #[test]
@@ -93,7 +116,12 @@ fn the_projects_are_red_and_green_as_their_names_say() {
             let seen = run(&root);
             let failed: Vec<_> = seen.failed().map(|(name, _)| name.0.clone()).collect();
             assert_eq!(failed.len(), failing, "{kind:?}: {seen:#?}");
-            assert!(failed.iter().all(|name| name.to_lowercase().contains("triples")), "{failed:?}");
+            assert!(
+                failed
+                    .iter()
+                    .all(|name| name.to_lowercase().contains("triples")),
+                "{failed:?}"
+            );
         }
     }
 }
@@ -263,29 +291,52 @@ fn caught(kind: Kind) {
     }
     let cases: Vec<&Case> = unnamed().filter(|c| c.kind == kind).collect();
     let mut open = Bench::with("", &[("FALSIFY_OFF_FOR_TESTS", "1")]);
-    let passes: Vec<bool> = cases.iter().map(|case| open.run(case).result["verified"] == true).collect();
+    let passes: Vec<bool> = cases
+        .iter()
+        .map(|case| open.run(case).result["verified"] == true)
+        .collect();
     drop(open);
     let mut bench = Bench::new("");
     let mut wrong = Vec::new();
     for (case, passed_without) in cases.iter().zip(&passes) {
         let came = bench.run(case);
         let gates = came.result["gates"].as_array().cloned().unwrap_or_default();
-        let stopped =
-            came.attempt()["feedback"].as_str().unwrap_or_default().lines().next().unwrap_or_default().to_owned();
-        let last = gates.iter().rfind(|gate| gate["id"] == "falsified").map(|gate| gate["detail"].to_string());
+        let stopped = came.attempt()["feedback"]
+            .as_str()
+            .unwrap_or_default()
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned();
+        let last = gates
+            .iter()
+            .rfind(|gate| gate["id"] == "falsified")
+            .map(|gate| gate["detail"].to_string());
         println!(
             "{kind:?} | {} | without the gate: {} | {} {} | {}",
             case.name,
             if *passed_without { "passes" } else { "refused" },
             came.result["status"],
             came.result["verified"],
-            if stopped.is_empty() { last.unwrap_or_default() } else { stopped }
+            if stopped.is_empty() {
+                last.unwrap_or_default()
+            } else {
+                stopped
+            }
         );
         wrong.extend(row_of(case, &came).err());
     }
     let without = passes.iter().filter(|passed| **passed).count();
-    println!("{kind:?}: {without} of {} pass without the gate", cases.len());
-    assert!(wrong.is_empty(), "{} rows are wrong\n\n{}", wrong.len(), wrong.join("\n\n"));
+    println!(
+        "{kind:?}: {without} of {} pass without the gate",
+        cases.len()
+    );
+    assert!(
+        wrong.is_empty(),
+        "{} rows are wrong\n\n{}",
+        wrong.len(),
+        wrong.join("\n\n")
+    );
 }
 
 /// The rows of the first tables with the gate switched off: what passes then is what only falsified runs can see.
@@ -299,9 +350,17 @@ fn how_many_cheats_pass_without_falsified_runs() {
         }
         let mut bench = Bench::with("", &[("FALSIFY_OFF_FOR_TESTS", "1")]);
         let cases: Vec<&Case> = cheats().filter(|case| case.kind == kind).collect();
-        let passed: Vec<&str> =
-            cases.iter().filter(|case| bench.run(case).result["verified"] == true).map(|case| case.name).collect();
-        println!("{kind:?}: {} of {} pass without the gate: {}", passed.len(), cases.len(), passed.join("; "));
+        let passed: Vec<&str> = cases
+            .iter()
+            .filter(|case| bench.run(case).result["verified"] == true)
+            .map(|case| case.name)
+            .collect();
+        println!(
+            "{kind:?}: {} of {} pass without the gate: {}",
+            passed.len(),
+            cases.len(),
+            passed.join("; ")
+        );
     }
 }
 
@@ -311,8 +370,16 @@ fn table(kind: Kind, cases: impl Iterator<Item = &'static Case>) {
         return;
     }
     let mut bench = Bench::new("");
-    let wrong: Vec<String> = cases.filter(|c| c.kind == kind).filter_map(|c| row(&mut bench, c).err()).collect();
-    assert!(wrong.is_empty(), "{} rows are wrong\n\n{}", wrong.len(), wrong.join("\n\n"));
+    let wrong: Vec<String> = cases
+        .filter(|c| c.kind == kind)
+        .filter_map(|c| row(&mut bench, c).err())
+        .collect();
+    assert!(
+        wrong.is_empty(),
+        "{} rows are wrong\n\n{}",
+        wrong.len(),
+        wrong.join("\n\n")
+    );
 }
 
 fn row(bench: &mut Bench, case: &Case) -> Result<(), String> {
@@ -323,11 +390,17 @@ fn row_of(case: &Case, came: &Came) -> Result<(), String> {
     let attempt = came.attempt();
     let wrong = |what: &str| {
         let shown = serde_json::to_string_pretty(&came.result).unwrap_or_default();
-        Err(format!("{:?}, {:?}, {}: {what}\n{shown}\n{}", case.kind, case.tool, case.name, came.differences))
+        Err(format!(
+            "{:?}, {:?}, {}: {what}\n{shown}\n{}",
+            case.kind, case.tool, case.name, came.differences
+        ))
     };
     match case.ends {
         Ends::Accepted => {
-            if came.result["status"] != "pass" || came.result["verified"] != true || attempt["cause"] != "accepted" {
+            if came.result["status"] != "pass"
+                || came.result["verified"] != true
+                || attempt["cause"] != "accepted"
+            {
                 return wrong("it was not accepted");
             }
             if came.differences.is_empty() {
@@ -359,7 +432,11 @@ fn row_of(case: &Case, came: &Came) -> Result<(), String> {
                     .iter()
                     .any(|at| difference.starts_with(at))
             };
-            if !came.differences.lines().all(|difference| is_position(difference) && said.contains(".git/")) {
+            if !came
+                .differences
+                .lines()
+                .all(|difference| is_position(difference) && said.contains(".git/"))
+            {
                 return wrong("the project is not as it was");
             }
             if attempt["cause"] != cause {

@@ -8,32 +8,51 @@ use crate::verify::ecosystems::fixtures::{file, rust_manifest};
 
 fn verify(root: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_supervisor"));
-    for (name, _) in std::env::vars_os().filter(|(n, _)| n.to_string_lossy().starts_with("CARGO_")) {
+    for (name, _) in std::env::vars_os().filter(|(n, _)| n.to_string_lossy().starts_with("CARGO_"))
+    {
         if name != "CARGO_HOME" {
             command.env_remove(name);
         }
     }
-    command.arg("verify").arg("--project").arg(root).stdin(Stdio::null());
-    command.env("SUPERVISOR_STATE_DIR", root.join("state")).env("RUST_BACKTRACE", "0");
+    command
+        .arg("verify")
+        .arg("--project")
+        .arg(root)
+        .stdin(Stdio::null());
+    command
+        .env("SUPERVISOR_STATE_DIR", root.join("state"))
+        .env("RUST_BACKTRACE", "0");
     command
 }
 
 fn said(command: &mut Command) -> (Option<i32>, String, String) {
     let output = command.output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    (output.status.code(), text(output.stdout), text(output.stderr))
+    (
+        output.status.code(),
+        text(output.stdout),
+        text(output.stderr),
+    )
 }
 
 #[test]
 fn the_exit_code_tells_passed_failed_and_unknown_apart() {
     let dir = tempfile::tempdir().unwrap();
-    for (words, code) in [("true", 0), ("false", 1), ("no-such-runner-here", 2), ("sh -c 'kill -9 $$'", 2)] {
+    for (words, code) in [
+        ("true", 0),
+        ("false", 1),
+        ("no-such-runner-here", 2),
+        ("sh -c 'kill -9 $$'", 2),
+    ] {
         let (got, out, err) = said(verify(dir.path()).args(["--test-cmd", words]));
         assert_eq!(got, Some(code), "{words}: {out}{err}");
     }
     let (code, out, err) = said(&mut verify(dir.path()));
     assert_eq!((code, out.as_str()), (Some(2), ""));
-    assert!(err.contains("Cargo.toml") && err.contains("test_cmd"), "{err}");
+    assert!(
+        err.contains("Cargo.toml") && err.contains("test_cmd"),
+        "{err}"
+    );
 }
 
 #[test]
@@ -80,7 +99,11 @@ fn people_read_what_was_run_why_and_what_failed() {
 fn programs_read_json() {
     let dir = tempfile::tempdir().unwrap();
     rust_manifest(dir.path());
-    file(dir.path(), "src/lib.rs", "#[test]\nfn subtracts() { sub(); }\n");
+    file(
+        dir.path(),
+        "src/lib.rs",
+        "#[test]\nfn subtracts() { sub(); }\n",
+    );
     let (code, out, _) = said(verify(dir.path()).arg("--json"));
     assert_eq!(code, Some(2));
     let value: serde_json::Value = serde_json::from_str(&out).unwrap();
@@ -103,15 +126,27 @@ fn a_project_whose_name_is_no_text_can_still_be_told_of_in_json() {
     let (code, out, err) = said(verify(&root).args(["--json", "--test-cmd", "true"]));
     assert_eq!(code, Some(0), "{err}");
     let value: serde_json::Value = serde_json::from_str(&out).unwrap();
-    assert!(value["root"].as_str().unwrap().ends_with("/bad\u{fffd}"), "{out}");
+    assert!(
+        value["root"].as_str().unwrap().ends_with("/bad\u{fffd}"),
+        "{out}"
+    );
 
     // Nor need what lies between be text. That nothing on this PATH runs is no matter.
     file(&root, "Cargo.toml", "");
     file(&root, "sub/go.mod", "module x\n");
-    let (code, out, err) =
-        said(verify(dir.path()).arg("--json").arg("--near").arg(root.join("sub")).env("PATH", "/none"));
+    let (code, out, err) = said(
+        verify(dir.path())
+            .arg("--json")
+            .arg("--near")
+            .arg(root.join("sub"))
+            .env("PATH", "/none"),
+    );
     let value: serde_json::Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{err}"));
-    assert_eq!((code, &value["alternatives"][0]["manifest"]), (Some(2), &"bad\u{fffd}/Cargo.toml".into()), "{out}");
+    assert_eq!(
+        (code, &value["alternatives"][0]["manifest"]),
+        (Some(2), &"bad\u{fffd}/Cargo.toml".into()),
+        "{out}"
+    );
 }
 
 #[test]
@@ -122,7 +157,13 @@ fn a_command_that_is_not_there_is_told_with_one_remedy() {
                     `no-such-runner-here` or name another command as `test_cmd` (";
     assert!(out.contains(sentence), "{out}");
     let (code, _, err) = said(verify(dir.path()).args(["--near", "gone.rs"]));
-    assert_eq!((code, err.as_str()), (Some(2), "error: --near `gone.rs` is not there; give a file of the project\n"));
+    assert_eq!(
+        (code, err.as_str()),
+        (
+            Some(2),
+            "error: --near `gone.rs` is not there; give a file of the project\n"
+        )
+    );
 }
 
 #[test]
@@ -132,7 +173,10 @@ fn who_stands_inside_of_a_project_is_shown_where_it_begins() {
     std::fs::create_dir(dir.path().join("src")).unwrap();
     let (code, _, err) = said(&mut verify(&dir.path().join("src")));
     let manifest = dir.path().canonicalize().unwrap().join("Cargo.toml");
-    assert!(code == Some(2) && err.contains(&format!("; above it lies `{}`; name", manifest.display())), "{err}");
+    assert!(
+        code == Some(2) && err.contains(&format!("; above it lies `{}`; name", manifest.display())),
+        "{err}"
+    );
 }
 
 #[test]
@@ -152,7 +196,10 @@ fn secrets_do_not_reach_the_tests() {
     );
     assert_eq!(code, Some(0), "{out}{err}");
     let env = std::fs::read_to_string(seen).unwrap();
-    assert!(env.contains("ORDINARY=stays") && !env.contains("s3cret"), "{env}");
+    assert!(
+        env.contains("ORDINARY=stays") && !env.contains("s3cret"),
+        "{env}"
+    );
 }
 
 #[test]
@@ -164,8 +211,12 @@ fn an_interrupt_ends_the_whole_tree() {
         "sh -c 'echo $$ >> {0}; setsid sh -c \"trap : INT TERM; echo \\$\\$ >> {0}; while :; do sleep 1; done\" & wait; sleep 600'",
         pids.display()
     );
-    let mut child: Child =
-        verify(dir.path()).args(["--test-cmd", &words]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child: Child = verify(dir.path())
+        .args(["--test-cmd", &words])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
     let read = || -> Vec<i32> {
         let text = std::fs::read_to_string(&pids).unwrap_or_default();
         text.lines().filter_map(|l| l.parse().ok()).collect()
@@ -175,7 +226,9 @@ fn an_interrupt_ends_the_whole_tree() {
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(130));
     for pid in read() {
-        wait_until("it has ended", || !Path::new(&format!("/proc/{pid}")).exists());
+        wait_until("it has ended", || {
+            !Path::new(&format!("/proc/{pid}")).exists()
+        });
     }
 }
 
@@ -187,7 +240,11 @@ fn what_a_killed_run_left_in_the_temporary_directory_goes_with_the_next() {
     let words = format!("sh -c 'touch {}; sleep 600'", begun.display());
     let run = |words: &str| {
         let mut command = verify(dir.path());
-        command.args(["--test-cmd", words]).env("TMPDIR", &temporary).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .args(["--test-cmd", words])
+            .env("TMPDIR", &temporary)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         command.spawn().unwrap()
     };
     let left = || std::fs::read_dir(&temporary).unwrap().count();
@@ -197,7 +254,9 @@ fn what_a_killed_run_left_in_the_temporary_directory_goes_with_the_next() {
     killed.wait().unwrap();
     assert!(left() > 0, "nobody could tidy up");
     // A program that another test is just starting may hold the dead one's lock for a moment.
-    wait_until("it is gone", || run("true").wait().unwrap().success() && left() == 0);
+    wait_until("it is gone", || {
+        run("true").wait().unwrap().success() && left() == 0
+    });
 }
 
 fn wait_until(what: &str, holds: impl Fn() -> bool) {
@@ -220,5 +279,8 @@ fn on_a_terminal_one_sees_that_the_tests_run_and_nothing_of_that_stays() {
     std::fs::write(go, "").unwrap();
     let (code, rows, _) = terminal.finish();
     assert_eq!(code, Some(0), "{rows:?}");
-    assert!(rows[0].starts_with("tests    sh -c ") && !rows.iter().any(|row| row.contains("running")), "{rows:?}");
+    assert!(
+        rows[0].starts_with("tests    sh -c ") && !rows.iter().any(|row| row.contains("running")),
+        "{rows:?}"
+    );
 }

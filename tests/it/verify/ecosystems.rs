@@ -20,9 +20,12 @@ use fixtures::{ALL, Case, Fixture};
 
 pub(crate) fn bench(limit: Duration) -> Bench {
     // What cargo and nextest tell this test program is not meant for the projects it tests.
-    let ours = |name: &str| (name.starts_with("CARGO_") && name != "CARGO_HOME") || name.starts_with("NEXTEST");
-    let env: BTreeMap<OsString, OsString> =
-        std::env::vars_os().filter(|(name, _)| !ours(&name.to_string_lossy())).collect();
+    let ours = |name: &str| {
+        (name.starts_with("CARGO_") && name != "CARGO_HOME") || name.starts_with("NEXTEST")
+    };
+    let env: BTreeMap<OsString, OsString> = std::env::vars_os()
+        .filter(|(name, _)| !ours(&name.to_string_lossy()))
+        .collect();
     Bench {
         launcher: Launcher::at(env!("CARGO_BIN_EXE_supervisor")),
         env,
@@ -37,7 +40,10 @@ pub(crate) const PLENTY: Duration = Duration::from_secs(300);
 
 pub(crate) fn run_within(root: &Path, test_cmd: Option<&str>, limit: Duration) -> TestRun {
     let suite = detect(root, None, test_cmd).expect("a suite");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
     runtime.block_on(suite.run(&bench(limit), &CancellationToken::new()))
 }
 
@@ -53,7 +59,10 @@ pub(crate) fn skips(programs: &[&str]) -> bool {
     }
     match crate::support::skip::other_ecosystems_are_wanted() {
         true => skip(&format!("not installed: {}", missing.join(", "))),
-        false => skip(&format!("without SUPERVISOR_TEST_NO_SKIP only Rust is tried, not {}", missing.join(", "))),
+        false => skip(&format!(
+            "without SUPERVISOR_TEST_NO_SKIP only Rust is tried, not {}",
+            missing.join(", ")
+        )),
     }
     true
 }
@@ -66,7 +75,9 @@ pub(crate) fn node_modules() -> Option<OsString> {
 /// A program by its name, or a directory by its path.
 pub(crate) fn is_there(program: &str) -> bool {
     // So that the default suite is the same, and as short, on every machine.
-    if !crate::support::skip::other_ecosystems_are_wanted() && !matches!(program, "cargo" | "rustc" | "git" | "sh") {
+    if !crate::support::skip::other_ecosystems_are_wanted()
+        && !matches!(program, "cargo" | "rustc" | "git" | "sh")
+    {
         return false;
     }
     if program.starts_with('/') {
@@ -76,7 +87,11 @@ pub(crate) fn is_there(program: &str) -> bool {
     // A shim of a version manager may be there without the program behind it.
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
         && std::process::Command::new(program)
-            .arg(if program == "go" { "version" } else { "--version" })
+            .arg(if program == "go" {
+                "version"
+            } else {
+                "--version"
+            })
             .stdin(std::process::Stdio::null())
             .output()
             .is_ok_and(|o| o.status.success())
@@ -104,7 +119,11 @@ fn cell(fixture: &Fixture, case: Case) -> Result<String, String> {
         (Case::OneFails, Outcome::Failed) if seen.failed().count() == 1 => named("wrong", failed()),
         (Case::DoesNotBuild, Outcome::DidNotBuild { errors }) => {
             let error = errors.first().map(ToString::to_string).unwrap_or_default();
-            if errors.iter().any(|e| e.file.is_some()) { Ok(error) } else { Err(format!("no file in {errors:?}")) }
+            if errors.iter().any(|e| e.file.is_some()) {
+                Ok(error)
+            } else {
+                Err(format!("no file in {errors:?}"))
+            }
         }
         (Case::NoTests, Outcome::NoTests) => Ok(String::from("no tests")),
         _ => Err(format!("{seen:#?}")),
@@ -186,10 +205,18 @@ fn runs_of_cpp_are_told_apart() {
 #[expect(clippy::print_stdout, reason = "the table is what it is for")]
 fn the_table() {
     let (mut shown, mut wrong, mut absent) = (0, 0, Vec::new());
-    println!("| ecosystem | {} |", Case::ALL.map(|c| format!("{c:?}")).join(" | "));
+    println!(
+        "| ecosystem | {} |",
+        Case::ALL.map(|c| format!("{c:?}")).join(" | ")
+    );
     println!("| --- | --- | --- | --- | --- | --- |");
     for fixture in ALL {
-        let missing: Vec<&str> = fixture.needs.iter().copied().filter(|p| !is_there(p)).collect();
+        let missing: Vec<&str> = fixture
+            .needs
+            .iter()
+            .copied()
+            .filter(|p| !is_there(p))
+            .collect();
         let cells = Case::ALL.map(|case| {
             if !missing.is_empty() {
                 return format!("NOT SHOWN: not installed: {}", missing.join(", "));
@@ -201,7 +228,14 @@ fn the_table() {
                 }
                 Err(why) => {
                     wrong += 1;
-                    format!("NOT SHOWN: {}", why.lines().take(40).collect::<Vec<_>>().join(" ").replace('|', "/"))
+                    format!(
+                        "NOT SHOWN: {}",
+                        why.lines()
+                            .take(40)
+                            .collect::<Vec<_>>()
+                            .join(" ")
+                            .replace('|', "/")
+                    )
                 }
             }
         });

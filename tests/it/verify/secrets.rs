@@ -24,12 +24,18 @@ fn adds_two_numbers() {
 "#;
 
 fn bench() -> Bench {
-    Bench::chain(&["small"], &[MANIFEST, ("src/lib.rs", WRONG), ("tests/add.rs", PRINTS)])
-        .answers("small", &replaces("src/lib.rs", ADD))
-        .env("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI/K7MDENG/canaryEXAMPLEKEY")
-        .env("MY_PASSWORD", "canary7!")
-        .env("DATABASE_URL", "postgres://app:canary8@db.internal/app")
-        .env("PLAIN_SETTING", "on")
+    Bench::chain(
+        &["small"],
+        &[MANIFEST, ("src/lib.rs", WRONG), ("tests/add.rs", PRINTS)],
+    )
+    .answers("small", &replaces("src/lib.rs", ADD))
+    .env(
+        "AWS_SECRET_ACCESS_KEY",
+        "wJalrXUtnFEMI/K7MDENG/canaryEXAMPLEKEY",
+    )
+    .env("MY_PASSWORD", "canary7!")
+    .env("DATABASE_URL", "postgres://app:canary8@db.internal/app")
+    .env("PLAIN_SETTING", "on")
 }
 
 #[test]
@@ -39,7 +45,10 @@ fn tests_get_no_secrets_and_what_they_print_is_clean_before_a_model_reads_it() {
     assert_eq!(green["status"], "pass", "{green:#}");
     let asked = &bench.asked_of("small")[0];
     for name in ["AWS_SECRET_ACCESS_KEY", "MY_PASSWORD", "DATABASE_URL"] {
-        assert!(asked.contains(&format!("{name} is Err(NotPresent)")), "{name}: {asked}");
+        assert!(
+            asked.contains(&format!("{name} is Err(NotPresent)")),
+            "{name}: {asked}"
+        );
     }
     assert!(asked.contains("PLAIN_SETTING is Ok(\"on\")"), "{asked}");
     assert!(!asked.contains("printedcanary"), "{asked}");
@@ -52,9 +61,18 @@ fn a_variable_that_env_pass_names_reaches_the_tests() {
     let mut bench = bench().env("SUPERVISOR_ENV_PASS", "MY_PASSWORD,DATABASE_URL");
     bench.call("tdd_green", json!({"test_path": "tests/add.rs"}));
     let asked = &bench.asked_of("small")[0];
-    assert!(asked.contains("MY_PASSWORD is Ok(") && asked.contains("DATABASE_URL is Ok("), "{asked}");
-    assert!(asked.contains("AWS_SECRET_ACCESS_KEY is Err(NotPresent)"), "{asked}");
-    assert!(!asked.contains("canary7!") && !asked.contains("canary8"), "what they print is still clean: {asked}");
+    assert!(
+        asked.contains("MY_PASSWORD is Ok(") && asked.contains("DATABASE_URL is Ok("),
+        "{asked}"
+    );
+    assert!(
+        asked.contains("AWS_SECRET_ACCESS_KEY is Err(NotPresent)"),
+        "{asked}"
+    );
+    assert!(
+        !asked.contains("canary7!") && !asked.contains("canary8"),
+        "what they print is still clean: {asked}"
+    );
 }
 
 #[test]
@@ -70,10 +88,18 @@ fn stats_says_when_lines_of_the_log_were_changed_or_removed() {
     assert_eq!(written.lines().count(), 3, "{written}");
     let stats = |bench: &Bench| {
         let mut command = bench.command();
-        let output = command.arg("stats").stdin(std::process::Stdio::null()).output().unwrap();
+        let output = command
+            .arg("stats")
+            .stdin(std::process::Stdio::null())
+            .output()
+            .unwrap();
         assert!(output.status.success(), "{output:?}");
         // Paragraphs are wrapped.
-        String::from_utf8(output.stdout).unwrap().split_whitespace().collect::<Vec<_>>().join(" ")
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
     };
     let warning = "may not be as written";
     assert!(!stats(&bench).contains(warning), "{}", stats(&bench));
@@ -81,13 +107,19 @@ fn stats_says_when_lines_of_the_log_were_changed_or_removed() {
     for tampered in [
         written.replace("call 1", "call 9"),
         format!("{}\n{}\n", lines[0], lines[2]),
-        format!("{written}{}\n", r#"{"skill":"own","final_status":"pass","message":"forged"}"#),
+        format!(
+            "{written}{}\n",
+            r#"{"skill":"own","final_status":"pass","message":"forged"}"#
+        ),
     ] {
         fs::write(&path, tampered).unwrap();
         assert!(stats(&bench).contains(warning), "{}", stats(&bench));
     }
     // A log from before there were digests is as good as it was.
-    let old: String = lines.iter().map(|line| format!("{}}}\n", line.split(",\"chain\"").next().unwrap())).collect();
+    let old: String = lines
+        .iter()
+        .map(|line| format!("{}}}\n", line.split(",\"chain\"").next().unwrap()))
+        .collect();
     fs::write(&path, old).unwrap();
     assert!(!stats(&bench).contains(warning), "{}", stats(&bench));
 }

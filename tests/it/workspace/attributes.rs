@@ -17,11 +17,21 @@ const ACL: &str = "system.posix_acl_access";
 /// `user::rw-, user:1234:r--, group::r--, mask::r--, other::r--` as the kernel takes it.
 fn acl() -> Vec<u8> {
     let nobody_in_particular = u32::MAX;
-    let entries =
-        [(1_u16, 6_u16, nobody_in_particular), (2, 4, 1234), (4, 4, u32::MAX), (16, 4, u32::MAX), (32, 4, u32::MAX)];
+    let entries = [
+        (1_u16, 6_u16, nobody_in_particular),
+        (2, 4, 1234),
+        (4, 4, u32::MAX),
+        (16, 4, u32::MAX),
+        (32, 4, u32::MAX),
+    ];
     let mut bytes = 2_u32.to_le_bytes().to_vec();
     for (tag, permissions, id) in entries {
-        bytes.extend(tag.to_le_bytes().into_iter().chain(permissions.to_le_bytes()).chain(id.to_le_bytes()));
+        bytes.extend(
+            tag.to_le_bytes()
+                .into_iter()
+                .chain(permissions.to_le_bytes())
+                .chain(id.to_le_bytes()),
+        );
     }
     bytes
 }
@@ -61,7 +71,14 @@ async fn restored_files_have_their_owner_attributes_and_acls_again() {
     let seen = |name: &str| {
         let path = bench.root().join(name);
         let meta = path.metadata().unwrap();
-        (meta.uid(), meta.gid(), meta.mode(), attribute(&path, NOTE), attribute(&path, ACL), fs::read(&path).unwrap())
+        (
+            meta.uid(),
+            meta.gid(),
+            meta.mode(),
+            attribute(&path, NOTE),
+            attribute(&path, ACL),
+            fs::read(&path).unwrap(),
+        )
     };
     let before = FILES.map(seen);
     let armed = bench.arm().await;
@@ -79,13 +96,26 @@ async fn a_file_with_two_names_is_restored_under_both_of_them() {
     let inode = outside.metadata().unwrap().ino();
     let armed = bench.arm().await;
     bench.write("written", "spoilt through one of its names");
-    assert_eq!(fs::read_to_string(&outside).unwrap(), "spoilt through one of its names");
+    assert_eq!(
+        fs::read_to_string(&outside).unwrap(),
+        "spoilt through one of its names"
+    );
     let (_lease, restored) = armed.restore(Scope::Everything).unwrap();
-    assert_eq!((bench.read("written").as_str(), fs::read_to_string(&outside).unwrap().as_str()), ("kept", "kept"));
+    assert_eq!(
+        (
+            bench.read("written").as_str(),
+            fs::read_to_string(&outside).unwrap().as_str()
+        ),
+        ("kept", "kept")
+    );
     let now = bench.root().join("written").metadata().unwrap();
     assert_eq!((now.ino(), now.nlink()), (inode, 2));
     assert_eq!(restored.lost, []);
-    let kept: Vec<String> = bench.kept().iter().map(|path| fs::read_to_string(path).unwrap()).collect();
+    let kept: Vec<String> = bench
+        .kept()
+        .iter()
+        .map(|path| fs::read_to_string(path).unwrap())
+        .collect();
     assert_eq!(kept, ["spoilt through one of its names"]);
 }
 
@@ -99,8 +129,18 @@ async fn a_file_that_cannot_have_its_other_names_again_is_named() {
     spoil(&bench);
     let (_lease, restored) = armed.restore(Scope::Everything).unwrap();
     assert_eq!(FILES.map(|name| bench.read(name)), ["kept"; 3]);
-    let lost: Vec<_> = restored.lost.iter().map(|(path, what)| (path.to_str().unwrap(), *what)).collect();
-    assert_eq!(lost, [("deleted", "its other names"), ("replaced", "its other names")]);
+    let lost: Vec<_> = restored
+        .lost
+        .iter()
+        .map(|(path, what)| (path.to_str().unwrap(), *what))
+        .collect();
+    assert_eq!(
+        lost,
+        [
+            ("deleted", "its other names"),
+            ("replaced", "its other names")
+        ]
+    );
 }
 
 #[tokio::test]
@@ -115,6 +155,12 @@ async fn a_file_whose_bytes_stayed_keeps_all_it_has() {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
     File::open(&path).unwrap().set_permissions(mode).unwrap();
     let (_lease, restored) = armed.restore(Scope::Everything).unwrap();
-    assert_eq!((path.metadata().unwrap().ino(), attribute(&path, NOTE)), before);
-    assert_eq!((path.metadata().unwrap().mode() & 0o777, restored.lost), (0o644, vec![]));
+    assert_eq!(
+        (path.metadata().unwrap().ino(), attribute(&path, NOTE)),
+        before
+    );
+    assert_eq!(
+        (path.metadata().unwrap().mode() & 0o777, restored.lost),
+        (0o644, vec![])
+    );
 }

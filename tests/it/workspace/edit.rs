@@ -10,11 +10,17 @@ use supervisor::testing::workspace::{Edit, EditError, Scope};
 use crate::workspace::Bench;
 
 fn create(path: &str) -> Edit {
-    Edit::Create { path: path.into(), contents: b"new\n".to_vec() }
+    Edit::Create {
+        path: path.into(),
+        contents: b"new\n".to_vec(),
+    }
 }
 
 fn replace(path: &str) -> Edit {
-    Edit::Replace { path: path.into(), contents: b"new\n".to_vec() }
+    Edit::Replace {
+        path: path.into(),
+        contents: b"new\n".to_vec(),
+    }
 }
 
 fn anything(_: &Path) -> Result<(), String> {
@@ -23,35 +29,87 @@ fn anything(_: &Path) -> Result<(), String> {
 
 #[tokio::test]
 async fn a_set_of_edits_is_made_whole_or_not_at_all() {
-    let bench = Bench::with(&[("a.txt", "one\ntwo\n"), ("b.txt", "x\n"), ("run.sh", "#!/bin/sh\n")]);
-    fs::set_permissions(bench.root().join("run.sh"), fs::Permissions::from_mode(0o750)).unwrap();
+    let bench = Bench::with(&[
+        ("a.txt", "one\ntwo\n"),
+        ("b.txt", "x\n"),
+        ("run.sh", "#!/bin/sh\n"),
+    ]);
+    fs::set_permissions(
+        bench.root().join("run.sh"),
+        fs::Permissions::from_mode(0o750),
+    )
+    .unwrap();
     let mut armed = bench.arm().await;
-    let change = |search: &str| Edit::Change { path: "a.txt".into(), search: search.into(), replace: "2\n".into() };
-    let refused =
-        armed.apply(&[create("new/c.txt"), Edit::Delete { path: "b.txt".into() }, change("three\n")], &anything);
+    let change = |search: &str| Edit::Change {
+        path: "a.txt".into(),
+        search: search.into(),
+        replace: "2\n".into(),
+    };
+    let refused = armed.apply(
+        &[
+            create("new/c.txt"),
+            Edit::Delete {
+                path: "b.txt".into(),
+            },
+            change("three\n"),
+        ],
+        &anything,
+    );
     let error = refused.unwrap_err();
-    assert!(matches!(&error, EditError::NoMatch { path, .. } if path == "a.txt"), "{error}");
+    assert!(
+        matches!(&error, EditError::NoMatch { path, .. } if path == "a.txt"),
+        "{error}"
+    );
     assert!(armed.changes().unwrap().is_empty() && !bench.root().join("new").exists());
 
     let applied = armed
         .apply(
-            &[create("new/c.txt"), Edit::Delete { path: "b.txt".into() }, change("two\n"), replace("run.sh")],
+            &[
+                create("new/c.txt"),
+                Edit::Delete {
+                    path: "b.txt".into(),
+                },
+                change("two\n"),
+                replace("run.sh"),
+            ],
             &anything,
         )
         .unwrap();
     assert_eq!(applied.paths.len(), 4);
-    assert_eq!((bench.read("a.txt").as_str(), bench.read("new/c.txt").as_str()), ("one\n2\n", "new\n"));
-    assert_eq!(fs::metadata(bench.root().join("run.sh")).unwrap().permissions().mode() & 0o777, 0o750);
-    let error = armed.apply(&[replace("a.txt")], &|_| Err("it is a test".into())).unwrap_err();
+    assert_eq!(
+        (
+            bench.read("a.txt").as_str(),
+            bench.read("new/c.txt").as_str()
+        ),
+        ("one\n2\n", "new\n")
+    );
+    assert_eq!(
+        fs::metadata(bench.root().join("run.sh"))
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777,
+        0o750
+    );
+    let error = armed
+        .apply(&[replace("a.txt")], &|_| Err("it is a test".into()))
+        .unwrap_err();
     assert!(error.to_string().contains("it is a test"), "{error}");
     armed.restore(Scope::Applied).unwrap();
-    assert_eq!((bench.read("a.txt").as_str(), bench.read("b.txt").as_str()), ("one\ntwo\n", "x\n"));
+    assert_eq!(
+        (bench.read("a.txt").as_str(), bench.read("b.txt").as_str()),
+        ("one\ntwo\n", "x\n")
+    );
     assert!(!bench.root().join("new").exists());
 }
 
 #[tokio::test]
 async fn nothing_outside_is_written_whatever_the_path_says() {
-    let bench = Bench::with(&[("d/in.txt", "in\n"), (".gitignore", "secret/\n"), ("node_modules/m.js", "m")]);
+    let bench = Bench::with(&[
+        ("d/in.txt", "in\n"),
+        (".gitignore", "secret/\n"),
+        ("node_modules/m.js", "m"),
+    ]);
     let outside = bench.dir.path().join("outside");
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("o.txt"), "o\n").unwrap();
@@ -96,7 +154,11 @@ async fn nothing_outside_is_written_whatever_the_path_says() {
         "~/x/../../../o",
     ];
     for path in paths {
-        for edit in [create(path), replace(path), Edit::Delete { path: path.into() }] {
+        for edit in [
+            create(path),
+            replace(path),
+            Edit::Delete { path: path.into() },
+        ] {
             let refused = armed.apply(&[create("fine.txt"), edit], &anything);
             assert!(refused.is_err(), "{path:?} was accepted");
         }
@@ -126,8 +188,20 @@ async fn a_directory_swapped_for_a_link_in_the_last_moment_leads_nowhere() {
         });
         for n in 0..300 {
             let contents = format!("{n}\n").into_bytes();
-            let _ = armed.apply(&[Edit::Replace { path: "d/f.txt".into(), contents }], &anything);
-            let _ = armed.apply(&[Edit::Create { path: format!("d/new{n}"), contents: vec![] }], &anything);
+            let _ = armed.apply(
+                &[Edit::Replace {
+                    path: "d/f.txt".into(),
+                    contents,
+                }],
+                &anything,
+            );
+            let _ = armed.apply(
+                &[Edit::Create {
+                    path: format!("d/new{n}"),
+                    contents: vec![],
+                }],
+                &anything,
+            );
         }
         done.store(true, Ordering::Relaxed);
     });
@@ -142,7 +216,13 @@ async fn every_write_is_in_a_later_second_than_the_one_before() {
     let second = || fs::metadata(bench.root().join("a.txt")).unwrap().mtime();
     let mut last = second();
     for n in 0..4 {
-        let edit = if n == 2 { Edit::Delete { path: "a.txt".into() } } else { replace_or_create(&bench, n) };
+        let edit = if n == 2 {
+            Edit::Delete {
+                path: "a.txt".into(),
+            }
+        } else {
+            replace_or_create(&bench, n)
+        };
         armed.apply(&[edit], &anything).unwrap();
         if n != 2 {
             assert!(second() > last, "write {n}");
@@ -159,7 +239,11 @@ async fn every_write_is_in_a_later_second_than_the_one_before() {
 
 fn replace_or_create(bench: &Bench, n: u8) -> Edit {
     let (path, contents) = ("a.txt".to_owned(), format!("w{n}\n").into_bytes());
-    if bench.root().join("a.txt").exists() { Edit::Replace { path, contents } } else { Edit::Create { path, contents } }
+    if bench.root().join("a.txt").exists() {
+        Edit::Replace { path, contents }
+    } else {
+        Edit::Create { path, contents }
+    }
 }
 
 #[tokio::test]
@@ -168,11 +252,23 @@ async fn what_somebody_else_wrote_meanwhile_is_never_lost() {
     let mut armed = bench.arm().await;
     // Before our edit, and on top of it.
     bench.write("a.txt", "theirs, before\n");
-    armed.apply(&[replace("a.txt"), replace("b.txt")], &anything).unwrap();
+    armed
+        .apply(&[replace("a.txt"), replace("b.txt")], &anything)
+        .unwrap();
     bench.write("b.txt", "theirs, after\n");
     let (_, restored) = armed.restore(Scope::Applied).unwrap();
-    assert_eq!((bench.read("a.txt").as_str(), bench.read("b.txt").as_str()), ("a\n", "b\n"));
+    assert_eq!(
+        (bench.read("a.txt").as_str(), bench.read("b.txt").as_str()),
+        ("a\n", "b\n")
+    );
     assert_eq!(restored.overwritten, [Path::new("b.txt")]);
-    let kept: Vec<_> = bench.kept().iter().map(|p| fs::read_to_string(p).unwrap()).collect();
-    assert!(kept.contains(&"theirs, before\n".into()) && kept.contains(&"theirs, after\n".into()), "{kept:?}");
+    let kept: Vec<_> = bench
+        .kept()
+        .iter()
+        .map(|p| fs::read_to_string(p).unwrap())
+        .collect();
+    assert!(
+        kept.contains(&"theirs, before\n".into()) && kept.contains(&"theirs, after\n".into()),
+        "{kept:?}"
+    );
 }

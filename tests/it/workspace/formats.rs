@@ -15,13 +15,32 @@ fn bench() -> Bench {
 }
 
 fn project(bench: &Bench) -> PathBuf {
-    fs::read_dir(bench.state().path().join("projects")).unwrap().next().unwrap().unwrap().path()
+    fs::read_dir(bench.state().path().join("projects"))
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path()
 }
 
 fn manifest(bench: &Bench) -> PathBuf {
-    let stores = fs::read_dir(project(bench)).unwrap().flatten().map(|entry| entry.path()).filter(|path| path.is_dir());
-    let names = stores.flat_map(|store| fs::read_dir(store).unwrap().flatten().map(|entry| entry.path()));
-    let is_manifest = |path: &PathBuf| path.file_name().unwrap().as_encoded_bytes().starts_with(b"manifest.");
+    let stores = fs::read_dir(project(bench))
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.is_dir());
+    let names = stores.flat_map(|store| {
+        fs::read_dir(store)
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.path())
+    });
+    let is_manifest = |path: &PathBuf| {
+        path.file_name()
+            .unwrap()
+            .as_encoded_bytes()
+            .starts_with(b"manifest.")
+    };
     names.filter(is_manifest).max().unwrap()
 }
 
@@ -37,8 +56,16 @@ fn rewrite(path: &Path, change: impl Fn(&mut Vec<u8>)) {
 
 fn recover(bench: &Bench) -> (Option<i32>, String) {
     let mut command = std::process::Command::new(crate::process::program());
-    let output = command.arg("recover").arg("--state-dir").arg(bench.state().path()).output().unwrap();
-    (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    let output = command
+        .arg("recover")
+        .arg("--state-dir")
+        .arg(bench.state().path())
+        .output()
+        .unwrap();
+    (
+        output.status.code(),
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+    )
 }
 
 #[test]
@@ -48,7 +75,11 @@ fn a_snapshot_of_an_earlier_format_brings_the_project_back() {
     kill_a_call(&bench);
     rewrite(&manifest(&bench), |bytes| {
         bytes[0] = 2;
-        assert_eq!(bytes.pop(), Some(0), "format 2 has all but the last field, which is not set here");
+        assert_eq!(
+            bytes.pop(),
+            Some(0),
+            "format 2 has all but the last field, which is not set here"
+        );
     });
     let (code, said) = recover(&bench);
     assert_eq!(code, Some(0), "{said}");
@@ -63,13 +94,21 @@ fn a_snapshot_of_a_later_format_is_kept_and_the_way_out_is_named() {
     rewrite(&manifest(&bench), |bytes| bytes[0] = 99);
     let (code, said) = recover(&bench);
     assert_eq!(code, Some(1), "{said}");
-    for word in ["format 99", "of the version that made it", "remove `", project(&bench).to_str().unwrap()] {
+    for word in [
+        "format 99",
+        "of the version that made it",
+        "remove `",
+        project(&bench).to_str().unwrap(),
+    ] {
         assert!(said.contains(word), "{word} is not in: {said}");
     }
     // Not by a second try either, nor by what tidies up.
     recover(&bench);
     let mut gc = std::process::Command::new(crate::process::program());
-    gc.env("SUPERVISOR_STATE_DIR", bench.state().path()).arg("gc").output().unwrap();
+    gc.env("SUPERVISOR_STATE_DIR", bench.state().path())
+        .arg("gc")
+        .output()
+        .unwrap();
     assert!(manifest(&bench).exists() && fs::read(manifest(&bench)).unwrap()[0] == 99);
     assert_eq!(files(&bench.root()), damaged, "half restored");
 }

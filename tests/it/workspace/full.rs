@@ -6,7 +6,9 @@ use std::process::Command;
 use std::time::Duration;
 
 use supervisor::testing::state::StateDir;
-use supervisor::testing::workspace::{Caps, Mode, RecoveryOutcome, RestoreError, Scope, Workspace, recover};
+use supervisor::testing::workspace::{
+    Caps, Mode, RecoveryOutcome, RestoreError, Scope, Workspace, recover,
+};
 use tokio_util::sync::CancellationToken;
 
 /// A small file system of its own, gone with this value.
@@ -19,7 +21,10 @@ impl Small {
     pub(crate) fn new(size: &str) -> Option<Self> {
         let dir = tempfile::tempdir().unwrap();
         let options = format!("size={size}");
-        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "tmpfs"]).arg(dir.path()).output();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &options, "tmpfs"])
+            .arg(dir.path())
+            .output();
         if mounted.is_ok_and(|o| o.status.success()) {
             return Some(Self { dir });
         }
@@ -42,21 +47,32 @@ impl Drop for Small {
 
 #[tokio::test]
 async fn a_full_disk_does_not_stop_a_restore_or_leaves_it_for_later() {
-    let Some(small) = Small::new("24m") else { return };
-    let (project, place) = (small.dir.path().join("project"), small.dir.path().join("state"));
+    let Some(small) = Small::new("24m") else {
+        return;
+    };
+    let (project, place) = (
+        small.dir.path().join("project"),
+        small.dir.path().join("state"),
+    );
     fs::create_dir(&project).unwrap();
     fs::write(project.join("a.txt"), "a".repeat(10_000)).unwrap();
     fs::write(project.join("large.bin"), vec![7; 6 << 20]).unwrap();
     let state = StateDir::at(place).unwrap();
     let workspace = Workspace::open(&project, Caps::default(), &state).unwrap();
     let stop = CancellationToken::new();
-    let lease = workspace.lock(Mode::Exclusive, "a test", Duration::ZERO, &stop).await.unwrap();
+    let lease = workspace
+        .lock(Mode::Exclusive, "a test", Duration::ZERO, &stop)
+        .await
+        .unwrap();
     let armed = lease.arm().unwrap();
     // Small damage on a full disk: what was set aside is enough.
     fs::write(project.join("a.txt"), "damage").unwrap();
     small.fill(Path::new("filler"));
     let (lease, _) = armed.restore(Scope::Everything).unwrap();
-    assert_eq!(fs::read_to_string(project.join("a.txt")).unwrap(), "a".repeat(10_000));
+    assert_eq!(
+        fs::read_to_string(project.join("a.txt")).unwrap(),
+        "a".repeat(10_000)
+    );
     fs::remove_file(small.dir.path().join("filler")).unwrap();
 
     // More than that: it stays armed and says so; with space it can be finished.
@@ -68,24 +84,38 @@ async fn a_full_disk_does_not_stop_a_restore_or_leaves_it_for_later() {
     assert!(error.to_string().contains("supervisor recover"), "{error}");
     fs::remove_file(small.dir.path().join("filler")).unwrap();
     let found = recover(&state).unwrap();
-    assert!(matches!(found.as_slice(), [r] if matches!(r.outcome, RecoveryOutcome::Restored(_))), "{found:?}");
-    assert_eq!(fs::read(project.join("large.bin")).unwrap(), vec![7; 6 << 20]);
+    assert!(
+        matches!(found.as_slice(), [r] if matches!(r.outcome, RecoveryOutcome::Restored(_))),
+        "{found:?}"
+    );
+    assert_eq!(
+        fs::read(project.join("large.bin")).unwrap(),
+        vec![7; 6 << 20]
+    );
     assert!(recover(&state).unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn a_full_state_directory_on_a_disk_of_its_own_does_not_stop_a_restore() {
-    let Some(small) = Small::new("16m") else { return };
+    let Some(small) = Small::new("16m") else {
+        return;
+    };
     let project = tempfile::tempdir().unwrap();
     fs::write(project.path().join("a.txt"), "a".repeat(10_000)).unwrap();
     let state = StateDir::at(small.dir.path().join("state")).unwrap();
     let workspace = Workspace::open(project.path(), Caps::default(), &state).unwrap();
     let stop = CancellationToken::new();
-    let lease = workspace.lock(Mode::Exclusive, "a test", Duration::ZERO, &stop).await.unwrap();
+    let lease = workspace
+        .lock(Mode::Exclusive, "a test", Duration::ZERO, &stop)
+        .await
+        .unwrap();
     // Another project has the same reserve, and needs it no more.
     let other = tempfile::tempdir().unwrap();
     let beside = Workspace::open(other.path(), Caps::default(), &state).unwrap();
-    let beside = beside.lock(Mode::Exclusive, "a test", Duration::ZERO, &stop).await.unwrap();
+    let beside = beside
+        .lock(Mode::Exclusive, "a test", Duration::ZERO, &stop)
+        .await
+        .unwrap();
     beside.arm().unwrap().accept().unwrap();
 
     let armed = lease.arm().unwrap();
@@ -93,8 +123,16 @@ async fn a_full_state_directory_on_a_disk_of_its_own_does_not_stop_a_restore() {
     fs::write(project.path().join("made.txt"), "made").unwrap();
     small.fill(Path::new("filler"));
     let (_, restored) = armed.restore(Scope::Everything).unwrap();
-    assert_eq!(fs::read_to_string(project.path().join("a.txt")).unwrap(), "a".repeat(10_000));
+    assert_eq!(
+        fs::read_to_string(project.path().join("a.txt")).unwrap(),
+        "a".repeat(10_000)
+    );
     assert!(!project.path().join("made.txt").exists());
-    let kept = restored.kept_in.expect("rejected work is kept aside on the full disk");
-    assert_eq!(fs::metadata(kept.join("files/a.txt")).unwrap().len(), 2 << 20);
+    let kept = restored
+        .kept_in
+        .expect("rejected work is kept aside on the full disk");
+    assert_eq!(
+        fs::metadata(kept.join("files/a.txt")).unwrap().len(),
+        2 << 20
+    );
 }

@@ -59,19 +59,41 @@ struct Desk {
 }
 
 /// What the user saves, and where.
-const SAVED: &[(&str, &str)] =
-    &[("user.txt", "saved by the user\n"), ("notes.txt", "new from the user\n"), ("log.txt", "1\n2\n")];
+const SAVED: &[(&str, &str)] = &[
+    ("user.txt", "saved by the user\n"),
+    ("notes.txt", "new from the user\n"),
+    ("log.txt", "1\n2\n"),
+];
 const COMMITTED: (&str, &str) = ("committed.txt", "committed by the user\n");
 
 impl Desk {
     fn new(case: Case) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let desk = Self { case, bench: bench(dir.path(), case.worker, case.ending, case.strategy), dir };
-        let number = if case.ending == Ending::Rejected { "17" } else { "42" };
-        fs::write(desk.at("out"), run(&result(|r| r["structured_output"] = json!({})))).unwrap();
+        let desk = Self {
+            case,
+            bench: bench(dir.path(), case.worker, case.ending, case.strategy),
+            dir,
+        };
+        let number = if case.ending == Ending::Rejected {
+            "17"
+        } else {
+            "42"
+        };
+        fs::write(
+            desk.at("out"),
+            run(&result(|r| r["structured_output"] = json!({}))),
+        )
+        .unwrap();
         let waits = "cat > /dev/null; touch \"$here/at-work\"; while [ ! -e \"$here/go\" ]; do sleep 0.02; done";
-        write_program(desk.dir.path(), &format!("{waits}; printf {number} > answer.txt; cat \"$here/out\""));
-        for (name, text) in [("user.txt", "u\n"), ("stashed.txt", "s\n"), ("log.txt", "1\n")] {
+        write_program(
+            desk.dir.path(),
+            &format!("{waits}; printf {number} > answer.txt; cat \"$here/out\""),
+        );
+        for (name, text) in [
+            ("user.txt", "u\n"),
+            ("stashed.txt", "s\n"),
+            ("log.txt", "1\n"),
+        ] {
             fs::write(desk.project().join(name), text).unwrap();
         }
         desk.make_repository();
@@ -96,14 +118,33 @@ impl Desk {
                 git(&main, &["init", "-q"]);
                 git(&main, &["commit", "-q", "--allow-empty", "-m", "zero"]);
                 let linked = self.at("linked");
-                git(&main, &["worktree", "add", "-q", "-b", "side", linked.to_str().unwrap()]);
+                git(
+                    &main,
+                    &[
+                        "worktree",
+                        "add",
+                        "-q",
+                        "-b",
+                        "side",
+                        linked.to_str().unwrap(),
+                    ],
+                );
                 fs::rename(linked.join(".git"), project.join(".git")).unwrap();
                 git(&main, &["worktree", "repair", project.to_str().unwrap()]);
             }
         }
         git(&project, &["add", "-A"]);
         git(&project, &["commit", "-q", "-m", "one"]);
-        git(&project, &["clone", "-q", "--bare", ".", self.at("origin.git").to_str().unwrap()]);
+        git(
+            &project,
+            &[
+                "clone",
+                "-q",
+                "--bare",
+                ".",
+                self.at("origin.git").to_str().unwrap(),
+            ],
+        );
     }
 
     /// What somebody does at a terminal and in an editor.
@@ -126,7 +167,12 @@ impl Desk {
             &["add", COMMITTED.0],
             &["commit", "-q", "-m", "by the user", COMMITTED.0],
             &["branch", "by-the-user"],
-            &["fetch", "-q", origin.to_str().unwrap(), "HEAD:refs/remotes/origin/main"],
+            &[
+                "fetch",
+                "-q",
+                origin.to_str().unwrap(),
+                "HEAD:refs/remotes/origin/main",
+            ],
         ] {
             git(&project, arguments);
         }
@@ -196,7 +242,11 @@ impl Desk {
     async fn kill_server(&self) -> Picture {
         let case = format!("{:?}", self.case.worker);
         let mut server = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "workspace::person::acting_as_a_server", "--test-threads=1"])
+            .args([
+                "--exact",
+                "workspace::person::acting_as_a_server",
+                "--test-threads=1",
+            ])
             .envs([
                 (DIR, self.dir.path().as_os_str()),
                 (WORKER, case.as_ref()),
@@ -217,8 +267,16 @@ impl Desk {
 }
 
 fn bench(dir: &Path, worker: Worker, ending: Ending, strategy: &str) -> Bench {
-    let tier = if worker == Worker::Agent { "agent" } else { "small" };
-    let number = if ending == Ending::Rejected { "17" } else { "42" };
+    let tier = if worker == Worker::Agent {
+        "agent"
+    } else {
+        "small"
+    };
+    let number = if ending == Ending::Rejected {
+        "17"
+    } else {
+        "42"
+    };
     Bench::below(dir, &[tier])
         .agent(&dir.join("claude"))
         .settings(&format!("[workspace]\nstrategy = \"{strategy}\"\n"))
@@ -227,14 +285,18 @@ fn bench(dir: &Path, worker: Worker, ending: Ending, strategy: &str) -> Bench {
 }
 
 fn is_below(dir: &Path, name: &str, is_it: &dyn Fn(&Path) -> bool) -> bool {
-    fs::read_dir(dir).into_iter().flatten().flatten().any(|entry| {
-        let path = entry.path();
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            is_below(&path, name, is_it)
-        } else {
-            entry.file_name() == name && is_it(&path)
-        }
-    })
+    fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .any(|entry| {
+            let path = entry.path();
+            if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                is_below(&path, name, is_it)
+            } else {
+                entry.file_name() == name && is_it(&path)
+            }
+        })
 }
 
 /// The user works when the tests of an answer are about to run.
@@ -272,10 +334,25 @@ fn acting_as_a_server() {
             }
         }
     }
-    let Some(dir) = std::env::var_os(DIR).map(PathBuf::from) else { return };
-    let worker = if std::env::var(WORKER).unwrap() == "Agent" { Worker::Agent } else { Worker::Data };
-    let bench = bench(&dir, worker, Ending::Killed, &std::env::var(STRATEGY).unwrap());
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let Some(dir) = std::env::var_os(DIR).map(PathBuf::from) else {
+        return;
+    };
+    let worker = if std::env::var(WORKER).unwrap() == "Agent" {
+        Worker::Agent
+    } else {
+        Worker::Data
+    };
+    let bench = bench(
+        &dir,
+        worker,
+        Ending::Killed,
+        &std::env::var(STRATEGY).unwrap(),
+    );
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
     let stop = CancellationToken::new();
     let _: Ran = runtime.block_on(bench.run_until(&stop, &WaitWhenChecked(&dir)));
     panic!("it was to be killed");
@@ -285,10 +362,22 @@ type Picture = BTreeMap<PathBuf, (u64, i64, i64, Vec<u8>)>;
 
 /// Inode, time and bytes of every file, the repository's aside.
 fn picture(project: &Path) -> Picture {
-    let files = fs::read_dir(project).unwrap().flatten().map(|entry| entry.path()).filter(|path| path.is_file());
+    let files = fs::read_dir(project)
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path())
+        .filter(|path| path.is_file());
     let look = |path: PathBuf| {
         let meta = path.metadata().unwrap();
-        (path.clone(), (meta.ino(), meta.mtime(), meta.mtime_nsec(), fs::read(path).unwrap()))
+        (
+            path.clone(),
+            (
+                meta.ino(),
+                meta.mtime(),
+                meta.mtime_nsec(),
+                fs::read(path).unwrap(),
+            ),
+        )
     };
     files.map(look).collect()
 }
@@ -314,7 +403,10 @@ async fn try_case(case: Case) -> Vec<String> {
             wrong.push(format!("{status}: {}", result.message));
         }
         let told = serde_json::to_string(&result).unwrap();
-        if case.ending != Ending::Cancelled && !told.contains("user.txt") && result.more.kept_in.is_empty() {
+        if case.ending != Ending::Cancelled
+            && !told.contains("user.txt")
+            && result.more.kept_in.is_empty()
+        {
             wrong.push(format!("the result does not name what it met: {told}"));
         }
         aside.extend(result.more.kept_in.iter().map(PathBuf::from));
@@ -324,9 +416,14 @@ async fn try_case(case: Case) -> Vec<String> {
         }
     }
     let aside = if in_view { Vec::new() } else { aside };
-    wrong.extend(desk.missing(&aside).into_iter().map(|gone| format!("{gone} is gone")));
+    wrong.extend(
+        desk.missing(&aside)
+            .into_iter()
+            .map(|gone| format!("{gone} is gone")),
+    );
     let answer = fs::read_to_string(desk.project().join("answer.txt")).unwrap();
-    let accepted = case.ending == Ending::Accepted && wrong.is_empty() && (in_view || answer == "42");
+    let accepted =
+        case.ending == Ending::Accepted && wrong.is_empty() && (in_view || answer == "42");
     if answer != if accepted { "42" } else { "41" } {
         wrong.push(format!("answer.txt says {answer}"));
     }
@@ -355,8 +452,18 @@ async fn try_all(strategy: &'static str) {
         (Repository::LinkedWorktree, Worker::Data),
         (Repository::LinkedWorktree, Worker::Agent),
     ] {
-        for ending in [Ending::Accepted, Ending::Rejected, Ending::Cancelled, Ending::Killed] {
-            let case = Case { strategy, repository, worker, ending };
+        for ending in [
+            Ending::Accepted,
+            Ending::Rejected,
+            Ending::Cancelled,
+            Ending::Killed,
+        ] {
+            let case = Case {
+                strategy,
+                repository,
+                worker,
+                ending,
+            };
             let found = try_case(case).await;
             if let Some(no_view) = found.iter().find(|wrong| wrong.contains("no private view")) {
                 return skip(no_view);
@@ -389,7 +496,9 @@ impl Listener for UserEdits<'_> {
 }
 
 async fn judged_beside(name: &str, text: &str) -> (Bench, Ran) {
-    let bench = Bench::chain(&["small"]).writes("small", "42").judges(true, "");
+    let bench = Bench::chain(&["small"])
+        .writes("small", "42")
+        .judges(true, "");
     let bench = bench.settings("[sandbox]\nmode = \"auto\"\n");
     let user = UserEdits(bench.project.path(), name, text);
     let ran = bench.run_until(&CancellationToken::new(), &user).await;
@@ -397,43 +506,88 @@ async fn judged_beside(name: &str, text: &str) -> (Bench, Ran) {
 }
 
 #[tokio::test]
-async fn work_is_tested_once_more_on_top_of_what_the_user_changed_and_refused_if_it_no_longer_holds() {
+async fn work_is_tested_once_more_on_top_of_what_the_user_changed_and_refused_if_it_no_longer_holds()
+ {
     let (bench, ran) = judged_beside("beside.txt", "the user's\n").await;
     if !ran.result.more.sandbox.contains("private view") {
         return skip("there are no private views here");
     }
-    assert_eq!((ran.trail().as_str(), ran.answer.as_str()), ("small accepted", "42"));
+    assert_eq!(
+        (ran.trail().as_str(), ran.answer.as_str()),
+        ("small accepted", "42")
+    );
     assert_eq!(ran.result.more.meanwhile, ["beside.txt"]);
-    assert_eq!(ran.result.more.files_changed, ["answer.txt"], "what is the user's is not counted as the work's");
-    assert!(ran.story.iter().any(|line| line.contains("on top of that")), "{:?}", ran.story);
-    assert_eq!(fs::read_to_string(bench.project.path().join("beside.txt")).unwrap(), "the user's\n");
-    assert_eq!(ran.entry.sandbox, ran.result.more.sandbox, "the log says which walls stood");
+    assert_eq!(
+        ran.result.more.files_changed,
+        ["answer.txt"],
+        "what is the user's is not counted as the work's"
+    );
+    assert!(
+        ran.story.iter().any(|line| line.contains("on top of that")),
+        "{:?}",
+        ran.story
+    );
+    assert_eq!(
+        fs::read_to_string(bench.project.path().join("beside.txt")).unwrap(),
+        "the user's\n"
+    );
+    assert_eq!(
+        ran.entry.sandbox, ran.result.more.sandbox,
+        "the log says which walls stood"
+    );
 
-    let (bench, ran) = judged_beside("check.sh", "echo 'the answer is another by now'; exit 1\n").await;
+    let (bench, ran) =
+        judged_beside("check.sh", "echo 'the answer is another by now'; exit 1\n").await;
     assert_eq!(ran.answer, "41", "{}", ran.result.message);
     let said = &ran.result.message;
-    assert!(said.contains("check.sh") && said.contains("does not hold") && said.contains("kept in `"), "{said}");
-    let kept = said.split('`').find(|part| part.contains("rejected")).unwrap();
-    assert_eq!(fs::read_to_string(Path::new(kept).join("answer.txt")).unwrap(), "42");
+    assert!(
+        said.contains("check.sh") && said.contains("does not hold") && said.contains("kept in `"),
+        "{said}"
+    );
+    let kept = said
+        .split('`')
+        .find(|part| part.contains("rejected"))
+        .unwrap();
+    assert_eq!(
+        fs::read_to_string(Path::new(kept).join("answer.txt")).unwrap(),
+        "42"
+    );
     at_rest(&bench).await;
 
     let (_bench, ran) = judged_beside("answer.txt", "another idea\n").await;
     assert_eq!(ran.answer, "another idea\n", "{}", ran.result.message);
-    assert!(ran.result.message.contains("`answer.txt` changed during the call"), "{}", ran.result.message);
+    assert!(
+        ran.result
+            .message
+            .contains("`answer.txt` changed during the call"),
+        "{}",
+        ran.result.message
+    );
 }
 
 #[tokio::test]
 async fn in_place_what_is_written_after_the_judgement_is_judged_again() {
     for (text, status) in [("42\n", "Pass"), ("43", "Error")] {
-        let bench = Bench::chain(&["small"]).writes("small", "42").judges(true, "");
+        let bench = Bench::chain(&["small"])
+            .writes("small", "42")
+            .judges(true, "");
         let bench = bench.settings("[workspace]\nstrategy = \"in-place\"\n");
         let user = UserEdits(bench.project.path(), "answer.txt", text);
         let ran = bench.run_until(&CancellationToken::new(), &user).await;
-        assert_eq!(format!("{:?}", ran.result.status), status, "{text:?}: {}", ran.result.message);
+        assert_eq!(
+            format!("{:?}", ran.result.status),
+            status,
+            "{text:?}: {}",
+            ran.result.message
+        );
         if status == "Pass" {
             assert_eq!(ran.answer, text);
         } else {
-            assert!(ran.result.message.contains("does not hold"), "{}", ran.result.message);
+            assert!(
+                ran.result.message.contains("does not hold"),
+                "{}",
+                ran.result.message
+            );
         }
     }
 }

@@ -53,7 +53,9 @@ impl Content {
     fn bytes(&self) -> Vec<u8> {
         match self {
             Self::Empty => Vec::new(),
-            Self::Text(n) => format!("line one\nline {n}\n").repeat(usize::from(*n) % 40 + 1).into_bytes(),
+            Self::Text(n) => format!("line one\nline {n}\n")
+                .repeat(usize::from(*n) % 40 + 1)
+                .into_bytes(),
             Self::Crlf(n) => format!("one\r\ntwo {n}\r\nmixed\n").into_bytes(),
             Self::Binary(n) => (0..200u16).map(|i| (i as u8).wrapping_mul(*n)).collect(),
         }
@@ -103,12 +105,22 @@ struct Case {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Flavour {
     Plain,
-    Git { dirty_index: bool, stash: bool, embedded: bool, ignores: bool },
+    Git {
+        dirty_index: bool,
+        stash: bool,
+        embedded: bool,
+        ignores: bool,
+    },
 }
 
 fn path() -> impl Strategy<Value = Vec<u8>> {
-    prop::collection::vec(0..NAMES.len(), 1..=3)
-        .prop_map(|parts| parts.iter().map(|i| NAMES[*i]).collect::<Vec<_>>().join(&b'/'))
+    prop::collection::vec(0..NAMES.len(), 1..=3).prop_map(|parts| {
+        parts
+            .iter()
+            .map(|i| NAMES[*i])
+            .collect::<Vec<_>>()
+            .join(&b'/')
+    })
 }
 
 fn content() -> impl Strategy<Value = Content> {
@@ -161,11 +173,13 @@ fn damage() -> impl Strategy<Value = Damage> {
 fn flavour() -> impl Strategy<Value = Flavour> {
     prop_oneof![
         Just(Flavour::Plain),
-        any::<(bool, bool, bool, bool)>().prop_map(|(dirty_index, stash, embedded, ignores)| Flavour::Git {
-            dirty_index,
-            stash,
-            embedded,
-            ignores
+        any::<(bool, bool, bool, bool)>().prop_map(|(dirty_index, stash, embedded, ignores)| {
+            Flavour::Git {
+                dirty_index,
+                stash,
+                embedded,
+                ignores,
+            }
         }),
     ]
 }
@@ -177,19 +191,38 @@ fn case() -> impl Strategy<Value = Case> {
         let there: Vec<_> = items.iter().map(|(p, _)| p.clone()).collect();
         let target = prop_oneof![3 => prop::sample::select(there), 1 => path()];
         let damage = prop::collection::vec((target, damage()), 1..8);
-        damage.prop_map(move |damage| Case { items: items.clone(), flavour, damage })
+        damage.prop_map(move |damage| Case {
+            items: items.clone(),
+            flavour,
+            damage,
+        })
     })
 }
 
 fn cases(default: u32, long: u32) -> Config {
-    let wanted = std::env::var("PROPTEST_CASES").ok().and_then(|n| n.parse().ok());
-    let cases = wanted.unwrap_or(if std::env::var_os("SUPERVISOR_TEST_LONG").is_some() { long } else { default });
-    Config { cases, failure_persistence: None, max_shrink_iters: 200, ..Config::default() }
+    let wanted = std::env::var("PROPTEST_CASES")
+        .ok()
+        .and_then(|n| n.parse().ok());
+    let cases = wanted.unwrap_or(if std::env::var_os("SUPERVISOR_TEST_LONG").is_some() {
+        long
+    } else {
+        default
+    });
+    Config {
+        cases,
+        failure_persistence: None,
+        max_shrink_iters: 200,
+        ..Config::default()
+    }
 }
 
 /// The long form waits for the disk, the short one does not.
 fn bench() -> Bench {
-    if std::env::var_os("SUPERVISOR_TEST_LONG").is_some() { Bench::new() } else { Bench::quick() }
+    if std::env::var_os("SUPERVISOR_TEST_LONG").is_some() {
+        Bench::new()
+    } else {
+        Bench::quick()
+    }
 }
 
 fn at(root: &Path, path: &[u8]) -> PathBuf {
@@ -227,7 +260,9 @@ fn copy_dir(from: &Path, to: &Path) {
 fn build(root: &Path, case: &Case) {
     for (path, item) in &case.items {
         let path = at(root, path);
-        if fs::create_dir_all(path.parent().unwrap()).is_err() || fs::symlink_metadata(&path).is_ok() {
+        if fs::create_dir_all(path.parent().unwrap()).is_err()
+            || fs::symlink_metadata(&path).is_ok()
+        {
             continue; // an earlier item has taken the place
         }
         match item {
@@ -236,12 +271,26 @@ fn build(root: &Path, case: &Case) {
                 fs::set_permissions(&path, fs::Permissions::from_mode(*mode)).unwrap();
             }
             Item::EmptyDir => fs::create_dir(&path).unwrap(),
-            Item::Link(n) => symlink(OsStr::from_bytes(NAMES[usize::from(*n) % NAMES.len()]), &path).unwrap(),
+            Item::Link(n) => symlink(
+                OsStr::from_bytes(NAMES[usize::from(*n) % NAMES.len()]),
+                &path,
+            )
+            .unwrap(),
             Item::Fifo => make_fifo(&path),
         }
     }
-    let Flavour::Git { dirty_index, stash, embedded, ignores } = case.flavour else { return };
-    let Some(empty) = empty_repository() else { return };
+    let Flavour::Git {
+        dirty_index,
+        stash,
+        embedded,
+        ignores,
+    } = case.flavour
+    else {
+        return;
+    };
+    let Some(empty) = empty_repository() else {
+        return;
+    };
     copy_dir(&empty, &root.join(".git"));
     fs::write(root.join("tracked.txt"), "tracked\n").unwrap();
     if !root.join(".gitattributes").exists() {
@@ -289,7 +338,14 @@ fn hurt(root: &Path, path: &[u8], damage: &Damage) {
     let git = |arguments: &[&str]| {
         if has_git {
             let _ = std::process::Command::new("git")
-                .args(["-c", "user.name=w", "-c", "user.email=w@w", "-c", "core.hooksPath=/dev/null"])
+                .args([
+                    "-c",
+                    "user.name=w",
+                    "-c",
+                    "user.email=w@w",
+                    "-c",
+                    "core.hooksPath=/dev/null",
+                ])
                 .args(arguments)
                 .current_dir(root)
                 .env("GIT_CONFIG_GLOBAL", "/dev/null")
@@ -309,7 +365,11 @@ fn hurt(root: &Path, path: &[u8], damage: &Damage) {
         Damage::Write(content) | Damage::Add(content) => put(content),
         Damage::Forge if is_file => {
             let before = fs::metadata(&target).unwrap();
-            let bytes: Vec<u8> = fs::read(&target).unwrap().iter().map(|b| b.wrapping_add(1)).collect();
+            let bytes: Vec<u8> = fs::read(&target)
+                .unwrap()
+                .iter()
+                .map(|b| b.wrapping_add(1))
+                .collect();
             let _ = fs::write(&target, bytes);
             let file = fs::File::open(&target).unwrap();
             let _ = file.set_modified(before.modified().unwrap());
@@ -319,7 +379,9 @@ fn hurt(root: &Path, path: &[u8], damage: &Damage) {
             let file = fs::OpenOptions::new().append(true).open(&target);
             let _ = file.and_then(|mut f| f.write_all(b"more"));
         }
-        Damage::Chmod(mode) if is_file => fs::set_permissions(&target, fs::Permissions::from_mode(*mode)).unwrap(),
+        Damage::Chmod(mode) if is_file => {
+            fs::set_permissions(&target, fs::Permissions::from_mode(*mode)).unwrap()
+        }
         Damage::Chmod(_) if fs::symlink_metadata(&target).is_ok_and(|m| m.is_dir()) => {
             fs::set_permissions(&target, fs::Permissions::from_mode(0o500)).unwrap();
         }
@@ -368,7 +430,11 @@ fn hurt(root: &Path, path: &[u8], damage: &Damage) {
 }
 
 fn run<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(future)
 }
 
 #[test]

@@ -24,23 +24,54 @@ async fn what_git_itself_refreshes_is_no_change_and_a_commit_is_reported_but_nev
     // Touching a tracked file makes `git status` rewrite the index.
     let index = fs::read(bench.root().join(".git/index")).unwrap();
     let later = std::time::SystemTime::now() + Duration::from_secs(5);
-    fs::File::options().append(true).open(bench.root().join("a.txt")).unwrap().set_modified(later).unwrap();
+    fs::File::options()
+        .append(true)
+        .open(bench.root().join("a.txt"))
+        .unwrap()
+        .set_modified(later)
+        .unwrap();
     bench.git(&["status"]);
-    assert_ne!(index, fs::read(bench.root().join(".git/index")).unwrap(), "git did not refresh its index");
+    assert_ne!(
+        index,
+        fs::read(bench.root().join(".git/index")).unwrap(),
+        "git did not refresh its index"
+    );
     assert_eq!(kinds(&armed.changes().unwrap()), []);
 
     bench.write("b.txt", "b\n");
     bench.git(&["add", "-A"]);
     bench.git(&["commit", "-q", "-m", "sneaky"]);
     let seen = armed.changes().unwrap();
-    assert_eq!(seen.changes.iter().map(|c| c.path.display().to_string()).collect::<Vec<_>>(), ["b.txt"]);
-    let others: Vec<_> = seen.others.iter().map(|c| c.path.display().to_string()).collect();
-    assert_eq!(others, [".git/index", ".git/refs/heads/main"], "named, and held against nobody");
+    assert_eq!(
+        seen.changes
+            .iter()
+            .map(|c| c.path.display().to_string())
+            .collect::<Vec<_>>(),
+        ["b.txt"]
+    );
+    let others: Vec<_> = seen
+        .others
+        .iter()
+        .map(|c| c.path.display().to_string())
+        .collect();
+    assert_eq!(
+        others,
+        [".git/index", ".git/refs/heads/main"],
+        "named, and held against nobody"
+    );
     let head = bench.git(&["rev-parse", "HEAD"]);
     let (_, restored) = armed.restore(Scope::Everything).unwrap();
-    assert_eq!(bench.git(&["rev-parse", "HEAD"]), head, "it may be the user's");
+    assert_eq!(
+        bench.git(&["rev-parse", "HEAD"]),
+        head,
+        "it may be the user's"
+    );
     assert!(!bench.root().join("b.txt").exists());
-    let others: Vec<_> = restored.others.iter().map(|c| c.path.display().to_string()).collect();
+    let others: Vec<_> = restored
+        .others
+        .iter()
+        .map(|c| c.path.display().to_string())
+        .collect();
     assert_eq!(others, [".git/index", ".git/refs/heads/main"]);
 }
 
@@ -88,27 +119,47 @@ async fn in_a_linked_working_tree_the_shared_configuration_comes_back_and_no_ref
     bench.git(&["add", "-A"]);
     bench.git(&["commit", "-q", "-m", "one"]);
     let linked = bench.dir.path().join("linked");
-    bench.git(&["worktree", "add", "-q", linked.to_str().unwrap(), "-b", "side"]);
-    let armed = lease(&Workspace::open(&linked, Caps::default(), &bench.state()).unwrap()).await.arm().unwrap();
+    bench.git(&[
+        "worktree",
+        "add",
+        "-q",
+        linked.to_str().unwrap(),
+        "-b",
+        "side",
+    ]);
+    let armed = lease(&Workspace::open(&linked, Caps::default(), &bench.state()).unwrap())
+        .await
+        .arm()
+        .unwrap();
     fs::write(linked.join("b.txt"), "b\n").unwrap();
     git(&linked, &["add", "-A"]);
     git(&linked, &["commit", "-q", "-m", "sneaky"]);
     git(&linked, &["config", "core.fsmonitor", "/bin/false"]);
-    let after = git(&linked, &["-c", "core.fsmonitor=false", "show-ref", "--head"]);
+    let after = git(
+        &linked,
+        &["-c", "core.fsmonitor=false", "show-ref", "--head"],
+    );
     // Somebody works in the main tree meanwhile: its index is not ours to judge.
     bench.write("c.txt", "c\n");
     bench.git(&["-c", "core.fsmonitor=false", "add", "c.txt"]);
     armed.restore(Scope::Everything).unwrap();
     assert_eq!(git(&linked, &["show-ref", "--head"]), after);
     assert_eq!(git(&linked, &["status", "--porcelain"]), " D b.txt\n");
-    assert_eq!(git(&linked, &["config", "--default", "unset", "core.fsmonitor"]), "unset\n");
+    assert_eq!(
+        git(&linked, &["config", "--default", "unset", "core.fsmonitor"]),
+        "unset\n"
+    );
     assert_eq!(bench.git(&["status", "--porcelain"]), "A  c.txt\n");
 }
 
 /// A project with one commit.
 fn committed() -> Bench {
     let bench = Bench::with(&[("a.txt", "a\n")]);
-    for arguments in [&["init", "-q"][..], &["add", "-A"], &["commit", "-q", "-m", "one"]] {
+    for arguments in [
+        &["init", "-q"][..],
+        &["add", "-A"],
+        &["commit", "-q", "-m", "one"],
+    ] {
         bench.git(arguments);
     }
     bench
@@ -129,11 +180,21 @@ async fn branches_and_fetched_refs_of_the_user_survive_a_rejected_agent() {
     bench.write("a.txt", "by the agent\n");
     let (_, restored) = armed.restore(Scope::Everything).unwrap();
     assert_eq!(bench.git(&["branch", "--show-current"]), "by-the-user\n");
-    assert_eq!(bench.git(&["rev-parse", "origin/main"]), bench.git(&["rev-parse", "main"]));
+    assert_eq!(
+        bench.git(&["rev-parse", "origin/main"]),
+        bench.git(&["rev-parse", "main"])
+    );
     assert!(!bench.root().join(".git/hooks/post-commit").exists());
     assert_eq!(bench.read("a.txt"), "a\n");
-    let told: Vec<_> = restored.others.iter().map(|c| c.path.display().to_string()).collect();
-    assert!(told.contains(&".git/refs/heads/by-the-user".into()), "what is left alone is named: {told:?}");
+    let told: Vec<_> = restored
+        .others
+        .iter()
+        .map(|c| c.path.display().to_string())
+        .collect();
+    assert!(
+        told.contains(&".git/refs/heads/by-the-user".into()),
+        "what is left alone is named: {told:?}"
+    );
 }
 
 #[tokio::test]
@@ -158,7 +219,11 @@ async fn another_repository_at_the_path_of_a_renamed_project_is_not_touched() {
     assert_eq!(bench.git(&["log", "--format=%s"]), "another project\n");
     assert_eq!(bench.git(&["config", "mine.key"]), "mine\n");
     assert_eq!(bench.read(".git/hooks/pre-commit"), "mine");
-    assert_eq!(fs::read_to_string(moved.join("a.txt")).unwrap(), "a\n", "the directory itself is still ours");
+    assert_eq!(
+        fs::read_to_string(moved.join("a.txt")).unwrap(),
+        "a\n",
+        "the directory itself is still ours"
+    );
 }
 
 #[tokio::test]
@@ -183,7 +248,10 @@ async fn servers_with_different_state_directories_exclude_each_other() {
     let elsewhere = Workspace::open(&bench.root(), Caps::default(), &state).unwrap();
     let held = bench.lease().await;
     let stop = CancellationToken::new();
-    let refused = elsewhere.lock(Mode::Exclusive, "a test", Duration::from_millis(50), &stop).await.unwrap_err();
+    let refused = elsewhere
+        .lock(Mode::Exclusive, "a test", Duration::from_millis(50), &stop)
+        .await
+        .unwrap_err();
     assert!(matches!(refused, LockError::Elsewhere), "{refused}");
     drop(held);
     drop(lease(&elsewhere).await);

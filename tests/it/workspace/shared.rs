@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use supervisor::testing::state::{StateDir, allocated_bytes};
 use supervisor::testing::workspace::{
-    ArmedSnapshot, Caps, Mode, Point, RecoveryOutcome, Scope, StateBounds, Workspace, find_garbage, recover,
-    remove_garbage,
+    ArmedSnapshot, Caps, Mode, Point, RecoveryOutcome, Scope, StateBounds, Workspace, find_garbage,
+    recover, remove_garbage,
 };
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -35,7 +35,9 @@ impl Clones {
         fs::create_dir(&origin).unwrap();
         let mut dice = fastrand::Rng::with_seed(5);
         for n in 0..FILES {
-            let text: String = std::iter::repeat_with(|| dice.alphanumeric()).take(SIZE).collect();
+            let text: String = std::iter::repeat_with(|| dice.alphanumeric())
+                .take(SIZE)
+                .collect();
             fs::write(origin.join(format!("file-{n}.txt")), text).unwrap();
         }
         // What the script of the crash tests works on.
@@ -43,7 +45,11 @@ impl Clones {
         for name in ["a.txt", "b.txt", "c/d.txt", "user.txt"] {
             fs::write(origin.join(name), name).unwrap();
         }
-        for arguments in [&["init", "-q"][..], &["add", "-A"], &["commit", "-q", "-m", "one"]] {
+        for arguments in [
+            &["init", "-q"][..],
+            &["add", "-A"],
+            &["commit", "-q", "-m", "one"],
+        ] {
             git(&origin, arguments);
         }
         this
@@ -54,29 +60,50 @@ impl Clones {
     }
 
     fn clone(&self, name: &str) -> PathBuf {
-        git(self.dir.path(), &["clone", "-q", "--no-hardlinks", "origin", name]);
+        git(
+            self.dir.path(),
+            &["clone", "-q", "--no-hardlinks", "origin", name],
+        );
         self.path(name)
     }
 
     async fn arm(&self, name: &str) -> ArmedSnapshot {
         let workspace = Workspace::open(&self.path(name), Caps::default(), &self.state).unwrap();
         let stop = CancellationToken::new();
-        workspace.lock(Mode::Exclusive, "a test", Duration::from_secs(20), &stop).await.unwrap().arm().unwrap()
+        workspace
+            .lock(Mode::Exclusive, "a test", Duration::from_secs(20), &stop)
+            .await
+            .unwrap()
+            .arm()
+            .unwrap()
     }
 
     /// Everything that is at rest goes, as by a bound of no time at all.
     fn collect(&self) -> usize {
-        let bounds = StateBounds { age: Duration::ZERO, bytes: 0 };
+        let bounds = StateBounds {
+            age: Duration::ZERO,
+            bytes: 0,
+        };
         remove_garbage(find_garbage(&self.state, bounds)).len()
     }
 
     fn packs(&self) -> Vec<PathBuf> {
         let (mut found, mut dirs) = (Vec::new(), vec![self.state.path().join("projects")]);
         while let Some(dir) = dirs.pop() {
-            for path in fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()) {
+            for path in fs::read_dir(dir)
+                .into_iter()
+                .flatten()
+                .flatten()
+                .map(|entry| entry.path())
+            {
                 if path.is_dir() {
                     dirs.push(path);
-                } else if path.file_name().unwrap().as_encoded_bytes().starts_with(b"pack.") {
+                } else if path
+                    .file_name()
+                    .unwrap()
+                    .as_encoded_bytes()
+                    .starts_with(b"pack.")
+                {
                     found.push(path);
                 }
             }
@@ -89,11 +116,18 @@ impl Clones {
 fn tree(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let (mut found, mut dirs) = (BTreeMap::new(), vec![root.to_owned()]);
     while let Some(dir) = dirs.pop() {
-        for path in fs::read_dir(dir).unwrap().flatten().map(|entry| entry.path()) {
+        for path in fs::read_dir(dir)
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.path())
+        {
             match path.is_dir() {
                 true if path.ends_with(".git") => {}
                 true => dirs.push(path),
-                false => drop(found.insert(path.strip_prefix(root).unwrap().to_owned(), fs::read(&path).unwrap())),
+                false => drop(found.insert(
+                    path.strip_prefix(root).unwrap().to_owned(),
+                    fs::read(&path).unwrap(),
+                )),
             }
         }
     }
@@ -124,9 +158,16 @@ async fn fifty_clones_keep_their_contents_once() {
         }
     }
     let all = allocated_bytes(clones.state.path()) - reserve;
-    tell(&format!("one clone takes {} KB, {count} take {} KB", first / 1000, all / 1000));
+    tell(&format!(
+        "one clone takes {} KB, {count} take {} KB",
+        first / 1000,
+        all / 1000
+    ));
     // Journal, lock, manifest and the repository's own index are each project's own.
-    assert!(all < first + count * 150_000, "{all} bytes for {count} clones, {first} for one");
+    assert!(
+        all < first + count * 150_000,
+        "{all} bytes for {count} clones, {first} for one"
+    );
     assert!(first > (FILES * SIZE) as u64);
 }
 
@@ -141,7 +182,11 @@ async fn what_a_project_shares_stays_when_the_one_it_came_from_is_collected() {
     let second = clones.clone("second");
     let before = tree(&second);
     let mut armed = clones.arm("second").await;
-    assert!(clones.packs().len() > 2, "nothing is shared: {:?}", clones.packs());
+    assert!(
+        clones.packs().len() > 2,
+        "nothing is shared: {:?}",
+        clones.packs()
+    );
     assert!(clones.collect() > 0);
     let guard = armed.guard().unwrap();
     wreck(&second);
@@ -156,7 +201,10 @@ async fn what_a_project_shares_stays_when_the_one_it_came_from_is_collected() {
     let third = clones.clone("third");
     let held = allocated_bytes(clones.state.path());
     let mut armed = clones.arm("third").await;
-    assert!(allocated_bytes(clones.state.path()) < held + (FILES * SIZE / 4) as u64, "kept a second time");
+    assert!(
+        allocated_bytes(clones.state.path()) < held + (FILES * SIZE / 4) as u64,
+        "kept a second time"
+    );
     assert!(fs::remove_dir_all(clones.path("second")).is_ok() && clones.collect() > 0);
     let guard = armed.guard().unwrap();
     wreck(&third);
@@ -200,19 +248,33 @@ async fn a_crash_at_any_step_is_undone_from_what_is_shared_after_the_other_proje
         clones.arm("first").await.accept().unwrap();
         let project = clones.clone("project");
         let before = tree(&project);
-        let status = act(clones.dir.path(), "script", Some(*point)).status().unwrap();
+        let status = act(clones.dir.path(), "script", Some(*point))
+            .status()
+            .unwrap();
         assert!(!status.success(), "{} was never reached", point.name());
         clones.collect();
         for recovery in recover(&clones.state).unwrap() {
-            assert!(matches!(recovery.outcome, RecoveryOutcome::Restored(_)), "{}: {recovery:?}", point.name());
+            assert!(
+                matches!(recovery.outcome, RecoveryOutcome::Restored(_)),
+                "{}: {recovery:?}",
+                point.name()
+            );
         }
         let mut after = tree(&project);
         // The user's own, and what the tests of the script leave beside it.
         for path in ["user.txt", "by-product"] {
             after.remove(Path::new(path));
         }
-        let expected: BTreeMap<_, _> = before.into_iter().filter(|(path, _)| path != Path::new("user.txt")).collect();
-        assert_eq!(after.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{}", point.name());
+        let expected: BTreeMap<_, _> = before
+            .into_iter()
+            .filter(|(path, _)| path != Path::new("user.txt"))
+            .collect();
+        assert_eq!(
+            after.keys().collect::<Vec<_>>(),
+            expected.keys().collect::<Vec<_>>(),
+            "{}",
+            point.name()
+        );
         assert!(after == expected, "{}: contents differ", point.name());
     }
 }

@@ -25,17 +25,29 @@ const ROUNDS: u64 = 20;
 /// This test is the child: it arms a project, lets everything in it be damaged, and is killed.
 #[test]
 fn acting_as_a_call_that_is_killed() {
-    let Some(dir) = std::env::var_os(DIR).map(PathBuf::from) else { return };
-    let run = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let Some(dir) = std::env::var_os(DIR).map(PathBuf::from) else {
+        return;
+    };
+    let run = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let state = StateDir::at(dir.join("state")).unwrap();
     let workspace = Workspace::open(&dir.join("project"), Caps::default(), &state).unwrap();
     let stop = CancellationToken::new();
-    let lease = run.block_on(workspace.lock(Mode::Exclusive, "a call", Duration::ZERO, &stop)).unwrap();
+    let lease = run
+        .block_on(workspace.lock(Mode::Exclusive, "a call", Duration::ZERO, &stop))
+        .unwrap();
     let mut armed = lease.arm().unwrap();
     let _guard = armed.guard().unwrap();
     for entry in fs::read_dir(dir.join("project")).unwrap().flatten() {
         fs::write(entry.path(), DAMAGE).unwrap();
-        fs::write(dir.join("project").join(format!("added-{}", entry.file_name().display())), DAMAGE).unwrap();
+        fs::write(
+            dir.join("project")
+                .join(format!("added-{}", entry.file_name().display())),
+            DAMAGE,
+        )
+        .unwrap();
     }
     let _ = rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL);
 }
@@ -43,19 +55,34 @@ fn acting_as_a_call_that_is_killed() {
 /// Leaves a project whose snapshot is open and whose files are all damaged.
 pub(crate) fn kill_a_call(bench: &Bench) {
     let mut call = Command::new(std::env::current_exe().unwrap());
-    call.args(["--exact", "workspace::storm::acting_as_a_call_that_is_killed"]).env(DIR, bench.dir.path());
+    call.args([
+        "--exact",
+        "workspace::storm::acting_as_a_call_that_is_killed",
+    ])
+    .env(DIR, bench.dir.path());
     assert!(!call.stdout(Stdio::null()).status().unwrap().success());
 }
 
 pub(crate) fn files(root: &Path) -> BTreeMap<String, String> {
     let entries = fs::read_dir(root).unwrap().flatten();
-    entries.map(|e| (e.file_name().into_string().unwrap(), fs::read_to_string(e.path()).unwrap_or_default())).collect()
+    entries
+        .map(|e| {
+            (
+                e.file_name().into_string().unwrap(),
+                fs::read_to_string(e.path()).unwrap_or_default(),
+            )
+        })
+        .collect()
 }
 
 /// A server that was asked for its tools, which is when it looks for what killed calls have left.
 fn server(state: &Path) -> Child {
     let mut command = command(Which::Real);
-    command.env("SUPERVISOR_STATE_DIR", state).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .env("SUPERVISOR_STATE_DIR", state)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let mut server = command.spawn().unwrap();
     let said = [
         initialize("2025-11-25"),
@@ -63,17 +90,40 @@ fn server(state: &Path) -> Child {
         json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}),
     ];
     let text: String = said.iter().map(|message| format!("{message}\n")).collect();
-    server.stdin.as_mut().unwrap().write_all(text.as_bytes()).unwrap();
+    server
+        .stdin
+        .as_mut()
+        .unwrap()
+        .write_all(text.as_bytes())
+        .unwrap();
     server
 }
 
 /// As if the call had died so long ago that whatever is written from now on counts as later.
 fn long_ago(bench: &Bench) {
-    let entries = fs::read_dir(bench.root()).unwrap().flatten().map(|entry| entry.metadata().unwrap());
-    let (seconds, nanoseconds) = entries.map(|meta| (meta.ctime(), meta.ctime_nsec())).max().unwrap();
-    let last = UNIX_EPOCH + Duration::new(u64::try_from(seconds).unwrap(), u32::try_from(nanoseconds).unwrap());
-    let project = fs::read_dir(bench.state().path().join("projects")).unwrap().next().unwrap().unwrap().path();
-    let pulse = fs::File::options().write(true).open(project.join("pulse")).unwrap();
+    let entries = fs::read_dir(bench.root())
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.metadata().unwrap());
+    let (seconds, nanoseconds) = entries
+        .map(|meta| (meta.ctime(), meta.ctime_nsec()))
+        .max()
+        .unwrap();
+    let last = UNIX_EPOCH
+        + Duration::new(
+            u64::try_from(seconds).unwrap(),
+            u32::try_from(nanoseconds).unwrap(),
+        );
+    let project = fs::read_dir(bench.state().path().join("projects"))
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    let pulse = fs::File::options()
+        .write(true)
+        .open(project.join("pulse"))
+        .unwrap();
     pulse.set_modified(last).unwrap();
     // File times move in steps.
     let probe = bench.dir.path().join("probe");
@@ -86,13 +136,22 @@ fn long_ago(bench: &Bench) {
 
 /// Files that are not as they were, by the length of what the killed call wrote.
 fn damaged(root: &Path) -> usize {
-    let lengths =
-        fs::read_dir(root).unwrap().flatten().filter_map(|entry| entry.metadata().ok()).map(|meta| meta.len());
-    lengths.filter(|length| *length == DAMAGE.len() as u64).count()
+    let lengths = fs::read_dir(root)
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| entry.metadata().ok())
+        .map(|meta| meta.len());
+    lengths
+        .filter(|length| *length == DAMAGE.len() as u64)
+        .count()
 }
 
 fn journal(bench: &Bench) -> String {
-    let project = fs::read_dir(bench.state().path().join("projects")).unwrap().next().unwrap().unwrap();
+    let project = fs::read_dir(bench.state().path().join("projects"))
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap();
     fs::read_to_string(project.path().join("journal")).unwrap()
 }
 
@@ -108,8 +167,10 @@ async fn servers_killed_one_after_the_other_while_they_put_a_project_right_leave
     let kept = bench.root().join("file-7");
     long_ago(&bench);
     fs::write(&kept, "written by the user after the crash\n").unwrap();
-    let before: BTreeMap<_, _> =
-        before.into_iter().chain(files(&bench.root()).into_iter().filter(|f| f.0 == "file-7")).collect();
+    let before: BTreeMap<_, _> = before
+        .into_iter()
+        .chain(files(&bench.root()).into_iter().filter(|f| f.0 == "file-7"))
+        .collect();
 
     // Every other pair is killed at any moment, of its start or later; the rest once a part is as it was.
     let (mut servers, mut cut_short) = (0, 0);
@@ -132,13 +193,31 @@ async fn servers_killed_one_after_the_other_while_they_put_a_project_right_leave
             break;
         }
     }
-    assert!(cut_short > 0, "no server was killed in the midst of its work");
+    assert!(
+        cut_short > 0,
+        "no server was killed in the midst of its work"
+    );
 
     let stop = CancellationToken::new();
-    let next = bench.open().lock(Mode::Exclusive, "the next call", Duration::from_secs(60), &stop).await.unwrap();
+    let next = bench
+        .open()
+        .lock(
+            Mode::Exclusive,
+            "the next call",
+            Duration::from_secs(60),
+            &stop,
+        )
+        .await
+        .unwrap();
     assert_eq!(files(&bench.root()), before);
     drop(next);
     assert!(recover(&bench.state()).unwrap().is_empty());
-    assert_eq!(journal(&bench).matches("rolled_back").count(), 1, "closed exactly once");
-    tell(&format!("{servers} servers killed, {cut_short} times with a part of the project as it was"));
+    assert_eq!(
+        journal(&bench).matches("rolled_back").count(),
+        1,
+        "closed exactly once"
+    );
+    tell(&format!(
+        "{servers} servers killed, {cut_short} times with a part of the project as it was"
+    ));
 }

@@ -25,18 +25,29 @@ fn sound() -> Value {
 
 fn examined(answer: &Value) -> ExaminedDiagnosis {
     let drafts = drafts(answer).expect("the shape is right");
-    let shelf = EvidenceShelf::of(drafts.iter().flat_map(HypothesisDraft::files), |said| match said {
-        "a.py" => Ok((PathBuf::from("a.py"), FILE.to_owned())),
-        other => Err(format!("there is no file `{other}` in the project")),
-    });
+    let shelf = EvidenceShelf::of(
+        drafts.iter().flat_map(HypothesisDraft::files),
+        |said| match said {
+            "a.py" => Ok((PathBuf::from("a.py"), FILE.to_owned())),
+            other => Err(format!("there is no file `{other}` in the project")),
+        },
+    );
     let examined = examine(&drafts, ERROR, &shelf);
-    assert_eq!(examined.hypotheses.is_some(), examined.checks.iter().all(Check::passed));
+    assert_eq!(
+        examined.hypotheses.is_some(),
+        examined.checks.iter().all(Check::passed)
+    );
     examined
 }
 
 fn failing(answer: &Value) -> Vec<(&'static str, String)> {
     let examined = examined(answer);
-    examined.checks.iter().filter(|c| !c.passed()).map(|c| (c.id(), c.detail().to_owned())).collect()
+    examined
+        .checks
+        .iter()
+        .filter(|c| !c.passed())
+        .map(|c| (c.id(), c.detail().to_owned()))
+        .collect()
 }
 
 #[test]
@@ -56,37 +67,81 @@ fn every_defect_of_structure_fails_its_own_gate_and_is_named() {
     let rows: &[(&str, &str, Change)] = &[
         ("count", "2 of 3 to 5", |h| drop(h.pop())),
         ("count", "0 of 3 to 5", |h| h.clear()),
-        ("order", "hypothesis 3", |h| h[2]["likelihood"] = json!("high")),
-        ("order", "no `likelihood`", |h| h[1]["likelihood"] = json!("certain")),
-        ("mechanism", "hypothesis 1 has no mechanism", |h| h[0]["mechanism"] = json!("")),
-        ("mechanism", "only says the error again", |h| {
-            h[0]["mechanism"] = json!("there is an IndexError because the list index is out of range");
+        ("order", "hypothesis 3", |h| {
+            h[2]["likelihood"] = json!("high")
         }),
-        ("evidence", "cites only lines without a word", |h| h[0]["evidence"] = json!([{"file": "a.py", "line": 3}])),
+        ("order", "no `likelihood`", |h| {
+            h[1]["likelihood"] = json!("certain")
+        }),
+        ("mechanism", "hypothesis 1 has no mechanism", |h| {
+            h[0]["mechanism"] = json!("")
+        }),
+        ("mechanism", "only says the error again", |h| {
+            h[0]["mechanism"] =
+                json!("there is an IndexError because the list index is out of range");
+        }),
+        ("evidence", "cites only lines without a word", |h| {
+            h[0]["evidence"] = json!([{"file": "a.py", "line": 3}])
+        }),
         ("test", "names nothing and fits 4 of 5 lines", |h| {
             h[0]["confirm"]["search"]["pattern"] = json!(r"\(");
         }),
         ("test", "has no test", |h| h[1]["confirm"] = Value::Null),
-        ("test", "has no test", |h| h[1]["confirm"] = json!({"run_test": " ", "search": {"pattern": "", "file": ""}})),
-        ("test", "has two tests", |h| h[1]["confirm"]["run_test"] = json!("test_load")),
-        ("test", "whether it is true or not", |h| h[0]["expect_if_false"] = json!("found")),
-        ("test", "`expect_if_true` of `passes`", |h| h[0]["expect_if_true"] = json!("passes")),
-        ("test", "`expect_if_false` of ``", |h| h[0]["expect_if_false"] = Value::Null),
-        ("test", "fits every line", |h| h[0]["confirm"]["search"]["pattern"] = json!(".*")),
-        ("test", "fits every line of the file", |h| h[0]["confirm"]["search"]["pattern"] = json!("[a-z]")),
-        ("test", "no regular expression", |h| h[0]["confirm"]["search"]["pattern"] = json!("(")),
-        ("test", "there is no file `b.py`", |h| h[0]["confirm"]["search"]["file"] = json!("b.py")),
-        ("evidence", "has no evidence", |h| h[2]["evidence"] = json!([])),
-        ("evidence", "more than 20 lines", |h| h[2]["evidence"] = json!(vec!["a.py:1"; 21])),
-        ("evidence", "there is no line 99", |h| h[2]["evidence"][0]["line"] = json!(99)),
-        ("evidence", "does not say", |h| h[2]["evidence"][0]["quote"] = json!("def save(path):")),
-        ("evidence", "there is no file `b.py`", |h| h[2]["evidence"][0]["file"] = json!("b.py")),
-        ("test", "names rival 4 of 3", |h| h[0]["rivals"] = json!([{"rank": 4, "expects": "found"}])),
-        ("distinct", "one idea in other words", |h| {
-            h[1]["mechanism"] =
-                json!("without looking whether there is any, item 0 is what `first` takes; none gives an empty file");
+        (
+            "test",
+            "has no test",
+            |h| h[1]["confirm"] = json!({"run_test": " ", "search": {"pattern": "", "file": ""}}),
+        ),
+        ("test", "has two tests", |h| {
+            h[1]["confirm"]["run_test"] = json!("test_load")
         }),
-        ("distinct", "cannot tell them apart", |h| h[1]["confirm"] = h[0]["confirm"].clone()),
+        ("test", "whether it is true or not", |h| {
+            h[0]["expect_if_false"] = json!("found")
+        }),
+        ("test", "`expect_if_true` of `passes`", |h| {
+            h[0]["expect_if_true"] = json!("passes")
+        }),
+        ("test", "`expect_if_false` of ``", |h| {
+            h[0]["expect_if_false"] = Value::Null
+        }),
+        ("test", "fits every line", |h| {
+            h[0]["confirm"]["search"]["pattern"] = json!(".*")
+        }),
+        ("test", "fits every line of the file", |h| {
+            h[0]["confirm"]["search"]["pattern"] = json!("[a-z]")
+        }),
+        ("test", "no regular expression", |h| {
+            h[0]["confirm"]["search"]["pattern"] = json!("(")
+        }),
+        ("test", "there is no file `b.py`", |h| {
+            h[0]["confirm"]["search"]["file"] = json!("b.py")
+        }),
+        ("evidence", "has no evidence", |h| {
+            h[2]["evidence"] = json!([])
+        }),
+        ("evidence", "more than 20 lines", |h| {
+            h[2]["evidence"] = json!(vec!["a.py:1"; 21])
+        }),
+        ("evidence", "there is no line 99", |h| {
+            h[2]["evidence"][0]["line"] = json!(99)
+        }),
+        ("evidence", "does not say", |h| {
+            h[2]["evidence"][0]["quote"] = json!("def save(path):")
+        }),
+        ("evidence", "there is no file `b.py`", |h| {
+            h[2]["evidence"][0]["file"] = json!("b.py")
+        }),
+        ("test", "names rival 4 of 3", |h| {
+            h[0]["rivals"] = json!([{"rank": 4, "expects": "found"}])
+        }),
+        ("distinct", "one idea in other words", |h| {
+            h[1]["mechanism"] = json!(
+                "without looking whether there is any, item 0 is what `first` takes; none gives an empty file"
+            );
+        }),
+        ("distinct", "cannot tell them apart", |h| {
+            h[1]["confirm"] = h[0]["confirm"].clone()
+        }),
     ];
     assert_eq!(rows.len(), 26);
     for (gate, named, change) in rows {
@@ -102,24 +157,40 @@ fn every_defect_of_structure_fails_its_own_gate_and_is_named() {
 fn every_doubt_about_words_is_flagged_and_fails_no_gate() {
     type Change = fn(&mut Vec<Value>);
     let rows: &[(&str, &str, Change)] = &[
-        ("thin_mechanism", "hardly says more than the error", |h| h[0]["mechanism"] = json!("a bug")),
-        ("any_error", "no hypothesis names anything that stands in the files it cites", |h| {
-            let said = [
-                "there is a bug in this part of the code which leads to the failure that was seen",
-                "the machine is slower than others, and so its clock gives another time than expected",
-                "an update of the operating system has altered how processes are scheduled since yesterday",
-            ];
-            h.iter_mut().zip(said).for_each(|(h, said)| h["mechanism"] = json!(said));
+        ("thin_mechanism", "hardly says more than the error", |h| {
+            h[0]["mechanism"] = json!("a bug")
         }),
-        ("beside_the_cause", "no search looks for anything that its hypothesis speaks of", |h| {
-            for (n, h) in h.iter_mut().enumerate() {
-                h["confirm"]["search"]["pattern"] = json!(format!("xyzzy{n}"));
-                (h["expect_if_true"], h["expect_if_false"]) = (json!("not_found"), json!("found"));
-            }
+        (
+            "any_error",
+            "no hypothesis names anything that stands in the files it cites",
+            |h| {
+                let said = [
+                    "there is a bug in this part of the code which leads to the failure that was seen",
+                    "the machine is slower than others, and so its clock gives another time than expected",
+                    "an update of the operating system has altered how processes are scheduled since yesterday",
+                ];
+                h.iter_mut()
+                    .zip(said)
+                    .for_each(|(h, said)| h["mechanism"] = json!(said));
+            },
+        ),
+        (
+            "beside_the_cause",
+            "no search looks for anything that its hypothesis speaks of",
+            |h| {
+                for (n, h) in h.iter_mut().enumerate() {
+                    h["confirm"]["search"]["pattern"] = json!(format!("xyzzy{n}"));
+                    (h["expect_if_true"], h["expect_if_false"]) =
+                        (json!("not_found"), json!("found"));
+                }
+            },
+        ),
+        ("try_and_see", "try and see", |h| {
+            h[0]["title"] = json!("sort first, try and see")
         }),
-        ("try_and_see", "try and see", |h| h[0]["title"] = json!("sort first, try and see")),
         ("try_and_see", "try adding", |h| {
-            h[1]["mechanism"] = json!("No idea about `load`, but you could try adding a check for blanks there");
+            h[1]["mechanism"] =
+                json!("No idea about `load`, but you could try adding a check for blanks there");
         }),
     ];
     assert_eq!(rows.len(), 5);
@@ -127,8 +198,15 @@ fn every_doubt_about_words_is_flagged_and_fails_no_gate() {
         let mut answer = sound();
         change(answer["hypotheses"].as_array_mut().expect("a list"));
         let examined = examined(&answer);
-        assert!(examined.hypotheses.is_some(), "{kind}: {:?}", examined.checks);
-        let found = examined.flags.iter().any(|flag| flag.id == *kind && flag.detail.contains(named));
+        assert!(
+            examined.hypotheses.is_some(),
+            "{kind}: {:?}",
+            examined.checks
+        );
+        let found = examined
+            .flags
+            .iter()
+            .any(|flag| flag.id == *kind && flag.detail.contains(named));
         assert!(found, "{kind} {named}: {:?}", examined.flags);
     }
 }
@@ -139,7 +217,10 @@ fn five_copies_of_one_idea_are_one() {
     let one = answer["hypotheses"][0].clone();
     answer["hypotheses"] = json!(vec![one; 5]);
     let wrong = failing(&answer);
-    assert_eq!(wrong.iter().map(|(id, _)| *id).collect::<Vec<_>>(), ["distinct"]);
+    assert_eq!(
+        wrong.iter().map(|(id, _)| *id).collect::<Vec<_>>(),
+        ["distinct"]
+    );
     assert_eq!(wrong[0].1.matches("one idea in other words").count(), 10);
 }
 
@@ -149,7 +230,10 @@ fn a_flood_of_hypotheses_is_only_counted() {
     let one = answer["hypotheses"][0].clone();
     answer["hypotheses"] = json!(vec![one; 3_000]);
     let wrong = failing(&answer);
-    assert!(matches!(wrong.as_slice(), [("count", said)] if said.starts_with("3000 of 3 to 5")), "{wrong:?}");
+    assert!(
+        matches!(wrong.as_slice(), [("count", said)] if said.starts_with("3000 of 3 to 5")),
+        "{wrong:?}"
+    );
 }
 
 #[test]

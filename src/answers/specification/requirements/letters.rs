@@ -18,14 +18,20 @@ pub(super) fn without_frame(text: &str) -> Vec<&str> {
     let said = |lines: &[&str]| lines.iter().any(|line| super::says(line));
     if let Some(at) = lines.iter().rposition(|line| is(line, &lexicon().wish)) {
         // The author's name stands below, and nothing else.
-        let names = lines[at + 1..].iter().filter(|line| super::says(line)).count();
-        let short = lines[at + 1..].iter().all(|line| line.split_whitespace().count() <= 3 && !line.contains('.'));
+        let names = lines[at + 1..]
+            .iter()
+            .filter(|line| super::says(line))
+            .count();
+        let short = lines[at + 1..]
+            .iter()
+            .all(|line| line.split_whitespace().count() <= 3 && !line.contains('.'));
         if names <= 1 && short && said(&lines[..at]) {
             lines.truncate(at);
         }
     }
     if let Some(at) = lines.iter().position(|line| super::says(line)) {
-        let greets = lines[at].trim_end().ends_with([',', '!']) && is(lines[at], &lexicon().greeting);
+        let greets =
+            lines[at].trim_end().ends_with([',', '!']) && is(lines[at], &lexicon().greeting);
         if greets && said(&lines[at + 1..]) {
             lines.drain(..=at);
         }
@@ -36,7 +42,10 @@ pub(super) fn without_frame(text: &str) -> Vec<&str> {
 /// A short line that begins with one of these, as a word.
 fn is(line: &str, beginnings: &WordList) -> bool {
     let line = line.trim().to_lowercase();
-    let begins = |start: &str| line.strip_prefix(start).is_some_and(|rest| !rest.starts_with(char::is_alphanumeric));
+    let begins = |start: &str| {
+        line.strip_prefix(start)
+            .is_some_and(|rest| !rest.starts_with(char::is_alphanumeric))
+    };
     line.split_whitespace().count() <= MOST_WORDS
         && !line.contains(|c: char| c.is_ascii_digit() || c == '`' || c == ':')
         && beginnings.entries().any(begins)
@@ -49,10 +58,19 @@ mod tests {
     #[test]
     fn greeting_thanks_and_signature_are_left_out() {
         let letter = "Hi all,\n\nSend a reminder.\n\nThanks,\nMarijke\n\n--\nMarijke de Vries\n+31 10 123 45 67";
-        assert_eq!(without_frame(letter).join("|").trim_matches('|'), "Send a reminder.");
+        assert_eq!(
+            without_frame(letter).join("|").trim_matches('|'),
+            "Send a reminder."
+        );
         let german = "Sehr geehrte Damen und Herren,\nRechnungen als PDF.\nMit freundlichen Grüßen\nA. Beispiel";
-        assert_eq!(without_frame(german).join("|"), "Rechnungen als PDF.|Mit freundlichen Grüßen|A. Beispiel");
-        assert_eq!(without_frame(&german.replace("A. B", "B")).join("|"), "Rechnungen als PDF.");
+        assert_eq!(
+            without_frame(german).join("|"),
+            "Rechnungen als PDF.|Mit freundlichen Grüßen|A. Beispiel"
+        );
+        assert_eq!(
+            without_frame(&german.replace("A. B", "B")).join("|"),
+            "Rechnungen als PDF."
+        );
     }
 
     #[test]

@@ -5,7 +5,12 @@ use proptest::prelude::*;
 use super::*;
 
 fn split(text: &str) -> Vec<String> {
-    RequirementItems::split(text).expect("not too long").items.into_iter().map(|item| item.text).collect()
+    RequirementItems::split(text)
+        .expect("not too long")
+        .items
+        .into_iter()
+        .map(|item| item.text)
+        .collect()
 }
 
 #[test]
@@ -31,9 +36,20 @@ fn bullets_numbers_and_letters_are_one_requirement_each() {
 
 #[test]
 fn prose_is_one_requirement_a_sentence() {
-    assert_eq!(split("It reads CSV. It writes JSON!"), ["It reads CSV.", "It writes JSON!"]);
-    assert_eq!(split("It reads CSV\n\nIt writes JSON"), ["It reads CSV", "It writes JSON"]);
-    let whole = ["Keep 1.5 GB free, e.g. On disk.", "uses main.rs and v2.0 now", "Ask Dr. Who. ", "Use `a. B` here"];
+    assert_eq!(
+        split("It reads CSV. It writes JSON!"),
+        ["It reads CSV.", "It writes JSON!"]
+    );
+    assert_eq!(
+        split("It reads CSV\n\nIt writes JSON"),
+        ["It reads CSV", "It writes JSON"]
+    );
+    let whole = [
+        "Keep 1.5 GB free, e.g. On disk.",
+        "uses main.rs and v2.0 now",
+        "Ask Dr. Who. ",
+        "Use `a. B` here",
+    ];
     for text in whole {
         assert_eq!(split(text), [text.trim()], "{text}");
     }
@@ -43,10 +59,22 @@ fn prose_is_one_requirement_a_sentence() {
 #[test]
 fn tables_own_ids_and_short_lines_are_one_requirement_each() {
     let table = "| Id | What | Prio |\n|----|:-----|---|\n| F1 | read CSV | must |\n| F2 | write JSON | should |";
-    assert_eq!(split(table), ["F1; read CSV; must", "F2; write JSON; should"]);
-    assert_eq!(split("| read CSV |\n| write JSON |"), ["read CSV", "write JSON"]);
+    assert_eq!(
+        split(table),
+        ["F1; read CSV; must", "F2; write JSON; should"]
+    );
+    assert_eq!(
+        split("| read CSV |\n| write JSON |"),
+        ["read CSV", "write JSON"]
+    );
     let own = "REQ-001 The tool reads CSV\nand TSV\nNFR-2: no personal data in logs";
-    assert_eq!(split(own), ["REQ-001 The tool reads CSV and TSV", "NFR-2: no personal data in logs"]);
+    assert_eq!(
+        split(own),
+        [
+            "REQ-001 The tool reads CSV and TSV",
+            "NFR-2: no personal data in logs"
+        ]
+    );
     assert_eq!(
         split("users can log in\nusers can log out\nlimit of `5`"),
         ["users can log in", "users can log out", "limit of `5`"]
@@ -55,8 +83,15 @@ fn tables_own_ids_and_short_lines_are_one_requirement_each() {
         split("Intro line\n---\n> quoted demand\n\n    indented demand"),
         ["Intro line", "quoted demand", "indented demand"]
     );
-    assert_eq!(split("- read CSV\n\n  with a header\n- write **JSON**"), ["read CSV with a header", "write **JSON**"]);
-    for whole in ["make the report\nfaster", "It reads CSV,\nTSV and JSON", "UTF-8 is read.\nso is Latin"] {
+    assert_eq!(
+        split("- read CSV\n\n  with a header\n- write **JSON**"),
+        ["read CSV with a header", "write **JSON**"]
+    );
+    for whole in [
+        "make the report\nfaster",
+        "It reads CSV,\nTSV and JSON",
+        "UTF-8 is read.\nso is Latin",
+    ] {
         assert_eq!(split(whole).len(), 1, "{whole}");
     }
 }
@@ -64,12 +99,27 @@ fn tables_own_ids_and_short_lines_are_one_requirement_each() {
 #[test]
 fn lists_and_prose_stand_side_by_side() {
     let text = "A tool for tables. It is small.\n\n- read CSV\n- write JSON\n\nNo network.";
-    assert_eq!(split(text), ["A tool for tables.", "It is small.", "read CSV", "write JSON", "No network."]);
+    assert_eq!(
+        split(text),
+        [
+            "A tool for tables.",
+            "It is small.",
+            "read CSV",
+            "write JSON",
+            "No network."
+        ]
+    );
 }
 
 #[test]
 fn what_cannot_be_taken_apart_is_one_requirement() {
-    for text in ["make it better", "???", "---", "# Only a heading", "Formats:"] {
+    for text in [
+        "make it better",
+        "???",
+        "---",
+        "# Only a heading",
+        "Formats:",
+    ] {
         assert_eq!(split(text), [text], "{text}");
     }
     assert_eq!(
@@ -90,7 +140,10 @@ fn code_belongs_to_the_sentence_before_it_and_keeps_its_lines() {
             "Exit code 3."
         ]
     );
-    assert_eq!(split("```\nmake all\n```\nIt builds."), ["```\nmake all\n```", "It builds."]);
+    assert_eq!(
+        split("```\nmake all\n```\nIt builds."),
+        ["```\nmake all\n```", "It builds."]
+    );
 }
 
 #[test]
@@ -108,31 +161,59 @@ fn what_only_tells_a_story_is_no_demand() {
     ] {
         assert_eq!(of(sentence).demand(0).as_deref(), Some(word), "{sentence}");
     }
-    for story in ["Right now Ingrid sorts a list in Excel.", "The main pain is overdue books.", "Joost pointed it out."]
-    {
+    for story in [
+        "Right now Ingrid sorts a list in Excel.",
+        "The main pain is overdue books.",
+        "Joost pointed it out.",
+    ] {
         assert_eq!(of(story).demand(0), None, "{story}");
     }
     assert!(of("- sorted lists").is_listed(0) && !of("Sorted lists are good.").is_listed(0));
     let declines = |text: &str| of(text).declines(0);
-    assert!(declines("Fines: not now.") && declines("Works without a network") && declines("Excel is out of scope"));
+    assert!(
+        declines("Fines: not now.")
+            && declines("Works without a network")
+            && declines("Excel is out of scope")
+    );
     assert!(!declines("Read CSV files") && !declines("A notice is sent"));
 }
 
 #[test]
 fn too_many_sentences_are_taken_by_paragraph_and_too_many_items_are_refused() {
-    let prose = format!("{}\n\n{}", "It does this. ".repeat(40), "It does that. ".repeat(40));
+    let prose = format!(
+        "{}\n\n{}",
+        "It does this. ".repeat(40),
+        "It does that. ".repeat(40)
+    );
     assert_eq!(split(&prose).len(), 2);
     let list = "- one more\n".repeat(61);
-    assert_eq!(RequirementItems::split(&list), Err(RequirementsTooLong::Items { is: 61 }));
+    assert_eq!(
+        RequirementItems::split(&list),
+        Err(RequirementsTooLong::Items { is: 61 })
+    );
     assert_eq!(split(&"- one more\n".repeat(60)).len(), 60);
-    assert!(matches!(RequirementItems::split(&"x".repeat(40_000)), Err(RequirementsTooLong::Bytes { .. })));
+    assert!(matches!(
+        RequirementItems::split(&"x".repeat(40_000)),
+        Err(RequirementsTooLong::Bytes { .. })
+    ));
 }
 
 #[test]
 fn ids_are_found_as_models_write_them() {
     let two = RequirementItems::split("- a\n- b").expect("two");
-    assert_eq!((two.find("R2"), two.find(" r1 "), two.find("R3"), two.find("R0")), (Some(1), Some(0), None, None));
-    assert_eq!((two.find("2"), two.find("R-1"), two.find("R+1")), (None, None, None));
+    assert_eq!(
+        (
+            two.find("R2"),
+            two.find(" r1 "),
+            two.find("R3"),
+            two.find("R0")
+        ),
+        (Some(1), Some(0), None, None)
+    );
+    assert_eq!(
+        (two.find("2"), two.find("R-1"), two.find("R+1")),
+        (None, None, None)
+    );
     assert_eq!(two.range(), "R1 to R2");
 }
 

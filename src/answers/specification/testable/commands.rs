@@ -11,12 +11,17 @@ const JOINTS: &[&str] = &["|", "||", "&&", ";", "&"];
 pub(super) fn read_command(command: &str) -> Result<String, String> {
     let shown = quoted(command);
     if command.chars().any(char::is_control) {
-        return Err(format!("has a command of several lines or with control characters: {shown}; write one line"));
+        return Err(format!(
+            "has a command of several lines or with control characters: {shown}; write one line"
+        ));
     }
-    let argv = words(command).map_err(|e| format!("has a command that cannot be read, {shown}: {e}"))?;
+    let argv =
+        words(command).map_err(|e| format!("has a command that cannot be read, {shown}: {e}"))?;
     let program = first_program(&argv);
     let is_named = !program.is_empty()
-        && program.chars().all(|c| c.is_alphanumeric() || "_./+@:-~[".contains(c))
+        && program
+            .chars()
+            .all(|c| c.is_alphanumeric() || "_./+@:-~[".contains(c))
         && (says(program) || [":", "[", "[["].contains(&program));
     if !is_named {
         return Err(format!(
@@ -30,18 +35,32 @@ pub(super) fn read_command(command: &str) -> Result<String, String> {
 pub(in crate::answers::specification) fn doubt(command: &str) -> Option<(&'static str, String)> {
     let argv = words(command).ok()?;
     let program = first_program(&argv);
-    let is_prose = program.len() > 1 && program.ends_with(':') || lexicon().no_program.has_form(program);
+    let is_prose =
+        program.len() > 1 && program.ends_with(':') || lexicon().no_program.has_form(program);
     if is_prose {
-        return Some(("no_program", format!("has the command {}, which seems to name no program", quoted(command))));
+        return Some((
+            "no_program",
+            format!(
+                "has the command {}, which seems to name no program",
+                quoted(command)
+            ),
+        ));
     }
     shows_nothing(&argv).then(|| {
-        let why = format!("has the command {}, which shows nothing about the project", quoted(command));
+        let why = format!(
+            "has the command {}, which shows nothing about the project",
+            quoted(command)
+        );
         ("idle_command", why)
     })
 }
 
 fn first_program(argv: &[String]) -> &str {
-    let first = simple(argv).into_iter().next().map(|(_, words)| words).unwrap_or_default();
+    let first = simple(argv)
+        .into_iter()
+        .next()
+        .map(|(_, words)| words)
+        .unwrap_or_default();
     program(first).unwrap_or_default()
 }
 
@@ -75,25 +94,38 @@ fn simple(argv: &[String]) -> Vec<(&str, &[String])> {
 /// Nothing that was run could have failed, or its failure is thrown away.
 fn shows_nothing(argv: &[String]) -> bool {
     let all = simple(argv);
-    let thrown_away = all.last().is_some_and(|(joint, last)| ["||", ";"].contains(joint) && is_idle(last));
+    let thrown_away = all
+        .last()
+        .is_some_and(|(joint, last)| ["||", ";"].contains(joint) && is_idle(last));
     thrown_away || all.iter().all(|(_, words)| is_idle(words))
 }
 
 fn is_idle(given: &[String]) -> bool {
-    let Some(program) = program(given) else { return true };
+    let Some(program) = program(given) else {
+        return true;
+    };
     let name = program.rsplit('/').next().unwrap_or(program).to_lowercase();
-    let rest = given.iter().skip_while(|word| word.as_str() != program).skip(1).map(String::as_str);
+    let rest = given
+        .iter()
+        .skip_while(|word| word.as_str() != program)
+        .skip(1)
+        .map(String::as_str);
     let rest: Vec<&str> = rest.collect();
     let about = |word: &&str| lexicon().about_itself.has_form(word);
     match name.as_str() {
         "sh" | "bash" | "zsh" => {
-            let inner = rest.iter().position(|word| *word == "-c").and_then(|at| rest.get(at + 1));
+            let inner = rest
+                .iter()
+                .position(|word| *word == "-c")
+                .and_then(|at| rest.get(at + 1));
             inner.is_some_and(|inner| words(inner).is_ok_and(|argv| shows_nothing(&argv)))
         }
         "ls" => rest.iter().all(|word| word.starts_with('-')),
         "git" => match rest.as_slice() {
             ["status" | "log" | "branch", ..] => true,
-            ["diff", flags @ ..] => !flags.iter().any(|f| ["--exit-code", "--quiet", "--check"].contains(f)),
+            ["diff", flags @ ..] => !flags
+                .iter()
+                .any(|f| ["--exit-code", "--quiet", "--check"].contains(f)),
             _ => rest.iter().all(about),
         },
         // Two words that are written out are always, or never, the same.
@@ -109,14 +141,16 @@ fn is_idle(given: &[String]) -> bool {
 
 /// The program of a command: after variables, and after what only starts another.
 fn program(words: &[String]) -> Option<&str> {
-    let starts = |word: &&str| is_assignment(word) || ["!", "env", "sudo", "command", "time"].contains(word);
+    let starts =
+        |word: &&str| is_assignment(word) || ["!", "env", "sudo", "command", "time"].contains(word);
     words.iter().map(String::as_str).find(|word| !starts(word))
 }
 
 /// `RUST_LOG=debug`, before the program.
 fn is_assignment(word: &str) -> bool {
-    word.split_once('=')
-        .is_some_and(|(name, _)| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'))
+    word.split_once('=').is_some_and(|(name, _)| {
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    })
 }
 
 #[cfg(test)]
@@ -147,10 +181,18 @@ mod tests {
             "! false",
             "true && echo ok",
         ] {
-            assert_eq!(doubt(idle).map(|(kind, _)| kind), Some("idle_command"), "{idle}");
+            assert_eq!(
+                doubt(idle).map(|(kind, _)| kind),
+                Some("idle_command"),
+                "{idle}"
+            );
         }
         for prose in ["Run the tests and look at them", "Verify: it works", "TBD"] {
-            assert_eq!(doubt(prose).map(|(kind, _)| kind), Some("no_program"), "{prose}");
+            assert_eq!(
+                doubt(prose).map(|(kind, _)| kind),
+                Some("no_program"),
+                "{prose}"
+            );
         }
     }
 
@@ -176,7 +218,11 @@ mod tests {
             "ruff check . && mypy --strict shelf",
             "tally report --format csv; test $? = 0",
         ] {
-            assert!(read_command(honest).is_ok() && doubt(honest).is_none(), "{honest}: {:?}", doubt(honest));
+            assert!(
+                read_command(honest).is_ok() && doubt(honest).is_none(),
+                "{honest}: {:?}",
+                doubt(honest)
+            );
         }
     }
 }

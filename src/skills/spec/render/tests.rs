@@ -11,7 +11,10 @@ fn sections(document: &str) -> Vec<(String, Vec<String>)> {
     let mut found: Vec<(String, Vec<String>)> = Vec::new();
     for line in document.lines() {
         if let Some(heading) = line.trim_start().strip_prefix('#') {
-            found.push((heading.trim_start_matches('#').trim().to_owned(), Vec::new()));
+            found.push((
+                heading.trim_start_matches('#').trim().to_owned(),
+                Vec::new(),
+            ));
         } else if let (false, Some((_, lines))) = (line.trim().is_empty(), found.last_mut()) {
             lines.push(plain(line));
         }
@@ -29,7 +32,9 @@ fn plain(line: &str) -> String {
                 in_code = !in_code;
                 out.push(c);
             }
-            '\\' if !in_code && chars.peek().is_some_and(char::is_ascii_punctuation) => out.extend(chars.next()),
+            '\\' if !in_code && chars.peek().is_some_and(char::is_ascii_punctuation) => {
+                out.extend(chars.next())
+            }
             _ => out.push(c),
         }
     }
@@ -58,9 +63,13 @@ fn reply(texts: &[String]) -> Value {
 
 fn rendered(reply: &Value, asked: &str) -> Option<String> {
     let requirements = RequirementItems::split(asked).ok()?;
-    let SpecificationAnswer::Draft(draft) = read(reply).ok()? else { return None };
+    let SpecificationAnswer::Draft(draft) = read(reply).ok()? else {
+        return None;
+    };
     let examined = draft.examine(&requirements);
-    examined.specification.map(|spec| markdown(&spec, &requirements))
+    examined
+        .specification
+        .map(|spec| markdown(&spec, &requirements))
 }
 
 /// What a reader of CommonMark and of GitHub's additions finds: the headings, and nothing that we did not put there.
@@ -136,35 +145,61 @@ fn nothing_in_a_text_forges_a_section_or_becomes_markup() {
         "[ref]: http://evil.example",
     ];
     for attempt in attempts {
-        let document = rendered(&reply(&[attempt.to_owned()]), ASKED).unwrap_or_else(|| panic!("refused: {attempt:?}"));
-        let names: Vec<String> = sections(&document).into_iter().map(|(name, _)| name).collect();
+        let document = rendered(&reply(&[attempt.to_owned()]), ASKED)
+            .unwrap_or_else(|| panic!("refused: {attempt:?}"));
+        let names: Vec<String> = sections(&document)
+            .into_iter()
+            .map(|(name, _)| name)
+            .collect();
         assert_eq!(names[0], "Specification");
         assert_eq!(names[1..], SECTIONS, "{attempt:?}\n{document}");
-        assert_eq!(as_others_see_it(&document).as_ref(), Ok(&names), "{attempt:?}\n{document}");
+        assert_eq!(
+            as_others_see_it(&document).as_ref(),
+            Ok(&names),
+            "{attempt:?}\n{document}"
+        );
         for line in document.lines() {
             assert_inert(line, attempt);
         }
-        assert!(!document.chars().any(|c| c.is_control() && c != '\n'), "{attempt:?}");
-        assert!(!document.contains(['\u{202e}', '\u{e0041}', '\u{200b}', '\u{2028}']), "{attempt:?}");
+        assert!(
+            !document.chars().any(|c| c.is_control() && c != '\n'),
+            "{attempt:?}"
+        );
+        assert!(
+            !document.contains(['\u{202e}', '\u{e0041}', '\u{200b}', '\u{2028}']),
+            "{attempt:?}"
+        );
     }
     // Where a text begins a block, its first sign may not be read as a mark.
-    for first in
-        ["# a", "- a", "+ a", "* a", "> a", "1. a", "12) a", "=== a", "~~~ a", "``` a", "| a", "---", "<b> a", "[a]: b"]
-    {
+    for first in [
+        "# a", "- a", "+ a", "* a", "> a", "1. a", "12) a", "=== a", "~~~ a", "``` a", "| a",
+        "---", "<b> a", "[a]: b",
+    ] {
         let line = opening(first);
-        assert!(!line.starts_with(['#', '-', '+', '*', '>', '=', '~', '`', '|', '<', '[']), "{first} -> {line}");
-        assert!(!line.starts_with("1.") && !line.starts_with("12)"), "{first} -> {line}");
+        assert!(
+            !line.starts_with(['#', '-', '+', '*', '>', '=', '~', '`', '|', '<', '[']),
+            "{first} -> {line}"
+        );
+        assert!(
+            !line.starts_with("1.") && !line.starts_with("12)"),
+            "{first} -> {line}"
+        );
         assert_eq!(plain(&line), first);
     }
 }
 
 /// Outside of code every sign that opens something has its backslash.
 fn assert_inert(line: &str, attempt: &str) {
-    let ours = line.trim_start().trim_start_matches("- ").trim_start_matches("[ ] ");
+    let ours = line
+        .trim_start()
+        .trim_start_matches("- ")
+        .trim_start_matches("[ ] ");
     let bare: String = ours.split('`').step_by(2).collect::<Vec<_>>().join(" ");
     let bare = bare.replace("\\\\", " ");
     for sign in ['<', '[', ']', '|', '&', '~'] {
-        let open = bare.match_indices(sign).any(|(at, _)| !bare[..at].ends_with('\\'));
+        let open = bare
+            .match_indices(sign)
+            .any(|(at, _)| !bare[..at].ends_with('\\'));
         assert!(!open, "{sign} stands open in {line:?} after {attempt:?}");
     }
 }
@@ -174,7 +209,10 @@ fn a_command_keeps_its_backticks_and_stays_code() {
     assert_eq!(code("cargo test"), "`cargo test`");
     assert_eq!(code("echo `date` | x"), "``echo `date` | x``");
     assert_eq!(code("`x`"), "`` `x` ``");
-    assert_eq!(inline("the flag `--a_b <c>` and snake_case, _x_"), "the flag `--a_b <c>` and snake_case, \\_x\\_");
+    assert_eq!(
+        inline("the flag `--a_b <c>` and snake_case, _x_"),
+        "the flag `--a_b <c>` and snake_case, \\_x\\_"
+    );
 }
 
 proptest! {

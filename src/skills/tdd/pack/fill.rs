@@ -16,7 +16,10 @@ const STEP: usize = 12;
 impl Plan<'_> {
     pub(super) fn fill(&mut self) {
         let likely: Vec<Id> = self.likely_files.iter().copied().take(FILES).collect();
-        let mut open: Vec<Id> = likely.into_iter().filter(|id| !self.show(*id, &[0..usize::MAX], FULL)).collect();
+        let mut open: Vec<Id> = likely
+            .into_iter()
+            .filter(|id| !self.show(*id, &[0..usize::MAX], FULL))
+            .collect();
         // In turn, so that one long file does not take all of it.
         while !open.is_empty() {
             open.retain(|id| self.widen(*id));
@@ -42,7 +45,9 @@ fn edges(picked: &[bool]) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut at = 0;
     while let Some(start) = (at..picked.len()).find(|line| !picked[*line]) {
-        let end = (start..picked.len()).find(|line| picked[*line]).unwrap_or(picked.len());
+        let end = (start..picked.len())
+            .find(|line| picked[*line])
+            .unwrap_or(picked.len());
         if start > 0 {
             found.push(start..end.min(start + STEP));
         }

@@ -7,8 +7,8 @@ use std::ops::Range;
 use super::source::{Source, is_word, words};
 use super::tree::{Id, Tree};
 use crate::languages::{
-    self, Definition as Item, DefinitionKind as Kind, ELIXIR, GO, ImportedNames as What, Language, ProjectFiles as _,
-    RUBY, RUST, join,
+    self, Definition as Item, DefinitionKind as Kind, ELIXIR, GO, ImportedNames as What, Language,
+    ProjectFiles as _, RUBY, RUST, join,
 };
 
 /// From front door to front door; more is a circle.
@@ -46,9 +46,19 @@ impl<'t> Finder<'t> {
     }
 
     /// What the test takes from the project, in the order in which it says so.
-    pub(super) fn wanted(&self, lang: &'static Language, path: &str, test: &Source) -> Vec<WantedName> {
+    pub(super) fn wanted(
+        &self,
+        lang: &'static Language,
+        path: &str,
+        test: &Source,
+    ) -> Vec<WantedName> {
         let mut wants = Vec::new();
-        for import in test.imports().iter().cloned().chain(lang.unspoken_imports(test.masked())) {
+        for import in test
+            .imports()
+            .iter()
+            .cloned()
+            .chain(lang.unspoken_imports(test.masked()))
+        {
             let files = self.locate(lang, path, &import.module, FARTHEST);
             if files.is_empty() {
                 continue;
@@ -56,7 +66,9 @@ impl<'t> Finder<'t> {
             match &import.what {
                 What::Named { name, bound } => match self.resolve(&files, name, None, FARTHEST) {
                     FoundItems::Items(items) => add(&mut wants, items),
-                    FoundItems::Module(module) => self.members(lang, &module, bound, test, &mut wants),
+                    FoundItems::Module(module) => {
+                        self.members(lang, &module, bound, test, &mut wants)
+                    }
                     // `Kind::Circle`: a part of something that is defined.
                     FoundItems::Nothing => match self.last_item(lang, &files, &import.module) {
                         Some(items) => add(&mut wants, items),
@@ -79,8 +91,13 @@ impl<'t> Finder<'t> {
     pub(super) fn defined_anywhere(&self, name: &str, most: usize) -> Vec<WantedName> {
         let mut wants = Vec::new();
         for id in self.tree.ids() {
-            let Some(source) = self.tree.source(id).filter(|s| s.mentions(name)) else { continue };
-            let named = source.items().iter().filter(|i| i.name == name && i.kind != Kind::Extension);
+            let Some(source) = self.tree.source(id).filter(|s| s.mentions(name)) else {
+                continue;
+            };
+            let named = source
+                .items()
+                .iter()
+                .filter(|i| i.name == name && i.kind != Kind::Extension);
             add(&mut wants, named.map(|i| (id, i.clone())).collect());
             if wants.len() > most {
                 return Vec::new();
@@ -91,8 +108,14 @@ impl<'t> Finder<'t> {
 
     /// Every definition of a name in one file, members too.
     pub(super) fn defined_in(&self, file: Id, name: &str) -> Vec<WantedName> {
-        let items = self.tree.source(file).map(Source::items).unwrap_or_default();
-        let named = items.iter().filter(|i| i.name == name && i.kind != Kind::Extension);
+        let items = self
+            .tree
+            .source(file)
+            .map(Source::items)
+            .unwrap_or_default();
+        let named = items
+            .iter()
+            .filter(|i| i.name == name && i.kind != Kind::Extension);
         let mut wants = Vec::new();
         add(&mut wants, named.map(|i| (file, i.clone())).collect());
         wants
@@ -102,8 +125,17 @@ impl<'t> Finder<'t> {
     pub(super) fn anywhere(&self, name: &str, most: usize) -> Vec<WantedName> {
         let mut wants = Vec::new();
         for id in self.tree.ids() {
-            let Some(source) = self.tree.source(id).filter(|s| s.mentions(name)) else { continue };
-            add(&mut wants, source.named(name).into_iter().map(|i| (id, i.clone())).collect());
+            let Some(source) = self.tree.source(id).filter(|s| s.mentions(name)) else {
+                continue;
+            };
+            add(
+                &mut wants,
+                source
+                    .named(name)
+                    .into_iter()
+                    .map(|i| (id, i.clone()))
+                    .collect(),
+            );
             if wants.len() > most {
                 return Vec::new();
             }
@@ -116,7 +148,10 @@ impl<'t> Finder<'t> {
             return lang.locate(self.tree, from, module);
         }
         let mut segments = module.trim_start_matches("::").split("::");
-        let mut files = segments.next().map(|s| lang.locate(self.tree, from, s)).unwrap_or_default();
+        let mut files = segments
+            .next()
+            .map(|s| lang.locate(self.tree, from, s))
+            .unwrap_or_default();
         for segment in segments {
             if files.is_empty() || left == 0 {
                 break;
@@ -140,10 +175,15 @@ impl<'t> Finder<'t> {
     fn by_folder(&self, from: &[Id], module: &str) -> Option<Vec<Id>> {
         let (_, rest) = module.split_once("::")?;
         let rest = rest.replace("::", "/");
-        let file = |id: &Id, name: &str| self.tree.at(&join(&languages::child_module_dir(self.tree.path(*id)), name)?);
-        let found = from
-            .iter()
-            .filter_map(|id| file(id, &format!("{rest}.rs")).or_else(|| file(id, &format!("{rest}/mod.rs"))));
+        let file = |id: &Id, name: &str| {
+            self.tree.at(&join(
+                &languages::child_module_dir(self.tree.path(*id)),
+                name,
+            )?)
+        };
+        let found = from.iter().filter_map(|id| {
+            file(id, &format!("{rest}.rs")).or_else(|| file(id, &format!("{rest}/mod.rs")))
+        });
         Some(unique(found)).filter(|f| !f.is_empty())
     }
 
@@ -161,11 +201,22 @@ impl<'t> Finder<'t> {
         left: usize,
         seen: &mut HashSet<(Id, String)>,
     ) -> FoundItems {
-        let files: Vec<Id> = files.iter().copied().filter(|id| seen.insert((*id, name.to_owned()))).collect();
+        let files: Vec<Id> = files
+            .iter()
+            .copied()
+            .filter(|id| seen.insert((*id, name.to_owned())))
+            .collect();
         let mut items: Vec<(Id, Item)> = Vec::new();
         for &id in &files {
-            let Some(source) = self.tree.source(id) else { continue };
-            items.extend(source.named(name).into_iter().map(|item| (id, item.clone())));
+            let Some(source) = self.tree.source(id) else {
+                continue;
+            };
+            items.extend(
+                source
+                    .named(name)
+                    .into_iter()
+                    .map(|item| (id, item.clone())),
+            );
         }
         if owner.is_some() && items.iter().any(|(_, i)| i.owner.as_deref() == owner) {
             items.retain(|(_, i)| i.owner.as_deref() == owner);
@@ -199,7 +250,9 @@ impl<'t> Finder<'t> {
         left: usize,
         seen: &mut HashSet<(Id, String)>,
     ) -> FoundItems {
-        let Some(source) = self.tree.source(id) else { return FoundItems::Nothing };
+        let Some(source) = self.tree.source(id) else {
+            return FoundItems::Nothing;
+        };
         let lang = self.tree.lang_of(id);
         let path = self.tree.path(id);
         let imports = source.imports();
@@ -231,21 +284,46 @@ impl<'t> Finder<'t> {
                 FoundItems::Items(more) => items.extend(more),
             }
         }
-        if owner.is_some() && items.iter().any(|(_, i): &(Id, Item)| i.owner.as_deref() == owner) {
+        if owner.is_some()
+            && items
+                .iter()
+                .any(|(_, i): &(Id, Item)| i.owner.as_deref() == owner)
+        {
             items.retain(|(_, i)| i.owner.as_deref() == owner);
         }
-        if items.is_empty() { FoundItems::Nothing } else { FoundItems::Items(items) }
+        if items.is_empty() {
+            FoundItems::Nothing
+        } else {
+            FoundItems::Items(items)
+        }
     }
 
     /// `module.name`, `module::name`: the members of a module that the test mentions.
-    fn members(&self, lang: &'static Language, files: &[Id], bound: &str, test: &Source, wants: &mut Vec<WantedName>) {
-        let owner = (*lang == ELIXIR).then(|| self.module_name(files, bound)).flatten();
+    fn members(
+        &self,
+        lang: &'static Language,
+        files: &[Id],
+        bound: &str,
+        test: &Source,
+        wants: &mut Vec<WantedName>,
+    ) {
+        let owner = (*lang == ELIXIR)
+            .then(|| self.module_name(files, bound))
+            .flatten();
         let (mut missing, before) = (false, wants.len());
         let mut bounds = vec![bound.to_owned()];
         if *lang == GO {
-            bounds.extend(files.iter().filter_map(|id| package_clause(self.tree.source(*id)?)).take(1));
+            bounds.extend(
+                files
+                    .iter()
+                    .filter_map(|id| package_clause(self.tree.source(*id)?))
+                    .take(1),
+            );
         }
-        let mut names: Vec<&str> = bounds.iter().flat_map(|b| members_of(test.masked(), b)).collect();
+        let mut names: Vec<&str> = bounds
+            .iter()
+            .flat_map(|b| members_of(test.masked(), b))
+            .collect();
         if *lang == ELIXIR {
             names.retain(|n| !n.starts_with(|c: char| c.is_ascii_uppercase()));
         }
@@ -255,23 +333,43 @@ impl<'t> Finder<'t> {
         for name in unique(names.into_iter()) {
             match self.resolve(files, name, owner.as_deref(), FARTHEST) {
                 FoundItems::Items(items) => add(wants, items),
-                FoundItems::Module(module) => self.members(lang, &module, &format!("{bound}.{name}"), test, wants),
+                FoundItems::Module(module) => {
+                    self.members(lang, &module, &format!("{bound}.{name}"), test, wants)
+                }
                 FoundItems::Nothing => missing = true,
             }
         }
         if missing || wants.len() == before {
-            wants.push(WantedName::Missing { home: files.to_vec() });
+            wants.push(WantedName::Missing {
+                home: files.to_vec(),
+            });
         }
     }
 
     fn module_name(&self, files: &[Id], bound: &str) -> Option<String> {
         let last = bound.rsplit('.').next()?;
         let fits = |i: &&Item| i.name.rsplit('.').next() == Some(last);
-        files.iter().filter_map(|id| self.tree.source(*id)?.items().iter().find(fits).map(|i| i.name.clone())).next()
+        files
+            .iter()
+            .filter_map(|id| {
+                self.tree
+                    .source(*id)?
+                    .items()
+                    .iter()
+                    .find(fits)
+                    .map(|i| i.name.clone())
+            })
+            .next()
     }
 
     /// Everything in these files may be meant, and what the test mentions is.
-    fn any_of(&self, lang: &'static Language, files: &[Id], test: &Source, wants: &mut Vec<WantedName>) {
+    fn any_of(
+        &self,
+        lang: &'static Language,
+        files: &[Id],
+        test: &Source,
+        wants: &mut Vec<WantedName>,
+    ) {
         let own: HashSet<&str> = test.items().iter().map(|i| i.name.as_str()).collect();
         let names = unique(words(test.masked()).filter(|w| !own.contains(w)));
         for name in names.into_iter().take(MOST_WORDS) {
@@ -279,10 +377,13 @@ impl<'t> Finder<'t> {
             if *lang == RUBY && !constant {
                 continue;
             }
-            let owner = (*lang == RUBY).then(|| qualifier(test.masked(), name)).flatten();
+            let owner = (*lang == RUBY)
+                .then(|| qualifier(test.masked(), name))
+                .flatten();
             if let FoundItems::Items(items) = self.resolve(files, name, owner, FARTHEST) {
-                let (modules, items): (Vec<_>, Vec<_>) =
-                    items.into_iter().partition(|(_, i)| *lang == RUBY && i.kind == Kind::Module);
+                let (modules, items): (Vec<_>, Vec<_>) = items
+                    .into_iter()
+                    .partition(|(_, i)| *lang == RUBY && i.kind == Kind::Module);
                 add(wants, items);
                 self.functions_of(&modules, name, test, wants);
             }
@@ -290,31 +391,67 @@ impl<'t> Finder<'t> {
     }
 
     /// A Ruby module is a namespace in many files; what is meant is what is called on it.
-    fn functions_of(&self, modules: &[(Id, Item)], name: &str, test: &Source, wants: &mut Vec<WantedName>) {
+    fn functions_of(
+        &self,
+        modules: &[(Id, Item)],
+        name: &str,
+        test: &Source,
+        wants: &mut Vec<WantedName>,
+    ) {
         let called: HashSet<&str> = members_of(test.masked(), name).into_iter().collect();
         for (id, _) in modules {
-            let Some(source) = self.tree.source(*id) else { continue };
-            let meant =
-                |i: &&Item| i.kind.is_plain() && i.owner.as_deref() == Some(name) && called.contains(i.name.as_str());
-            add(wants, source.items().iter().filter(meant).map(|i| (*id, i.clone())).collect());
+            let Some(source) = self.tree.source(*id) else {
+                continue;
+            };
+            let meant = |i: &&Item| {
+                i.kind.is_plain()
+                    && i.owner.as_deref() == Some(name)
+                    && called.contains(i.name.as_str())
+            };
+            add(
+                wants,
+                source
+                    .items()
+                    .iter()
+                    .filter(meant)
+                    .map(|i| (*id, i.clone()))
+                    .collect(),
+            );
         }
     }
 
     /// Ruby loads by convention too: `Billing::Invoice` lies in `billing/invoice.rb`.
     fn constants(&self, test: &Source, wants: &mut Vec<WantedName>) {
         let is_constant = |w: &&str| w.starts_with(|c: char| c.is_ascii_uppercase());
-        for name in unique(words(test.masked()).filter(is_constant)).into_iter().take(MOST_WORDS) {
-            if wants.iter().any(|w| matches!(w, WantedName::Defined { name: known, .. } if known == name)) {
+        for name in unique(words(test.masked()).filter(is_constant))
+            .into_iter()
+            .take(MOST_WORDS)
+        {
+            if wants
+                .iter()
+                .any(|w| matches!(w, WantedName::Defined { name: known, .. } if known == name))
+            {
                 continue;
             }
             let files = RUBY.locate(self.tree, "", &languages::underscored(name));
-            let items = files.iter().filter_map(|id| Some((*id, self.tree.source(*id)?)));
-            let items = items.flat_map(|(id, s)| s.named(name).into_iter().map(move |i| (id, i.clone())));
-            add(wants, items.filter(|(_, i)| i.kind != Kind::Module).collect());
+            let items = files
+                .iter()
+                .filter_map(|id| Some((*id, self.tree.source(*id)?)));
+            let items =
+                items.flat_map(|(id, s)| s.named(name).into_iter().map(move |i| (id, i.clone())));
+            add(
+                wants,
+                items.filter(|(_, i)| i.kind != Kind::Module).collect(),
+            );
         }
     }
 
-    fn last_item(&self, lang: &'static Language, files: &[Id], module: &str) -> Option<Vec<(Id, Item)>> {
+    fn last_item(
+        &self,
+        lang: &'static Language,
+        files: &[Id],
+        module: &str,
+    ) -> Option<Vec<(Id, Item)>> {
         let last = module.rsplit("::").next().filter(|_| *lang == RUST)?;
         match self.resolve(files, last, None, FARTHEST) {
             FoundItems::Items(items) => Some(items),
@@ -325,7 +462,12 @@ impl<'t> Finder<'t> {
 
 fn add(wants: &mut Vec<WantedName>, items: Vec<(Id, Item)>) {
     for (file, item) in items {
-        let want = WantedName::Defined { name: item.name, file, lines: item.lines, at: item.at };
+        let want = WantedName::Defined {
+            name: item.name,
+            file,
+            lines: item.lines,
+            at: item.at,
+        };
         if !wants.contains(&want) {
             wants.push(want);
         }
@@ -345,9 +487,17 @@ fn members_of<'m>(masked: &'m str, bound: &str) -> Vec<&'m str> {
         return found;
     }
     for (at, _) in masked.match_indices(bound) {
-        let whole = at.checked_sub(1).is_none_or(|i| !is_word(b[i]) && b[i] != b'.');
+        let whole = at
+            .checked_sub(1)
+            .is_none_or(|i| !is_word(b[i]) && b[i] != b'.');
         let rest = &masked[at + bound.len()..];
-        let Some(rest) = rest.strip_prefix("::").or_else(|| rest.strip_prefix('.')).filter(|_| whole) else { continue };
+        let Some(rest) = rest
+            .strip_prefix("::")
+            .or_else(|| rest.strip_prefix('.'))
+            .filter(|_| whole)
+        else {
+            continue;
+        };
         let end = rest.bytes().position(|c| !is_word(c)).unwrap_or(rest.len());
         if end > 0 {
             found.push(&rest[..end]);
@@ -358,13 +508,22 @@ fn members_of<'m>(masked: &'m str, bound: &str) -> Vec<&'m str> {
 
 /// `Billing` of `Billing::Invoice`.
 fn qualifier<'m>(masked: &'m str, name: &str) -> Option<&'m str> {
-    let at = masked.match_indices(name).map(|(at, _)| at).find(|at| masked[..*at].ends_with("::"))?;
+    let at = masked
+        .match_indices(name)
+        .map(|(at, _)| at)
+        .find(|at| masked[..*at].ends_with("::"))?;
     let before = &masked[..at - 2];
-    let start = before.bytes().rposition(|b| !is_word(b)).map_or(0, |i| i + 1);
+    let start = before
+        .bytes()
+        .rposition(|b| !is_word(b))
+        .map_or(0, |i| i + 1);
     Some(&before[start..])
 }
 
 fn package_clause(source: &Source) -> Option<String> {
-    let line = source.masked().lines().find_map(|l| l.strip_prefix("package "))?;
+    let line = source
+        .masked()
+        .lines()
+        .find_map(|l| l.strip_prefix("package "))?;
     Some(line.trim().to_owned())
 }

@@ -64,11 +64,21 @@ impl Signs<'_> {
         let mut wants = Vec::new();
         let mut asked: HashSet<String> = HashSet::new();
         let is_red = |name: &str| words(self.red).any(|word| word == name);
-        let called = self.test.map(|t| called_methods(t.masked())).unwrap_or_default();
+        let called = self
+            .test
+            .map(|t| called_methods(t.masked()))
+            .unwrap_or_default();
         let from_red = self.few_definitions(words(self.red), &mut asked);
         let from_caller = self.few_definitions(words(self.named), &mut asked);
-        let from_called = self.few_definitions(called.into_iter().filter(|_| self.red.is_empty()), &mut asked);
-        let mut found = vec![(from_red.clone(), 6.0, 36.0), (from_caller, 8.0, 60.0), (from_called, 5.0, 30.0)];
+        let from_called = self.few_definitions(
+            called.into_iter().filter(|_| self.red.is_empty()),
+            &mut asked,
+        );
+        let mut found = vec![
+            (from_red.clone(), 6.0, 36.0),
+            (from_caller, 8.0, 60.0),
+            (from_called, 5.0, 30.0),
+        ];
         // Each step further says less.
         let mut last = from_red;
         for each in [2.0, 1.0, 0.5] {
@@ -90,7 +100,9 @@ impl Signs<'_> {
                     give(*file, 1.0, 6.0);
                 }
                 WantedName::Defined { file, .. } => give(*file, 5.0, 25.0),
-                WantedName::Missing { home } => home.iter().for_each(|id| give(*id, 8.0 / home.len() as f64, 30.0)),
+                WantedName::Missing { home } => home
+                    .iter()
+                    .for_each(|id| give(*id, 8.0 / home.len() as f64, 30.0)),
             }
         }
         // A trace leads through the file that is wrong: the first mention says that it does, further ones how much.
@@ -106,7 +118,9 @@ impl Signs<'_> {
         let told = humps(&format!("{}\n{}", self.red, self.named));
         for id in self.tree.ids() {
             let about = humps(subject(self.tree.path(id)));
-            if about.iter().map(String::len).sum::<usize>() > 3 && told.windows(about.len()).any(|w| w == about) {
+            if about.iter().map(String::len).sum::<usize>() > 3
+                && told.windows(about.len()).any(|w| w == about)
+            {
                 give(id, 6.0 * about.len() as f64 - 1.0, 60.0);
             }
         }
@@ -116,24 +130,45 @@ impl Signs<'_> {
             WantedName::Missing { home } => !home.iter().all(|id| (self.is_test)(*id)),
         };
         if !self.wants.iter().any(is_taken) {
-            self.tree.programs().into_iter().for_each(|id| give(id, 20.0, 60.0));
+            self.tree
+                .programs()
+                .into_iter()
+                .for_each(|id| give(id, 20.0, 60.0));
         }
         // `test/router/*` are tests of `router`.
-        let folder = parent(self.test_path).rsplit('/').next().filter(|name| name.len() > 3);
-        for id in self.tree.ids().filter(|id| folder == Some(subject(self.tree.path(*id)))) {
+        let folder = parent(self.test_path)
+            .rsplit('/')
+            .next()
+            .filter(|name| name.len() > 3);
+        for id in self
+            .tree
+            .ids()
+            .filter(|id| folder == Some(subject(self.tree.path(*id))))
+        {
             give(id, 10.0, 60.0);
         }
         let own = subject(self.test_path);
-        for id in self.tree.ids().filter(|id| !own.is_empty() && subject(self.tree.path(*id)) == own) {
+        for id in self
+            .tree
+            .ids()
+            .filter(|id| !own.is_empty() && subject(self.tree.path(*id)) == own)
+        {
             let beside = parent(self.tree.path(id)) == parent(self.test_path);
             give(id, if beside { 18.0 } else { 10.0 }, 60.0);
         }
-        let best = self.ranked.iter().map(|(_, score)| *score).fold(0.0_f64, f64::max);
+        let best = self
+            .ranked
+            .iter()
+            .map(|(_, score)| *score)
+            .fold(0.0_f64, f64::max);
         for (id, score) in self.ranked.iter().filter(|_| best > 0.0).take(30) {
             give(*id, 6.0 * score / best, 60.0);
         }
         // What was changed with the test before is likely to be changed with it again.
-        let known = self.together.iter().filter_map(|(path, n)| Some((self.tree.at(path.to_str()?)?, *n)));
+        let known = self
+            .together
+            .iter()
+            .filter_map(|(path, n)| Some((self.tree.at(path.to_str()?)?, *n)));
         let known: Vec<(Id, f64)> = known.filter(|(id, _)| !(self.is_test)(*id)).collect();
         let most = known.iter().map(|(_, n)| *n).fold(0.0_f64, f64::max);
         for (id, n) in known {
@@ -144,7 +179,10 @@ impl Signs<'_> {
             .filter(|(id, _)| !(self.is_test)(*id) && self.tree.path(*id) != self.test_path)
             .collect();
         files.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
-        Likely { files: files.into_iter().map(|(id, _)| id).collect(), wants }
+        Likely {
+            files: files.into_iter().map(|(id, _)| id).collect(),
+            wants,
+        }
     }
 
     /// Where these names are defined outside of tests, as long as that says something, and how much it says: a name that
@@ -167,16 +205,24 @@ impl Signs<'_> {
             asked.insert(name.to_owned());
             let all = self.finder.defined_anywhere(name, FEW * CLAUSES);
             let outside = |want: &WantedName| match want {
-                WantedName::Defined { file, .. } => Some(*file).filter(|file| !(self.is_test)(*file)),
+                WantedName::Defined { file, .. } => {
+                    Some(*file).filter(|file| !(self.is_test)(*file))
+                }
                 WantedName::Missing { .. } => None,
             };
             let files: HashSet<Id> = all.iter().filter_map(outside).collect();
             if (1..=FEW).contains(&files.len()) {
                 let share = |file: Id| {
-                    let clauses = all.iter().filter(|want| outside(want) == Some(file)).count();
+                    let clauses = all
+                        .iter()
+                        .filter(|want| outside(want) == Some(file))
+                        .count();
                     1.0 / (files.len() * clauses) as f64
                 };
-                found.extend(all.iter().filter_map(|want| Some((want.clone(), share(outside(want)?)))));
+                found.extend(
+                    all.iter()
+                        .filter_map(|want| Some((want.clone(), share(outside(want)?)))),
+                );
             }
         }
         found
@@ -184,12 +230,24 @@ impl Signs<'_> {
 
     /// What those definitions use themselves: the cause of a failure often lies a step further. What the same file
     /// defines is meant before what others do.
-    fn followed(&self, from: &[(WantedName, f64)], asked: &mut HashSet<String>) -> Vec<(WantedName, f64)> {
+    fn followed(
+        &self,
+        from: &[(WantedName, f64)],
+        asked: &mut HashSet<String>,
+    ) -> Vec<(WantedName, f64)> {
         let mut found = Vec::new();
         for (want, _) in from.iter().take(FOLLOWED) {
-            let WantedName::Defined { file, lines, .. } = want else { continue };
-            let Some(source) = self.tree.source(*file) else { continue };
-            let code = source.masked().lines().skip(lines.start).take(lines.len().min(FOLLOWED_LINES));
+            let WantedName::Defined { file, lines, .. } = want else {
+                continue;
+            };
+            let Some(source) = self.tree.source(*file) else {
+                continue;
+            };
+            let code = source
+                .masked()
+                .lines()
+                .skip(lines.start)
+                .take(lines.len().min(FOLLOWED_LINES));
             let code = code.collect::<Vec<&str>>().join("\n");
             let (here, elsewhere): (Vec<&str>, Vec<&str>) = words(&code)
                 .filter(|word| word.len() > 2 && !asked.contains(*word))
@@ -227,7 +285,10 @@ impl Signs<'_> {
         match self.tree.at(path) {
             Some(id) => vec![id],
             None => {
-                let below = |id: &Id| path.strip_suffix(self.tree.path(*id)).is_some_and(|b| b.ends_with('/'));
+                let below = |id: &Id| {
+                    path.strip_suffix(self.tree.path(*id))
+                        .is_some_and(|b| b.ends_with('/'))
+                };
                 let mut found = self.tree.ending(path);
                 found.extend(self.tree.ids().filter(below));
                 found.truncate(FEW);
@@ -243,8 +304,13 @@ fn called_methods(masked: &str) -> Vec<&str> {
     let mut found = Vec::new();
     for (at, _) in masked.match_indices('.') {
         let rest = &masked[at + 1..];
-        let end = rest.bytes().position(|b| !is_word(b) && b != b'!' && b != b'?').unwrap_or(rest.len());
-        let is_value = at.checked_sub(1).is_some_and(|i| is_word(bytes[i]) || matches!(bytes[i], b')' | b']'));
+        let end = rest
+            .bytes()
+            .position(|b| !is_word(b) && b != b'!' && b != b'?')
+            .unwrap_or(rest.len());
+        let is_value = at
+            .checked_sub(1)
+            .is_some_and(|i| is_word(bytes[i]) || matches!(bytes[i], b')' | b']'));
         let is_name = rest.starts_with(|c: char| !c.is_ascii_digit());
         if end > 0 && is_value && is_name && !found.contains(&&rest[..end]) {
             found.push(&rest[..end]);
@@ -259,7 +325,9 @@ mod tests {
 
     #[test]
     fn methods_are_told_from_other_words() {
-        let found = called_methods("request(app).get('/').expect(200); res.status(1.5); [a].map(x) == y.empty?");
+        let found = called_methods(
+            "request(app).get('/').expect(200); res.status(1.5); [a].map(x) == y.empty?",
+        );
         assert_eq!(found, ["get", "expect", "status", "map", "empty?"]);
     }
 }

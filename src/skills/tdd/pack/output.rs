@@ -37,7 +37,9 @@ pub(in crate::skills) fn cut(output: &str, most: usize) -> String {
         return without_passed;
     }
     let mut seen = HashSet::new();
-    let once = leave_out(&without_passed, |line| line.trim().len() > 8 && !seen.insert(line.trim().to_owned()));
+    let once = leave_out(&without_passed, |line| {
+        line.trim().len() > 8 && !seen.insert(line.trim().to_owned())
+    });
     if once.len() <= most {
         return once;
     }
@@ -46,10 +48,16 @@ pub(in crate::skills) fn cut(output: &str, most: usize) -> String {
     let Some(first) = lines.iter().position(|line| FAILED.is_match(line)) else {
         return words::cut_middle(&once, most).into_owned();
     };
-    let from: usize = lines[..first.saturating_sub(3)].iter().map(|line| line.len() + 1).sum();
+    let from: usize = lines[..first.saturating_sub(3)]
+        .iter()
+        .map(|line| line.len() + 1)
+        .sum();
     let begin = if from > 0 { "…\n" } else { "" };
     let tail = once.get(from..).unwrap_or(&once);
-    format!("{begin}{}", words::cut_middle(tail, most.saturating_sub(begin.len())))
+    format!(
+        "{begin}{}",
+        words::cut_middle(tail, most.saturating_sub(begin.len()))
+    )
 }
 
 /// Without the lines that go; a note says how many.
@@ -65,7 +73,10 @@ fn leave_out(text: &str, mut goes: impl FnMut(&str) -> bool) -> String {
         }
     }
     if gone > 0 {
-        kept.push_str(&format!("({} about what passed or was said before left out)\n", words::count(gone, "line")));
+        kept.push_str(&format!(
+            "({} about what passed or was said before left out)\n",
+            words::count(gone, "line")
+        ));
     }
     kept
 }
@@ -78,19 +89,32 @@ mod tests {
     fn what_passed_goes_and_the_failure_stays() {
         let mut go = String::new();
         for n in 0..300 {
-            go.push_str(&format!("=== RUN   TestFlag{n}\n--- PASS: TestFlag{n} (0.00s)\n"));
+            go.push_str(&format!(
+                "=== RUN   TestFlag{n}\n--- PASS: TestFlag{n} (0.00s)\n"
+            ));
         }
         go.push_str("=== RUN   TestBroken\n    flag_test.go:12: got 1, want 2\n--- FAIL: TestBroken (0.00s)\nFAIL\n");
         let short = cut(&go, 400);
-        assert!(short.contains("got 1, want 2") && short.contains("--- FAIL: TestBroken"), "{short}");
-        assert!(!short.contains("TestFlag17") && short.len() <= 400, "{short}");
+        assert!(
+            short.contains("got 1, want 2") && short.contains("--- FAIL: TestBroken"),
+            "{short}"
+        );
+        assert!(
+            !short.contains("TestFlag17") && short.len() <= 400,
+            "{short}"
+        );
     }
 
     #[test]
     fn the_first_failure_is_kept_where_all_is_long() {
-        let noise: String = (0..500).map(|n| format!("a line of a log, number {n}\n")).collect();
+        let noise: String = (0..500)
+            .map(|n| format!("a line of a log, number {n}\n"))
+            .collect();
         let short = cut(&format!("{noise}AssertionError: expected 6\n{noise}"), 600);
-        assert!(short.contains("expected 6") && short.len() <= 700, "{short}");
+        assert!(
+            short.contains("expected 6") && short.len() <= 700,
+            "{short}"
+        );
     }
 
     #[test]
@@ -98,8 +122,14 @@ mod tests {
         let printed = "connecting to postgres://app:hunter2@db/x\n-----BEGIN RSA PRIVATE KEY-----\nMIIEabc+/=\n\
                        -----END RSA PRIVATE KEY-----\nassertion failed: got 1, want 2\n";
         let shown = cut(printed, 1_000);
-        assert!(!shown.contains("hunter2") && !shown.contains("MIIE"), "{shown}");
-        assert!(shown.contains("app:[redacted]@db") && shown.contains("got 1, want 2"), "{shown}");
+        assert!(
+            !shown.contains("hunter2") && !shown.contains("MIIE"),
+            "{shown}"
+        );
+        assert!(
+            shown.contains("app:[redacted]@db") && shown.contains("got 1, want 2"),
+            "{shown}"
+        );
     }
 
     #[test]

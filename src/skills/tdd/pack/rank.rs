@@ -24,7 +24,9 @@ pub(super) fn by_likeness(tree: &Tree, test_path: &str, texts: &[(&str, f64)]) -
     let mut counts: Vec<(Id, usize, HashMap<&str, usize>)> = Vec::with_capacity(ids.len());
     let mut files_with: HashMap<&str, usize> = HashMap::new();
     for id in ids {
-        let Some(source) = tree.source(id) else { continue };
+        let Some(source) = tree.source(id) else {
+            continue;
+        };
         let mut found: HashMap<&str, usize> = HashMap::new();
         let mut length = 0;
         for word in words(&source.text) {
@@ -49,7 +51,8 @@ pub(super) fn by_likeness(tree: &Tree, test_path: &str, texts: &[(&str, f64)]) -
                     let with = files_with.get(word).copied().unwrap_or(0) as f64;
                     let rare = ((total - with + 0.5) / (with + 0.5) + 1.0).ln();
                     let n = *n as f64;
-                    let often = n * 2.2 / (n + 1.2 * (0.25 + 0.75 * *length as f64 / mean.max(1.0)));
+                    let often =
+                        n * 2.2 / (n + 1.2 * (0.25 + 0.75 * *length as f64 / mean.max(1.0)));
                     query.get(word).copied().unwrap_or(0.0) * rare * often
                 })
                 .sum();
@@ -72,17 +75,29 @@ pub(super) fn subject(path: &str) -> &str {
     let name = path.rsplit('/').next().unwrap_or(path);
     let stem = name.rsplit_once('.').map_or(name, |(stem, _)| stem);
     let is_joint = |c: char| "._-".contains(c);
-    let before = MARKS.iter().find_map(|mark| stem.strip_suffix(mark)?.strip_suffix(is_joint));
-    let after = || MARKS.iter().find_map(|mark| stem.strip_prefix(mark)?.strip_prefix(is_joint));
+    let before = MARKS
+        .iter()
+        .find_map(|mark| stem.strip_suffix(mark)?.strip_suffix(is_joint));
+    let after = || {
+        MARKS
+            .iter()
+            .find_map(|mark| stem.strip_prefix(mark)?.strip_prefix(is_joint))
+    };
     // `_cart.py` is what `cart` is made of.
-    before.or_else(after).unwrap_or(stem).trim_start_matches('_')
+    before
+        .or_else(after)
+        .unwrap_or(stem)
+        .trim_start_matches('_')
 }
 
 /// Does a text speak of what a file is about? `IntSlice` and "int slice" are about `int_slice`, "constant" not about `stan`.
 pub(super) fn names_subject(text: &str, subject: &str) -> bool {
     let subject = humps(subject);
     let letters: usize = subject.iter().map(String::len).sum();
-    letters > 3 && humps(text).windows(subject.len().max(1)).any(|words| words == subject.as_slice())
+    letters > 3
+        && humps(text)
+            .windows(subject.len().max(1))
+            .any(|words| words == subject.as_slice())
 }
 
 /// The words of a text, each in small letters: `withProtocol`, `with_protocol` and "with protocol" have the same.
@@ -104,8 +119,13 @@ pub(super) fn humps(text: &str) -> Vec<String> {
 }
 
 fn distance(a: &str, b: &str) -> usize {
-    let shared = parent(a).split('/').zip(parent(b).split('/')).take_while(|(x, y)| x == y).count();
-    b.matches('/').count() + a.matches('/').count() - (2 * shared).min(a.matches('/').count() + b.matches('/').count())
+    let shared = parent(a)
+        .split('/')
+        .zip(parent(b).split('/'))
+        .take_while(|(x, y)| x == y)
+        .count();
+    b.matches('/').count() + a.matches('/').count()
+        - (2 * shared).min(a.matches('/').count() + b.matches('/').count())
 }
 
 #[cfg(test)]

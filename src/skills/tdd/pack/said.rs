@@ -31,8 +31,15 @@ pub(super) fn read(output: &str) -> OutputHints {
             said.places.push((path, line));
         }
     }
-    for name in output.lines().flat_map(|line| BuildError::new(line).missing) {
-        let last = name.rsplit(['.', ':', '/']).next().unwrap_or(&name).to_owned();
+    for name in output
+        .lines()
+        .flat_map(|line| BuildError::new(line).missing)
+    {
+        let last = name
+            .rsplit(['.', ':', '/'])
+            .next()
+            .unwrap_or(&name)
+            .to_owned();
         if !last.is_empty() && said.missing.len() < MOST && !said.missing.contains(&last) {
             said.missing.push(last);
         }
@@ -52,7 +59,10 @@ fn place(word: &str) -> Option<(String, usize)> {
 /// `File "pkg/a.py", line 12`
 fn python_places(output: &str) -> Vec<(String, usize)> {
     let place = |line: &str| {
-        let (path, rest) = line.trim().strip_prefix("File \"")?.split_once("\", line ")?;
+        let (path, rest) = line
+            .trim()
+            .strip_prefix("File \"")?
+            .split_once("\", line ")?;
         let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
         Some((path.to_owned(), rest[..digits].parse().ok()?))
     };

@@ -28,7 +28,12 @@ const OUTLINE: &str = "## Outline of other files\n";
 
 impl<'s> Sheet<'s> {
     pub(super) fn new(room: usize) -> Self {
-        Self { room, used: 0, files: Vec::new(), outline: String::new() }
+        Self {
+            room,
+            used: 0,
+            files: Vec::new(),
+            outline: String::new(),
+        }
     }
 
     pub(super) fn used(&self) -> usize {
@@ -41,16 +46,30 @@ impl<'s> Sheet<'s> {
 
     /// Which lines of a file are there; none if nothing of it is.
     pub(super) fn picked(&self, path: &str) -> &[bool] {
-        self.files.iter().find(|f| f.path == path).map_or(&[], |f| &f.picked)
+        self.files
+            .iter()
+            .find(|f| f.path == path)
+            .map_or(&[], |f| &f.picked)
     }
 
     /// Adds these lines of a file, all of them or none; `limit` is how full the page may be afterwards.
-    pub(super) fn add(&mut self, path: &'s str, text: &'s str, lines: &[Range<usize>], limit: usize) -> bool {
+    pub(super) fn add(
+        &mut self,
+        path: &'s str,
+        text: &'s str,
+        lines: &[Range<usize>],
+        limit: usize,
+    ) -> bool {
         let limit = limit.min(self.room);
         let known = self.files.iter().position(|f| f.path == path);
         let fresh = || {
             let lines: Vec<&str> = text.lines().collect();
-            Excerpt { path, picked: vec![false; lines.len()], lines, cost: 0 }
+            Excerpt {
+                path,
+                picked: vec![false; lines.len()],
+                lines,
+                cost: 0,
+            }
         };
         let (before, mut picked) = match known {
             Some(i) => (self.files[i].cost, self.files[i].picked.clone()),
@@ -61,7 +80,12 @@ impl<'s> Sheet<'s> {
             picked[range.start.min(end)..end].fill(true);
         }
         let mut excerpt = match known {
-            Some(i) => Excerpt { path, lines: std::mem::take(&mut self.files[i].lines), picked, cost: 0 },
+            Some(i) => Excerpt {
+                path,
+                lines: std::mem::take(&mut self.files[i].lines),
+                picked,
+                cost: 0,
+            },
             None => Excerpt { picked, ..fresh() },
         };
         excerpt.fill_small_gaps();
@@ -85,7 +109,11 @@ impl<'s> Sheet<'s> {
     /// Adds signatures of a file: as many as fit, or none if not one does. Without any, that it is there.
     pub(super) fn outline(&mut self, path: &str, signatures: &[(usize, &str)]) -> bool {
         let mut entry = format!("{}\n", words::plain(path));
-        let heading = if self.outline.is_empty() { OUTLINE.len() } else { 0 };
+        let heading = if self.outline.is_empty() {
+            OUTLINE.len()
+        } else {
+            0
+        };
         let mut added = 0;
         for (at, text) in signatures {
             let text = words::plain(text.trim().trim_end_matches('{').trim_end()).into_owned();

@@ -23,7 +23,12 @@ struct ParsedSource {
 
 impl Source {
     pub(super) fn new(language: &'static Language, path: &str, text: String) -> Self {
-        Self { text, language, path: path.to_owned(), parsed: OnceCell::new() }
+        Self {
+            text,
+            language,
+            path: path.to_owned(),
+            parsed: OnceCell::new(),
+        }
     }
 
     /// The text without comments and strings.
@@ -41,12 +46,20 @@ impl Source {
 
     /// A file that cannot be parsed is text without definitions.
     fn parsed(&self) -> &ParsedSource {
-        self.parsed.get_or_init(|| match self.language.parse(Path::new(&self.path), &self.text) {
-            Some(tree) => {
-                ParsedSource { masked: tree.masked(), items: tree.definitions(), imports: self.language.imports(&tree) }
-            }
-            None => ParsedSource { masked: self.text.clone(), items: Vec::new(), imports: Vec::new() },
-        })
+        self.parsed.get_or_init(
+            || match self.language.parse(Path::new(&self.path), &self.text) {
+                Some(tree) => ParsedSource {
+                    masked: tree.masked(),
+                    items: tree.definitions(),
+                    imports: self.language.imports(&tree),
+                },
+                None => ParsedSource {
+                    masked: self.text.clone(),
+                    items: Vec::new(),
+                    imports: Vec::new(),
+                },
+            },
+        )
     }
 
     /// Could the file define this? Cheaper than to look.
@@ -56,7 +69,8 @@ impl Source {
 
     /// The outermost definitions of a name that can be imported.
     pub(super) fn named(&self, name: &str) -> Vec<&Definition> {
-        let fits = |i: &&Definition| i.name == name && i.kind != DefinitionKind::Extension && !i.member;
+        let fits =
+            |i: &&Definition| i.name == name && i.kind != DefinitionKind::Extension && !i.member;
         if !self.mentions(name) && name != "default" && name != "__struct__" {
             return Vec::new();
         }
@@ -68,7 +82,10 @@ impl Source {
 
     /// The innermost definition around a line.
     pub(super) fn around(&self, line: usize) -> Option<&Definition> {
-        self.items().iter().filter(|i| i.lines.contains(&line)).min_by_key(|i| i.lines.len())
+        self.items()
+            .iter()
+            .filter(|i| i.lines.contains(&line))
+            .min_by_key(|i| i.lines.len())
     }
 }
 

@@ -62,12 +62,19 @@ impl Tree {
             left: Cell::new(MOST_BYTES),
         };
         for path in paths {
-            let Some(lang) = Language::of_path(Path::new(&path)) else { continue };
+            let Some(lang) = Language::of_path(Path::new(&path)) else {
+                continue;
+            };
             let id = tree.files.len();
             let name = path.rsplit('/').next().unwrap_or(&path).to_owned();
             tree.by_name.entry(name).or_default().push(id);
             tree.by_path.insert(path.clone(), id);
-            tree.files.push(Entry { path, lang, declares: false, source: OnceCell::new() });
+            tree.files.push(Entry {
+                path,
+                lang,
+                declares: false,
+                source: OnceCell::new(),
+            });
         }
         for id in 0..tree.files.len() {
             tree.files[id].declares = tree.declares(&tree.files[id].path);
@@ -87,9 +94,14 @@ impl Tree {
 
     /// A file of declarations has the name of the file that it is about, which is there too: `a.pyi`, `a.d.ts`.
     fn declares(&self, path: &str) -> bool {
-        let about = path.strip_suffix(".pyi").map(|stem| (stem, [".py", ".pyx"]));
+        let about = path
+            .strip_suffix(".pyi")
+            .map(|stem| (stem, [".py", ".pyx"]));
         let about = about.or_else(|| Some((path.strip_suffix(".d.ts")?, [".js", ".mjs"])));
-        about.is_some_and(|(stem, ends)| ends.iter().any(|end| self.by_path.contains_key(&format!("{stem}{end}"))))
+        about.is_some_and(|(stem, ends)| {
+            ends.iter()
+                .any(|end| self.by_path.contains_key(&format!("{stem}{end}")))
+        })
     }
 
     pub(super) fn lang_of(&self, id: Id) -> &'static Language {
@@ -103,14 +115,27 @@ impl Tree {
     /// `None` if the file is gone, too large, binary, or was replaced by a link.
     pub(super) fn source(&self, id: Id) -> Option<&Source> {
         let entry = &self.files[id];
-        entry.source.get_or_init(|| Some(Source::new(entry.lang, &entry.path, self.read(&entry.path)?))).as_ref()
+        entry
+            .source
+            .get_or_init(|| {
+                Some(Source::new(
+                    entry.lang,
+                    &entry.path,
+                    self.read(&entry.path)?,
+                ))
+            })
+            .as_ref()
     }
 
     fn read_packages(&self) -> Vec<(String, String)> {
-        let Some(language) = self.lang else { return Vec::new() };
+        let Some(language) = self.lang else {
+            return Vec::new();
+        };
         let mut found: Vec<(String, String)> = Vec::new();
         for path in self.manifests.iter().take(MOST_MANIFESTS) {
-            let Some(text) = self.read(path) else { continue };
+            let Some(text) = self.read(path) else {
+                continue;
+            };
             for name in language.package_names(&text) {
                 if !found.iter().any(|(known, _)| *known == name) {
                     found.push((name, parent(path).to_owned()));
@@ -124,10 +149,14 @@ impl Tree {
 
     /// The files that are started as programs: those that manifests name, and those that define what is started.
     pub(super) fn programs(&self) -> Vec<Id> {
-        let Some(language) = self.lang else { return Vec::new() };
+        let Some(language) = self.lang else {
+            return Vec::new();
+        };
         let mut found: Vec<Id> = Vec::new();
         for path in self.manifests.iter().take(MOST_MANIFESTS) {
-            let Some(text) = self.read(path) else { continue };
+            let Some(text) = self.read(path) else {
+                continue;
+            };
             for file in language.programs(&text) {
                 let beside = languages::join(parent(path), &file).and_then(|whole| self.at(&whole));
                 found.extend(beside.map_or_else(|| self.ending(&file), |id| vec![id]));
@@ -158,11 +187,14 @@ impl Tree {
         let through = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let mut dir: Option<OwnedFd> = None;
         for part in dirs.split('/').filter(|p| !p.is_empty()) {
-            let next = rustix::fs::openat(dir.as_ref().unwrap_or(root), part, through, Mode::empty()).ok()?;
+            let next =
+                rustix::fs::openat(dir.as_ref().unwrap_or(root), part, through, Mode::empty())
+                    .ok()?;
             dir = Some(next);
         }
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(dir.as_ref().unwrap_or(root), name, flags, Mode::empty()).ok()?;
+        let file =
+            rustix::fs::openat(dir.as_ref().unwrap_or(root), name, flags, Mode::empty()).ok()?;
         let stat = rustix::fs::fstat(&file).ok()?;
         (FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile).then(|| File::from(file))
     }
@@ -183,7 +215,11 @@ impl ProjectFiles for Tree {
 
     fn ending(&self, suffix: &str) -> Vec<Id> {
         let name = suffix.rsplit('/').next().unwrap_or(suffix);
-        let ids = self.by_name.get(name).map(Vec::as_slice).unwrap_or_default();
+        let ids = self
+            .by_name
+            .get(name)
+            .map(Vec::as_slice)
+            .unwrap_or_default();
         let fits = |id: &&Id| {
             let before = self.path(**id).strip_suffix(suffix);
             before.is_some_and(|b| b.is_empty() || b.ends_with('/'))
@@ -192,12 +228,16 @@ impl ProjectFiles for Tree {
     }
 
     fn inside(&self, dir: &str) -> Vec<Id> {
-        self.ids().filter(|id| parent(self.path(*id)) == dir).collect()
+        self.ids()
+            .filter(|id| parent(self.path(*id)) == dir)
+            .collect()
     }
 
     fn defining(&self, name: &str) -> Vec<Id> {
-        let defines =
-            |id: &Id| self.source(*id).is_some_and(|s| s.mentions(name) && s.items().iter().any(|i| i.name == name));
+        let defines = |id: &Id| {
+            self.source(*id)
+                .is_some_and(|s| s.mentions(name) && s.items().iter().any(|i| i.name == name))
+        };
         self.ids().filter(defines).collect()
     }
 
@@ -217,7 +257,9 @@ pub(super) fn relative(path: &Path) -> Option<String> {
     let mut parts = Vec::new();
     for part in path.components() {
         match part {
-            std::path::Component::Normal(name) => parts.push(name.to_str().filter(|n| is_plain(n))?),
+            std::path::Component::Normal(name) => {
+                parts.push(name.to_str().filter(|n| is_plain(n))?)
+            }
             std::path::Component::CurDir => {}
             _ => return None,
         }
@@ -236,10 +278,22 @@ fn walk(root: &Path, lang: Option<&'static Language>) -> (Vec<String>, Vec<Strin
     let built = move |name: &std::ffi::OsStr| name.to_str().is_some_and(skip);
     let walk = WalkBuilder::new(root)
         .require_git(false)
-        .filter_entry(move |e| e.depth() == 0 || !(e.file_type().is_some_and(|t| t.is_dir()) && built(e.file_name())))
+        .filter_entry(move |e| {
+            e.depth() == 0 || !(e.file_type().is_some_and(|t| t.is_dir()) && built(e.file_name()))
+        })
         .build();
-    for entry in walk.flatten().filter(|e| e.file_type().is_some_and(|t| t.is_file())) {
-        let Some(path) = entry.path().strip_prefix(root).ok().map(PathBuf::from).as_deref().and_then(relative) else {
+    for entry in walk
+        .flatten()
+        .filter(|e| e.file_type().is_some_and(|t| t.is_file()))
+    {
+        let Some(path) = entry
+            .path()
+            .strip_prefix(root)
+            .ok()
+            .map(PathBuf::from)
+            .as_deref()
+            .and_then(relative)
+        else {
             continue;
         };
         let name = path.rsplit('/').next().unwrap_or(&path);

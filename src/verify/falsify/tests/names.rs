@@ -6,10 +6,15 @@ use super::*;
 fn a_test_is_found_in_groups_within_groups_and_behind_quotes_in_its_title() {
     let javascript = "describe('A', () => {\n  describe('list when:', () => {\n    describe('c', () => {\n      \
                       test('says \\'x\\'', () => {\n        expect(f()).toBe(1);\n      });\n    });\n  });\n});\n";
-    let elixir = "defmodule ATest do\n  test \"says 'Hello'\" do\n    assert f() == 1\n  end\nend\n";
+    let elixir =
+        "defmodule ATest do\n  test \"says 'Hello'\" do\n    assert f() == 1\n  end\nend\n";
     let ruby = "describe A do\n  context \"when: b\" do\n    it \"gives 'c'\" do\n      expect(f).to eq 1\n    end\n  end\nend\n";
     for (file, source, name) in [
-        ("a.test.js", javascript, "a.test.js > A > list when: > c > says 'x'"),
+        (
+            "a.test.js",
+            javascript,
+            "a.test.js > A > list when: > c > says 'x'",
+        ),
         ("test/a_test.exs", elixir, "ATest test says 'Hello'"),
         ("spec/a_spec.rb", ruby, "spec/a_spec.rb A when: b gives 'c'"),
     ] {
@@ -23,15 +28,38 @@ fn a_title_that_ends_like_another_is_not_taken_for_it() {
                       test.each(rows)('%s and minutes', (a) => {\n  assert.equal(f(a), 7);\n});\n";
     let ruby = "describe A do\n  it \"gives back b\" do\n    expect(f).to eq 1\n  end\n  it \"b\" do\n    expect(f).to eq 2\n  end\nend\n";
     for (file, source, name, wanted) in [
-        ("a.test.js", javascript, "a.test.js > hours and minutes", "test('hours"),
-        ("a.test.js", javascript, "a.test.js > minutes", "test('minutes"),
-        ("spec/a_spec.rb", ruby, "spec/a_spec.rb A gives back b", "it \"gives back b\""),
+        (
+            "a.test.js",
+            javascript,
+            "a.test.js > hours and minutes",
+            "test('hours",
+        ),
+        (
+            "a.test.js",
+            javascript,
+            "a.test.js > minutes",
+            "test('minutes",
+        ),
+        (
+            "spec/a_spec.rb",
+            ruby,
+            "spec/a_spec.rb A gives back b",
+            "it \"gives back b\"",
+        ),
         ("spec/a_spec.rb", ruby, "spec/a_spec.rb A b", "it \"b\""),
     ] {
         let tests = tests(file, source, &[name]);
         let site = &tests.source.sites[tests.targets[0].site];
-        assert!(tests.source.slice(&site.whole).starts_with(wanted), "{name}: {}", tests.source.slice(&site.whole));
+        assert!(
+            tests.source.slice(&site.whole).starts_with(wanted),
+            "{name}: {}",
+            tests.source.slice(&site.whole)
+        );
     }
     let rows = tests("a.test.js", javascript, &["a.test.js > days and minutes"]);
-    assert!(rows.source.slice(&rows.source.sites[rows.targets[0].site].whole).starts_with("test.each"));
+    assert!(
+        rows.source
+            .slice(&rows.source.sites[rows.targets[0].site].whole)
+            .starts_with("test.each")
+    );
 }

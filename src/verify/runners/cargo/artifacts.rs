@@ -37,7 +37,9 @@ pub(super) fn parse(json_lines: &str) -> Build {
                 build.programs.extend(artifact.program());
             }
             Ok(Message::CompilerMessage { message }) if message.level.starts_with("error") => {
-                build.rendered.push_str(message.rendered.as_deref().unwrap_or_default());
+                build
+                    .rendered
+                    .push_str(message.rendered.as_deref().unwrap_or_default());
                 // The same error comes once per target that includes the file.
                 let error = message.error().filter(|e| !build.errors.contains(e));
                 build.errors.extend(error);
@@ -52,7 +54,14 @@ pub(super) fn parse(json_lines: &str) -> Build {
 impl Build {
     pub(super) fn plan(&self) -> Plan {
         Plan {
-            programs: self.programs.iter().map(|p| PlannedProgram { path: p.path.clone(), lists: p.lists }).collect(),
+            programs: self
+                .programs
+                .iter()
+                .map(|p| PlannedProgram {
+                    path: p.path.clone(),
+                    lists: p.lists,
+                })
+                .collect(),
         }
     }
 }
@@ -125,14 +134,21 @@ impl Artifact {
             "bin" | "example" | "bench" => format!("{package}::{kind}/{}", self.target.name),
             _ => package,
         };
-        let lists = has_harness(&self.manifest_path, kind, &self.target.name, &self.target.src_path);
+        let lists = has_harness(
+            &self.manifest_path,
+            kind,
+            &self.target.name,
+            &self.target.src_path,
+        );
         Some(Program { id, path, lists })
     }
 }
 
 impl Diagnostic {
     fn error(self) -> Option<BuildError> {
-        if self.message.starts_with("aborting due to") || self.message.starts_with("could not compile") {
+        if self.message.starts_with("aborting due to")
+            || self.message.starts_with("could not compile")
+        {
             return None;
         }
         let mut error = BuildError::new(&self.message);
@@ -149,19 +165,31 @@ fn package_name(id: &str) -> String {
     let (url, fragment) = id.rsplit_once('#').unwrap_or((id, ""));
     match fragment.split_once('@') {
         Some((name, _)) => name.to_owned(),
-        None => url.trim_end_matches('/').rsplit('/').next().unwrap_or(url).to_owned(),
+        None => url
+            .trim_end_matches('/')
+            .rsplit('/')
+            .next()
+            .unwrap_or(url)
+            .to_owned(),
     }
 }
 
 /// Cargo does not tell whether a target brings its own `main`; its manifest does.
 fn has_harness(manifest: &Path, kind: &str, name: &str, source: &Path) -> bool {
-    let Some(manifest) = std::fs::read_to_string(manifest).ok().and_then(|t| t.parse::<toml::Table>().ok()) else {
+    let Some(manifest) = std::fs::read_to_string(manifest)
+        .ok()
+        .and_then(|t| t.parse::<toml::Table>().ok())
+    else {
         return true;
     };
-    let off = |target: &toml::Value| target.get("harness").and_then(toml::Value::as_bool) == Some(false);
+    let off =
+        |target: &toml::Value| target.get("harness").and_then(toml::Value::as_bool) == Some(false);
     let is_this = |target: &toml::Value| match target.get("name").and_then(toml::Value::as_str) {
         Some(named) => named == name,
-        None => target.get("path").and_then(toml::Value::as_str).is_some_and(|p| source.ends_with(p)),
+        None => target
+            .get("path")
+            .and_then(toml::Value::as_str)
+            .is_some_and(|p| source.ends_with(p)),
     };
     match kind {
         "test" | "bin" | "example" | "bench" => {
@@ -187,12 +215,20 @@ mod tests {
 
     #[test]
     fn errors_carry_their_place_their_code_and_the_name_they_miss() {
-        let twice = format!("{ERROR}\nnoise\n{ERROR}\n{{\"reason\":\"build-finished\",\"success\":false}}\n");
+        let twice = format!(
+            "{ERROR}\nnoise\n{ERROR}\n{{\"reason\":\"build-finished\",\"success\":false}}\n"
+        );
         let build = parse(&twice);
         assert_eq!(build.errors.len(), 1);
         let error = &build.errors[0];
-        assert_eq!(error.to_string(), "src/lib.rs:7: cannot find function `add` in this scope");
-        assert_eq!((error.code.as_deref(), error.missing.as_slice()), (Some("E0425"), ["add".to_owned()].as_slice()));
+        assert_eq!(
+            error.to_string(),
+            "src/lib.rs:7: cannot find function `add` in this scope"
+        );
+        assert_eq!(
+            (error.code.as_deref(), error.missing.as_slice()),
+            (Some("E0425"), ["add".to_owned()].as_slice())
+        );
     }
 
     proptest::proptest! {

@@ -47,8 +47,13 @@ pub(super) fn read(seen: &SeenProgram) -> LibtestResults {
             }
             Some([]) | None => {
                 read.lost.push(name.clone());
-                let code = seen.code.map_or_else(|| String::from("no exit code"), |c| format!("exit code {c}"));
-                TestState::Failed(format!("the test program ended ({code}) before this test had a result"))
+                let code = seen.code.map_or_else(
+                    || String::from("no exit code"),
+                    |c| format!("exit code {c}"),
+                );
+                TestState::Failed(format!(
+                    "the test program ended ({code}) before this test had a result"
+                ))
             }
         };
         read.tests.insert(name, state);
@@ -64,8 +69,15 @@ pub(super) fn read(seen: &SeenProgram) -> LibtestResults {
 
 /// Lines `name: test`, closed by a count that must be right.
 fn listed(list: &str) -> Option<Vec<String>> {
-    let names: Vec<String> = list.lines().filter_map(|l| l.strip_suffix(": test")).map(str::to_owned).collect();
-    let count = list.lines().rev().find_map(|l| l.split_once(" test").filter(|(_, rest)| rest.contains("benchmark")));
+    let names: Vec<String> = list
+        .lines()
+        .filter_map(|l| l.strip_suffix(": test"))
+        .map(str::to_owned)
+        .collect();
+    let count = list.lines().rev().find_map(|l| {
+        l.split_once(" test")
+            .filter(|(_, rest)| rest.contains("benchmark"))
+    });
     (count?.0.trim().parse::<usize>().ok()? == names.len()).then_some(names)
 }
 
@@ -95,7 +107,11 @@ fn from_log(log: &str, names: &[String]) -> BTreeMap<String, Vec<Line>> {
 
 /// The name at the end of a line that begins with a reason.
 fn reasoned<'a>(rest: &'a str, names: &[String]) -> &'a str {
-    let longest = names.iter().filter(|n| rest == *n || rest.ends_with(&format!(" {n}"))).map(String::len).max();
+    let longest = names
+        .iter()
+        .filter(|n| rest == *n || rest.ends_with(&format!(" {n}")))
+        .map(String::len)
+        .max();
     longest.map_or(rest, |len| &rest[rest.len() - len..])
 }
 
@@ -103,7 +119,10 @@ fn reasoned<'a>(rest: &'a str, names: &[String]) -> &'a str {
 fn from_lines(output: &str) -> BTreeMap<String, Vec<Line>> {
     let mut results: BTreeMap<String, Vec<Line>> = BTreeMap::new();
     for (name, result) in output.lines().filter_map(result_line) {
-        results.entry(without_kind(name).to_owned()).or_default().push(result);
+        results
+            .entry(without_kind(name).to_owned())
+            .or_default()
+            .push(result);
     }
     results
 }
@@ -122,7 +141,10 @@ fn result_line(line: &str) -> Option<(&str, Line)> {
 
 fn without_kind(name: &str) -> &str {
     const KINDS: &[&str] = &[" - should panic", " - compile fail", " - compile"];
-    KINDS.iter().find_map(|kind| name.strip_suffix(kind)).unwrap_or(name)
+    KINDS
+        .iter()
+        .find_map(|kind| name.strip_suffix(kind))
+        .unwrap_or(name)
 }
 
 /// Doctests from rustdoc's output. Line numbers move with every edit above them, so they are not part of the name.
@@ -133,7 +155,13 @@ pub(super) fn doctests(output: &str) -> BTreeMap<TestName, TestState> {
         let whole = without_kind(name);
         let stable = without_line(whole);
         let name = (1..)
-            .map(|n| if n == 1 { format!("{DOCTEST} {stable}") } else { format!("{DOCTEST} {stable} #{n}") })
+            .map(|n| {
+                if n == 1 {
+                    format!("{DOCTEST} {stable}")
+                } else {
+                    format!("{DOCTEST} {stable} #{n}")
+                }
+            })
             .map(TestName)
             .find(|name| !tests.contains_key(name))
             .expect("numbers do not end");
@@ -148,7 +176,10 @@ pub(super) fn doctests(output: &str) -> BTreeMap<TestName, TestState> {
 }
 
 fn without_line(name: &str) -> String {
-    match name.rfind("(line ").and_then(|at| Some((at, name[at..].find(')')?))) {
+    match name
+        .rfind("(line ")
+        .and_then(|at| Some((at, name[at..].find(')')?)))
+    {
         Some((at, len)) => format!("{}{}", name[..at].trim_end(), &name[at + len + 1..]),
         None => name.to_owned(),
     }
@@ -164,7 +195,9 @@ fn messages(output: &str) -> BTreeMap<String, String> {
         }
     };
     for line in output.lines() {
-        let header = line.strip_prefix("---- ").and_then(|l| l.strip_suffix(" stdout ----"));
+        let header = line
+            .strip_prefix("---- ")
+            .and_then(|l| l.strip_suffix(" stdout ----"));
         if let Some(name) = header {
             close(current.take(), &mut found);
             current = Some((name.to_owned(), Vec::new()));
@@ -180,9 +213,19 @@ fn messages(output: &str) -> BTreeMap<String, String> {
 
 /// Where the panic was is on the first line; the frames below it are of no help in a summary.
 fn without_backtrace(lines: &[&str]) -> String {
-    let end = lines.iter().position(|l| *l == "stack backtrace:").unwrap_or(lines.len());
+    let end = lines
+        .iter()
+        .position(|l| *l == "stack backtrace:")
+        .unwrap_or(lines.len());
     let note = "note: run with `RUST_BACKTRACE=1`";
-    lines[..end].iter().filter(|l| !l.starts_with(note)).copied().collect::<Vec<_>>().join("\n").trim().to_owned()
+    lines[..end]
+        .iter()
+        .filter(|l| !l.starts_with(note))
+        .copied()
+        .collect::<Vec<_>>()
+        .join("\n")
+        .trim()
+        .to_owned()
 }
 
 pub(super) fn cut_message(text: &str) -> String {
@@ -214,13 +257,21 @@ mod tests {
 
     #[test]
     fn log_and_lines_tell_the_same_story() {
-        for read in [read(&seen(Some(LOG), OUTPUT, 101)), read(&seen(None, OUTPUT, 101))] {
+        for read in [
+            read(&seen(Some(LOG), OUTPUT, 101)),
+            read(&seen(None, OUTPUT, 101)),
+        ] {
             assert!(read.lost.is_empty() && read.doubtful.is_none(), "{read:?}");
             assert_eq!(read.tests["tests::ok"], TestState::Passed);
             assert_eq!(read.tests["tests::sp"], TestState::Passed);
             assert_eq!(read.tests["tests::ig"], TestState::Skipped);
-            let TestState::Failed(message) = &read.tests["tests::bad"] else { panic!("{read:?}") };
-            assert!(message.contains("failed: no\nway") && !message.contains("backtrace"), "{message}");
+            let TestState::Failed(message) = &read.tests["tests::bad"] else {
+                panic!("{read:?}")
+            };
+            assert!(
+                message.contains("failed: no\nway") && !message.contains("backtrace"),
+                "{message}"
+            );
         }
     }
 
@@ -232,7 +283,12 @@ mod tests {
         let twice = read(&seen(None, &format!("test tests::bad ... ok\n{OUTPUT}"), 0));
         assert!(twice.doubtful.is_some());
         let crashed = read(&seen(Some(""), "", 134));
-        assert!(crashed.tests.values().all(|s| matches!(s, TestState::Failed(m) if m.contains("134"))));
+        assert!(
+            crashed
+                .tests
+                .values()
+                .all(|s| matches!(s, TestState::Failed(m) if m.contains("134")))
+        );
     }
 
     #[test]
@@ -240,7 +296,10 @@ mod tests {
         assert_eq!(listed("a: test\n\n2 tests, 0 benchmarks\n"), None);
         assert_eq!(listed("whatever"), None);
         assert_eq!(listed("0 tests, 0 benchmarks\n"), Some(vec![]));
-        assert_eq!(listed("a: test\n\n1 test, 0 benchmarks\n"), Some(vec!["a".into()]));
+        assert_eq!(
+            listed("a: test\n\n1 test, 0 benchmarks\n"),
+            Some(vec!["a".into()])
+        );
     }
 
     #[test]

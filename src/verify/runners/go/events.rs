@@ -48,7 +48,10 @@ pub(super) fn parse(lines: &str) -> Events {
             events.printed.push('\n');
             continue;
         };
-        let name = event.test.as_ref().map(|test| TestName(format!("{} {test}", event.package)));
+        let name = event
+            .test
+            .as_ref()
+            .map(|test| TestName(format!("{} {test}", event.package)));
         let end = match event.action.as_str() {
             "pass" => Some(GoTestEnd::Pass),
             "fail" => Some(GoTestEnd::Fail),
@@ -96,19 +99,29 @@ impl Events {
         let state = |name: &TestName, ends: &[GoTestEnd]| match ends {
             [GoTestEnd::Pass] => Some(TestState::Passed),
             [GoTestEnd::Skip] => Some(TestState::Skipped),
-            [] => self.package_failed(name).then(|| failed(format!("it did not end\n{}", said(name)))),
+            [] => self
+                .package_failed(name)
+                .then(|| failed(format!("it did not end\n{}", said(name)))),
             _ => Some(failed(said(name))),
         };
-        self.ends.iter().filter_map(|(name, ends)| Some((name.clone(), state(name, ends)?))).collect()
+        self.ends
+            .iter()
+            .filter_map(|(name, ends)| Some((name.clone(), state(name, ends)?)))
+            .collect()
     }
 
     fn package_failed(&self, name: &TestName) -> bool {
         let package = name.0.split(' ').next().unwrap_or_default();
-        self.packages.get(package).is_some_and(|end| *end == Some(GoTestEnd::Fail))
+        self.packages
+            .get(package)
+            .is_some_and(|end| *end == Some(GoTestEnd::Fail))
     }
 
     pub(super) fn doubled(&self) -> impl Iterator<Item = &TestName> {
-        self.ends.iter().filter(|(_, ends)| ends.len() > 1).map(|(name, _)| name)
+        self.ends
+            .iter()
+            .filter(|(_, ends)| ends.len() > 1)
+            .map(|(name, _)| name)
     }
 }
 
@@ -132,9 +145,17 @@ not json
         );
         let tests = events.tests();
         assert_eq!(tests[&TestName::from("x TestA")], TestState::Passed);
-        assert_eq!(tests[&TestName::from("x TestB")], failed("a_test.go:5: boo"));
-        assert!(matches!(&tests[&TestName::from("x TestC")], TestState::Failed(m) if m.contains("did not end")));
-        assert_eq!(events.doubled().map(|n| n.0.as_str()).collect::<Vec<_>>(), ["x TestB"]);
+        assert_eq!(
+            tests[&TestName::from("x TestB")],
+            failed("a_test.go:5: boo")
+        );
+        assert!(
+            matches!(&tests[&TestName::from("x TestC")], TestState::Failed(m) if m.contains("did not end"))
+        );
+        assert_eq!(
+            events.doubled().map(|n| n.0.as_str()).collect::<Vec<_>>(),
+            ["x TestB"]
+        );
         assert_eq!(events.packages["x"], Some(GoTestEnd::Fail));
     }
 

@@ -35,7 +35,9 @@ pub(super) fn look_twice(root: &Path) {
 /// The seconds in which any file below was written.
 fn seconds(dir: &Path, found: &mut BTreeSet<u64>) {
     for path in names(dir) {
-        let foreign = path.file_name().is_some_and(|name| FOREIGN.iter().any(|f| name == *f));
+        let foreign = path
+            .file_name()
+            .is_some_and(|name| FOREIGN.iter().any(|f| name == *f));
         match path.symlink_metadata() {
             Ok(meta) if meta.is_dir() && !foreign => seconds(&path, found),
             Ok(meta) if meta.is_file() => found.extend(meta.modified().ok().map(whole)),
@@ -53,7 +55,12 @@ fn whole(time: SystemTime) -> u64 {
 }
 
 fn names(dir: &Path) -> Vec<std::path::PathBuf> {
-    fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+    fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+        .collect()
 }
 
 #[cfg(test)]
@@ -67,7 +74,8 @@ mod tests {
             let path = dir.path().join(path);
             fs::create_dir_all(path.parent().expect("below")).expect("made");
             let file = File::create(&path).expect("written");
-            file.set_modified(UNIX_EPOCH + Duration::from_secs(second)).expect("set");
+            file.set_modified(UNIX_EPOCH + Duration::from_secs(second))
+                .expect("set");
             path
         };
         let same = at("_build/test/lib/a/.mix/compile.elixir", 1_000);

@@ -15,8 +15,14 @@ pub(in super::super) struct PythonEnvironment {
 }
 
 /// Directories that hold one environment each, or several.
-const HOMES: &[(&str, bool)] =
-    &[(".venv", false), ("venv", false), (".env", false), ("env", false), (".tox", true), (".nox", true)];
+const HOMES: &[(&str, bool)] = &[
+    (".venv", false),
+    ("venv", false),
+    (".env", false),
+    ("env", false),
+    (".tox", true),
+    (".nox", true),
+];
 
 /// The environments of a directory and of those above it within the project, likeliest first.
 pub(in super::super) fn environments(place: &SearchPlace<'_>) -> Vec<PythonEnvironment> {
@@ -25,8 +31,13 @@ pub(in super::super) fn environments(place: &SearchPlace<'_>) -> Vec<PythonEnvir
         for (name, holds_several) in HOMES {
             let home = dir.join(name);
             if *holds_several {
-                let mut inside: Vec<PathBuf> =
-                    home.read_dir().into_iter().flatten().flatten().map(|e| e.path()).collect();
+                let mut inside: Vec<PathBuf> = home
+                    .read_dir()
+                    .into_iter()
+                    .flatten()
+                    .flatten()
+                    .map(|e| e.path())
+                    .collect();
                 // The newest Python is what a project is developed with; `tests` comes before `lint` and `docs`.
                 inside.sort_by_key(|dir| std::cmp::Reverse(has_pytest(dir)));
                 found.extend(inside.iter().filter_map(|dir| PythonEnvironment::at(dir)));
@@ -36,9 +47,19 @@ pub(in super::super) fn environments(place: &SearchPlace<'_>) -> Vec<PythonEnvir
         }
         // What pdm was told to use, wherever it is.
         let told = std::fs::read_to_string(dir.join(".pdm-python")).unwrap_or_default();
-        found.extend(Path::new(told.trim()).parent().and_then(Path::parent).and_then(PythonEnvironment::at));
+        found.extend(
+            Path::new(told.trim())
+                .parent()
+                .and_then(Path::parent)
+                .and_then(PythonEnvironment::at),
+        );
         // Whatever else calls itself one.
-        let named = dir.read_dir().into_iter().flatten().flatten().map(|e| e.path());
+        let named = dir
+            .read_dir()
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|e| e.path());
         let other = named.filter(|p| p.join("pyvenv.cfg").is_file());
         let mut other: Vec<PathBuf> = other.collect();
         other.sort();
@@ -53,7 +74,10 @@ impl PythonEnvironment {
     fn at(dir: &Path) -> Option<Self> {
         // A link to an interpreter that is gone is there, and is not executable.
         dir.join("bin/python").symlink_metadata().ok()?;
-        Some(Self { dir: dir.to_owned(), works: is_executable(&dir.join("bin/python")) })
+        Some(Self {
+            dir: dir.to_owned(),
+            works: is_executable(&dir.join("bin/python")),
+        })
     }
 
     pub(in super::super) fn has_pytest(&self) -> bool {
@@ -63,19 +87,28 @@ impl PythonEnvironment {
     /// As if it had been activated.
     pub(in super::super) fn surroundings(&self) -> StepSurroundings {
         let variables = vec![(String::from("VIRTUAL_ENV"), self.dir.display().to_string())];
-        StepSurroundings { path: vec![self.dir.join("bin")], variables }
+        StepSurroundings {
+            path: vec![self.dir.join("bin")],
+            variables,
+        }
     }
 
     /// A program of it as one would type it from `dir`.
     pub(in super::super) fn program(&self, dir: &Path, name: &str) -> String {
         let whole = self.dir.join("bin").join(name);
-        whole.strip_prefix(dir).unwrap_or(&whole).display().to_string()
+        whole
+            .strip_prefix(dir)
+            .unwrap_or(&whole)
+            .display()
+            .to_string()
     }
 }
 
 fn has_pytest(dir: &Path) -> bool {
     let libraries = dir.join("lib").read_dir().into_iter().flatten().flatten();
-    libraries.map(|lib| lib.path().join("site-packages/pytest")).any(|p| p.is_dir())
+    libraries
+        .map(|lib| lib.path().join("site-packages/pytest"))
+        .any(|p| p.is_dir())
         || is_executable(&dir.join("bin/pytest"))
 }
 
@@ -88,7 +121,11 @@ mod tests {
     fn environment(dir: &Path, pytest: bool) {
         std::fs::create_dir_all(dir.join("bin")).expect("made");
         std::fs::write(dir.join("bin/python"), "").expect("written");
-        std::fs::set_permissions(dir.join("bin/python"), std::fs::Permissions::from_mode(0o755)).expect("set");
+        std::fs::set_permissions(
+            dir.join("bin/python"),
+            std::fs::Permissions::from_mode(0o755),
+        )
+        .expect("set");
         if pytest {
             std::fs::create_dir_all(dir.join("lib/python3.12/site-packages/pytest")).expect("made");
         }
@@ -107,7 +144,17 @@ mod tests {
         let found = environments(&SearchPlace::for_tests(&root));
         let told: Vec<(String, bool, bool)> = found
             .iter()
-            .map(|e| (e.dir.strip_prefix(&root).expect("below").display().to_string(), e.works, e.has_pytest()))
+            .map(|e| {
+                (
+                    e.dir
+                        .strip_prefix(&root)
+                        .expect("below")
+                        .display()
+                        .to_string(),
+                    e.works,
+                    e.has_pytest(),
+                )
+            })
             .collect();
         assert_eq!(
             told,

@@ -69,27 +69,49 @@ pub(super) fn find(_: &'static Runner, place: &SearchPlace<'_>) -> Option<FoundS
         (Some(_), None) if wants_pytest(place, &tests) => Strength::Stated,
         (Some(_), None) => Strength::Nominal,
     };
-    let because = manifest.map(|m| (*m).to_owned()).or_else(|| tests.first().map(|p| p.display().to_string()))?;
+    let because = manifest
+        .map(|m| (*m).to_owned())
+        .or_else(|| tests.first().map(|p| p.display().to_string()))?;
     let environments = environments(place);
-    let mut suite = FoundSuite::of(step(place, &tests, &environments), because).with_strength(strength);
+    let mut suite =
+        FoundSuite::of(step(place, &tests, &environments), because).with_strength(strength);
     for gone in environments.iter().filter(|e| !e.works) {
-        let dir = gone.dir.strip_prefix(place.dir).unwrap_or(&gone.dir).display();
-        suite.notes.push(format!("the interpreter of `{dir}` is gone, so that environment is not used; make it anew"));
+        let dir = gone
+            .dir
+            .strip_prefix(place.dir)
+            .unwrap_or(&gone.dir)
+            .display();
+        suite.notes.push(format!(
+            "the interpreter of `{dir}` is gone, so that environment is not used; make it anew"
+        ));
     }
     Some(suite)
 }
 
 /// The command, by the first of these that fits.
-fn step(place: &SearchPlace<'_>, tests: &TestFiles, environments: &[PythonEnvironment]) -> SuiteStep {
+fn step(
+    place: &SearchPlace<'_>,
+    tests: &TestFiles,
+    environments: &[PythonEnvironment],
+) -> SuiteStep {
     let at = |words: Vec<String>| SuiteStep::new(words, place.dir);
     let working = || environments.iter().filter(|e| e.works);
     let wanted = wants_pytest(place, tests);
     let python = working().next();
-    let interpreter = python.map_or_else(|| own_python(place), |env| env.program(place.dir, "python"));
-    let around = python.map(PythonEnvironment::surroundings).unwrap_or_default();
-    let stated = if wanted { None } else { of_tox(place, &interpreter, &around) };
+    let interpreter =
+        python.map_or_else(|| own_python(place), |env| env.program(place.dir, "python"));
+    let around = python
+        .map(PythonEnvironment::surroundings)
+        .unwrap_or_default();
+    let stated = if wanted {
+        None
+    } else {
+        of_tox(place, &interpreter, &around)
+    };
     // What the project says it runs counts for more than what happens to be installed beside it.
-    let says_unittest = stated.as_ref().is_some_and(|step| (unittest::RUNNER.recognises)(&step.argv));
+    let says_unittest = stated
+        .as_ref()
+        .is_some_and(|step| (unittest::RUNNER.recognises)(&step.argv));
     if !says_unittest && let Some(env) = working().find(|e| e.has_pytest()) {
         let program = if env.dir.join("bin/pytest").is_file() {
             vec![env.program(place.dir, "pytest")]
@@ -102,7 +124,8 @@ fn step(place: &SearchPlace<'_>, tests: &TestFiles, environments: &[PythonEnviro
         return at(argv);
     }
     if wanted && python.is_some() {
-        return at(tests.named_for_pytest(place, words([&interpreter, "-m", "pytest"]))).within(around);
+        return at(tests.named_for_pytest(place, words([&interpreter, "-m", "pytest"])))
+            .within(around);
     }
     if let Some(stated) = stated {
         return stated;
@@ -118,21 +141,29 @@ fn step(place: &SearchPlace<'_>, tests: &TestFiles, environments: &[PythonEnviro
     }
     // Nothing fits: what a person would try, and its own message.
     match environments.first() {
-        Some(gone) if python.is_none() => at(words([&gone.program(place.dir, "python"), "-m", "pytest"])),
+        Some(gone) if python.is_none() => {
+            at(words([&gone.program(place.dir, "python"), "-m", "pytest"]))
+        }
         _ => at(words(["pytest"])),
     }
 }
 
 fn own_python(place: &SearchPlace<'_>) -> String {
-    let known = ["python3", "python"].into_iter().find(|p| place.has_program(p));
+    let known = ["python3", "python"]
+        .into_iter()
+        .find(|p| place.has_program(p));
     known.unwrap_or("python3").to_owned()
 }
 
 /// Is pytest named anywhere that counts?
 fn wants_pytest(place: &SearchPlace<'_>, tests: &TestFiles) -> bool {
     // These are about nothing else, whatever they say.
-    let named = |name: &&str| (name.ends_with("conftest.py") || name.ends_with("pytest.ini")) && place.has(name);
-    TELLS_OF_PYTEST.iter().any(|name| named(name) || place.read(name).is_some_and(|text| text.contains("pytest")))
+    let named = |name: &&str| {
+        (name.ends_with("conftest.py") || name.ends_with("pytest.ini")) && place.has(name)
+    };
+    TELLS_OF_PYTEST
+        .iter()
+        .any(|name| named(name) || place.read(name).is_some_and(|text| text.contains("pytest")))
         || tests
             .files
             .iter()
@@ -149,14 +180,26 @@ fn has_bare_tests(text: &str) -> bool {
 
 /// By the tool that keeps the environment, where it is there to be asked.
 fn managed(place: &SearchPlace<'_>) -> Option<Vec<String>> {
-    let pyproject: Value =
-        place.read("pyproject.toml").and_then(|t| toml::from_str(&t).ok()).unwrap_or(Value::Boolean(false));
-    let has_table =
-        |path: &str| !path.is_empty() && path.split('.').try_fold(&pyproject, |v, key| v.get(key)).is_some();
-    let is_used = |files: &[&str], table: &str| {
-        files.iter().any(|f| place.upwards().any(|d| d.join(f).is_file())) || has_table(table)
+    let pyproject: Value = place
+        .read("pyproject.toml")
+        .and_then(|t| toml::from_str(&t).ok())
+        .unwrap_or(Value::Boolean(false));
+    let has_table = |path: &str| {
+        !path.is_empty()
+            && path
+                .split('.')
+                .try_fold(&pyproject, |v, key| v.get(key))
+                .is_some()
     };
-    let (_, _, run) = MANAGED.iter().find(|(files, table, run)| is_used(files, table) && place.has_program(run[0]))?;
+    let is_used = |files: &[&str], table: &str| {
+        files
+            .iter()
+            .any(|f| place.upwards().any(|d| d.join(f).is_file()))
+            || has_table(table)
+    };
+    let (_, _, run) = MANAGED
+        .iter()
+        .find(|(files, table, run)| is_used(files, table) && place.has_program(run[0]))?;
     let mut argv: Vec<String> = run.iter().map(|w| (*w).to_owned()).collect();
     match run[0] {
         "uv" => argv.extend(group_of_pytest(&pyproject)),
@@ -174,12 +217,26 @@ fn managed(place: &SearchPlace<'_>) -> Option<Vec<String>> {
 fn group_of_pytest(pyproject: &Value) -> Vec<String> {
     let listing = |table: Option<&Value>| {
         let entries = table.and_then(Value::as_table).into_iter().flatten();
-        let has = |list: &Value| list.as_array().is_some_and(|l| l.iter().filter_map(Value::as_str).any(is_pytest));
-        entries.filter(|(_, list)| has(list)).map(|(name, _)| name.clone()).collect::<Vec<_>>()
+        let has = |list: &Value| {
+            list.as_array()
+                .is_some_and(|l| l.iter().filter_map(Value::as_str).any(is_pytest))
+        };
+        entries
+            .filter(|(_, list)| has(list))
+            .map(|(name, _)| name.clone())
+            .collect::<Vec<_>>()
     };
     let groups = listing(pyproject.get("dependency-groups"));
-    let extras = listing(pyproject.get("project").and_then(|p| p.get("optional-dependencies")));
-    match (groups.iter().any(|g| g == "dev"), groups.first(), extras.first()) {
+    let extras = listing(
+        pyproject
+            .get("project")
+            .and_then(|p| p.get("optional-dependencies")),
+    );
+    match (
+        groups.iter().any(|g| g == "dev"),
+        groups.first(),
+        extras.first(),
+    ) {
         (true, _, _) | (_, None, None) => Vec::new(),
         (_, Some(group), _) => vec![String::from("--group"), group.clone()],
         (_, None, Some(extra)) => vec![String::from("--extra"), extra.clone()],
@@ -187,19 +244,27 @@ fn group_of_pytest(pyproject: &Value) -> Vec<String> {
 }
 
 fn is_pytest(requirement: &str) -> bool {
-    requirement
-        .strip_prefix("pytest")
-        .is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '-' || c == '_'))
+    requirement.strip_prefix("pytest").is_some_and(|rest| {
+        !rest.starts_with(|c: char| c.is_alphanumeric() || c == '-' || c == '_')
+    })
 }
 
 /// `pytest` in the environment of hatch that has it.
 fn hatch_program(pyproject: &Value) -> String {
-    let envs = pyproject.get("tool").and_then(|t| t.get("hatch")).and_then(|h| h.get("envs")).and_then(Value::as_table);
+    let envs = pyproject
+        .get("tool")
+        .and_then(|t| t.get("hatch"))
+        .and_then(|h| h.get("envs"))
+        .and_then(Value::as_table);
     let needs = |env: &Value, key: &str| {
-        env.get(key).and_then(Value::as_array).is_some_and(|l| l.iter().filter_map(Value::as_str).any(is_pytest))
+        env.get(key)
+            .and_then(Value::as_array)
+            .is_some_and(|l| l.iter().filter_map(Value::as_str).any(is_pytest))
     };
-    let with =
-        envs.into_iter().flatten().find(|(_, env)| needs(env, "dependencies") || needs(env, "extra-dependencies"));
+    let with = envs
+        .into_iter()
+        .flatten()
+        .find(|(_, env)| needs(env, "dependencies") || needs(env, "extra-dependencies"));
     match with.map(|(name, _)| name.as_str()) {
         None | Some("default") => String::from("pytest"),
         Some(env) => format!("{env}:pytest"),
@@ -209,12 +274,16 @@ fn hatch_program(pyproject: &Value) -> String {
 /// What `tox` would run, where that is one plain command which we need no environment of tox for.
 fn of_tox(place: &SearchPlace<'_>, python: &str, around: &StepSurroundings) -> Option<SuiteStep> {
     let text = place.read("tox.ini")?;
-    let section = text.split("\n[").find(|s| s.trim_start_matches('[').starts_with("testenv]"))?;
+    let section = text
+        .split("\n[")
+        .find(|s| s.trim_start_matches('[').starts_with("testenv]"))?;
     let mut value = String::new();
     let (mut dir, mut inside): (PathBuf, bool) = (place.dir.to_owned(), false);
     for line in section.lines().skip(1) {
-        let key =
-            line.split_once('=').filter(|(k, _)| !k.starts_with([' ', '\t', '#'])).map(|(k, v)| (k.trim(), v.trim()));
+        let key = line
+            .split_once('=')
+            .filter(|(k, _)| !k.starts_with([' ', '\t', '#']))
+            .map(|(k, v)| (k.trim(), v.trim()));
         match key {
             Some(("commands", first)) => {
                 inside = true;
@@ -226,9 +295,23 @@ fn of_tox(place: &SearchPlace<'_>, python: &str, around: &StepSurroundings) -> O
             None => {}
         }
     }
-    let value = value.replace("{envpython}", python).replace("{posargs}", "").replace("{toxinidir}/", "");
-    let chain = split_chain(&value).ok().filter(|_| !value.contains(['{', '}']))?;
-    let [Piece { words, needs_shell: false, .. }] = chain.as_slice() else { return None };
+    let value = value
+        .replace("{envpython}", python)
+        .replace("{posargs}", "")
+        .replace("{toxinidir}/", "");
+    let chain = split_chain(&value)
+        .ok()
+        .filter(|_| !value.contains(['{', '}']))?;
+    let [
+        Piece {
+            words,
+            needs_shell: false,
+            ..
+        },
+    ] = chain.as_slice()
+    else {
+        return None;
+    };
     let mut words = words.clone();
     if matches!(words[0].as_str(), "python" | "python3") {
         words[0] = python.to_owned();
@@ -237,7 +320,8 @@ fn of_tox(place: &SearchPlace<'_>, python: &str, around: &StepSurroundings) -> O
     if words[0].contains('/') && !words[0].starts_with('/') && dir != place.dir {
         words[0] = place.dir.join(&words[0]).display().to_string();
     }
-    dir.is_dir().then(|| SuiteStep::new(words, dir).within(around.clone()))
+    dir.is_dir()
+        .then(|| SuiteStep::new(words, dir).within(around.clone()))
 }
 
 fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
@@ -262,7 +346,11 @@ impl TestFiles {
                 .flatten()
                 .flatten()
                 .map(|e| Path::new(below).join(e.file_name()));
-            files.extend(names.filter(|p| is_test(p) && dir.join(p).is_file()).take(MOST));
+            files.extend(
+                names
+                    .filter(|p| is_test(p) && dir.join(p).is_file())
+                    .take(MOST),
+            );
         }
         files.sort();
         Self { files }
@@ -274,12 +362,21 @@ impl TestFiles {
         const MOST: usize = 20_000;
         let is_configured = || {
             let says = |text: String| text.contains("testpaths") || text.contains("python_files");
-            TELLS_OF_PYTEST.iter().any(|name| place.read(name).is_some_and(says))
+            TELLS_OF_PYTEST
+                .iter()
+                .any(|name| place.read(name).is_some_and(says))
         };
         let is_collected = |name: &str| {
-            name.strip_suffix(".py").is_some_and(|stem| stem.starts_with("test_") || stem.ends_with("_test"))
+            name.strip_suffix(".py")
+                .is_some_and(|stem| stem.starts_with("test_") || stem.ends_with("_test"))
         };
-        let walk = || ignore::WalkBuilder::new(place.dir).require_git(false).build().flatten().take(MOST);
+        let walk = || {
+            ignore::WalkBuilder::new(place.dir)
+                .require_git(false)
+                .build()
+                .flatten()
+                .take(MOST)
+        };
         if !self.files.is_empty()
             && !is_configured()
             && !walk().any(|entry| entry.file_name().to_str().is_some_and(is_collected))
@@ -313,7 +410,8 @@ mod tests {
             std::fs::write(&path, text).expect("written");
             if path.parent().is_some_and(|p| p.ends_with("bin")) {
                 use std::os::unix::fs::PermissionsExt as _;
-                std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("set");
+                std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))
+                    .expect("set");
             }
         }
         dir
@@ -324,46 +422,118 @@ mod tests {
         let dir = project(files);
         let root = dir.path().canonicalize().expect("there");
         let made: Vec<(String, &str)> = programs.iter().map(|p| (format!("bin/{p}"), "")).collect();
-        let tools = project(&made.iter().map(|(p, t)| (p.as_str(), *t)).collect::<Vec<_>>());
+        let tools = project(
+            &made
+                .iter()
+                .map(|(p, t)| (p.as_str(), *t))
+                .collect::<Vec<_>>(),
+        );
         let path = tools.path().join("bin");
-        let place = SearchPlace { path: path.as_os_str(), ..SearchPlace::for_tests(&root) };
-        let Some(suite) = find(&super::super::RUNNER, &place) else { return String::from("nothing") };
-        let below = suite.steps[0].dir.strip_prefix(&root).expect("below").display().to_string();
+        let place = SearchPlace {
+            path: path.as_os_str(),
+            ..SearchPlace::for_tests(&root)
+        };
+        let Some(suite) = find(&super::super::RUNNER, &place) else {
+            return String::from("nothing");
+        };
+        let below = suite.steps[0]
+            .dir
+            .strip_prefix(&root)
+            .expect("below")
+            .display()
+            .to_string();
         let runner = suite.steps[0].runner().expect("about tests").name;
-        format!("{runner}: {} {below}", suite.steps[0].typed()).trim_end().to_owned()
+        format!("{runner}: {} {below}", suite.steps[0].typed())
+            .trim_end()
+            .to_owned()
     }
 
     #[test]
     fn the_command_follows_from_what_lies_about() {
         let test = ("tests/test_a.py", "import pytest");
         let plain = ("test_a.py", "import unittest");
-        let (python, lib) = (".venv/bin/python", ".venv/lib/python3.12/site-packages/pytest/__init__.py");
-        let groups = ("pyproject.toml", "[dependency-groups]\ntests = [\"pytest>=8\"]\ndocs = [\"pytest-x\"]\n");
+        let (python, lib) = (
+            ".venv/bin/python",
+            ".venv/lib/python3.12/site-packages/pytest/__init__.py",
+        );
+        let groups = (
+            "pyproject.toml",
+            "[dependency-groups]\ntests = [\"pytest>=8\"]\ndocs = [\"pytest-x\"]\n",
+        );
         for (files, programs, expected) in [
             (&[test][..], &["pytest"][..], "pytest: pytest"),
-            (&[test, (python, ""), (lib, ""), (".venv/bin/pytest", "")], &["pytest", "uv"], "pytest: .venv/bin/pytest"),
-            (&[test, (python, ""), (lib, "")], &["pytest"], "pytest: .venv/bin/python -m pytest"),
-            (&[test, (python, "")], &["pytest"], "pytest: .venv/bin/python -m pytest"),
-            (&[test, groups, ("uv.lock", "")], &["uv", "pytest"], "pytest: uv run --group tests pytest"),
-            (&[test, ("poetry.lock", "")], &["poetry", "pytest"], "pytest: poetry run pytest"),
-            (&[test, ("poetry.lock", "")], &["pytest"], "pytest: pytest"),
-            (&[("test.py", "import pytest")], &["pytest"], "pytest: pytest test.py"),
-            (&[("test.py", "import pytest"), ("shop/tests/test_a.py", "")], &["pytest"], "pytest: pytest"),
             (
-                &[test, ("pyproject.toml", "[tool.hatch.envs.t]\ndependencies = [\"pytest\"]")],
+                &[test, (python, ""), (lib, ""), (".venv/bin/pytest", "")],
+                &["pytest", "uv"],
+                "pytest: .venv/bin/pytest",
+            ),
+            (
+                &[test, (python, ""), (lib, "")],
+                &["pytest"],
+                "pytest: .venv/bin/python -m pytest",
+            ),
+            (
+                &[test, (python, "")],
+                &["pytest"],
+                "pytest: .venv/bin/python -m pytest",
+            ),
+            (
+                &[test, groups, ("uv.lock", "")],
+                &["uv", "pytest"],
+                "pytest: uv run --group tests pytest",
+            ),
+            (
+                &[test, ("poetry.lock", "")],
+                &["poetry", "pytest"],
+                "pytest: poetry run pytest",
+            ),
+            (&[test, ("poetry.lock", "")], &["pytest"], "pytest: pytest"),
+            (
+                &[("test.py", "import pytest")],
+                &["pytest"],
+                "pytest: pytest test.py",
+            ),
+            (
+                &[("test.py", "import pytest"), ("shop/tests/test_a.py", "")],
+                &["pytest"],
+                "pytest: pytest",
+            ),
+            (
+                &[
+                    test,
+                    (
+                        "pyproject.toml",
+                        "[tool.hatch.envs.t]\ndependencies = [\"pytest\"]",
+                    ),
+                ],
                 &["hatch"],
                 "pytest: hatch run t:pytest",
             ),
             (&[plain], &["python3"], "unittest: python3 -m unittest"),
             (&[plain], &["python3", "pytest"], "pytest: pytest"),
-            (&[("test_a.py", "def test_a():\n    pass\n")], &["python3"], "pytest: pytest"),
             (
-                &[("test_a.py", "class A(TestCase):\n    pass\n\n\ndef test_suite():\n    return A\n")],
+                &[("test_a.py", "def test_a():\n    pass\n")],
+                &["python3"],
+                "pytest: pytest",
+            ),
+            (
+                &[(
+                    "test_a.py",
+                    "class A(TestCase):\n    pass\n\n\ndef test_suite():\n    return A\n",
+                )],
                 &["python3"],
                 "unittest: python3 -m unittest",
             ),
-            (&[plain, (python, "")], &["pytest"], "unittest: .venv/bin/python -m unittest"),
-            (&[("manage.py", "")], &["python3", "pytest"], "generic: python3 manage.py test"),
+            (
+                &[plain, (python, "")],
+                &["pytest"],
+                "unittest: .venv/bin/python -m unittest",
+            ),
+            (
+                &[("manage.py", "")],
+                &["python3", "pytest"],
+                "generic: python3 manage.py test",
+            ),
             (
                 &[
                     ("pyproject.toml", ""),
@@ -379,7 +549,10 @@ mod tests {
             (
                 &[
                     plain,
-                    ("tox.ini", "[testenv]\ncommands = {envpython} -m unittest -v {posargs}\n"),
+                    (
+                        "tox.ini",
+                        "[testenv]\ncommands = {envpython} -m unittest -v {posargs}\n",
+                    ),
                     (python, ""),
                     (lib, ""),
                 ],

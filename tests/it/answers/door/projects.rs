@@ -18,7 +18,11 @@ pub(crate) struct DoorProject {
 
 impl DoorProject {
     pub(crate) fn text(&self, path: &str) -> &'static str {
-        self.files.iter().find(|(name, _)| *name == path).unwrap_or_else(|| panic!("no {path}")).1
+        self.files
+            .iter()
+            .find(|(name, _)| *name == path)
+            .unwrap_or_else(|| panic!("no {path}"))
+            .1
     }
 
     pub(crate) fn old(&self) -> &'static str {
@@ -39,7 +43,10 @@ pub(crate) static RUST: DoorProject = DoorProject {
     language: "rust",
     comment: "//",
     files: &[
-        ("Cargo.toml", "[package]\nname = \"demo\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n"),
+        (
+            "Cargo.toml",
+            "[package]\nname = \"demo\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n",
+        ),
         (
             "src/lib.rs",
             "pub fn add(a: i32, b: i32) -> i32 {\n    a + b\n}\n\n/// Says \"twice\" in numbers.\npub fn double(n: i32) -> i32 {\n    let sum = n + 1;\n    sum\n}\n",
@@ -61,7 +68,10 @@ pub(crate) static PYTHON: DoorProject = DoorProject {
     language: "python",
     comment: "#",
     files: &[
-        ("pyproject.toml", "[project]\nname = \"demo\"\nversion = \"0.1.0\"\n"),
+        (
+            "pyproject.toml",
+            "[project]\nname = \"demo\"\nversion = \"0.1.0\"\n",
+        ),
         ("conftest.py", ""),
         (
             "calc.py",
@@ -84,7 +94,10 @@ pub(crate) static NODE: DoorProject = DoorProject {
     language: "javascript",
     comment: "//",
     files: &[
-        ("package.json", "{\"name\": \"demo\", \"version\": \"1.0.0\", \"scripts\": {\"test\": \"node --test\"}}\n"),
+        (
+            "package.json",
+            "{\"name\": \"demo\", \"version\": \"1.0.0\", \"scripts\": {\"test\": \"node --test\"}}\n",
+        ),
         (
             "lib/calc.js",
             "exports.add = (a, b) => a + b;\n\n// Says \"twice\" in numbers.\nexports.double = (n) => {\n  const sum = n + 1;\n  return sum;\n};\n",
@@ -128,7 +141,10 @@ pub(crate) static RUBY: DoorProject = DoorProject {
     language: "ruby",
     comment: "#",
     files: &[
-        ("Gemfile", "source \"https://rubygems.org\"\ngem \"rspec\"\n"),
+        (
+            "Gemfile",
+            "source \"https://rubygems.org\"\ngem \"rspec\"\n",
+        ),
         (
             "lib/calc.rb",
             "module Calc\n  def self.add(a, b)\n    a + b\n  end\n\n  # Says \"twice\" in numbers.\n  def self.double(n)\n    sum = n + 1\n    sum\n  end\nend\n",

@@ -7,7 +7,9 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use proptest::test_runner::{Config, TestRunner};
-use supervisor::testing::answers::edits::{EditAnswer, EditProposal, ProjectFacts, read_edit_answer};
+use supervisor::testing::answers::edits::{
+    EditAnswer, EditProposal, ProjectFacts, read_edit_answer,
+};
 use supervisor::testing::workspace::Scope;
 
 use crate::workspace::Bench;
@@ -62,7 +64,10 @@ const SHAPES: &[fn(&str, &str) -> String] = &[
     |path, text| format!("*** Begin Patch\n*** Add File: {path}\n+{text}\n*** End Patch\n"),
     |path, _| format!("*** Begin Patch\n*** Delete File: {path}\n*** End Patch\n"),
     |path, _| format!("DELETE: {path}\n"),
-    |path, text| serde_json::json!({"edits": [{"path": path, "action": "create", "content": text}]}).to_string(),
+    |path, text| {
+        serde_json::json!({"edits": [{"path": path, "action": "create", "content": text}]})
+            .to_string()
+    },
     |path, _| serde_json::json!({"edits": [{"path": path, "action": "delete"}]}).to_string(),
     |path, text| serde_json::json!({path: text}).to_string(),
     |path, text| {
@@ -71,7 +76,9 @@ const SHAPES: &[fn(&str, &str) -> String] = &[
     },
     |path, text| format!("<file path=\"{path}\">\n{text}\n</file>"),
     |path, text| {
-        format!("<function=write><parameter=path>{path}</parameter><parameter=content>{text}</parameter></function>")
+        format!(
+            "<function=write><parameter=path>{path}</parameter><parameter=content>{text}</parameter></function>"
+        )
     },
 ];
 
@@ -105,7 +112,11 @@ impl ProjectFacts for Facts {
 /// Everything that must stay as it is, with its bytes.
 fn must_stay(bench: &Bench) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut seen = BTreeMap::new();
-    let mut dirs = vec![bench.dir.path().join("outside"), bench.root().join(".git"), bench.root().join("tests")];
+    let mut dirs = vec![
+        bench.dir.path().join("outside"),
+        bench.root().join(".git"),
+        bench.root().join("tests"),
+    ];
     while let Some(dir) = dirs.pop() {
         for entry in fs::read_dir(&dir).into_iter().flatten().flatten() {
             let path = entry.path();
@@ -135,23 +146,55 @@ async fn no_shape_places_an_edit_outside_of_the_rules() {
     symlink(outside.join("o.txt"), bench.root().join("file-link")).unwrap();
     let before = must_stay(&bench);
     let mut armed = bench.arm().await;
-    let paths = armed.files().filter_map(|(path, _)| path.to_str().map(str::to_owned)).collect();
-    let facts = Facts { root: bench.root().canonicalize().unwrap(), paths };
-    let sealed = |path: &Path| if path.starts_with("tests") { Err("it is sealed".to_owned()) } else { Ok(()) };
+    let paths = armed
+        .files()
+        .filter_map(|(path, _)| path.to_str().map(str::to_owned))
+        .collect();
+    let facts = Facts {
+        root: bench.root().canonicalize().unwrap(),
+        paths,
+    };
+    let sealed = |path: &Path| {
+        if path.starts_with("tests") {
+            Err("it is sealed".to_owned())
+        } else {
+            Ok(())
+        }
+    };
     let mut applied = 0;
-    let cases = if std::env::var("SUPERVISOR_TEST_LONG").is_ok_and(|v| v == "1") { 5_000 } else { 400 };
-    let mut runner = TestRunner::new(Config { cases, failure_persistence: None, ..Config::default() });
-    let strategy = (proptest::sample::select(SHAPES), proptest::sample::select(PATHS), "[a-z{}\"'`<>]{1,12}");
+    let cases = if std::env::var("SUPERVISOR_TEST_LONG").is_ok_and(|v| v == "1") {
+        5_000
+    } else {
+        400
+    };
+    let mut runner = TestRunner::new(Config {
+        cases,
+        failure_persistence: None,
+        ..Config::default()
+    });
+    let strategy = (
+        proptest::sample::select(SHAPES),
+        proptest::sample::select(PATHS),
+        "[a-z{}\"'`<>]{1,12}",
+    );
     runner
         .run(&strategy, |(shape, path, text)| {
-            let path = path.replace("ROOT", facts.root.to_str().unwrap()).replace("OUTSIDE", outside.to_str().unwrap());
-            let Ok(EditAnswer { proposal: EditProposal::Edits(edits), .. }) =
-                read_edit_answer(&shape(&path, &text), &facts)
+            let path = path
+                .replace("ROOT", facts.root.to_str().unwrap())
+                .replace("OUTSIDE", outside.to_str().unwrap());
+            let Ok(EditAnswer {
+                proposal: EditProposal::Edits(edits),
+                ..
+            }) = read_edit_answer(&shape(&path, &text), &facts)
             else {
                 return Ok(());
             };
             // The strategy's closure is `Fn`; the armed workspace is used by one case at a time.
-            APPLIES.with(|waiting| waiting.borrow_mut().push((format!("{path}: {text}"), edits)));
+            APPLIES.with(|waiting| {
+                waiting
+                    .borrow_mut()
+                    .push((format!("{path}: {text}"), edits))
+            });
             Ok(())
         })
         .unwrap();
@@ -161,7 +204,10 @@ async fn no_shape_places_an_edit_outside_of_the_rules() {
         }
         assert_eq!(must_stay(&bench), before, "{what}: {edits:?}");
     }
-    assert!(applied > 5, "the rules let nothing through at all, so nothing was shown");
+    assert!(
+        applied > 5,
+        "the rules let nothing through at all, so nothing was shown"
+    );
     armed.restore(Scope::Applied).unwrap();
     assert_eq!(bench.read("src/lib.rs"), "o\n");
 }

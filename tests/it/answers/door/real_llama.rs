@@ -13,7 +13,9 @@ use crate::verify::ecosystems::skips;
 
 #[test]
 fn a_real_small_model_is_heard_repaired_judged_and_passed_by() {
-    let Some(server) = Server::start() else { return };
+    let Some(server) = Server::start() else {
+        return;
+    };
     if skips(PYTHON.needs) {
         return;
     }
@@ -23,14 +25,29 @@ fn a_real_small_model_is_heard_repaired_judged_and_passed_by() {
         server.url
     );
     let mut bench = Bench::chain(&["smol", "large"], PYTHON.files).settings(&settings);
-    bench.say("large", &replaces(PYTHON.code_path, &PYTHON.with(PYTHON.right_line)));
+    bench.say(
+        "large",
+        &replaces(PYTHON.code_path, &PYTHON.with(PYTHON.right_line)),
+    );
     let result = bench.call("tdd_green", json!({"test_path": PYTHON.test_path}));
     show(&result);
     assert_eq!(result["status"], "pass", "{result:#}");
     assert!(trail(&result).starts_with("smol "), "{}", trail(&result));
     let first = &result["attempts"][0];
-    assert!(first["tokens_in"].as_u64().is_some_and(|tokens| tokens > 200), "{first:#}");
-    let about_the_answer = ["unreadable", "rejected", "tampered", "contradiction", "incapable", "accepted"];
+    assert!(
+        first["tokens_in"]
+            .as_u64()
+            .is_some_and(|tokens| tokens > 200),
+        "{first:#}"
+    );
+    let about_the_answer = [
+        "unreadable",
+        "rejected",
+        "tampered",
+        "contradiction",
+        "incapable",
+        "accepted",
+    ];
     assert!(
         about_the_answer.contains(&first["cause"].as_str().unwrap()),
         "heard, and not taken for a fault of the server: {first:#}"
@@ -59,9 +76,15 @@ fn a_real_small_model_held_to_shapes_goes_through_need_repair_and_a_second_try()
         return;
     }
     let files = [
-        ("calc.py", "from rates import RATE\n\n\ndef add(a, b):\n    return RATE\n"),
+        (
+            "calc.py",
+            "from rates import RATE\n\n\ndef add(a, b):\n    return RATE\n",
+        ),
         ("rates.py", "RATE = 3\n"),
-        ("test_calc.py", "from calc import add\n\n\ndef test_adds():\n    assert add(2, 3) == 5\n"),
+        (
+            "test_calc.py",
+            "from calc import add\n\n\ndef test_adds():\n    assert add(2, 3) == 5\n",
+        ),
     ];
     let folder = tempfile::tempdir().unwrap();
     let mut settings = String::new();
@@ -69,7 +92,9 @@ fn a_real_small_model_held_to_shapes_goes_through_need_repair_and_a_second_try()
     for (name, root) in GRAMMARS {
         let grammar = folder.path().join(name);
         std::fs::write(&grammar, format!("{root}{SHAPES}")).unwrap();
-        let Some(server) = Server::with(4096, Some(&grammar)) else { return };
+        let Some(server) = Server::with(4096, Some(&grammar)) else {
+            return;
+        };
         settings += &format!(
             "[backends.{name}]\nkind = \"openai\"\ntier = \"local\"\nbase_url = \"{}\"\nmodels = [\"{name}\"]\n\
              [models.{name}]\ncontext = 4096\nattempts_per_tier = 2\nlimit_s = 300\nseed = 7\n",
@@ -77,25 +102,52 @@ fn a_real_small_model_held_to_shapes_goes_through_need_repair_and_a_second_try()
         );
         servers.push(server);
     }
-    let mut bench = Bench::chain(&["asker", "talker", "writer", "large"], &files).settings(&settings);
-    bench.say("large", &replaces("calc.py", "from rates import RATE\n\n\ndef add(a, b):\n    return a + b\n"));
-    let result = bench.call("tdd_green", json!({"test_path": "test_calc.py", "max_attempts": 10}));
+    let mut bench =
+        Bench::chain(&["asker", "talker", "writer", "large"], &files).settings(&settings);
+    bench.say(
+        "large",
+        &replaces(
+            "calc.py",
+            "from rates import RATE\n\n\ndef add(a, b):\n    return a + b\n",
+        ),
+    );
+    let result = bench.call(
+        "tdd_green",
+        json!({"test_path": "test_calc.py", "max_attempts": 10}),
+    );
     show(&result);
     assert_eq!(result["status"], "pass", "{result:#}");
     let attempts = result["attempts"].as_array().unwrap();
-    let asks = attempts.iter().flat_map(|attempt| attempt["asks"].as_array().into_iter().flatten());
+    let asks = attempts
+        .iter()
+        .flat_map(|attempt| attempt["asks"].as_array().into_iter().flatten());
     let follow_ups: BTreeSet<&str> = asks.filter_map(|ask| ask["follow_up"].as_str()).collect();
-    assert!(follow_ups.is_superset(&BTreeSet::from(["need", "repair"])), "{follow_ups:?} in {attempts:#?}");
-    assert!(trail(&result).contains("writer rejected | writer rejected | large accepted"), "{}", trail(&result));
+    assert!(
+        follow_ups.is_superset(&BTreeSet::from(["need", "repair"])),
+        "{follow_ups:?} in {attempts:#?}"
+    );
+    assert!(
+        trail(&result).contains("writer rejected | writer rejected | large accepted"),
+        "{}",
+        trail(&result)
+    );
     assert_eq!(result["model_used"], "large");
 }
 
 fn show(result: &Value) {
     let mut err = std::io::stderr();
     for attempt in result["attempts"].as_array().unwrap() {
-        let _ = writeln!(err, "{} {}: {}", attempt["model"], attempt["cause"], attempt["feedback"]);
+        let _ = writeln!(
+            err,
+            "{} {}: {}",
+            attempt["model"], attempt["cause"], attempt["feedback"]
+        );
         for ask in attempt["asks"].as_array().into_iter().flatten() {
-            let _ = writeln!(err, "    {} {} tokens: {}", ask["follow_up"], ask["tokens_out"], ask["said"]);
+            let _ = writeln!(
+                err,
+                "    {} {} tokens: {}",
+                ask["follow_up"], ask["tokens_out"], ask["said"]
+            );
         }
     }
 }

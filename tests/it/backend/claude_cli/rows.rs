@@ -67,7 +67,12 @@ fn gave_up(subtype: &str, turns: u64, errors: &[&str]) -> String {
         r["is_error"] = json!(true);
         r["num_turns"] = json!(turns);
         r["errors"] = json!(errors);
-        for key in ["result", "api_error_status", "terminal_reason", "structured_output"] {
+        for key in [
+            "result",
+            "api_error_status",
+            "terminal_reason",
+            "structured_output",
+        ] {
             without(r, key);
         }
     }))
@@ -78,17 +83,36 @@ pub(super) fn rows() -> Vec<Row> {
     use Ends::{Answer, Fails};
     use FailureBlame::{Endpoint, Model, Neither};
     use FailureCause::{Budget, Incapable, Infra, Quota, Refused, Setup};
-    let row = |name, code, stdout, stderr, ends| Row { name, code, stdout, stderr, ends };
+    let row = |name, code, stdout, stderr, ends| Row {
+        name,
+        code,
+        stdout,
+        stderr,
+        ends,
+    };
     let said = |name, stdout, ends| row(name, 1, stdout, "", ends);
-    let api = |name, status: Value, text: &str, ends| row(name, 1, api_error(&status, text), "", ends);
+    let api =
+        |name, status: Value, text: &str, ends| row(name, 1, api_error(&status, text), "", ends);
     let empty = |name, code, stderr, ends| row(name, code, String::new(), stderr, ends);
     let no_answer = run(&result(|r| {
         r["result"] = json!("done");
         without(r, "structured_output");
     }));
     vec![
-        row("Finished", 0, no_answer.clone(), "", Fails(Infra, Model, "structured answer")),
-        row("Finished with schema", 0, run(&result(|_| ())), "", Answer("")),
+        row(
+            "Finished",
+            0,
+            no_answer.clone(),
+            "",
+            Fails(Infra, Model, "structured answer"),
+        ),
+        row(
+            "Finished with schema",
+            0,
+            run(&result(|_| ())),
+            "",
+            Answer(""),
+        ),
         row(
             "Schema given, model never calls the tool",
             0,
@@ -118,31 +142,66 @@ pub(super) fn rows() -> Vec<Row> {
             "Error: --json-schema is not valid JSON\n",
             Fails(Setup, Neither, "--json-schema is not valid JSON"),
         ),
-        api("API error: 400", json!(400), "API Error: 400 messages: bad", Fails(Incapable, Neither, "bad")),
-        api("API error: 400 too long", json!(400), "Prompt is too long", Fails(Incapable, Neither, "context")),
-        api("API error: 400 credit", json!(400), "Credit balance is too low", Fails(Quota, Endpoint, "credit")),
+        api(
+            "API error: 400",
+            json!(400),
+            "API Error: 400 messages: bad",
+            Fails(Incapable, Neither, "bad"),
+        ),
+        api(
+            "API error: 400 too long",
+            json!(400),
+            "Prompt is too long",
+            Fails(Incapable, Neither, "context"),
+        ),
+        api(
+            "API error: 400 credit",
+            json!(400),
+            "Credit balance is too low",
+            Fails(Quota, Endpoint, "credit"),
+        ),
         api(
             "API error: 401",
             json!(401),
             "Failed to authenticate. API Error: 401",
             Fails(Setup, Neither, "api_key_env"),
         ),
-        api("API error: 403", json!(403), "API Error: 403 forbidden", Fails(Setup, Neither, "log in")),
+        api(
+            "API error: 403",
+            json!(403),
+            "API Error: 403 forbidden",
+            Fails(Setup, Neither, "log in"),
+        ),
         api(
             "API error: 404",
             json!(404),
             "There's an issue with the selected model",
             Fails(Setup, Neither, "models.\"claude-x\".id"),
         ),
-        api("API error: 413", json!(413), "Request too large", Fails(Incapable, Neither, "context")),
+        api(
+            "API error: 413",
+            json!(413),
+            "Request too large",
+            Fails(Incapable, Neither, "context"),
+        ),
         api(
             "API error: 429",
             json!(429),
             "API Error: Request rejected (429)",
             Fails(Quota, Endpoint, "another backend"),
         ),
-        api("API error: 500", json!(500), "API Error: 500 boom", Fails(Infra, Model, "500")),
-        api("API error: 529", json!(529), "API Error: Repeated 529 Overloaded errors", Fails(Infra, Model, "529")),
+        api(
+            "API error: 500",
+            json!(500),
+            "API Error: 500 boom",
+            Fails(Infra, Model, "500"),
+        ),
+        api(
+            "API error: 529",
+            json!(529),
+            "API Error: Repeated 529 Overloaded errors",
+            Fails(Infra, Model, "529"),
+        ),
         api(
             "API error: refused",
             Value::Null,
@@ -155,7 +214,12 @@ pub(super) fn rows() -> Vec<Row> {
             "API Error: Unable to connect to API (ECONNRESET)",
             Fails(Infra, Endpoint, "ECONNRESET"),
         ),
-        api("API error: timeout", Value::Null, "API Error: Request timed out.", Fails(Infra, Endpoint, "timed out")),
+        api(
+            "API error: timeout",
+            Value::Null,
+            "API Error: Request timed out.",
+            Fails(Infra, Endpoint, "timed out"),
+        ),
         api(
             "API error: too long, seen without asking",
             Value::Null,
@@ -186,12 +250,20 @@ pub(super) fn rows() -> Vec<Row> {
         ),
         said(
             "`--max-turns N` reached",
-            gave_up("error_max_turns", 61, &["Reached maximum number of turns (60)"]),
+            gave_up(
+                "error_max_turns",
+                61,
+                &["Reached maximum number of turns (60)"],
+            ),
             Fails(Incapable, Neither, "60 turns"),
         ),
         said(
             "`--max-budget-usd` reached",
-            gave_up("error_max_budget_usd", 3, &["Reached maximum budget ($0.01)"]),
+            gave_up(
+                "error_max_budget_usd",
+                3,
+                &["Reached maximum budget ($0.01)"],
+            ),
             Fails(Budget, Neither, "budget_usd"),
         ),
         empty(
@@ -252,7 +324,8 @@ pub(super) fn rows() -> Vec<Row> {
             "Permission denied to a tool",
             0,
             run(&result(|r| {
-                r["permission_denials"] = json!([{"tool_name": "Bash", "tool_use_id": "t", "tool_input": {}}]);
+                r["permission_denials"] =
+                    json!([{"tool_name": "Bash", "tool_use_id": "t", "tool_input": {}}]);
             })),
             "",
             Answer("1 tool call of the worker denied: Bash"),
@@ -266,10 +339,26 @@ pub(super) fn more_rows() -> Vec<Row> {
     use FailureBlame::{Model, Neither};
     use FailureCause::{Infra, Quota, Setup};
     let good = run(&result(|_| ()));
-    let row = |name, code, stdout: String, ends| Row { name, code, stdout, stderr: "", ends };
+    let row = |name, code, stdout: String, ends| Row {
+        name,
+        code,
+        stdout,
+        stderr: "",
+        ends,
+    };
     vec![
-        row("two results", 0, format!("{good}{good}"), Fails(Infra, Model, "2 results")),
-        row("a good result and exit code 1", 1, good.clone(), Fails(Infra, Model, "exit code 1")),
+        row(
+            "two results",
+            0,
+            format!("{good}{good}"),
+            Fails(Infra, Model, "2 results"),
+        ),
+        row(
+            "a good result and exit code 1",
+            1,
+            good.clone(),
+            Fails(Infra, Model, "exit code 1"),
+        ),
         row(
             "an answer that is a list",
             0,
@@ -285,7 +374,10 @@ pub(super) fn more_rows() -> Vec<Row> {
         row(
             "an error without a status that speaks of the rate",
             1,
-            api_error(&Value::Null, "API Error: This request would exceed your account's rate limit"),
+            api_error(
+                &Value::Null,
+                "API Error: This request would exceed your account's rate limit",
+            ),
             Fails(Quota, FailureBlame::Endpoint, "rate limit"),
         ),
         row(
@@ -300,20 +392,39 @@ pub(super) fn more_rows() -> Vec<Row> {
             api_error(&Value::Null, "API Error: Unexpected token < in JSON"),
             Fails(Infra, Model, "Unexpected token"),
         ),
-        row("half a result", 0, good[..good.len() - 30].to_owned(), Fails(Infra, Model, "no result")),
-        row("noise around the lines", 0, format!("warning: x\n{good}\nbye\n"), Answer("")),
+        row(
+            "half a result",
+            0,
+            good[..good.len() - 30].to_owned(),
+            Fails(Infra, Model, "no result"),
+        ),
+        row(
+            "noise around the lines",
+            0,
+            format!("warning: x\n{good}\nbye\n"),
+            Answer(""),
+        ),
         row(
             "another model",
             0,
-            run(&result(|r| r["modelUsage"] = json!({"claude-y": {"outputTokens": 3}}))),
+            run(&result(|r| {
+                r["modelUsage"] = json!({"claude-y": {"outputTokens": 3}})
+            })),
             Fails(Setup, Neither, "`claude-y` answered"),
         ),
         row(
             "a helper model beside it",
             0,
-            run(&result(|r| r["modelUsage"]["claude-small"] = json!({"outputTokens": 900}))),
+            run(&result(|r| {
+                r["modelUsage"]["claude-small"] = json!({"outputTokens": 900})
+            })),
             Answer(""),
         ),
-        row("killed", 137, String::new(), Fails(Infra, Model, "signal 9")),
+        row(
+            "killed",
+            137,
+            String::new(),
+            Fails(Infra, Model, "signal 9"),
+        ),
     ]
 }

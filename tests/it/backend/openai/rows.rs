@@ -27,7 +27,10 @@ pub(super) fn litellm(status: u16, kind: &str, message: &str) -> Says {
 }
 
 fn litellm_with(status: u16, kind: &str, message: &str, more: &[(&str, &str)]) -> Says {
-    let mut headers = vec![("x-litellm-call-id", "c1"), ("x-litellm-response-cost", "0")];
+    let mut headers = vec![
+        ("x-litellm-call-id", "c1"),
+        ("x-litellm-response-cost", "0"),
+    ];
     headers.extend(more);
     error(status, &headers, kind, message)
 }
@@ -41,14 +44,28 @@ fn gateway_ok(change: impl Fn(&mut Value)) -> Says {
     let mut body = completion(r#"{"n":1}"#);
     body["model"] = json!("local/m");
     change(&mut body);
-    Says::json(200, &[("x-litellm-call-id", "c1"), ("x-litellm-model-group", "local/m")], &body)
+    Says::json(
+        200,
+        &[
+            ("x-litellm-call-id", "c1"),
+            ("x-litellm-model-group", "local/m"),
+        ],
+        &body,
+    )
 }
 
 /// The tables of LiteLLM's answers: three about keys, sixteen about errors; a row with several cases has a line for each.
 pub(super) fn gateway_rows() -> Vec<Row> {
     use FailureBlame::{Endpoint, Model, Neither};
     use FailureCause::{Incapable, Infra, Quota, Setup};
-    let row = |name, key, says, cause, blame, names| Row { name, key, says, cause, blame, names };
+    let row = |name, key, says, cause, blame, names| Row {
+        name,
+        key,
+        says,
+        cause,
+        blame,
+        names,
+    };
     let sent = |name, says, cause, blame, names| row(name, Key::Sent, says, cause, blame, names);
     let internal = "internal_server_error";
     let invalid = "invalid_request_error";
@@ -56,7 +73,12 @@ pub(super) fn gateway_rows() -> Vec<Row> {
         row(
             "auth: no key",
             Key::Unset,
-            error(401, &[], "auth_error", "Authentication Error, No api key passed in."),
+            error(
+                401,
+                &[],
+                "auth_error",
+                "Authentication Error, No api key passed in.",
+            ),
             Setup,
             Neither,
             "$GATE_KEY",
@@ -64,7 +86,11 @@ pub(super) fn gateway_rows() -> Vec<Row> {
         row(
             "auth: no key, prisma absent",
             Key::Unset,
-            Says::text(500, &[("content-type", "text/plain")], "Internal Server Error"),
+            Says::text(
+                500,
+                &[("content-type", "text/plain")],
+                "Internal Server Error",
+            ),
             Setup,
             Neither,
             "$GATE_KEY",
@@ -96,14 +122,22 @@ pub(super) fn gateway_rows() -> Vec<Row> {
         ),
         sent(
             "upstream 400",
-            litellm(400, invalid, "litellm.BadRequestError: OpenAIException - no"),
+            litellm(
+                400,
+                invalid,
+                "litellm.BadRequestError: OpenAIException - no",
+            ),
             Incapable,
             Neither,
             "local/m",
         ),
         sent(
             "upstream 400, context too long: openai/",
-            litellm(400, invalid, "litellm.ContextWindowExceededError: litellm.BadRequestError: 9000 > 4096"),
+            litellm(
+                400,
+                invalid,
+                "litellm.ContextWindowExceededError: litellm.BadRequestError: 9000 > 4096",
+            ),
             Incapable,
             Neither,
             "models.\"local/m\".context",
@@ -121,7 +155,11 @@ pub(super) fn gateway_rows() -> Vec<Row> {
         ),
         sent(
             "\"does not support tools\"",
-            litellm(400, "api_error", "litellm.APIError: registry/deepseek-r1 does not support tools"),
+            litellm(
+                400,
+                "api_error",
+                "litellm.APIError: registry/deepseek-r1 does not support tools",
+            ),
             Incapable,
             Neither,
             "does not support tools",
@@ -139,22 +177,42 @@ pub(super) fn gateway_rows() -> Vec<Row> {
         ),
         sent(
             "upstream 404",
-            litellm(404, invalid, "litellm.NotFoundError: NotFoundError: OpenAIException - nope"),
+            litellm(
+                404,
+                invalid,
+                "litellm.NotFoundError: NotFoundError: OpenAIException - nope",
+            ),
             Setup,
             Neither,
             "models.\"local/m\".id",
         ),
-        sent("upstream 422", litellm(422, invalid, "litellm.UnprocessableEntityError"), Incapable, Neither, "local/m"),
+        sent(
+            "upstream 422",
+            litellm(422, invalid, "litellm.UnprocessableEntityError"),
+            Incapable,
+            Neither,
+            "local/m",
+        ),
         sent(
             "upstream 429",
-            litellm_with(429, "throttling_error", "litellm.RateLimitError", &[("llm_provider-retry-after", "7")]),
+            litellm_with(
+                429,
+                "throttling_error",
+                "litellm.RateLimitError",
+                &[("llm_provider-retry-after", "7")],
+            ),
             Quota,
             Endpoint,
             "another backend than `gate`",
         ),
         sent(
             "all deployments cooling down",
-            litellm_with(429, "all_deployments_in_cooldown", "No deployments available", &[("retry-after", "5")]),
+            litellm_with(
+                429,
+                "all_deployments_in_cooldown",
+                "No deployments available",
+                &[("retry-after", "5")],
+            ),
             Quota,
             Model,
             "cooldown_time",
@@ -166,11 +224,27 @@ pub(super) fn gateway_rows() -> Vec<Row> {
             Model,
             "the server behind `gate`",
         ),
-        sent("upstream 502", litellm(502, internal, "litellm.BadGatewayError"), Infra, Model, "502"),
-        sent("upstream 503", litellm(503, internal, "litellm.ServiceUnavailableError: busy"), Infra, Model, "503"),
+        sent(
+            "upstream 502",
+            litellm(502, internal, "litellm.BadGatewayError"),
+            Infra,
+            Model,
+            "502",
+        ),
+        sent(
+            "upstream 503",
+            litellm(503, internal, "litellm.ServiceUnavailableError: busy"),
+            Infra,
+            Model,
+            "503",
+        ),
         sent(
             "upstream 503: llama.cpp",
-            litellm(503, internal, "litellm.ServiceUnavailableError: Loading model"),
+            litellm(
+                503,
+                internal,
+                "litellm.ServiceUnavailableError: Loading model",
+            ),
             Infra,
             Model,
             "limits.local_s",
@@ -188,14 +262,22 @@ pub(super) fn gateway_rows() -> Vec<Row> {
         ),
         sent(
             "malformed / empty / HTML 200 body",
-            litellm(500, internal, "litellm.InternalServerError: Expecting value: line 1 column 1 (char 0)"),
+            litellm(
+                500,
+                internal,
+                "litellm.InternalServerError: Expecting value: line 1 column 1 (char 0)",
+            ),
             Infra,
             Model,
             "Expecting value",
         ),
         sent(
             "timeout",
-            litellm(408, invalid, "litellm.Timeout: APITimeoutError - Request timed out."),
+            litellm(
+                408,
+                invalid,
+                "litellm.Timeout: APITimeoutError - Request timed out.",
+            ),
             Infra,
             Model,
             "`gate` gave up on `local/m` after",
@@ -217,7 +299,13 @@ pub(super) fn gateway_rows() -> Vec<Row> {
             Model,
             "empty",
         ),
-        sent("content \"\"", gateway_ok(|b| b["choices"][0]["message"]["content"] = json!("")), Infra, Model, "empty"),
+        sent(
+            "content \"\"",
+            gateway_ok(|b| b["choices"][0]["message"]["content"] = json!("")),
+            Infra,
+            Model,
+            "empty",
+        ),
     ]
 }
 
@@ -225,10 +313,21 @@ pub(super) fn gateway_rows() -> Vec<Row> {
 pub(super) fn other_rows() -> Vec<Row> {
     use FailureBlame::{Endpoint, Model, Neither};
     use FailureCause::{Incapable, Infra, Quota, Refused, Setup};
-    let sent = |name, says, cause, blame, names| Row { name, key: Key::Sent, says, cause, blame, names };
+    let sent = |name, says, cause, blame, names| Row {
+        name,
+        key: Key::Sent,
+        says,
+        cause,
+        blame,
+        names,
+    };
     let swap = |status, code: &str, message: &str, headers: &[(&str, &str)]| {
         let error = json!({"message": message, "type": "error", "param": null, "code": code});
-        Says::json(status, headers, &json!({"src": "llama-swap", "error": error}))
+        Says::json(
+            status,
+            headers,
+            &json!({"src": "llama-swap", "error": error}),
+        )
     };
     vec![
         sent(
@@ -254,7 +353,13 @@ pub(super) fn other_rows() -> Vec<Row> {
             Model,
             "loaded",
         ),
-        sent("llama-swap: wrong key", swap(401, "401", "unauthorized", &[]), Setup, Neither, "$GATE_KEY"),
+        sent(
+            "llama-swap: wrong key",
+            swap(401, "401", "unauthorized", &[]),
+            Setup,
+            Neither,
+            "$GATE_KEY",
+        ),
         sent(
             "llama-swap: unknown model",
             swap(404, "404", "no router for requested model", &[]),
@@ -264,7 +369,12 @@ pub(super) fn other_rows() -> Vec<Row> {
         ),
         sent(
             "llama-swap: too many at once",
-            swap(429, "concurrency_limit", "too many requests", &[("retry-after", "1")]),
+            swap(
+                429,
+                "concurrency_limit",
+                "too many requests",
+                &[("retry-after", "1")],
+            ),
             Quota,
             Model,
             "concurrencyLimit",
@@ -301,7 +411,13 @@ pub(super) fn other_rows() -> Vec<Row> {
             Neither,
             "backends.gate.base_url",
         ),
-        sent("not an API: web page", Says::text(200, &[], "<!DOCTYPE html><html></html>"), Setup, Neither, "web page"),
+        sent(
+            "not an API: web page",
+            Says::text(200, &[], "<!DOCTYPE html><html></html>"),
+            Setup,
+            Neither,
+            "web page",
+        ),
         sent(
             "redirect",
             Says::text(302, &[("location", "http://me:pw@elsewhere/login?k=1")], ""),
@@ -311,14 +427,22 @@ pub(super) fn other_rows() -> Vec<Row> {
         ),
         sent(
             "payment",
-            Says::json(402, &[], &json!({"error": {"message": "Insufficient credits"}})),
+            Says::json(
+                402,
+                &[],
+                &json!({"error": {"message": "Insufficient credits"}}),
+            ),
             Quota,
             Endpoint,
             "credit",
         ),
         sent(
             "gateway's own budget",
-            litellm(400, "budget_exceeded", "Budget has been exceeded! Current cost: 2"),
+            litellm(
+                400,
+                "budget_exceeded",
+                "Budget has been exceeded! Current cost: 2",
+            ),
             Quota,
             Endpoint,
             "credit",
@@ -330,15 +454,31 @@ pub(super) fn other_rows() -> Vec<Row> {
             Neither,
             "$GATE_KEY",
         ),
-        sent("plain 500", Says::text(500, &[], "boom"), Infra, Model, "boom"),
+        sent(
+            "plain 500",
+            Says::text(500, &[], "boom"),
+            Infra,
+            Model,
+            "boom",
+        ),
         sent(
             "error in a 200",
-            Says::json(200, &[], &json!({"error": {"message": "upstream exploded"}})),
+            Says::json(
+                200,
+                &[],
+                &json!({"error": {"message": "upstream exploded"}}),
+            ),
             Infra,
             Model,
             "exploded",
         ),
-        sent("body not JSON", Says::text(200, &[], "{\"choices\": ["), Infra, Model, "not JSON"),
+        sent(
+            "body not JSON",
+            Says::text(200, &[], "{\"choices\": ["),
+            Infra,
+            Model,
+            "not JSON",
+        ),
         sent(
             "a stream of events",
             Says::text(
@@ -357,8 +497,20 @@ pub(super) fn other_rows() -> Vec<Row> {
             Model,
             "healthy",
         ),
-        sent("body empty", Says::text(200, &[], ""), Infra, Model, "empty"),
-        sent("closed at once", Says::Raw(vec![]), Infra, Endpoint, "base_url"),
+        sent(
+            "body empty",
+            Says::text(200, &[], ""),
+            Infra,
+            Model,
+            "empty",
+        ),
+        sent(
+            "closed at once",
+            Says::Raw(vec![]),
+            Infra,
+            Endpoint,
+            "base_url",
+        ),
         sent(
             "body shorter than said",
             Says::Raw(b"HTTP/1.1 200 OK\r\ncontent-length: 900\r\n\r\n{\"choices\"".to_vec()),
@@ -366,7 +518,13 @@ pub(super) fn other_rows() -> Vec<Row> {
             Endpoint,
             "closed",
         ),
-        sent("not HTTP", Says::Raw(b"SSH-2.0-OpenSSH_9\r\n".to_vec()), Infra, Endpoint, "HTTP"),
+        sent(
+            "not HTTP",
+            Says::Raw(b"SSH-2.0-OpenSSH_9\r\n".to_vec()),
+            Infra,
+            Endpoint,
+            "HTTP",
+        ),
         sent(
             "cut at its length",
             gateway_ok(|b| b["choices"][0]["finish_reason"] = json!("length")),
@@ -390,20 +548,37 @@ pub(super) fn other_rows() -> Vec<Row> {
         ),
         sent(
             "thoughts only",
-            gateway_ok(|b| b["choices"][0]["message"] = json!({"content": null, "reasoning_content": "hm {\"n\":1}"})),
+            gateway_ok(|b| {
+                b["choices"][0]["message"] =
+                    json!({"content": null, "reasoning_content": "hm {\"n\":1}"})
+            }),
             Infra,
             Model,
             "thoughts",
         ),
         sent(
             "a tool call instead",
-            gateway_ok(|b| b["choices"][0]["message"] = json!({"content": null, "tool_calls": [{}]})),
+            gateway_ok(|b| {
+                b["choices"][0]["message"] = json!({"content": null, "tool_calls": [{}]})
+            }),
             Infra,
             Model,
             "tool",
         ),
-        sent("prose", Says::content("I would change line 3."), Infra, Model, "no JSON object"),
-        sent("half an object", Says::content("{\"n\": [1, 2"), Infra, Model, "middle"),
+        sent(
+            "prose",
+            Says::content("I would change line 3."),
+            Infra,
+            Model,
+            "no JSON object",
+        ),
+        sent(
+            "half an object",
+            Says::content("{\"n\": [1, 2"),
+            Infra,
+            Model,
+            "middle",
+        ),
         sent(
             "prompt cut to the window",
             gateway_ok(|b| b["usage"]["prompt_tokens"] = json!(20)),
@@ -416,7 +591,14 @@ pub(super) fn other_rows() -> Vec<Row> {
             {
                 let mut body = completion(r#"{"n":1}"#);
                 body["model"] = json!("other");
-                Says::json(200, &[("x-litellm-attempted-fallbacks", "1"), ("x-litellm-model-group", "other")], &body)
+                Says::json(
+                    200,
+                    &[
+                        ("x-litellm-attempted-fallbacks", "1"),
+                        ("x-litellm-model-group", "other"),
+                    ],
+                    &body,
+                )
             },
             Setup,
             Neither,

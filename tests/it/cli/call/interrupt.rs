@@ -24,8 +24,18 @@ fn send(child: &Child, signal: Signal) {
 fn interrupted(mut child: Child) -> String {
     let code = wait(&mut child);
     let (mut out, mut err) = (String::new(), String::new());
-    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
-    child.stderr.take().unwrap().read_to_string(&mut err).unwrap();
+    child
+        .stdout
+        .take()
+        .unwrap()
+        .read_to_string(&mut out)
+        .unwrap();
+    child
+        .stderr
+        .take()
+        .unwrap()
+        .read_to_string(&mut err)
+        .unwrap();
     assert_eq!((code, out.as_str()), (Some(130), ""), "{err}");
     err
 }
@@ -37,32 +47,64 @@ fn running(bench: &Bench) -> Vec<String> {
         let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
         String::from_utf8_lossy(&environ).contains(&mark)
     };
-    let pids = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let pids = fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().into_owned());
     let alive = pids.filter(|name| name.parse::<u32>().is_ok() && carries(name));
-    alive.map(|pid| fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default().replace('\0', " ")).collect()
+    alive
+        .map(|pid| {
+            fs::read_to_string(format!("/proc/{pid}/cmdline"))
+                .unwrap_or_default()
+                .replace('\0', " ")
+        })
+        .collect()
 }
 
 #[test]
 fn while_a_model_thinks_the_call_is_cancelled_and_the_log_says_so() {
-    for (signal, named) in [(Signal::INT, true), (Signal::TERM, false), (Signal::HUP, false)] {
+    for (signal, named) in [
+        (Signal::INT, true),
+        (Signal::TERM, false),
+        (Signal::HUP, false),
+    ] {
         // In place, so that there is something to take back.
         let mut bench = red_demo(&["small"]).settings("[workspace]\nstrategy = \"in-place\"\n");
         bench.line(&json!({"model": "small", "failure": "hang"}));
         let before = bench.tree();
         let mut words = vec!["tdd_green", "--arg", "test_path=tests/add.rs"];
-        words.extend(named.then_some(["--arg", "session_id=stopped"]).into_iter().flatten());
+        words.extend(
+            named
+                .then_some(["--arg", "session_id=stopped"])
+                .into_iter()
+                .flatten(),
+        );
         let child = start(&bench, &words);
         until("the question", || !bench.asked_of("small").is_empty());
-        assert_ne!(bench.tree(), before, "the lock file of the first run is there");
+        assert_ne!(
+            bench.tree(),
+            before,
+            "the lock file of the first run is there"
+        );
         assert!(!running(&bench).is_empty());
         send(&child, signal);
         let said = interrupted(child);
         assert_eq!(bench.tree(), before);
         assert_eq!(running(&bench), Vec::<String>::new());
-        assert!(said.contains("interrupted: the call was cancelled; the project is as it was"), "{said}");
-        let log = said.lines().find_map(|line| line.strip_prefix("log ")).unwrap().trim();
+        assert!(
+            said.contains("interrupted: the call was cancelled; the project is as it was"),
+            "{said}"
+        );
+        let log = said
+            .lines()
+            .find_map(|line| line.strip_prefix("log "))
+            .unwrap()
+            .trim();
         assert_eq!(log.ends_with("/stopped.jsonl"), named, "{log}");
-        assert!(fs::read_to_string(log).unwrap().contains("cancelled"), "{log}");
+        assert!(
+            fs::read_to_string(log).unwrap().contains("cancelled"),
+            "{log}"
+        );
     }
 }
 
@@ -70,12 +112,19 @@ fn while_a_model_thinks_the_call_is_cancelled_and_the_log_says_so() {
 fn with_a_test_that_waits(ignores_signals: bool) -> (Bench, std::path::PathBuf, TempDir) {
     // Beside the state directory, which no child sees.
     let beside = tempfile::tempdir().unwrap();
-    let bench = red_demo(&["small"]).settings(&format!("[sandbox]\nwrite = [\"{}\"]\n", beside.path().display()));
+    let bench = red_demo(&["small"]).settings(&format!(
+        "[sandbox]\nwrite = [\"{}\"]\n",
+        beside.path().display()
+    ));
     let started = beside.path().join("started");
     // A child of the test, since cargo and the test itself would heed the interrupt.
     let script = format!(
         "{}echo $$ > {file}.new; mv {file}.new {file}; while :; do sleep 1; done",
-        if ignores_signals { "trap '' INT TERM HUP; " } else { "" },
+        if ignores_signals {
+            "trap '' INT TERM HUP; "
+        } else {
+            ""
+        },
         file = started.display()
     );
     let test = format!(
@@ -101,7 +150,10 @@ fn while_tests_run_they_are_ended_with_all_they_started() {
     let pid = pid_in(&started);
     send(&child, Signal::INT);
     let said = interrupted(child);
-    assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists(), "{said}");
+    assert!(
+        !std::path::Path::new(&format!("/proc/{pid}")).exists(),
+        "{said}"
+    );
     assert_eq!(running(&bench), Vec::<String>::new());
     assert_eq!(bench.tree(), before);
     assert!(said.contains("interrupted"), "{said}");
@@ -116,7 +168,10 @@ fn a_second_ctrl_c_does_not_wait_and_the_project_comes_back_all_the_same() {
     send(&child, Signal::INT);
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     // The test does not heed the interrupt, so the first one waits for it to be killed.
-    let heard = lines.by_ref().map_while(Result::ok).any(|line| line.contains("interrupted"));
+    let heard = lines
+        .by_ref()
+        .map_while(Result::ok)
+        .any(|line| line.contains("interrupted"));
     assert!(heard, "the first interrupt is acknowledged");
     send(&child, Signal::INT);
     assert_eq!(wait(&mut child), Some(130));

@@ -10,7 +10,11 @@ use crate::support::tdd_bench::Bench;
 
 /// The tools as they are, so that one that is added is tried as well.
 fn tools() -> Vec<Value> {
-    let output = command(Which::Real).args(["call", "--output", "json"]).stdin(Stdio::null()).output().unwrap();
+    let output = command(Which::Real)
+        .args(["call", "--output", "json"])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
     let tools: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
     assert!(tools.len() >= 4, "{tools:?}");
     tools
@@ -20,14 +24,24 @@ fn tools() -> Vec<Value> {
 fn sentence(bench: &Bench, words: &[&str]) -> String {
     let output = call(bench, words);
     let (out, said) = (text(&output.stdout), text(&output.stderr));
-    assert_eq!((output.status.code(), out.as_str()), (Some(2), ""), "{words:?}: {said}");
-    assert!(said.starts_with("error: ") && said.trim_end().lines().count() == 1, "{words:?}: {said}");
+    assert_eq!(
+        (output.status.code(), out.as_str()),
+        (Some(2), ""),
+        "{words:?}: {said}"
+    );
+    assert!(
+        said.starts_with("error: ") && said.trim_end().lines().count() == 1,
+        "{words:?}: {said}"
+    );
     masked(said.trim_end(), bench)
 }
 
 fn kind(property: &Value) -> &str {
     let one_of_several = || property["type"].as_array()?.last()?.as_str();
-    property["type"].as_str().or_else(one_of_several).unwrap_or("string")
+    property["type"]
+        .as_str()
+        .or_else(one_of_several)
+        .unwrap_or("string")
 }
 
 /// A value of another kind than the property has.
@@ -44,9 +58,13 @@ fn misfit(property: &Value) -> Value {
 /// A text that the field takes: one of its words, where only some are known.
 fn fitting(schema: &Value, field: &str) -> String {
     let property = &schema["properties"][field];
-    let named = property["$ref"].as_str().and_then(|path| schema.pointer(path.trim_start_matches('#')));
+    let named = property["$ref"]
+        .as_str()
+        .and_then(|path| schema.pointer(path.trim_start_matches('#')));
     let property = named.unwrap_or(property);
-    let word = property["enum"][0].as_str().or_else(|| property["oneOf"][0]["const"].as_str());
+    let word = property["enum"][0]
+        .as_str()
+        .or_else(|| property["oneOf"][0]["const"].as_str());
     word.unwrap_or("x").to_owned()
 }
 
@@ -58,19 +76,35 @@ fn every_tool_explains_what_is_missing_misspelt_or_of_the_wrong_kind() {
         let name = tool["name"].as_str().unwrap();
         let schema = &tool["inputSchema"];
         let properties = schema["properties"].as_object().unwrap();
-        let required: Vec<&str> =
-            schema["required"].as_array().map_or(vec![], |all| all.iter().flat_map(Value::as_str).collect());
-        let needed: Vec<&str> = required.iter().copied().filter(|field| *field != "project_root").collect();
+        let required: Vec<&str> = schema["required"]
+            .as_array()
+            .map_or(vec![], |all| all.iter().flat_map(Value::as_str).collect());
+        let needed: Vec<&str> = required
+            .iter()
+            .copied()
+            .filter(|field| *field != "project_root")
+            .collect();
         let mut page = String::new();
 
         for missing in &needed {
             let others = needed
                 .iter()
                 .filter(|field| *field != missing)
-                .flat_map(|field| [String::from("--arg"), format!("{field}={}", fitting(schema, field))]);
+                .flat_map(|field| {
+                    [
+                        String::from("--arg"),
+                        format!("{field}={}", fitting(schema, field)),
+                    ]
+                });
             let words: Vec<String> = [name.to_owned()].into_iter().chain(others).collect();
-            let said = sentence(&bench, &words.iter().map(String::as_str).collect::<Vec<_>>());
-            assert!(said.contains(&format!("`{name}`: {missing} is required")), "{said}");
+            let said = sentence(
+                &bench,
+                &words.iter().map(String::as_str).collect::<Vec<_>>(),
+            );
+            assert!(
+                said.contains(&format!("`{name}`: {missing} is required")),
+                "{said}"
+            );
             page += &format!("without {missing}\n  {said}\n");
         }
 
@@ -79,21 +113,34 @@ fn every_tool_explains_what_is_missing_misspelt_or_of_the_wrong_kind() {
             let misspelt = format!("{}{}=x", &field[..1], &field[2..]);
             let said = sentence(&bench, &[name, "--arg", &misspelt]);
             let meant = format!("did you mean `{field}`?");
-            assert!(said.contains("unknown argument `") && said.contains(&meant), "{said}");
-            if Some(field.as_str()) == needed.first().copied().or(properties.keys().next().map(String::as_str)) {
+            assert!(
+                said.contains("unknown argument `") && said.contains(&meant),
+                "{said}"
+            );
+            if Some(field.as_str())
+                == needed
+                    .first()
+                    .copied()
+                    .or(properties.keys().next().map(String::as_str))
+            {
                 page += &format!("with {misspelt}\n  {said}\n");
             }
         }
 
         let mut kinds = Vec::new();
         for (field, property) in properties {
-            let mut arguments: Map<String, Value> =
-                needed.iter().map(|field| ((*field).to_owned(), json!(fitting(schema, field)))).collect();
+            let mut arguments: Map<String, Value> = needed
+                .iter()
+                .map(|field| ((*field).to_owned(), json!(fitting(schema, field))))
+                .collect();
             arguments.insert(field.clone(), misfit(property));
             let file = bench.state.path().join("wrong.json");
             std::fs::write(&file, Value::Object(arguments).to_string()).unwrap();
             let said = sentence(&bench, &[name, "--json", file.to_str().unwrap()]);
-            assert!(said.contains(&format!("`{field}` does not fit")) && said.contains("accepted: "), "{said}");
+            assert!(
+                said.contains(&format!("`{field}` does not fit")) && said.contains("accepted: "),
+                "{said}"
+            );
             // One of each kind is enough to read.
             if !kinds.contains(&kind(property)) {
                 kinds.push(kind(property));
@@ -102,16 +149,25 @@ fn every_tool_explains_what_is_missing_misspelt_or_of_the_wrong_kind() {
             if matches!(kind(property), "integer" | "number" | "boolean") {
                 let word = format!("{field}={}", misfit(property).as_str().unwrap());
                 let mut words = vec![name, "--arg", &word];
-                let pairs: Vec<String> =
-                    needed.iter().map(|field| format!("{field}={}", fitting(schema, field))).collect();
+                let pairs: Vec<String> = needed
+                    .iter()
+                    .map(|field| format!("{field}={}", fitting(schema, field)))
+                    .collect();
                 pairs.iter().for_each(|pair| words.extend(["--arg", pair]));
-                assert_eq!(sentence(&bench, &words), said, "the same from the command line");
+                assert_eq!(
+                    sentence(&bench, &words),
+                    said,
+                    "the same from the command line"
+                );
             }
         }
         insta::assert_snapshot!(format!("call_mistakes_{name}"), page);
     }
     assert_eq!(bench.tree(), before);
-    assert!(!bench.state.path().join("state/sessions").exists(), "nothing was begun, so nothing is logged");
+    assert!(
+        !bench.state.path().join("state/sessions").exists(),
+        "nothing was begun, so nothing is logged"
+    );
 }
 
 #[test]
@@ -122,7 +178,10 @@ fn what_the_command_line_cannot_mean_is_said_before_anything_starts() {
         std::fs::write(&path, bytes).unwrap();
         path.display().to_string()
     };
-    let (broken, list) = (write("broken.json", b"{\"test_path\": "), write("list.json", b"[1]"));
+    let (broken, list) = (
+        write("broken.json", b"{\"test_path\": "),
+        write("list.json", b"[1]"),
+    );
     let bytes = write("bytes.json", b"{\"spec\": \"\xff\"}");
     let none = bench.state.path().join("none.json").display().to_string();
     let directory = bench.state.path().display().to_string();
@@ -140,14 +199,29 @@ fn what_the_command_line_cannot_mean_is_said_before_anything_starts() {
         &["tdd_green", "--json", &list],
         &["tdd_green", "--json", "-"],
         &["--arg", "test_path=a"],
-        &["tdd_green", "--arg", "test_path=x", "--arg", "project_root="],
+        &[
+            "tdd_green",
+            "--arg",
+            "test_path=x",
+            "--arg",
+            "project_root=",
+        ],
         &["tdd_green", "--arg", "spec\u{1b}[31m=x"],
     ];
     let page: String = cases
         .iter()
-        .map(|words| format!("{}\n  {}\n", masked(&words.join(" "), &bench), sentence(&bench, words)))
+        .map(|words| {
+            format!(
+                "{}\n  {}\n",
+                masked(&words.join(" "), &bench),
+                sentence(&bench, words)
+            )
+        })
         .collect();
-    assert!(!page.contains('\u{1b}') || page.matches('\u{1b}').count() == 1, "only in what was typed: {page}");
+    assert!(
+        !page.contains('\u{1b}') || page.matches('\u{1b}').count() == 1,
+        "only in what was typed: {page}"
+    );
     insta::assert_snapshot!("call_unclear", page.replace('\u{1b}', "ESC"));
 }
 
@@ -158,13 +232,29 @@ fn who_takes_tools_for_commands_and_arguments_for_options_is_told_how_they_are_w
             &["call", "tdd_green", "--test_path", "x"][..],
             "  tip: an argument of the tool is written as '--arg test_path=…'",
         ),
-        (&["call", "tdd_green", "--outptu=json"], "  tip: a similar argument exists: '--output'"),
-        (&["call", "tdd_green", "test_path=x"], "  tip: an argument of the tool is written as '--arg test_path=x'"),
-        (&["tdd_green"], "  tip: a tool is called with 'supervisor call tdd_green'"),
+        (
+            &["call", "tdd_green", "--outptu=json"],
+            "  tip: a similar argument exists: '--output'",
+        ),
+        (
+            &["call", "tdd_green", "test_path=x"],
+            "  tip: an argument of the tool is written as '--arg test_path=x'",
+        ),
+        (
+            &["tdd_green"],
+            "  tip: a tool is called with 'supervisor call tdd_green'",
+        ),
         (&["cal"], "  tip: a similar subcommand exists: 'call'"),
-        (&["stats", "--jsn"], "  tip: a similar argument exists: '--json'"),
+        (
+            &["stats", "--jsn"],
+            "  tip: a similar argument exists: '--json'",
+        ),
     ] {
-        let output = command(Which::Real).args(words).stdin(Stdio::null()).output().unwrap();
+        let output = command(Which::Real)
+            .args(words)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{said}");
         let tips: Vec<&str> = said.lines().filter(|line| line.contains("tip:")).collect();

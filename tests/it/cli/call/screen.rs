@@ -9,7 +9,14 @@ use crate::skills::tdd::{ADD, WRONG};
 use crate::support::tdd_bench::{Bench, replaces};
 use crate::support::terminal::Terminal;
 
-const GREEN: [&str; 6] = ["call", "tdd_green", "--arg", "test_path=tests/add.rs", "--arg", "session_id=shell"];
+const GREEN: [&str; 6] = [
+    "call",
+    "tdd_green",
+    "--arg",
+    "test_path=tests/add.rs",
+    "--arg",
+    "session_id=shell",
+];
 
 /// The first tier is wrong, and the second never answers.
 fn hanging() -> Bench {
@@ -30,17 +37,40 @@ fn one_line_lives_and_how_attempts_ended_stays_above_it() {
     let before = bench.tree();
     let mut terminal = Terminal::start(green(&bench), 24, 220);
     terminal.until("tier 2/2 large");
-    let rows: Vec<String> = terminal.rows().into_iter().filter(|row| !row.is_empty()).collect();
-    let [ended, live] = rows.as_slice() else { panic!("{rows:?}") };
-    assert!(ended.starts_with("tdd_green · tier 1/2 small rejected: "), "{ended}");
-    assert!(live.contains(" s  tdd_green · tier 2/2 large · ask"), "{live}");
+    let rows: Vec<String> = terminal
+        .rows()
+        .into_iter()
+        .filter(|row| !row.is_empty())
+        .collect();
+    let [ended, live] = rows.as_slice() else {
+        panic!("{rows:?}")
+    };
+    assert!(
+        ended.starts_with("tdd_green · tier 1/2 small rejected: "),
+        "{ended}"
+    );
+    assert!(
+        live.contains(" s  tdd_green · tier 2/2 large · ask"),
+        "{live}"
+    );
     terminal.ctrl_c();
     let (code, rows, raw) = terminal.finish();
     assert_eq!(code, Some(130));
-    let [ended, said, log] = rows.as_slice() else { panic!("the live line is gone: {rows:?}") };
-    assert!(ended.contains("rejected") && log.starts_with("log "), "{rows:?}");
-    assert_eq!(said, "interrupted: the call was cancelled; the project is as it was");
-    assert!(String::from_utf8_lossy(&raw).contains("\u{1b}[33mtdd_green"), "a rejection has its colour");
+    let [ended, said, log] = rows.as_slice() else {
+        panic!("the live line is gone: {rows:?}")
+    };
+    assert!(
+        ended.contains("rejected") && log.starts_with("log "),
+        "{rows:?}"
+    );
+    assert_eq!(
+        said,
+        "interrupted: the call was cancelled; the project is as it was"
+    );
+    assert!(
+        String::from_utf8_lossy(&raw).contains("\u{1b}[33mtdd_green"),
+        "a rejection has its colour"
+    );
     assert_eq!(bench.tree(), before);
 }
 
@@ -50,8 +80,14 @@ fn a_narrow_window_cuts_the_live_line_and_never_breaks_it() {
     let mut terminal = Terminal::start(green(&bench), 40, 42);
     terminal.until("tier 2/2");
     let rows = terminal.rows();
-    let at = rows.iter().position(|row| row.contains("tier 2/2")).unwrap();
-    assert!(rows[at].contains(" s  tdd_green"), "the time is there: {rows:?}");
+    let at = rows
+        .iter()
+        .position(|row| row.contains("tier 2/2"))
+        .unwrap();
+    assert!(
+        rows[at].contains(" s  tdd_green"),
+        "the time is there: {rows:?}"
+    );
     assert!(rows[at + 1..].iter().all(String::is_empty), "{rows:?}");
     terminal.ctrl_c();
     assert_eq!(terminal.finish().0, Some(130));
@@ -68,7 +104,10 @@ fn without_colour_the_line_still_lives() {
     let (code, rows, raw) = terminal.finish();
     assert_eq!((code, rows.len()), (Some(130), 3), "{rows:?}");
     let raw = String::from_utf8_lossy(&raw).into_owned();
-    assert!(!raw.contains("\u{1b}[3") && !raw.contains("\u{1b}[1m"), "{raw:?}");
+    assert!(
+        !raw.contains("\u{1b}[3") && !raw.contains("\u{1b}[1m"),
+        "{raw:?}"
+    );
 }
 
 #[test]
@@ -79,7 +118,11 @@ fn a_dumb_terminal_gets_plain_lines() {
     let (code, rows, raw) = Terminal::start(command, 60, 120).finish();
     assert_eq!(code, Some(0), "{rows:?}");
     assert!(!raw.contains(&0x1b), "{:?}", String::from_utf8_lossy(&raw));
-    assert!(rows.iter().any(|row| row.contains("tier 1/1 small · asking")), "{rows:?}");
+    assert!(
+        rows.iter()
+            .any(|row| row.contains("tier 1/1 small · asking")),
+        "{rows:?}"
+    );
 }
 
 #[test]
@@ -89,5 +132,8 @@ fn a_pass_shows_its_diff_in_colour_and_leaves_no_live_line() {
     assert_eq!(code, Some(0), "{rows:?}");
     insta::assert_snapshot!("call_screen", masked(&rows.join("\n"), &bench));
     let raw = String::from_utf8_lossy(&raw).into_owned();
-    assert!(raw.contains("\u{1b}[32m+pub fn add") && raw.contains("\u{1b}[32mpass"), "{raw:?}");
+    assert!(
+        raw.contains("\u{1b}[32m+pub fn add") && raw.contains("\u{1b}[32mpass"),
+        "{raw:?}"
+    );
 }

@@ -14,7 +14,10 @@ pub(super) struct Place {
 
 impl Place {
     pub(super) fn new() -> Self {
-        Self { home: tempfile::tempdir().unwrap(), tmp: tempfile::tempdir().unwrap() }
+        Self {
+            home: tempfile::tempdir().unwrap(),
+            tmp: tempfile::tempdir().unwrap(),
+        }
     }
 
     pub(super) fn home(&self) -> &Path {
@@ -40,9 +43,12 @@ impl Place {
             (String::from("TMPDIR"), self.tmp().to_owned()),
         ];
         // `rustup` looks for its toolchains in the home directory, which is another one here.
-        let rustup = var("RUSTUP_HOME").or_else(|| Some(var("HOME")?.join(".rustup"))).filter(|dir| dir.is_dir());
+        let rustup = var("RUSTUP_HOME")
+            .or_else(|| Some(var("HOME")?.join(".rustup")))
+            .filter(|dir| dir.is_dir());
         variables.extend(rustup.map(|dir| (String::from("RUSTUP_HOME"), dir)));
-        variables.extend(var("RUSTUP_TOOLCHAIN").map(|name| (String::from("RUSTUP_TOOLCHAIN"), name)));
+        variables
+            .extend(var("RUSTUP_TOOLCHAIN").map(|name| (String::from("RUSTUP_TOOLCHAIN"), name)));
         variables
     }
 
@@ -67,7 +73,10 @@ impl Place {
 
     /// The path in the line `the log`.
     pub(super) fn log_named_in(&self, screen: &str) -> PathBuf {
-        let path = screen.lines().find_map(|line| line.trim().strip_prefix("the log ")).expect("a line names the log");
+        let path = screen
+            .lines()
+            .find_map(|line| line.trim().strip_prefix("the log "))
+            .expect("a line names the log");
         match path.trim().strip_prefix("~/") {
             Some(below) => self.home().join(below),
             None => PathBuf::from(path.trim()),
@@ -82,18 +91,37 @@ impl Place {
             let tmp = self.tmp().as_os_str().as_encoded_bytes();
             cwd.starts_with(self.tmp()) || environ.windows(tmp.len()).any(|part| part == tmp)
         };
-        let all = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
-        let pids = all.filter(|path| path.file_name().unwrap().to_string_lossy().parse::<u32>().is_ok());
-        pids.filter(|pid| mine(pid)).map(|pid| fs::read_to_string(pid.join("comm")).unwrap_or_default()).collect()
+        let all = fs::read_dir("/proc")
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.path());
+        let pids = all.filter(|path| {
+            path.file_name()
+                .unwrap()
+                .to_string_lossy()
+                .parse::<u32>()
+                .is_ok()
+        });
+        pids.filter(|pid| mine(pid))
+            .map(|pid| fs::read_to_string(pid.join("comm")).unwrap_or_default())
+            .collect()
     }
 
     /// Models that were asked so far, in order.
     pub(super) fn asked(&self) -> Vec<String> {
-        let stages = fs::read_dir(self.tmp()).unwrap().flatten().map(|entry| entry.path());
-        let texts = stages.filter_map(|stage| fs::read_to_string(stage.join("answers.jsonl.asked")).ok());
+        let stages = fs::read_dir(self.tmp())
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.path());
+        let texts =
+            stages.filter_map(|stage| fs::read_to_string(stage.join("answers.jsonl.asked")).ok());
         let text: String = texts.collect();
-        let lines = text.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-        lines.map(|line| line["model"].as_str().unwrap().to_owned()).collect()
+        let lines = text
+            .lines()
+            .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+        lines
+            .map(|line| line["model"].as_str().unwrap().to_owned())
+            .collect()
     }
 }
 
@@ -101,7 +129,9 @@ impl Place {
 pub(super) fn masked(screen: &str) -> String {
     let time = regex::Regex::new(r"\d+\.\d s\b").unwrap();
     let session = regex::Regex::new("demo-[0-9a-f]{8}").unwrap();
-    session.replace_all(&time.replace_all(screen, "N.N s"), "demo-NAME").into_owned()
+    session
+        .replace_all(&time.replace_all(screen, "N.N s"), "demo-NAME")
+        .into_owned()
 }
 
 /// The story itself: paths, which depend on the place, come after it.

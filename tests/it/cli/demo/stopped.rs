@@ -11,7 +11,13 @@ use crate::support::mcp_bench::until;
 
 /// A demo in a process group of its own, as a shell would start it.
 fn started(place: &Place) -> Child {
-    place.demo().process_group(0).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    place
+        .demo()
+        .process_group(0)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
 }
 
 fn pid(child: &Child) -> Pid {
@@ -20,9 +26,13 @@ fn pid(child: &Child) -> Pid {
 
 fn assert_gone(place: &Place, child: Child) {
     let output = child.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned()
+        + &String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{said}");
-    assert!(said.ends_with("interrupted: the project is gone, and nothing is left behind\n"), "{said}");
+    assert!(
+        said.ends_with("interrupted: the project is gone, and nothing is left behind\n"),
+        "{said}"
+    );
     assert_eq!(place.left(), BTreeSet::new());
     assert_eq!(place.running(), Vec::<String>::new());
 }
@@ -31,7 +41,9 @@ fn assert_gone(place: &Place, child: Child) {
 fn an_interrupt_while_tests_run_leaves_nothing_behind() {
     let place = Place::new();
     let child = started(&place);
-    until("a compiler at work", || place.running().iter().any(|name| name.trim() == "rustc"));
+    until("a compiler at work", || {
+        place.running().iter().any(|name| name.trim() == "rustc")
+    });
     // As Ctrl-C does it: everything in the foreground gets the signal.
     kill_process_group(pid(&child), Signal::INT).unwrap();
     assert_gone(&place, child);
@@ -41,7 +53,9 @@ fn an_interrupt_while_tests_run_leaves_nothing_behind() {
 fn an_interrupt_while_a_model_thinks_leaves_nothing_behind() {
     let place = Place::new();
     let child = started(&place);
-    until("the second model of green", || place.asked().iter().any(|model| model == "scripted/sly"));
+    until("the second model of green", || {
+        place.asked().iter().any(|model| model == "scripted/sly")
+    });
     kill_process(pid(&child), Signal::INT).unwrap();
     assert_gone(&place, child);
 }
@@ -50,7 +64,9 @@ fn an_interrupt_while_a_model_thinks_leaves_nothing_behind() {
 fn a_second_interrupt_finds_nothing_more_to_leave_behind() {
     let place = Place::new();
     let child = started(&place);
-    until("a compiler at work", || place.running().iter().any(|name| name.trim() == "rustc"));
+    until("a compiler at work", || {
+        place.running().iter().any(|name| name.trim() == "rustc")
+    });
     kill_process(pid(&child), Signal::INT).unwrap();
     // It may be over already; then there is nobody to be impatient with.
     let _ = kill_process(pid(&child), Signal::INT);

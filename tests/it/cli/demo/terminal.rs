@@ -16,23 +16,46 @@ struct Terminal {
 
 impl Terminal {
     fn with_demo(variables: &[(&str, &str)]) -> Self {
-        let terminal = Self { place: Place::new(), socket: tempfile::tempdir().unwrap() };
+        let terminal = Self {
+            place: Place::new(),
+            socket: tempfile::tempdir().unwrap(),
+        };
         // The shell stays when the demo is over, so that the last screen can be read.
-        let script =
-            "trap : INT; \"$0\" demo; code=$?; stty -a | tr ' ' '\\n' | grep echoctl; echo \"code $code\"; read -r _";
-        let mut command =
-            terminal.tmux(&["-f", "/dev/null", "new-session", "-d", "-s", "demo", "-x", "80", "-y", "100"]);
+        let script = "trap : INT; \"$0\" demo; code=$?; stty -a | tr ' ' '\\n' | grep echoctl; echo \"code $code\"; read -r _";
+        let mut command = terminal.tmux(&[
+            "-f",
+            "/dev/null",
+            "new-session",
+            "-d",
+            "-s",
+            "demo",
+            "-x",
+            "80",
+            "-y",
+            "100",
+        ]);
         command.args(["sh", "-c", script, env!("CARGO_BIN_EXE_supervisor")]);
-        command.env_clear().envs(terminal.place.variables()).env("LC_ALL", "C.UTF-8");
+        command
+            .env_clear()
+            .envs(terminal.place.variables())
+            .env("LC_ALL", "C.UTF-8");
         command.envs(variables.iter().copied());
         let output = command.output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         terminal
     }
 
     fn tmux(&self, words: &[&str]) -> Command {
         let mut command = Command::new("tmux");
-        command.arg("-u").arg("-S").arg(self.socket.path().join("socket")).args(words);
+        command
+            .arg("-u")
+            .arg("-S")
+            .arg(self.socket.path().join("socket"))
+            .args(words);
         command
     }
 
@@ -57,10 +80,17 @@ impl Terminal {
 
     /// The cursor is there again, and no line is left that would have been replaced.
     fn assert_sane(&self) {
-        assert_eq!(self.said(&["display-message", "-p", "-t", "demo", "#{cursor_flag}"]).trim(), "1");
+        assert_eq!(
+            self.said(&["display-message", "-p", "-t", "demo", "#{cursor_flag}"])
+                .trim(),
+            "1"
+        );
         let screen = self.screen();
         assert!(!screen.contains(" s  tier "), "{screen}");
-        assert!(screen.contains("\nechoctl\n"), "keys are shown again: {screen}");
+        assert!(
+            screen.contains("\nechoctl\n"),
+            "keys are shown again: {screen}"
+        );
     }
 }
 
@@ -79,14 +109,26 @@ fn on_a_terminal_a_live_line_says_what_goes_on_and_is_gone_in_the_end() {
     let mut seen = BTreeSet::new();
     until("the end", || {
         let screen = terminal.screen();
-        let live = screen.lines().filter_map(|line| line.split_once(" s  tier "));
+        let live = screen
+            .lines()
+            .filter_map(|line| line.split_once(" s  tier "));
         seen.extend(live.map(|(_spinner, what)| what.to_owned()));
         screen.contains("code 0")
     });
-    assert!(seen.len() > 3 && seen.iter().any(|what| what.contains("· running `cargo test")), "{seen:?}");
+    assert!(
+        seen.len() > 3
+            && seen
+                .iter()
+                .any(|what| what.contains("· running `cargo test")),
+        "{seen:?}"
+    );
     assert_story(&terminal.screen());
     let painted = terminal.painted();
-    for colour in ["\u{1b}[32maccepted", "\u{1b}[31mrejected", "\u{1b}[31mtampered"] {
+    for colour in [
+        "\u{1b}[32maccepted",
+        "\u{1b}[31mrejected",
+        "\u{1b}[31mtampered",
+    ] {
         assert!(painted.contains(colour), "{painted:?}");
     }
     terminal.assert_sane();
@@ -99,8 +141,13 @@ fn without_colours_the_terminal_shows_what_a_file_gets() {
     }
     let terminal = Terminal::with_demo(&[("NO_COLOR", "1")]);
     terminal.wait_for("code 0");
-    assert!(!terminal.painted().contains('\u{1b}'), "{:?}", terminal.painted());
-    let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/demo.txt")).unwrap();
+    assert!(
+        !terminal.painted().contains('\u{1b}'),
+        "{:?}",
+        terminal.painted()
+    );
+    let page =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/demo.txt")).unwrap();
     assert_eq!(masked_story(&terminal.screen()), masked_story(&page));
     terminal.assert_sane();
 }
@@ -112,9 +159,25 @@ fn ctrl_c_leaves_a_sane_terminal_and_nothing_else() {
     }
     let terminal = Terminal::with_demo(&[]);
     terminal.wait_for(" s  tier ");
-    assert!(terminal.tmux(&["send-keys", "-t", "demo", "C-c"]).status().unwrap().success());
+    assert!(
+        terminal
+            .tmux(&["send-keys", "-t", "demo", "C-c"])
+            .status()
+            .unwrap()
+            .success()
+    );
     terminal.wait_for("code 130");
-    assert!(terminal.screen().contains("interrupted: the project is gone"), "{}", terminal.screen());
+    assert!(
+        terminal
+            .screen()
+            .contains("interrupted: the project is gone"),
+        "{}",
+        terminal.screen()
+    );
     terminal.assert_sane();
-    assert!(terminal.place.left().is_empty(), "{:?}", terminal.place.left());
+    assert!(
+        terminal.place.left().is_empty(),
+        "{:?}",
+        terminal.place.left()
+    );
 }

@@ -8,12 +8,21 @@ use crate::support::machine::Machine;
 
 fn block_of_the_readme(heading: &str) -> String {
     let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
-    let rest = readme.split_once(heading).unwrap().1.split_once("```toml\n").unwrap().1;
+    let rest = readme
+        .split_once(heading)
+        .unwrap()
+        .1
+        .split_once("```toml\n")
+        .unwrap()
+        .1;
     rest.split_once("\n```").unwrap().0.to_owned()
 }
 
 fn warnings(shown: &str) -> Vec<&str> {
-    shown.lines().filter(|line| line.starts_with("warn") || line.starts_with("fail")).collect()
+    shown
+        .lines()
+        .filter(|line| line.starts_with("warn") || line.starts_with("fail"))
+        .collect()
 }
 
 #[tokio::test]
@@ -25,17 +34,32 @@ async fn whoever_follows_the_recipe_for_ollama_alone_is_told_of_nothing_else() {
             _ => Do::Json(200, r#"{"models":[]}"#.into()),
         }),
     );
-    let recipe = block_of_the_readme("Ollama alone, no cloud").replace("http://localhost:11434", &ollama.url);
-    let machine = Machine::new(&closed.url, &closed.url, "").without_claude().file(&recipe);
+    let recipe = block_of_the_readme("Ollama alone, no cloud")
+        .replace("http://localhost:11434", &ollama.url);
+    let machine = Machine::new(&closed.url, &closed.url, "")
+        .without_claude()
+        .file(&recipe);
     fs::write(machine.dir.path().join("go.mod"), "module x\n").unwrap();
     let report = examined(&machine).await;
     let shown = text(&report);
     // Whether there is a `go` is this machine's own affair.
-    let told: Vec<_> = warnings(&shown).into_iter().filter(|line| !line.starts_with("warn  tests")).collect();
+    let told: Vec<_> = warnings(&shown)
+        .into_iter()
+        .filter(|line| !line.starts_with("warn  tests"))
+        .collect();
     assert_eq!(told, [""; 0], "{shown}");
-    assert!(shown.contains("ok    claude    `claude` is not on the PATH; no chain needs it\n"), "{shown}");
-    assert!(shown.contains("the connection was refused; no chain needs it\n"), "{shown}");
-    assert!(shown.contains("ok    chains    all 7 skills can start, with every tier\n"), "{shown}");
+    assert!(
+        shown.contains("ok    claude    `claude` is not on the PATH; no chain needs it\n"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("the connection was refused; no chain needs it\n"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("ok    chains    all 7 skills can start, with every tier\n"),
+        "{shown}"
+    );
     assert_eq!(report.exit_code, 0);
 }
 
@@ -44,15 +68,25 @@ async fn answers_that_were_never_recorded_cannot_be_given() {
     let closed = ClosedPort::hold();
     let machine = Machine::new(&closed.url, &closed.url, &closed.url).without_claude();
     let file = machine.dir.path().join("answers.jsonl");
-    let recipe = block_of_the_readme("CI without models").replace("/srv/ci/answers.jsonl", file.to_str().unwrap());
+    let recipe = block_of_the_readme("CI without models")
+        .replace("/srv/ci/answers.jsonl", file.to_str().unwrap());
     let machine = machine.file(&recipe);
     let shown = text(&examined(&machine).await);
-    let sentence = format!("warn  recorded  `recorded` has no recorded answers: `{}` cannot be read", file.display());
-    assert!(shown.contains(&sentence) && shown.contains("correct `backends.recorded.file`"), "{shown}");
+    let sentence = format!(
+        "warn  recorded  `recorded` has no recorded answers: `{}` cannot be read",
+        file.display()
+    );
+    assert!(
+        shown.contains(&sentence) && shown.contains("correct `backends.recorded.file`"),
+        "{shown}"
+    );
     assert!(shown.contains("fail  chains"), "{shown}");
     fs::write(&file, "").unwrap();
     let shown = text(&examined(&machine).await);
-    assert!(shown.contains("warn  chains    1 of 7 skills can start"), "{shown}");
+    assert!(
+        shown.contains("warn  chains    1 of 7 skills can start"),
+        "{shown}"
+    );
 }
 
 #[tokio::test]
@@ -62,7 +96,10 @@ async fn a_hint_that_helps_in_several_lines_stands_once_below_them() {
         .without_claude()
         .file("[backends.litellm]\nmodels = [\"q*\"]\n");
     let shown = text(&examined(&machine).await);
-    assert!(shown.matches("which no backend serves\n").count() > 3, "{shown}");
+    assert!(
+        shown.matches("which no backend serves\n").count() > 3,
+        "{shown}"
+    );
     assert_eq!(shown.matches("hint: backends serve ").count(), 1, "{shown}");
 }
 
@@ -74,18 +111,34 @@ async fn prompts_of_ones_own_are_counted_and_looked_at() {
     let machine = machine.set("SUPERVISOR_PROMPTS_DIR", folder.to_str().unwrap());
     let shown = machine.masked(&text(&examined(&machine).await), None);
     assert!(
-        shown.contains("warn  prompts   DIR/prompts is no directory, so the built-in prompts are used\n"),
+        shown.contains(
+            "warn  prompts   DIR/prompts is no directory, so the built-in prompts are used\n"
+        ),
         "{shown}"
     );
 
     fs::create_dir_all(folder.join("tdd")).unwrap();
-    fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/prompts/tdd/red.md"), folder.join("tdd/red.md")).unwrap();
+    fs::copy(
+        concat!(env!("CARGO_MANIFEST_DIR"), "/prompts/tdd/red.md"),
+        folder.join("tdd/red.md"),
+    )
+    .unwrap();
     fs::write(folder.join("tdd/gren.md"), "x").unwrap();
     fs::write(folder.join("verifier.md"), "no slots").unwrap();
     let shown = machine.masked(&text(&examined(&machine).await), None);
-    let lines: Vec<&str> = shown.lines().skip_while(|line| !line.contains(" prompts ")).take(4).collect();
+    let lines: Vec<&str> = shown
+        .lines()
+        .skip_while(|line| !line.contains(" prompts "))
+        .take(4)
+        .collect();
     assert_eq!(lines[0], "ok    prompts   1 of 17 prompts from DIR/prompts");
-    assert!(lines[1].starts_with("warn  prompts   DIR/prompts/verifier.md: the slot `"), "{shown}");
-    assert_eq!(lines[2], "warn  prompts   DIR/prompts/tdd/gren.md is not used: no prompt has that name");
+    assert!(
+        lines[1].starts_with("warn  prompts   DIR/prompts/verifier.md: the slot `"),
+        "{shown}"
+    );
+    assert_eq!(
+        lines[2],
+        "warn  prompts   DIR/prompts/tdd/gren.md is not used: no prompt has that name"
+    );
     assert_eq!(lines[3], "      hint: did you mean `tdd/green.md`?");
 }

@@ -22,10 +22,16 @@ impl Browser {
         if is_missing("chromedriver") || is_missing("chromium") {
             return None;
         }
-        let mut driver = Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).spawn().unwrap();
+        let mut driver = Command::new("chromedriver")
+            .arg("--port=0")
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
         let lines = BufReader::new(driver.stdout.take().unwrap()).lines();
         let port = lines.map_while(Result::ok).find_map(|line| {
-            line.split("started successfully on port ").nth(1).map(|port| port.trim_end_matches('.').to_owned())
+            line.split("started successfully on port ")
+                .nth(1)
+                .map(|port| port.trim_end_matches('.').to_owned())
         });
         let Some(port) = port else {
             let _ = driver.kill();
@@ -59,21 +65,32 @@ impl Browser {
             "browserName": "chrome", "goog:loggingPrefs": {"browser": "ALL"},
             "goog:chromeOptions": {"binary": "/usr/bin/chromium", "args": arguments},
         }}});
-        let mut browser =
-            Self { driver, session: format!("http://127.0.0.1:{port}/session"), client, _profile: profile };
+        let mut browser = Self {
+            driver,
+            session: format!("http://127.0.0.1:{port}/session"),
+            client,
+            _profile: profile,
+        };
         let made = browser.post("", &wanted).await;
-        let id = made["sessionId"].as_str().unwrap_or_else(|| panic!("no session: {made}"));
+        let id = made["sessionId"]
+            .as_str()
+            .unwrap_or_else(|| panic!("no session: {made}"));
         browser.session = format!("{}/{id}", browser.session);
         Some(browser)
     }
 
     pub(super) async fn open(&self, file: &Path) {
-        self.post("/url", &json!({"url": format!("file://{}", file.display())})).await;
+        self.post(
+            "/url",
+            &json!({"url": format!("file://{}", file.display())}),
+        )
+        .await;
     }
 
     /// The script's `return` value. It runs beside the page, whose own policy does not bind it.
     pub(super) async fn run(&self, script: &str) -> Value {
-        self.post("/execute/sync", &json!({"script": script, "args": []})).await
+        self.post("/execute/sync", &json!({"script": script, "args": []}))
+            .await
     }
 
     /// Chooses one of a list; the answer says how many calls are left.
@@ -86,7 +103,8 @@ impl Browser {
     }
 
     pub(super) async fn resize(&self, width: u32, height: u32) {
-        self.post("/window/rect", &json!({"width": width, "height": height})).await;
+        self.post("/window/rect", &json!({"width": width, "height": height}))
+            .await;
     }
 
     /// The colours that the person prefers: `light` or `dark`.
@@ -98,14 +116,24 @@ impl Browser {
 
     /// What the window shows, as PNG.
     pub(super) async fn picture(&self) -> Vec<u8> {
-        let answer = self.client.get(format!("{}/screenshot", self.session)).send().await.unwrap();
+        let answer = self
+            .client
+            .get(format!("{}/screenshot", self.session))
+            .send()
+            .await
+            .unwrap();
         let answer = answer.json::<Value>().await.unwrap();
-        base64::engine::general_purpose::STANDARD.decode(answer["value"].as_str().unwrap()).unwrap()
+        base64::engine::general_purpose::STANDARD
+            .decode(answer["value"].as_str().unwrap())
+            .unwrap()
     }
 
     /// The console has said nothing, and no dialogue is open.
     pub(super) async fn assert_silent(&self) {
-        assert_eq!(self.post("/se/log", &json!({"type": "browser"})).await, json!([]));
+        assert_eq!(
+            self.post("/se/log", &json!({"type": "browser"})).await,
+            json!([])
+        );
     }
 
     pub(super) async fn end(mut self) {
@@ -115,7 +143,13 @@ impl Browser {
     }
 
     async fn post(&self, path: &str, body: &Value) -> Value {
-        let answer = self.client.post(format!("{}{path}", self.session)).json(body).send().await.unwrap();
+        let answer = self
+            .client
+            .post(format!("{}{path}", self.session))
+            .json(body)
+            .send()
+            .await
+            .unwrap();
         let (status, answer) = (answer.status(), answer.json::<Value>().await.unwrap());
         assert!(status.is_success(), "{path} {body}: {answer}");
         answer["value"].clone()

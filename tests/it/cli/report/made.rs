@@ -11,10 +11,18 @@ pub(super) fn calls(count: usize) -> Vec<Value> {
 }
 
 fn call(n: usize, count: usize, dice: &mut fastrand::Rng) -> Value {
-    let skill = ["tdd_red", "tdd_green", "tdd_green", "tdd_refactor", "review", "debug"][dice.usize(..6)];
+    let skill = [
+        "tdd_red",
+        "tdd_green",
+        "tdd_green",
+        "tdd_refactor",
+        "review",
+        "debug",
+    ][dice.usize(..6)];
     // Two months, with quiet nights.
     let minute = 86_400 * n / count.max(1);
-    let time = jiff::Timestamp::from_second(1_772_000_000 + 60 * minute as i64 + dice.i64(0..60)).unwrap();
+    let time =
+        jiff::Timestamp::from_second(1_772_000_000 + 60 * minute as i64 + dice.i64(0..60)).unwrap();
     let (mut attempts, mut tier) = (Vec::new(), 0);
     let accepted = loop {
         let model = if tier < 2 { LOCAL[tier] } else { TOP };
@@ -25,10 +33,21 @@ fn call(n: usize, count: usize, dice: &mut fastrand::Rng) -> Value {
         }
         tier += 1;
     };
-    let status = if accepted { "pass" } else { ["fail", "error"][dice.usize(..2)] };
+    let status = if accepted {
+        "pass"
+    } else {
+        ["fail", "error"][dice.usize(..2)]
+    };
     let number = format!("{},{:03}", n / 1_000, n % 1_000);
-    let message = if accepted { "green: 12 tests pass" } else { "all tiers exhausted" };
-    let took: u64 = attempts.iter().map(|attempt| attempt["duration_ms"].as_u64().unwrap()).sum();
+    let message = if accepted {
+        "green: 12 tests pass"
+    } else {
+        "all tiers exhausted"
+    };
+    let took: u64 = attempts
+        .iter()
+        .map(|attempt| attempt["duration_ms"].as_u64().unwrap())
+        .sum();
     json!({
         "v": 1, "session_id": format!("s{}", n % 8), "timestamp": time.to_string(), "skill": skill, "phase": "green",
         "final_status": status, "project_root": format!("/home/me/{}", ["roman", "ledger", "parser"][n % 3]),
@@ -43,11 +62,31 @@ fn attempt(number: usize, model: &str, top: bool, good: bool, dice: &mut fastran
     let checking = 400 + dice.u64(..6_000);
     let (cause, verdict, feedback) = match dice.u32(..12) {
         _ if good => ("accepted", "accept", String::new()),
-        0 => ("infra", "error", "the gateway sent nothing for 300 s".into()),
-        1 => ("tampered", "escalate", "`tests/roman.rs` is sealed and was changed".into()),
-        2 => ("cannot_verify", "escalate", "verifier error: no JSON in its answer".into()),
-        3 | 4 => ("unreadable", "error", "no edits could be found in the answer".into()),
-        n => ("rejected", "escalate", format!("`roman::case_{n}` still fails: expected {n}")),
+        0 => (
+            "infra",
+            "error",
+            "the gateway sent nothing for 300 s".into(),
+        ),
+        1 => (
+            "tampered",
+            "escalate",
+            "`tests/roman.rs` is sealed and was changed".into(),
+        ),
+        2 => (
+            "cannot_verify",
+            "escalate",
+            "verifier error: no JSON in its answer".into(),
+        ),
+        3 | 4 => (
+            "unreadable",
+            "error",
+            "no edits could be found in the answer".into(),
+        ),
+        n => (
+            "rejected",
+            "escalate",
+            format!("`roman::case_{n}` still fails: expected {n}"),
+        ),
     };
     json!({
         "attempt": number, "model": model, "tier": if top { "subagent" } else { "local" }, "duration_ms": asking + checking,

@@ -9,7 +9,9 @@ use super::{Place, made};
 
 #[tokio::test]
 async fn the_page_can_be_looked_at_in_light_and_dark_and_on_a_phone() {
-    let Some(browser) = Browser::start().await else { return };
+    let Some(browser) = Browser::start().await else {
+        return;
+    };
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("target/pictures");
     fs::create_dir_all(&folder).unwrap();
     let mut shades = Vec::new();
@@ -26,15 +28,26 @@ async fn the_page_can_be_looked_at_in_light_and_dark_and_on_a_phone() {
         browser.open(&place.page()).await;
         if calls > 1 {
             // One call open, as a reader has it.
-            browser.run("document.querySelector('article.call .head').click()").await;
+            browser
+                .run("document.querySelector('article.call .head').click()")
+                .await;
         }
-        let colours = "const s = getComputedStyle(document.body); return s.backgroundColor + ' ' + s.color";
+        let colours =
+            "const s = getComputedStyle(document.body); return s.backgroundColor + ' ' + s.color";
         shades.push(browser.run(colours).await);
         let picture = browser.picture().await;
-        assert!(picture.starts_with(b"\x89PNG") && picture.len() > 5_000, "{name}: {} bytes", picture.len());
+        assert!(
+            picture.starts_with(b"\x89PNG") && picture.len() > 5_000,
+            "{name}: {} bytes",
+            picture.len()
+        );
         fs::write(folder.join(format!("{name}.png")), &picture).unwrap();
         if name == "light" && std::env::var_os("SUPERVISOR_UPDATE_DOCS").is_some() {
-            fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/report.png"), &picture).unwrap();
+            fs::write(
+                concat!(env!("CARGO_MANIFEST_DIR"), "/docs/report.png"),
+                &picture,
+            )
+            .unwrap();
         }
         browser.assert_silent().await;
     }

@@ -12,7 +12,9 @@ const COLOURED: &str = "\u{1b}[31mred/model";
 /// Names and contents of the files.
 pub(super) fn logs() -> Vec<(String, Vec<u8>)> {
     let mut dice = Dice(0x05ee_d0f5_7a75);
-    (0..8).map(|n| (format!("s{n}"), log(n, &mut dice))).collect()
+    (0..8)
+        .map(|n| (format!("s{n}"), log(n, &mut dice)))
+        .collect()
 }
 
 fn log(session: u64, dice: &mut Dice) -> Vec<u8> {
@@ -38,8 +40,14 @@ fn log(session: u64, dice: &mut Dice) -> Vec<u8> {
 fn call(session: u64, n: u64, dice: &mut Dice) -> Value {
     let skill = ["tdd_red", "tdd_green", "tdd_refactor", "review", "review"][dice.below(5)];
     let day = session * 11 + n / 10;
-    let timestamp =
-        format!("2026-{:02}-{:02}T{:02}:{:02}:07.{:03}Z", 1 + day / 28, 1 + day % 28, n % 24, n % 60, 100 + n);
+    let timestamp = format!(
+        "2026-{:02}-{:02}T{:02}:{:02}:07.{:03}Z",
+        1 + day / 28,
+        1 + day % 28,
+        n % 24,
+        n % 60,
+        100 + n
+    );
     let first = if skill == "review" { WEAK } else { STEADY };
     let (mut attempts, mut status, top);
     (attempts, status) = (vec![], "pass");
@@ -50,7 +58,11 @@ fn call(session: u64, n: u64, dice: &mut Dice) -> Value {
         }
         _ => {
             let good = if skill == "review" { 12 } else { 65 };
-            let cause = if dice.below(100) < good { "accepted" } else { unlucky(dice) };
+            let cause = if dice.below(100) < good {
+                "accepted"
+            } else {
+                unlucky(dice)
+            };
             attempts.push(attempt(first, "local", cause, dice));
             if cause == "accepted" {
                 let usd = json!((dice.below(40_000) as f64) / 1e6);
@@ -59,9 +71,17 @@ fn call(session: u64, n: u64, dice: &mut Dice) -> Value {
                 if dice.below(12) == 0 {
                     attempts.push(attempt(COLOURED, "local", unlucky(dice), dice));
                 }
-                let cause = if dice.below(100) < 90 { "accepted" } else { unlucky(dice) };
+                let cause = if dice.below(100) < 90 {
+                    "accepted"
+                } else {
+                    unlucky(dice)
+                };
                 attempts.push(attempt(TOP, "subagent", cause, dice));
-                status = if cause == "accepted" { "pass" } else { ["fail", "error"][dice.below(2)] };
+                status = if cause == "accepted" {
+                    "pass"
+                } else {
+                    ["fail", "error"][dice.below(2)]
+                };
                 let own = attempts.last().unwrap()["cost_usd"].clone();
                 top = json!({"model": TOP, "cost_usd": own, "basis": "asked"});
             }
@@ -77,7 +97,10 @@ fn call(session: u64, n: u64, dice: &mut Dice) -> Value {
         0 => drop(fields.shift_remove("top_tier")),
         1 => drop(fields.shift_remove("v")),
         2 => drop(fields.shift_remove("attempts")),
-        3 => drop(fields.insert("final_status".into(), json!(["ok", "skipped", "SKIP", "postponed"][dice.below(4)]))),
+        3 => drop(fields.insert(
+            "final_status".into(),
+            json!(["ok", "skipped", "SKIP", "postponed"][dice.below(4)]),
+        )),
         4 => drop(fields.insert("later".into(), json!({"than": ["us"]}))),
         5 => drop(fields.insert("message".into(), json!(null))),
         6 => drop(fields.shift_remove("skill")),
@@ -116,9 +139,20 @@ fn attempt(model: &str, tier: &str, cause: &str, dice: &mut Dice) -> Value {
     let asked = cause != "skipped";
     let answered = asked && verdict != "error";
     let tokens = |n: usize| if answered { json!(n) } else { json!(null) };
-    let (tokens_in, tokens_out) = (tokens(2_000 + dice.below(30_000)), tokens(100 + dice.below(4_000)));
-    let usd = if tier == "local" { 0.0 } else { dice.below(300_000) as f64 / 1e6 };
-    let cost = if answered { dice.rarely(json!(usd)) } else { json!(null) };
+    let (tokens_in, tokens_out) = (
+        tokens(2_000 + dice.below(30_000)),
+        tokens(100 + dice.below(4_000)),
+    );
+    let usd = if tier == "local" {
+        0.0
+    } else {
+        dice.below(300_000) as f64 / 1e6
+    };
+    let cost = if answered {
+        dice.rarely(json!(usd))
+    } else {
+        json!(null)
+    };
     let warm = [json!(true), json!(true), json!(false), json!(null)][dice.below(4)].clone();
     let mut attempt = json!({
         "attempt": 1, "model": model, "tier": tier, "duration_ms": if asked { 400 + dice.below(200_000) } else { 0 },
@@ -141,7 +175,8 @@ fn attempt(model: &str, tier: &str, cause: &str, dice: &mut Dice) -> Value {
         6 => drop(fields.insert("tier".into(), json!("orbital"))),
         7 => drop(fields.shift_remove("tier")),
         8 if tier == "local" => {
-            let opinion = json!({"model": TOP, "tokens_in": 900, "tokens_out": 40, "cost_usd": 0.004});
+            let opinion =
+                json!({"model": TOP, "tokens_in": 900, "tokens_out": 40, "cost_usd": 0.004});
             fields.insert("verifier".into(), opinion);
         }
         9 => return json!("not an attempt"),
@@ -182,6 +217,10 @@ impl Dice {
 
     /// Mostly the value, now and then unknown.
     fn rarely(&mut self, value: Value) -> Value {
-        if self.below(12) == 0 { Value::Null } else { value }
+        if self.below(12) == 0 {
+            Value::Null
+        } else {
+            value
+        }
     }
 }

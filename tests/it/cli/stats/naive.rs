@@ -15,23 +15,40 @@ pub(super) struct Filter {
 
 impl Filter {
     pub(super) fn arguments(&self) -> Vec<&str> {
-        let flags = [("--since", self.since), ("--skill", self.skill), ("--session", self.session)];
-        flags.iter().filter_map(|(flag, value)| Some([*flag, (*value)?])).flatten().collect()
+        let flags = [
+            ("--since", self.since),
+            ("--skill", self.skill),
+            ("--session", self.session),
+        ];
+        flags
+            .iter()
+            .filter_map(|(flag, value)| Some([*flag, (*value)?]))
+            .flatten()
+            .collect()
     }
 
     /// All times in that log are UTC with as many digits, so that text sorts as time does.
     fn since(&self) -> Option<String> {
-        self.since.map(|since| if since.contains('T') { since.to_owned() } else { format!("{since}T00:00:00Z") })
+        self.since.map(|since| {
+            if since.contains('T') {
+                since.to_owned()
+            } else {
+                format!("{since}T00:00:00Z")
+            }
+        })
     }
 
     fn wants(&self, call: &Value) -> bool {
         self.wants_skill(call)
-            && self.since().is_none_or(|since| time(call).is_some_and(|time| time >= since.trim_end_matches('Z')))
+            && self.since().is_none_or(|since| {
+                time(call).is_some_and(|time| time >= since.trim_end_matches('Z'))
+            })
     }
 
     fn wants_skill(&self, call: &Value) -> bool {
         let skill = call["skill"].as_str().unwrap_or("");
-        self.skill.is_none_or(|wanted| skill == wanted || skill.starts_with(&format!("{wanted}_")))
+        self.skill
+            .is_none_or(|wanted| skill == wanted || skill.starts_with(&format!("{wanted}_")))
     }
 }
 
@@ -50,9 +67,16 @@ pub(super) fn count(directory: &Path, filter: &Filter) -> Value {
         for line in lines.iter().filter(|line| !line.trim().is_empty()) {
             match serde_json::from_str::<Value>(line) {
                 Err(error) if error.is_eof() => torn += 1,
-                Ok(call) if call.is_object() && (call["skill"].is_null() || call["skill"].is_string()) => {
+                Ok(call)
+                    if call.is_object()
+                        && (call["skill"].is_null() || call["skill"].is_string()) =>
+                {
                     left_out += all_attempts(&call).len() - attempts(&call).len();
-                    undated += u64::from(filter.since.is_some() && filter.wants_skill(&call) && time(&call).is_none());
+                    undated += u64::from(
+                        filter.since.is_some()
+                            && filter.wants_skill(&call)
+                            && time(&call).is_none(),
+                    );
                     if filter.wants(&call) {
                         sessions.insert(session.clone());
                         calls.push(call);
@@ -62,11 +86,22 @@ pub(super) fn count(directory: &Path, filter: &Filter) -> Value {
             }
         }
     }
-    let skills: BTreeSet<&str> = calls.iter().map(|call| call["skill"].as_str().unwrap_or("")).collect();
-    let of = |skill: &str| calls.iter().filter(|c| c["skill"].as_str().unwrap_or("") == skill).collect::<Vec<_>>();
+    let skills: BTreeSet<&str> = calls
+        .iter()
+        .map(|call| call["skill"].as_str().unwrap_or(""))
+        .collect();
+    let of = |skill: &str| {
+        calls
+            .iter()
+            .filter(|c| c["skill"].as_str().unwrap_or("") == skill)
+            .collect::<Vec<_>>()
+    };
     let rows: Vec<Value> = skills.iter().map(|name| skill(name, &of(name))).collect();
     let advice: Vec<Value> = rows.iter().flat_map(advice).collect();
-    let times: BTreeSet<&str> = calls.iter().filter_map(|call| call["timestamp"].as_str()).collect();
+    let times: BTreeSet<&str> = calls
+        .iter()
+        .filter_map(|call| call["timestamp"].as_str())
+        .collect();
     json!({
         "v": 1,
         "filter": {"since": filter.since(), "skill": filter.skill, "session": filter.session},
@@ -85,12 +120,19 @@ fn all_attempts(call: &Value) -> Vec<&Value> {
 }
 
 fn attempts(call: &Value) -> Vec<&Value> {
-    let known = |a: &&Value| ["local", "subagent", "managed"].iter().any(|tier| a["tier"] == *tier);
+    let known = |a: &&Value| {
+        ["local", "subagent", "managed"]
+            .iter()
+            .any(|tier| a["tier"] == *tier)
+    };
     all_attempts(call).into_iter().filter(known).collect()
 }
 
 fn asked(call: &Value) -> Vec<&Value> {
-    attempts(call).into_iter().filter(|a| !is_skipped(a)).collect()
+    attempts(call)
+        .into_iter()
+        .filter(|a| !is_skipped(a))
+        .collect()
 }
 
 /// Left out before anything was used.
@@ -101,29 +143,62 @@ fn is_skipped(attempt: &Value) -> bool {
 fn skill(name: &str, calls: &[&Value]) -> Value {
     let mut by_model: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
     for attempt in calls.iter().flat_map(|call| attempts(call)) {
-        by_model.entry(attempt["model"].as_str().unwrap_or("")).or_default().push(attempt);
+        by_model
+            .entry(attempt["model"].as_str().unwrap_or(""))
+            .or_default()
+            .push(attempt);
     }
     // Both tiers of that log sort by name as they rank.
-    let tier = |attempts: &[&'_ Value]| attempts.iter().map(|a| a["tier"].as_str().unwrap().to_owned()).min().unwrap();
-    let mut models: Vec<Value> = by_model.iter().map(|(model, all)| row(&tier(all), model, all)).collect();
+    let tier = |attempts: &[&'_ Value]| {
+        attempts
+            .iter()
+            .map(|a| a["tier"].as_str().unwrap().to_owned())
+            .min()
+            .unwrap()
+    };
+    let mut models: Vec<Value> = by_model
+        .iter()
+        .map(|(model, all)| row(&tier(all), model, all))
+        .collect();
     models.sort_by_key(|row| format!("{} {}", row["tier"], row["model"]));
     let mut all = json!({"skill": name, "models": models});
-    all.as_object_mut().unwrap().extend(figures(calls).as_object().unwrap().clone());
+    all.as_object_mut()
+        .unwrap()
+        .extend(figures(calls).as_object().unwrap().clone());
     all
 }
 
 fn figures(calls: &[&Value]) -> Value {
     let ended = |words: &[&str]| {
         let word = |call: &Value| call["final_status"].as_str().unwrap_or("").to_lowercase();
-        calls.iter().filter(|call| words.contains(&word(call).as_str())).count()
+        calls
+            .iter()
+            .filter(|call| words.contains(&word(call).as_str()))
+            .count()
     };
     let (pass, fail, error) = (ended(&["pass", "ok"]), ended(&["fail"]), ended(&["error"]));
-    let costs: Vec<&Value> = calls.iter().flat_map(|call| asked(call)).map(|a| &a["cost_usd"]).collect();
+    let costs: Vec<&Value> = calls
+        .iter()
+        .flat_map(|call| asked(call))
+        .map(|a| &a["cost_usd"])
+        .collect();
     let top = |call: &Value| call["top_tier"]["cost_usd"].as_f64();
-    let basis = |word: &str| calls.iter().filter(|c| top(c).is_some() && c["top_tier"]["basis"] == word).count();
-    let both: Vec<&&Value> =
-        calls.iter().filter(|c| top(c).is_some() && asked(c).iter().all(|a| a["cost_usd"].is_number())).collect();
-    let spent = |call: &Value| asked(call).iter().map(|a| a["cost_usd"].as_f64().unwrap()).sum::<f64>();
+    let basis = |word: &str| {
+        calls
+            .iter()
+            .filter(|c| top(c).is_some() && c["top_tier"]["basis"] == word)
+            .count()
+    };
+    let both: Vec<&&Value> = calls
+        .iter()
+        .filter(|c| top(c).is_some() && asked(c).iter().all(|a| a["cost_usd"].is_number()))
+        .collect();
+    let spent = |call: &Value| {
+        asked(call)
+            .iter()
+            .map(|a| a["cost_usd"].as_f64().unwrap())
+            .sum::<f64>()
+    };
     json!({
         "calls": calls.len(), "pass": pass, "fail": fail, "error": error, "other": calls.len() - pass - fail - error,
         "cost_usd": costs.iter().filter_map(|cost| cost.as_f64()).sum::<f64>(),
@@ -150,11 +225,31 @@ fn row(tier: &str, model: &str, attempts: &[&Value]) -> Value {
     let n = |which: &dyn Fn(&Value) -> bool| asked.iter().filter(|a| which(a)).count();
     let without_cause = |a: &Value, verdict: &str| a["cause"].is_null() && a["verdict"] == verdict;
     let accepted = n(&|a| a["cause"] == "accepted" || without_cause(a, "accept"));
-    let rejected = n(&|a| ["rejected", "tampered", "unreadable"].iter().any(|cause| a["cause"] == *cause));
-    let no_answer = ["skipped", "infra", "quota", "incapable", "refused", "setup", "budget", "cancelled"];
-    let errors = n(&|a| no_answer.iter().any(|cause| a["cause"] == *cause) || without_cause(a, "error"));
-    let (warm, cold) = (n(&|a| a["warm_start"] == true), n(&|a| a["warm_start"] == false));
-    let durations: Vec<u64> = asked.iter().map(|a| a["duration_ms"].as_u64().unwrap_or(0)).collect();
+    let rejected = n(&|a| {
+        ["rejected", "tampered", "unreadable"]
+            .iter()
+            .any(|cause| a["cause"] == *cause)
+    });
+    let no_answer = [
+        "skipped",
+        "infra",
+        "quota",
+        "incapable",
+        "refused",
+        "setup",
+        "budget",
+        "cancelled",
+    ];
+    let errors =
+        n(&|a| no_answer.iter().any(|cause| a["cause"] == *cause) || without_cause(a, "error"));
+    let (warm, cold) = (
+        n(&|a| a["warm_start"] == true),
+        n(&|a| a["warm_start"] == false),
+    );
+    let durations: Vec<u64> = asked
+        .iter()
+        .map(|a| a["duration_ms"].as_u64().unwrap_or(0))
+        .collect();
     let sum = |field: &str| asked.iter().filter_map(|a| a[field].as_u64()).sum::<u64>();
     let counted = |a: &Value| a["tokens_in"].is_number() && a["tokens_out"].is_number();
     json!({
@@ -174,18 +269,27 @@ fn row(tier: &str, model: &str, attempts: &[&Value]) -> Value {
 
 /// The least of the durations that so many of them do not exceed: by trying each.
 fn percentile(durations: &[u64], percent: usize) -> Option<u64> {
-    let enough = |limit: &u64| durations.iter().filter(|d| *d <= limit).count() * 100 >= percent * durations.len();
+    let enough = |limit: &u64| {
+        durations.iter().filter(|d| *d <= limit).count() * 100 >= percent * durations.len()
+    };
     durations.iter().copied().filter(enough).min()
 }
 
 fn part(yes: usize, no: usize) -> Option<f64> {
-    if yes + no == 0 { None } else { Some(yes as f64 / (yes + no) as f64) }
+    if yes + no == 0 {
+        None
+    } else {
+        Some(yes as f64 / (yes + no) as f64)
+    }
 }
 
 fn advice(skill: &Value) -> Vec<Value> {
     let mut found = Vec::new();
     for model in skill["models"].as_array().unwrap() {
-        let (yes, no) = (model["accepted"].as_u64().unwrap(), model["rejected"].as_u64().unwrap());
+        let (yes, no) = (
+            model["accepted"].as_u64().unwrap(),
+            model["rejected"].as_u64().unwrap(),
+        );
         // Below three in ten, in whole numbers.
         if yes + no >= 10 && yes * 10 < 3 * (yes + no) {
             found.push(json!({

@@ -69,7 +69,11 @@ const DELAYS_MS: u64 = 150;
 
 impl Interruption {
     fn name(self) -> &'static str {
-        INTERRUPTIONS.iter().find(|(known, ..)| *known == self).expect("every one is in the table").1
+        INTERRUPTIONS
+            .iter()
+            .find(|(known, ..)| *known == self)
+            .expect("every one is in the table")
+            .1
     }
 
     /// The server does not live to answer.
@@ -84,10 +88,27 @@ impl Interruption {
 
 impl fmt::Display for FaultCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { tool, strategy, gateway, agent, tests, interruption, step, delay_ms } = self;
+        let Self {
+            tool,
+            strategy,
+            gateway,
+            agent,
+            tests,
+            interruption,
+            step,
+            delay_ms,
+        } = self;
         let ending = interruption.name();
-        write!(f, "{tool}/{strategy}/{}/{}/{}/{ending}/{step}", gateway.name, agent.name, tests.name)?;
-        if *delay_ms > 0 { write!(f, "+{delay_ms}") } else { Ok(()) }
+        write!(
+            f,
+            "{tool}/{strategy}/{}/{}/{}/{ending}/{step}",
+            gateway.name, agent.name, tests.name
+        )?;
+        if *delay_ms > 0 {
+            write!(f, "+{delay_ms}")
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -95,7 +116,9 @@ impl FaultCase {
     /// The case of a label.
     pub(super) fn parse(label: &str) -> Option<Self> {
         let parts: Vec<&str> = label.split('/').collect();
-        let [tool, strategy, gateway, agent, tests, ending, moment] = parts[..] else { return None };
+        let [tool, strategy, gateway, agent, tests, ending, moment] = parts[..] else {
+            return None;
+        };
         let (step, delay) = moment.split_once('+').unwrap_or((moment, "0"));
         Some(Self {
             tool: TOOLS.iter().find(|known| **known == tool)?,
@@ -134,12 +157,17 @@ pub(super) struct Dealer {
 
 impl Dealer {
     pub(super) fn new(seed: u64) -> Self {
-        Self { dice: fastrand::Rng::with_seed(seed), decks: Default::default() }
+        Self {
+            dice: fastrand::Rng::with_seed(seed),
+            decks: Default::default(),
+        }
     }
 
     pub(super) fn deal(&mut self) -> FaultCase {
-        let shares: Vec<Interruption> =
-            INTERRUPTIONS.iter().flat_map(|(one, _, share)| std::iter::repeat_n(*one, *share)).collect();
+        let shares: Vec<Interruption> = INTERRUPTIONS
+            .iter()
+            .flat_map(|(one, _, share)| std::iter::repeat_n(*one, *share))
+            .collect();
         FaultCase {
             tool: TOOLS[self.draw(0, TOOLS.len())],
             strategy: STRATEGIES[self.draw(1, STRATEGIES.len())],
@@ -156,7 +184,11 @@ impl Dealer {
     pub(super) fn deal_kill(&mut self) -> FaultCase {
         let interruption = KILLS[self.draw(7, KILLS.len())];
         let delay_ms = self.dice.u64(0..DELAYS_MS);
-        FaultCase { interruption, delay_ms, ..self.deal() }
+        FaultCase {
+            interruption,
+            delay_ms,
+            ..self.deal()
+        }
     }
 
     fn draw(&mut self, deck: usize, rows: usize) -> usize {

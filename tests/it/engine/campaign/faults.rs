@@ -39,62 +39,171 @@ fn right_but(change: impl Fn(&mut Value)) -> Do {
 }
 
 fn refused(status: u16, header: &str, message: &str) -> Do {
-    let body = json!({"error": {"message": message, "type": "x", "code": status.to_string()}}).to_string();
-    let head = format!("HTTP/1.1 {status} X\r\n{header}content-type: application/json\r\nconnection: close\r\n");
+    let body =
+        json!({"error": {"message": message, "type": "x", "code": status.to_string()}}).to_string();
+    let head = format!(
+        "HTTP/1.1 {status} X\r\n{header}content-type: application/json\r\nconnection: close\r\n"
+    );
     Do::Raw(format!("{head}content-length: {}\r\n\r\n{body}", body.len()).into_bytes())
 }
 
 pub(super) static GATEWAY: &[GatewayFault] = &[
-    GatewayFault { name: "right", answer: || said(&edit("code.py", RIGHT)) },
-    GatewayFault { name: "wrong", answer: || said(&edit("code.py", "answer = 43\n")) },
-    GatewayFault { name: "status-400", answer: || refused(400, "", "context too long: 9000 > 4096") },
-    GatewayFault { name: "status-401", answer: || refused(401, "", &format!("the key {CANARY} is not known")) },
-    GatewayFault { name: "status-404", answer: || refused(404, "", "no such model") },
-    GatewayFault { name: "status-408", answer: || refused(408, "", "timeout") },
-    GatewayFault { name: "status-429", answer: || refused(429, "retry-after: 86400\r\n", "slow down") },
-    GatewayFault { name: "status-500", answer: || refused(500, "", "boom") },
-    GatewayFault { name: "status-503", answer: || refused(503, "retry-after: soon\r\n", "overloaded") },
-    GatewayFault { name: "redirect", answer: || refused(302, "location: http://127.0.0.1:1/\r\n", "elsewhere") },
-    GatewayFault { name: "page", answer: || Do::Raw(http(200, "text/html", "<!doctype html><title>hi</title>")) },
-    GatewayFault { name: "malformed", answer: || Do::Json(200, r#"{"choices": [{"message": "#.into()) },
-    GatewayFault { name: "not-utf8", answer: || Do::Raw(bytes_of(b"{\"choices\":\xff\x00\xfe}")) },
-    GatewayFault { name: "deep", answer: || Do::Json(200, "[".repeat(200_000)) },
-    GatewayFault { name: "wrong-types", answer: || right_but(|b| b["choices"] = json!({"0": [1, null]})) },
-    GatewayFault { name: "no-choices", answer: || right_but(|b| b["choices"] = json!([])) },
-    GatewayFault { name: "cut-short", answer: || right_but(|b| b["choices"][0]["finish_reason"] = json!("length")) },
-    GatewayFault { name: "event-stream", answer: event_stream },
-    GatewayFault { name: "truncated", answer: || Do::Raw(truncated()) },
-    GatewayFault { name: "closed", answer: || Do::Close },
-    GatewayFault { name: "reset", answer: || Do::Reset },
-    GatewayFault { name: "silent", answer: || Do::Stall(vec![]) },
-    GatewayFault { name: "stalls-in-the-body", answer: || Do::Stall(truncated()) },
-    GatewayFault { name: "flood", answer: || Do::Flood },
-    GatewayFault { name: "huge-content", answer: || said(&edit("code.py", &"x = 1\n".repeat(1_000_000))) },
-    GatewayFault { name: "negative-usage", answer: || right_but(|b| b["usage"]["prompt_tokens"] = json!(-5)) },
+    GatewayFault {
+        name: "right",
+        answer: || said(&edit("code.py", RIGHT)),
+    },
+    GatewayFault {
+        name: "wrong",
+        answer: || said(&edit("code.py", "answer = 43\n")),
+    },
+    GatewayFault {
+        name: "status-400",
+        answer: || refused(400, "", "context too long: 9000 > 4096"),
+    },
+    GatewayFault {
+        name: "status-401",
+        answer: || refused(401, "", &format!("the key {CANARY} is not known")),
+    },
+    GatewayFault {
+        name: "status-404",
+        answer: || refused(404, "", "no such model"),
+    },
+    GatewayFault {
+        name: "status-408",
+        answer: || refused(408, "", "timeout"),
+    },
+    GatewayFault {
+        name: "status-429",
+        answer: || refused(429, "retry-after: 86400\r\n", "slow down"),
+    },
+    GatewayFault {
+        name: "status-500",
+        answer: || refused(500, "", "boom"),
+    },
+    GatewayFault {
+        name: "status-503",
+        answer: || refused(503, "retry-after: soon\r\n", "overloaded"),
+    },
+    GatewayFault {
+        name: "redirect",
+        answer: || refused(302, "location: http://127.0.0.1:1/\r\n", "elsewhere"),
+    },
+    GatewayFault {
+        name: "page",
+        answer: || Do::Raw(http(200, "text/html", "<!doctype html><title>hi</title>")),
+    },
+    GatewayFault {
+        name: "malformed",
+        answer: || Do::Json(200, r#"{"choices": [{"message": "#.into()),
+    },
+    GatewayFault {
+        name: "not-utf8",
+        answer: || Do::Raw(bytes_of(b"{\"choices\":\xff\x00\xfe}")),
+    },
+    GatewayFault {
+        name: "deep",
+        answer: || Do::Json(200, "[".repeat(200_000)),
+    },
+    GatewayFault {
+        name: "wrong-types",
+        answer: || right_but(|b| b["choices"] = json!({"0": [1, null]})),
+    },
+    GatewayFault {
+        name: "no-choices",
+        answer: || right_but(|b| b["choices"] = json!([])),
+    },
+    GatewayFault {
+        name: "cut-short",
+        answer: || right_but(|b| b["choices"][0]["finish_reason"] = json!("length")),
+    },
+    GatewayFault {
+        name: "event-stream",
+        answer: event_stream,
+    },
+    GatewayFault {
+        name: "truncated",
+        answer: || Do::Raw(truncated()),
+    },
+    GatewayFault {
+        name: "closed",
+        answer: || Do::Close,
+    },
+    GatewayFault {
+        name: "reset",
+        answer: || Do::Reset,
+    },
+    GatewayFault {
+        name: "silent",
+        answer: || Do::Stall(vec![]),
+    },
+    GatewayFault {
+        name: "stalls-in-the-body",
+        answer: || Do::Stall(truncated()),
+    },
+    GatewayFault {
+        name: "flood",
+        answer: || Do::Flood,
+    },
+    GatewayFault {
+        name: "huge-content",
+        answer: || said(&edit("code.py", &"x = 1\n".repeat(1_000_000))),
+    },
+    GatewayFault {
+        name: "negative-usage",
+        answer: || right_but(|b| b["usage"]["prompt_tokens"] = json!(-5)),
+    },
     GatewayFault {
         name: "absurd-usage",
-        answer: || right_but(|b| b["usage"] = json!({"prompt_tokens": 1e300, "completion_tokens": "many"})),
+        answer: || {
+            right_but(|b| b["usage"] = json!({"prompt_tokens": 1e300, "completion_tokens": "many"}))
+        },
     },
-    GatewayFault { name: "key-in-content", answer: || said(&edit("code.py", &format!("{RIGHT}key = '{CANARY}'\n"))) },
-    GatewayFault { name: "edits-outside", answer: || said(&edit("../outside/victim", "written")) },
-    GatewayFault { name: "edits-a-hook", answer: || said(&edit(".git/hooks/pre-commit", "touch /tmp/x\n")) },
-    GatewayFault { name: "edits-the-test", answer: || said(&edit("check.sh", "exit 0\n")) },
-    GatewayFault { name: "escapes", answer: || said("\u{1b}]0;x\u{7}\u{1b}[2J\u{0}\u{202e} no edits") },
+    GatewayFault {
+        name: "key-in-content",
+        answer: || said(&edit("code.py", &format!("{RIGHT}key = '{CANARY}'\n"))),
+    },
+    GatewayFault {
+        name: "edits-outside",
+        answer: || said(&edit("../outside/victim", "written")),
+    },
+    GatewayFault {
+        name: "edits-a-hook",
+        answer: || said(&edit(".git/hooks/pre-commit", "touch /tmp/x\n")),
+    },
+    GatewayFault {
+        name: "edits-the-test",
+        answer: || said(&edit("check.sh", "exit 0\n")),
+    },
+    GatewayFault {
+        name: "escapes",
+        answer: || said("\u{1b}]0;x\u{7}\u{1b}[2J\u{0}\u{202e} no edits"),
+    },
 ];
 
 fn bytes_of(body: &[u8]) -> Vec<u8> {
-    let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n", body.len());
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
     [head.as_bytes(), body].concat()
 }
 
 fn truncated() -> Vec<u8> {
-    let whole = http(200, "application/json", &completion(&edit("code.py", RIGHT)).to_string());
+    let whole = http(
+        200,
+        "application/json",
+        &completion(&edit("code.py", RIGHT)).to_string(),
+    );
     whole[..whole.len() - 60].to_vec()
 }
 
 fn event_stream() -> Do {
     let part = json!({"choices": [{"index": 0, "delta": {"content": edit("code.py", RIGHT)}}]});
-    Do::Raw(http(200, "text/event-stream", &format!("data: {part}\n\ndata: [DONE]\n\n")))
+    Do::Raw(http(
+        200,
+        "text/event-stream",
+        &format!("data: {part}\n\ndata: [DONE]\n\n"),
+    ))
 }
 
 const AGENT_RIGHT: &str = "echo 'answer = 42' > code.py; cat \"$here/out\"";
@@ -205,4 +314,5 @@ pub(super) static TESTS: &[ScriptFault] = &[
 ];
 
 /// In a test script: nothing but a failure, unless the code was changed.
-pub(super) const BEFORE: &str = "if grep -q 'answer = 41' code.py; then echo '1 failed'; exit 1; fi";
+pub(super) const BEFORE: &str =
+    "if grep -q 'answer = 41' code.py; then echo '1 failed'; exit 1; fi";

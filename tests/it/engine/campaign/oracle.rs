@@ -15,7 +15,11 @@ use crate::support::mcp_bench::result_of;
 /// The bar for the program as users build it.
 const PEAK_KB: u64 = 100_000;
 /// And for the one that was built with these tests, whose pages are larger where it is not optimised.
-const DEBUG_PEAK_KB: u64 = if cfg!(debug_assertions) { 160_000 } else { PEAK_KB };
+const DEBUG_PEAK_KB: u64 = if cfg!(debug_assertions) {
+    160_000
+} else {
+    PEAK_KB
+};
 
 /// How a case ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +31,11 @@ pub(super) enum CaseEnd {
 }
 
 /// How the case ended, and everything that is wrong with it.
-pub(super) fn examine(case: &FaultCase, stage: &Stage, seen: &Observation) -> (CaseEnd, Vec<String>) {
+pub(super) fn examine(
+    case: &FaultCase,
+    stage: &Stage,
+    seen: &Observation,
+) -> (CaseEnd, Vec<String>) {
     let mut wrong = Vec::new();
     let told = seen.reply.as_ref().map(result_of);
     let sessions = stage.bench.state.path().join("state/sessions");
@@ -57,14 +65,25 @@ pub(super) fn examine(case: &FaultCase, stage: &Stage, seen: &Observation) -> (C
     for path in differences(&seen.before.outside.files, &seen.after.outside.files) {
         wrong.push(format!("changed outside: {}", path.display()));
     }
-    wrong.extend(seen.left.iter().map(|process| format!("still runs: {process}")));
+    wrong.extend(
+        seen.left
+            .iter()
+            .map(|process| format!("still runs: {process}")),
+    );
     no_secret_is_told(stage, seen, &mut wrong);
-    let may_take = if std::env::var_os(PROGRAM).is_some() { PEAK_KB } else { DEBUG_PEAK_KB };
+    let may_take = if std::env::var_os(PROGRAM).is_some() {
+        PEAK_KB
+    } else {
+        DEBUG_PEAK_KB
+    };
     if seen.peak_kb > may_take {
         wrong.push(format!("{} kB of memory", seen.peak_kb));
     }
     if !case.interruption.is_kill() && stage.scratch() > 0 {
-        wrong.push(format!("{} entries left in the directory for temporary files", stage.scratch()));
+        wrong.push(format!(
+            "{} entries left in the directory for temporary files",
+            stage.scratch()
+        ));
     }
     (end, wrong)
 }
@@ -88,18 +107,30 @@ fn reply_comes_in_time(case: &FaultCase, seen: &Observation, wrong: &mut Vec<Str
 }
 
 /// Equal to the byte unless accepted; then only what the result names is different.
-fn project_is_kept(case: &FaultCase, seen: &Observation, end: CaseEnd, told: Option<&Value>, wrong: &mut Vec<String>) {
+fn project_is_kept(
+    case: &FaultCase,
+    seen: &Observation,
+    end: CaseEnd,
+    told: Option<&Value>,
+    wrong: &mut Vec<String>,
+) {
     let (before, after) = (&seen.before.project, &seen.after.project);
     let mut allowed: BTreeSet<&str> = BTreeSet::new();
     if end == CaseEnd::Accepted && case.tool != "review" {
         allowed.insert("code.py");
         // What tests write in place stays with accepted work, and the result names it.
         let lists = told.map(|told| [&told["files_changed"], &told["details"]["by_products"]]);
-        let names = lists.into_iter().flatten().filter_map(Value::as_array).flatten();
+        let names = lists
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_array)
+            .flatten();
         allowed.extend(names.filter_map(Value::as_str));
     }
     // A call that was killed after it was logged has no result that could name what the tests left.
-    let is_unnamed = |path: &Path| end == CaseEnd::Accepted && told.is_none() && !before.files.contains_key(path);
+    let is_unnamed = |path: &Path| {
+        end == CaseEnd::Accepted && told.is_none() && !before.files.contains_key(path)
+    };
     for path in differences(&before.files, &after.files) {
         if !allowed.contains(path.to_string_lossy().as_ref()) && !is_unnamed(&path) {
             wrong.push(format!("differs in the project: {}", path.display()));
@@ -111,7 +142,11 @@ fn project_is_kept(case: &FaultCase, seen: &Observation, end: CaseEnd, told: Opt
     if before.git != after.git {
         wrong.push("refs or index of the repository differ".into());
     }
-    let is_view = told.is_some_and(|told| told["sandbox"].as_str().is_some_and(|s| s.contains("private view")));
+    let is_view = told.is_some_and(|told| {
+        told["sandbox"]
+            .as_str()
+            .is_some_and(|s| s.contains("private view"))
+    });
     if is_view && end == CaseEnd::Refused && seen.before.stamps != seen.after.stamps {
         wrong.push("a file was touched although work was done in a private view".into());
     }
@@ -122,13 +157,22 @@ fn differences<V: PartialEq>(
     after: &std::collections::BTreeMap<PathBuf, V>,
 ) -> Vec<PathBuf> {
     let names: BTreeSet<&PathBuf> = before.keys().chain(after.keys()).collect();
-    names.into_iter().filter(|name| before.get(*name) != after.get(*name)).cloned().collect()
+    names
+        .into_iter()
+        .filter(|name| before.get(*name) != after.get(*name))
+        .cloned()
+        .collect()
 }
 
 /// Every line is whole JSON, and the last one ends.
 fn log_lines(sessions: &Path, wrong: &mut Vec<String>) -> Vec<Value> {
     let mut entries = Vec::new();
-    for file in fs::read_dir(sessions).into_iter().flatten().flatten().map(|entry| entry.path()) {
+    for file in fs::read_dir(sessions)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+    {
         if file.extension().is_none_or(|e| e != "jsonl") {
             continue;
         }
@@ -148,17 +192,37 @@ fn log_lines(sessions: &Path, wrong: &mut Vec<String>) -> Vec<Value> {
 
 fn no_secret_is_told(stage: &Stage, seen: &Observation, wrong: &mut Vec<String>) {
     let mut told = vec![("stderr".to_owned(), seen.stderr.clone())];
-    told.extend(seen.reply.iter().chain(&seen.messages).map(|m| ("stdout".to_owned(), m.to_string())));
-    told.extend(stage.gateway.asked().into_iter().map(|asked| ("what a model was asked".to_owned(), asked.body)));
+    told.extend(
+        seen.reply
+            .iter()
+            .chain(&seen.messages)
+            .map(|m| ("stdout".to_owned(), m.to_string())),
+    );
+    told.extend(
+        stage
+            .gateway
+            .asked()
+            .into_iter()
+            .map(|asked| ("what a model was asked".to_owned(), asked.body)),
+    );
     for place in ["sessions", "results", "exchange"] {
         let mut dirs = vec![stage.bench.state.path().join("state").join(place)];
         while let Some(dir) = dirs.pop() {
-            for path in fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path()) {
+            for path in fs::read_dir(dir)
+                .into_iter()
+                .flatten()
+                .flatten()
+                .map(|entry| entry.path())
+            {
                 if path.is_dir() {
                     dirs.push(path);
                 } else {
-                    let text = String::from_utf8_lossy(&fs::read(&path).unwrap_or_default()).into_owned();
-                    told.push((format!("{place}/{}", path.file_name().unwrap().to_string_lossy()), text));
+                    let text =
+                        String::from_utf8_lossy(&fs::read(&path).unwrap_or_default()).into_owned();
+                    told.push((
+                        format!("{place}/{}", path.file_name().unwrap().to_string_lossy()),
+                        text,
+                    ));
                 }
             }
         }
@@ -166,7 +230,10 @@ fn no_secret_is_told(stage: &Stage, seen: &Observation, wrong: &mut Vec<String>)
     for (place, text) in told {
         if let Some(at) = text.find(CANARY) {
             let before: String = text[..at].chars().rev().take(80).collect();
-            wrong.push(format!("a secret in {place} after `{}`", before.chars().rev().collect::<String>()));
+            wrong.push(format!(
+                "a secret in {place} after `{}`",
+                before.chars().rev().collect::<String>()
+            ));
         }
     }
 }

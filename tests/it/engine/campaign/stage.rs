@@ -74,7 +74,13 @@ impl Stage {
     pub(super) fn set(case: FaultCase) -> Self {
         let (dir, began) = (tempfile::tempdir().unwrap(), now_in_ticks());
         let at = |name: &str| dir.path().join(name);
-        for place in ["watched/home/.ssh", "watched/home/.config", "watched/outside/kept", "agent", "tmp"] {
+        for place in [
+            "watched/home/.ssh",
+            "watched/home/.config",
+            "watched/outside/kept",
+            "agent",
+            "tmp",
+        ] {
             fs::create_dir_all(at(place)).unwrap();
         }
         fs::write(at("watched/home/.bashrc"), "# kept\n").unwrap();
@@ -106,18 +112,43 @@ impl Stage {
             at("watched/outside").display(),
             bench.state.path().join("state").display()
         );
-        fs::write(bench.project.path().join("check.sh"), format!("{places}{}\n", case.test_script())).unwrap();
-        let answer = if case.tool == "review" { clean(&["code.py"]) } else { json!({}) };
-        fs::write(at("agent/out"), run(&result(|r| r["structured_output"] = answer.clone()))).unwrap();
-        write_program(&at("agent"), &format!("{places}cat > /dev/null\n{}", case.agent.script));
+        fs::write(
+            bench.project.path().join("check.sh"),
+            format!("{places}{}\n", case.test_script()),
+        )
+        .unwrap();
+        let answer = if case.tool == "review" {
+            clean(&["code.py"])
+        } else {
+            json!({})
+        };
+        fs::write(
+            at("agent/out"),
+            run(&result(|r| r["structured_output"] = answer.clone())),
+        )
+        .unwrap();
+        write_program(
+            &at("agent"),
+            &format!("{places}cat > /dev/null\n{}", case.agent.script),
+        );
         let project = bench.project.path();
         fs::set_permissions(project.join("keep.txt"), fs::Permissions::from_mode(0o751)).unwrap();
         // A name that merely stands there is in every list of files.
         fs::write(project.join(OsStr::from_bytes(b"n\xfft")), "kept\n").unwrap();
-        for arguments in [&["init", "-q"][..], &["add", "-A"], &["commit", "-q", "-m", "one"]] {
+        for arguments in [
+            &["init", "-q"][..],
+            &["add", "-A"],
+            &["commit", "-q", "-m", "one"],
+        ] {
             git(project, arguments);
         }
-        Self { case, bench, dir, gateway, began }
+        Self {
+            case,
+            bench,
+            dir,
+            gateway,
+            began,
+        }
     }
 
     pub(super) fn look(&self) -> Scenery {
@@ -129,7 +160,11 @@ impl Stage {
         };
         let files = project.files.iter().filter(|(_, (kind, ..))| *kind == 'f');
         let stamps = files.map(|(path, _)| stamp(path)).collect();
-        Scenery { stamps, project, outside: picture(&self.dir.path().join("watched")) }
+        Scenery {
+            stamps,
+            project,
+            outside: picture(&self.dir.path().join("watched")),
+        }
     }
 
     /// Makes the call, interrupts it as the case says, and waits until everything is at rest.
@@ -144,7 +179,15 @@ impl Stage {
         let mut arguments = arguments;
         arguments["project_root"] = json!(self.bench.root());
         arguments["session_id"] = json!("campaign");
-        session.call(CALL, if self.case.tool == "review" { "review" } else { "tdd_green" }, arguments);
+        session.call(
+            CALL,
+            if self.case.tool == "review" {
+                "review"
+            } else {
+                "tdd_green"
+            },
+            arguments,
+        );
         if self.case.interruption != Interruption::None {
             session.wait_for_step(self.case.step, CALL);
             std::thread::sleep(Duration::from_millis(self.case.delay_ms));
@@ -159,7 +202,9 @@ impl Stage {
             Interruption::ChildrenKilled => self.send(Signal::KILL, Some(&session), |_| true),
             Interruption::ChildrenStopped => self.send(Signal::STOP, Some(&session), |_| true),
             Interruption::ShimsKilled => self.send(Signal::KILL, Some(&session), is_shim),
-            Interruption::InnersKilled => self.send(Signal::KILL, Some(&session), |words| !is_shim(words)),
+            Interruption::InnersKilled => {
+                self.send(Signal::KILL, Some(&session), |words| !is_shim(words))
+            }
         }
         if self.case.interruption.wants_reply() {
             reply = Some(session.reply_within(in_time(), CALL));
@@ -167,24 +212,55 @@ impl Stage {
         let answered = began.elapsed();
         // After the end of input the server may be gone; what was read before stands.
         peak_kb = peak_kb.max(self::peak_kb(&session));
-        let end = if self.case.interruption.is_kill() { session.ended() } else { session.finish() };
+        let end = if self.case.interruption.is_kill() {
+            session.ended()
+        } else {
+            session.finish()
+        };
         let is_reply = |message: &&Value| message.get("method").is_none() && message["id"] == CALL;
         let replies = usize::from(reply.is_some()) + end.rest.iter().filter(is_reply).count();
         reply = reply.or_else(|| end.rest.iter().find(is_reply).cloned());
         let left = self.wait_for_processes();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(at_rest_in(self.bench.project.path(), &self.bench.state.path().join("state")));
-        let took = if reply.is_some() { answered } else { began.elapsed() };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(at_rest_in(
+            self.bench.project.path(),
+            &self.bench.state.path().join("state"),
+        ));
+        let took = if reply.is_some() {
+            answered
+        } else {
+            began.elapsed()
+        };
         let after = self.look();
         let (messages, code, stderr) = (end.rest, end.code, end.stderr);
-        Observation { reply, replies, messages, code, stderr, took, peak_kb, before, after, left }
+        Observation {
+            reply,
+            replies,
+            messages,
+            code,
+            stderr,
+            took,
+            peak_kb,
+            before,
+            after,
+            left,
+        }
     }
 
     /// Does the journal say that the work of the call stays?
     pub(super) fn was_accepted(&self) -> bool {
-        let projects = fs::read_dir(self.bench.state.path().join("state/projects")).into_iter().flatten().flatten();
-        let journals = projects.map(|project| fs::read_to_string(project.path().join("journal")).unwrap_or_default());
-        journals.into_iter().any(|text| text.contains(r#""state":"accepted","call":""#))
+        let projects = fs::read_dir(self.bench.state.path().join("state/projects"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        let journals = projects
+            .map(|project| fs::read_to_string(project.path().join("journal")).unwrap_or_default());
+        journals
+            .into_iter()
+            .any(|text| text.contains(r#""state":"accepted","call":""#))
     }
 
     /// Starts the next server, as the client would, and ends it when it has looked at what an earlier one left.
@@ -203,7 +279,9 @@ impl Stage {
     /// Until none is left: what starts while the list is made is not on it, nor what is becoming another program.
     fn kill_all(&self) {
         let deadline = Instant::now() + Duration::from_secs(5);
-        while (!self.processes().is_empty() || is_any_between(self.began)) && Instant::now() < deadline {
+        while (!self.processes().is_empty() || is_any_between(self.began))
+            && Instant::now() < deadline
+        {
             self.send(Signal::KILL, None, |_| true);
         }
     }
@@ -212,7 +290,10 @@ impl Stage {
     fn send(&self, signal: Signal, spared: Option<&Session>, is_meant: fn(&str) -> bool) {
         let spared = spared.map(|session| Pid::from_child(&session.process));
         let processes = self.processes();
-        let server = processes.iter().find(|(pid, _)| Some(*pid) == spared).map(|(_, words)| words);
+        let server = processes
+            .iter()
+            .find(|(pid, _)| Some(*pid) == spared)
+            .map(|(_, words)| words);
         for (pid, words) in &processes {
             // One that is stopped before it has become the program that was started would stop the server as well.
             let is_not_yet = signal == Signal::STOP && Some(words) == server;
@@ -227,11 +308,16 @@ impl Stage {
         let mark = self.dir.path().join("watched/home");
         let mark = format!("HOME={}", mark.display());
         let carries = |path: &Path| {
-            fs::read(path.join("environ")).is_ok_and(|env| env.split(|byte| *byte == 0).any(|v| v == mark.as_bytes()))
+            fs::read(path.join("environ"))
+                .is_ok_and(|env| env.split(|byte| *byte == 0).any(|v| v == mark.as_bytes()))
         };
         let mut found = Vec::new();
         for entry in fs::read_dir("/proc").unwrap().flatten() {
-            let Some(pid) = entry.file_name().to_str().and_then(|name| Pid::from_raw(name.parse().ok()?)) else {
+            let Some(pid) = entry
+                .file_name()
+                .to_str()
+                .and_then(|name| Pid::from_raw(name.parse().ok()?))
+            else {
                 continue;
             };
             if carries(&entry.path()) {
@@ -248,7 +334,10 @@ impl Stage {
         loop {
             let left = self.processes();
             if left.is_empty() || Instant::now() > deadline {
-                return left.into_iter().map(|(pid, words)| format!("{pid:?} {words}")).collect();
+                return left
+                    .into_iter()
+                    .map(|(pid, words)| format!("{pid:?} {words}"))
+                    .collect();
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -260,21 +349,42 @@ impl Stage {
 fn is_any_between(since: u64) -> bool {
     let stat = |path: &Path| {
         let text = fs::read_to_string(path.join("stat")).ok()?;
-        let fields: Vec<String> = text.rsplit_once(')')?.1.split_whitespace().map(str::to_owned).collect();
-        Some((fields.first()?.clone(), fields.get(1)?.clone(), fields.get(19)?.parse::<u64>().ok()?))
+        let fields: Vec<String> = text
+            .rsplit_once(')')?
+            .1
+            .split_whitespace()
+            .map(str::to_owned)
+            .collect();
+        Some((
+            fields.first()?.clone(),
+            fields.get(1)?.clone(),
+            fields.get(19)?.parse::<u64>().ok()?,
+        ))
     };
     let is_between = |path: &Path| {
         fs::read(path.join("environ")).is_ok_and(|env| env.is_empty())
-            && stat(path).is_some_and(|(state, parent, start)| state != "Z" && parent != "2" && start >= since)
+            && stat(path).is_some_and(|(state, parent, start)| {
+                state != "Z" && parent != "2" && start >= since
+            })
     };
-    let entries = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
-    entries.filter(|path| path.join("environ").exists()).any(|path| is_between(&path))
+    let entries = fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .map(|entry| entry.path());
+    entries
+        .filter(|path| path.join("environ").exists())
+        .any(|path| is_between(&path))
 }
 
 /// In the unit of a process's start: hundredths of a second since the system's.
 fn now_in_ticks() -> u64 {
     let uptime = fs::read_to_string("/proc/uptime").unwrap();
-    let (whole, parts) = uptime.split_whitespace().next().unwrap().split_once('.').unwrap();
+    let (whole, parts) = uptime
+        .split_whitespace()
+        .next()
+        .unwrap()
+        .split_once('.')
+        .unwrap();
     whole.parse::<u64>().unwrap() * 100 + parts.parse::<u64>().unwrap()
 }
 
@@ -299,14 +409,20 @@ fn settings(case: &FaultCase, gateway: &str, agent: &Path) -> String {
 /// How long a case may take on a machine that is as busy as this one is now.
 pub(super) fn in_time() -> Duration {
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
-    let load: f64 = load.split(' ').next().and_then(|load| load.parse().ok()).unwrap_or(0.0);
+    let load: f64 = load
+        .split(' ')
+        .next()
+        .and_then(|load| load.parse().ok())
+        .unwrap_or(0.0);
     let processors = std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64);
     IN_TIME.mul_f64((load / processors / WAITING).max(1.0))
 }
 
 /// The peak of a process's resident memory; 0 if it is gone.
 fn peak_kb(session: &Session) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", session.process.id())).unwrap_or_default();
+    let status =
+        fs::read_to_string(format!("/proc/{}/status", session.process.id())).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok()).unwrap_or(0)
+    line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok())
+        .unwrap_or(0)
 }

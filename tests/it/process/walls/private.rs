@@ -16,7 +16,10 @@ use crate::support::skip::{is_missing, skip};
 use crate::workspace::Bench;
 
 fn walled() -> Launcher {
-    launcher().under(SandboxRules { mode: SandboxMode::Auto, ..SandboxRules::default() })
+    launcher().under(SandboxRules {
+        mode: SandboxMode::Auto,
+        ..SandboxRules::default()
+    })
 }
 
 /// `None`, said aloud, where there are no views.
@@ -34,7 +37,8 @@ async fn private(bench: &Bench) -> Option<PrivateProject> {
 
 async fn run(bench: &Bench, kind: ChildKind, guard: Guard, script: &str) -> FinishedProcess {
     let mut spec = Spec::new(["sh", "-c", script], bench.root());
-    spec.env.insert("PATH".into(), std::env::var_os("PATH").unwrap());
+    spec.env
+        .insert("PATH".into(), std::env::var_os("PATH").unwrap());
     spec.limit = LONG;
     spec.guard = Some(guard);
     spec.confine = Some(Confinement::new(kind));
@@ -49,8 +53,21 @@ fn picture(root: &Path) -> BTreeMap<PathBuf, (u64, u32, i64, i64, Vec<u8>)> {
     while let Some(dir) = dirs.pop() {
         for entry in fs::read_dir(&dir).unwrap().flatten() {
             let (path, meta) = (entry.path(), entry.path().symlink_metadata().unwrap());
-            let bytes = if meta.is_file() { fs::read(&path).unwrap() } else { Vec::new() };
-            found.insert(path.clone(), (meta.ino(), meta.mode(), meta.mtime(), meta.mtime_nsec(), bytes));
+            let bytes = if meta.is_file() {
+                fs::read(&path).unwrap()
+            } else {
+                Vec::new()
+            };
+            found.insert(
+                path.clone(),
+                (
+                    meta.ino(),
+                    meta.mode(),
+                    meta.mtime(),
+                    meta.mtime_nsec(),
+                    bytes,
+                ),
+            );
             if meta.is_dir() {
                 dirs.push(path);
             }
@@ -61,22 +78,56 @@ fn picture(root: &Path) -> BTreeMap<PathBuf, (u64, u32, i64, i64, Vec<u8>)> {
 
 #[tokio::test]
 async fn a_worker_and_the_tests_write_and_the_project_is_the_same_to_the_inode() {
-    let bench = Bench::with(&[("src/a.txt", "one\n"), ("src/b.txt", "b\n"), ("gone/x.txt", "x\n")]);
+    let bench = Bench::with(&[
+        ("src/a.txt", "one\n"),
+        ("src/b.txt", "b\n"),
+        ("gone/x.txt", "x\n"),
+    ]);
     let before = picture(&bench.root());
-    let Some(mut private) = private(&bench).await else { return };
+    let Some(mut private) = private(&bench).await else {
+        return;
+    };
     let guard = private.worker_guard().unwrap();
     let script = "echo two > src/a.txt; echo n > new.txt; rm -r gone; mkdir -p deep/er; echo d > deep/er/d.txt; \
                   chmod 755 src/b.txt; touch src/b.txt";
     run(&bench, ChildKind::Agent, guard, script).await;
     private.take_in().unwrap();
     let changes = private.armed().changes().unwrap();
-    let seen: Vec<_> = changes.changes.iter().map(|c| c.path.display().to_string()).collect();
-    assert_eq!(seen, ["deep", "deep/er", "deep/er/d.txt", "gone", "gone/x.txt", "new.txt", "src/a.txt", "src/b.txt"]);
+    let seen: Vec<_> = changes
+        .changes
+        .iter()
+        .map(|c| c.path.display().to_string())
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            "deep",
+            "deep/er",
+            "deep/er/d.txt",
+            "gone",
+            "gone/x.txt",
+            "new.txt",
+            "src/a.txt",
+            "src/b.txt"
+        ]
+    );
     // The tests see the candidate at the project's own path, and what they write is not seen outside either.
     let guard = private.guard().unwrap();
-    let tests = run(&bench, ChildKind::Tests, guard, "cat src/a.txt; pwd; mkdir target; echo built > target/out").await;
-    assert_eq!(tests.stdout.text(), format!("two\n{}\n", bench.root().canonicalize().unwrap().display()));
-    assert_eq!(fs::read_to_string(private.path().join("src/a.txt")).unwrap(), "two\n");
+    let tests = run(
+        &bench,
+        ChildKind::Tests,
+        guard,
+        "cat src/a.txt; pwd; mkdir target; echo built > target/out",
+    )
+    .await;
+    assert_eq!(
+        tests.stdout.text(),
+        format!("two\n{}\n", bench.root().canonicalize().unwrap().display())
+    );
+    assert_eq!(
+        fs::read_to_string(private.path().join("src/a.txt")).unwrap(),
+        "two\n"
+    );
     assert_eq!(picture(&bench.root()), before);
     let (private, _) = private.reject().unwrap();
     assert!(private.armed().changes().unwrap().is_empty());
@@ -86,8 +137,15 @@ async fn a_worker_and_the_tests_write_and_the_project_is_the_same_to_the_inode()
 
 #[tokio::test]
 async fn accepted_work_is_written_with_its_modes_and_the_users_own_work_stays() {
-    let bench = Bench::with(&[("a.txt", "one\n"), ("user.txt", "u\n"), ("gone/x.txt", "x\n"), ("log", "1\n")]);
-    let Some(mut private) = private(&bench).await else { return };
+    let bench = Bench::with(&[
+        ("a.txt", "one\n"),
+        ("user.txt", "u\n"),
+        ("gone/x.txt", "x\n"),
+        ("log", "1\n"),
+    ]);
+    let Some(mut private) = private(&bench).await else {
+        return;
+    };
     let guard = private.worker_guard().unwrap();
     // The user saves while the worker is at it.
     bench.write("user.txt", "saved by the user\n");
@@ -97,11 +155,24 @@ async fn accepted_work_is_written_with_its_modes_and_the_users_own_work_stays() 
     private.take_in().unwrap();
     bench.write("log", "1\n2\n");
     let guard = private.guard().unwrap();
-    run(&bench, ChildKind::Tests, guard, "echo made by tests > by-product.txt").await;
+    run(
+        &bench,
+        ChildKind::Tests,
+        guard,
+        "echo made by tests > by-product.txt",
+    )
+    .await;
     private.armed_mut().mark_by_products().unwrap();
     private.commit().unwrap().write("").unwrap();
     assert_eq!(bench.read("a.txt"), "two\n");
-    assert_eq!(fs::metadata(bench.root().join("run.sh")).unwrap().permissions().mode() & 0o777, 0o755);
+    assert_eq!(
+        fs::metadata(bench.root().join("run.sh"))
+            .unwrap()
+            .permissions()
+            .mode()
+            & 0o777,
+        0o755
+    );
     assert!(!bench.root().join("gone").exists() && !bench.root().join("by-product.txt").exists());
     assert_eq!(bench.read("user.txt"), "saved by the user\n");
     assert_eq!(bench.read("notes.txt"), "new from the user\n");
@@ -113,19 +184,29 @@ async fn accepted_work_is_written_with_its_modes_and_the_users_own_work_stays() 
 #[tokio::test]
 async fn a_file_that_the_user_changed_too_is_not_overwritten_and_the_work_is_kept() {
     let bench = Bench::with(&[("a.txt", "one\n"), ("b.txt", "b\n")]);
-    let Some(mut private) = private(&bench).await else { return };
+    let Some(mut private) = private(&bench).await else {
+        return;
+    };
     private
         .armed_mut()
         .apply(
             &[
-                Edit::Replace { path: "a.txt".into(), contents: b"theirs\n".to_vec() },
-                Edit::Create { path: "c.txt".into(), contents: b"c\n".to_vec() },
+                Edit::Replace {
+                    path: "a.txt".into(),
+                    contents: b"theirs\n".to_vec(),
+                },
+                Edit::Create {
+                    path: "c.txt".into(),
+                    contents: b"c\n".to_vec(),
+                },
             ],
             &|_| Ok(()),
         )
         .unwrap();
     bench.write("a.txt", "the user's\n");
-    let Err(CommitError::Conflict { paths, kept }) = private.commit() else { panic!("it was written") };
+    let Err(CommitError::Conflict { paths, kept }) = private.commit() else {
+        panic!("it was written")
+    };
     assert_eq!(paths, [Path::new("a.txt")]);
     assert_eq!(bench.read("a.txt"), "the user's\n");
     assert!(!bench.root().join("c.txt").exists(), "all of it or nothing");
@@ -136,22 +217,55 @@ async fn a_file_that_the_user_changed_too_is_not_overwritten_and_the_work_is_kep
 #[tokio::test]
 async fn work_follows_the_user_where_both_changed_other_lines_and_is_refused_where_they_did_not() {
     let lines = |second: &str, ninth: &str| format!("1\n{second}\n3\n4\n5\n6\n7\n8\n{ninth}\n");
-    let bench = Bench::with(&[("a.txt", &lines("2", "9")), ("b.txt", "b\n"), ("gone.txt", "g\n")]);
-    let Some(mut private) = private(&bench).await else { return };
+    let bench = Bench::with(&[
+        ("a.txt", &lines("2", "9")),
+        ("b.txt", "b\n"),
+        ("gone.txt", "g\n"),
+    ]);
+    let Some(mut private) = private(&bench).await else {
+        return;
+    };
     let guard = private.worker_guard().unwrap();
-    run(&bench, ChildKind::Agent, guard, "sed -i s/9/nine/ a.txt; rm gone.txt; echo n > new.txt").await;
+    run(
+        &bench,
+        ChildKind::Agent,
+        guard,
+        "sed -i s/9/nine/ a.txt; rm gone.txt; echo n > new.txt",
+    )
+    .await;
     private.take_in().unwrap();
     assert!(private.drift().unwrap().is_empty());
     bench.write("a.txt", &lines("two", "9"));
     bench.write("b.txt", "the user's\n");
-    let drift: Vec<_> = private.drift().unwrap().paths().map(|p| p.display().to_string()).collect();
+    let drift: Vec<_> = private
+        .drift()
+        .unwrap()
+        .paths()
+        .map(|p| p.display().to_string())
+        .collect();
     assert_eq!(drift, ["a.txt", "b.txt"]);
-    let seen: Vec<_> =
-        private.armed().changes().unwrap().changes.into_iter().map(|c| c.path.display().to_string()).collect();
-    assert_eq!(seen, ["a.txt", "gone.txt", "new.txt"], "what the user does is not held against the worker");
+    let seen: Vec<_> = private
+        .armed()
+        .changes()
+        .unwrap()
+        .changes
+        .into_iter()
+        .map(|c| c.path.display().to_string())
+        .collect();
+    assert_eq!(
+        seen,
+        ["a.txt", "gone.txt", "new.txt"],
+        "what the user does is not held against the worker"
+    );
     let mut private = private.follow().unwrap();
     let guard = private.guard().unwrap();
-    let tests = run(&bench, ChildKind::Tests, guard, "sed -n '2p;9p' a.txt; cat b.txt new.txt; ls gone.txt").await;
+    let tests = run(
+        &bench,
+        ChildKind::Tests,
+        guard,
+        "sed -n '2p;9p' a.txt; cat b.txt new.txt; ls gone.txt",
+    )
+    .await;
     assert_eq!(tests.stdout.text(), "two\nnine\nthe user's\nn\n");
     assert!(private.drift().unwrap().is_empty());
     drop(private.commit().unwrap().write("").unwrap());
@@ -161,14 +275,28 @@ async fn work_follows_the_user_where_both_changed_other_lines_and_is_refused_whe
 
     let mut again = self::private(&bench).await.unwrap();
     let guard = again.worker_guard().unwrap();
-    run(&bench, ChildKind::Agent, guard, "sed -i s/nine/IX/ a.txt; rm new.txt").await;
+    run(
+        &bench,
+        ChildKind::Agent,
+        guard,
+        "sed -i s/nine/IX/ a.txt; rm new.txt",
+    )
+    .await;
     again.take_in().unwrap();
     bench.write("a.txt", &lines("two", "neun"));
     bench.write("new.txt", "the user's\n");
-    let Err(CommitError::Conflict { paths, kept }) = again.follow() else { panic!("it was merged") };
+    let Err(CommitError::Conflict { paths, kept }) = again.follow() else {
+        panic!("it was merged")
+    };
     assert_eq!(paths, [Path::new("a.txt"), Path::new("new.txt")]);
-    assert_eq!(fs::read_to_string(kept.join("a.txt")).unwrap(), lines("two", "IX"));
-    assert_eq!((bench.read("a.txt"), bench.read("new.txt")), (lines("two", "neun"), "the user's\n".into()));
+    assert_eq!(
+        fs::read_to_string(kept.join("a.txt")).unwrap(),
+        lines("two", "IX")
+    );
+    assert_eq!(
+        (bench.read("a.txt"), bench.read("new.txt")),
+        (lines("two", "neun"), "the user's\n".into())
+    );
     drop(bench.lease().await);
 }
 
@@ -180,12 +308,24 @@ async fn what_is_left_of_a_build_is_never_taken_for_the_build_of_another_state()
     let bench = Bench::with(&[("Cargo.toml", ""), ("src.txt", "right\n")]);
     let built = async |private: &mut PrivateProject| {
         let guard = private.guard().unwrap();
-        run(&bench, ChildKind::Tests, guard, build).await.stdout.text().into_owned()
+        run(&bench, ChildKind::Tests, guard, build)
+            .await
+            .stdout
+            .text()
+            .into_owned()
     };
-    let Some(mut first) = private(&bench).await else { return };
+    let Some(mut first) = private(&bench).await else {
+        return;
+    };
     assert_eq!(built(&mut first).await, "right\n");
-    let edit = Edit::Replace { path: "src.txt".into(), contents: b"wrong\n".to_vec() };
-    first.armed_mut().apply(std::slice::from_ref(&edit), &|_| Ok(())).unwrap();
+    let edit = Edit::Replace {
+        path: "src.txt".into(),
+        contents: b"wrong\n".to_vec(),
+    };
+    first
+        .armed_mut()
+        .apply(std::slice::from_ref(&edit), &|_| Ok(()))
+        .unwrap();
     assert_eq!(built(&mut first).await, "wrong\n");
     let (first, _) = first.reject().unwrap();
     drop(first.leave());
@@ -196,14 +336,20 @@ async fn what_is_left_of_a_build_is_never_taken_for_the_build_of_another_state()
     // As if the server had been killed: nothing is closed.
     drop(second);
     let mut third = private(&bench).await.unwrap();
-    assert_eq!(built(&mut third).await, "right\n", "after a call that nobody closed");
+    assert_eq!(
+        built(&mut third).await,
+        "right\n",
+        "after a call that nobody closed"
+    );
     assert!(third.armed().changes().unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn a_build_cache_lives_on_between_calls_until_the_project_has_its_own() {
     let bench = Bench::with(&[("Cargo.toml", ""), ("a.txt", "one\n")]);
-    let Some(mut first) = private(&bench).await else { return };
+    let Some(mut first) = private(&bench).await else {
+        return;
+    };
     let guard = first.guard().unwrap();
     run(
         &bench,
@@ -219,12 +365,22 @@ async fn a_build_cache_lives_on_between_calls_until_the_project_has_its_own() {
     assert_eq!(seen.stdout.text(), "built\n");
     let guard = second.worker_guard().unwrap();
     let worker = run(&bench, ChildKind::Agent, guard, "ls target").await;
-    assert_eq!(worker.stdout.text(), "", "no worker sees the server's cache");
+    assert_eq!(
+        worker.stdout.text(),
+        "",
+        "no worker sees the server's cache"
+    );
     drop(second.leave());
     bench.write("target/out", "the user's own\n");
     let mut third = private(&bench).await.unwrap();
     let guard = third.guard().unwrap();
-    assert_eq!(run(&bench, ChildKind::Tests, guard, "cat target/out").await.stdout.text(), "the user's own\n");
+    assert_eq!(
+        run(&bench, ChildKind::Tests, guard, "cat target/out")
+            .await
+            .stdout
+            .text(),
+        "the user's own\n"
+    );
 }
 
 #[tokio::test]
@@ -233,10 +389,16 @@ async fn commits_branches_and_a_stash_made_during_the_call_are_the_users() {
         return;
     }
     let bench = Bench::with(&[("a.txt", "one\n"), ("b.txt", "b\n")]);
-    for arguments in [&["init", "-q"][..], &["add", "-A"], &["commit", "-q", "-m", "one"]] {
+    for arguments in [
+        &["init", "-q"][..],
+        &["add", "-A"],
+        &["commit", "-q", "-m", "one"],
+    ] {
         bench.git(arguments);
     }
-    let Some(mut private) = private(&bench).await else { return };
+    let Some(mut private) = private(&bench).await else {
+        return;
+    };
     let guard = private.worker_guard().unwrap();
     bench.write("b.txt", "the user's\n");
     bench.git(&["commit", "-q", "-am", "by the user"]);
@@ -244,25 +406,51 @@ async fn commits_branches_and_a_stash_made_during_the_call_are_the_users() {
     let script = "echo two > a.txt; echo x > .git/hooks/post-commit; git branch by-the-worker";
     run(&bench, ChildKind::Agent, guard, script).await;
     private.take_in().unwrap();
-    let seen: Vec<_> =
-        private.armed().changes().unwrap().changes.into_iter().map(|c| c.path.display().to_string()).collect();
-    assert!(!seen.iter().any(|path| path.starts_with(".git")), "{seen:?}");
+    let seen: Vec<_> = private
+        .armed()
+        .changes()
+        .unwrap()
+        .changes
+        .into_iter()
+        .map(|c| c.path.display().to_string())
+        .collect();
+    assert!(
+        !seen.iter().any(|path| path.starts_with(".git")),
+        "{seen:?}"
+    );
     let (private, _) = private.reject().unwrap();
     drop(private.leave());
     assert_eq!(bench.git(&["log", "--format=%s"]), "by the user\none\n");
-    assert_eq!(bench.git(&["branch", "--format=%(refname:short)"]), "by-the-user\nmain\n");
-    assert_eq!((bench.read("a.txt"), bench.read("b.txt")), ("one\n".into(), "the user's\n".into()));
+    assert_eq!(
+        bench.git(&["branch", "--format=%(refname:short)"]),
+        "by-the-user\nmain\n"
+    );
+    assert_eq!(
+        (bench.read("a.txt"), bench.read("b.txt")),
+        ("one\n".into(), "the user's\n".into())
+    );
     assert!(!bench.root().join(".git/hooks/post-commit").exists());
 }
 
 #[tokio::test]
 async fn a_file_of_many_gigabytes_is_refused_and_never_read() {
     let bench = Bench::with(&[("a.txt", "one\n")]);
-    let Some(mut private) = private(&bench).await else { return };
+    let Some(mut private) = private(&bench).await else {
+        return;
+    };
     let guard = private.worker_guard().unwrap();
-    run(&bench, ChildKind::Agent, guard, "truncate -s 64G huge.bin; echo two > a.txt").await;
+    run(
+        &bench,
+        ChildKind::Agent,
+        guard,
+        "truncate -s 64G huge.bin; echo two > a.txt",
+    )
+    .await;
     let refused = private.take_in().unwrap_err().to_string();
-    assert!(refused.contains("`huge.bin`") && refused.contains("max_file_bytes"), "{refused}");
+    assert!(
+        refused.contains("`huge.bin`") && refused.contains("max_file_bytes"),
+        "{refused}"
+    );
     drop(private.leave());
     assert_eq!(picture(&bench.root()).len(), 1);
 }
@@ -271,8 +459,18 @@ async fn a_file_of_many_gigabytes_is_refused_and_never_read() {
 async fn a_view_that_nobody_closed_leaves_nothing_behind() {
     let bench = Bench::with(&[("a.txt", "one\n")]);
     let before = picture(&bench.root());
-    let Some(mut private) = private(&bench).await else { return };
-    private.armed_mut().apply(&[Edit::Delete { path: "a.txt".into() }], &|_| Ok(())).unwrap();
+    let Some(mut private) = private(&bench).await else {
+        return;
+    };
+    private
+        .armed_mut()
+        .apply(
+            &[Edit::Delete {
+                path: "a.txt".into(),
+            }],
+            &|_| Ok(()),
+        )
+        .unwrap();
     drop(private);
     assert_eq!(picture(&bench.root()), before);
     assert!(bench.arm().await.changes().unwrap().is_empty());

@@ -25,11 +25,21 @@ struct Row {
 }
 
 const fn row(way: &'static str, stops: Stops, script: &'static str) -> Row {
-    Row { way, script, stops, harms_without: true }
+    Row {
+        way,
+        script,
+        stops,
+        harms_without: true,
+    }
 }
 
 const fn only_inside(way: &'static str, script: &'static str) -> Row {
-    Row { way, script, stops: Stops::Both, harms_without: false }
+    Row {
+        way,
+        script,
+        stops: Stops::Both,
+        harms_without: false,
+    }
 }
 
 const TABLE: &[Row] = &[
@@ -109,8 +119,11 @@ if ptrace(16, pid, 0, 0) == 0: os.waitpid(pid, 0x40000000); ptrace(17, pid, 0, 0
 
 /// What of the outside is not as it was; nothing if the way was closed.
 async fn harm(house: &mut House, kind: ChildKind, row: &Row) -> Option<String> {
-    let victim =
-        |house: &House| fs::metadata(house.at("outside/victim")).map(|m| (m.ino(), m.mode(), m.mtime(), m.uid())).ok();
+    let victim = |house: &House| {
+        fs::metadata(house.at("outside/victim"))
+            .map(|m| (m.ino(), m.mode(), m.mtime(), m.uid()))
+            .ok()
+    };
     let before = victim(house);
     let finished = house.run(house.spec(kind, row.script)).await;
     let said = finished.stdout.text();
@@ -122,7 +135,9 @@ async fn harm(house: &mut House, kind: ChildKind, row: &Row) -> Option<String> {
     }
     let mut value = [0; 8];
     if rustix::fs::getxattr(house.at("outside/victim"), "user.x", &mut value).is_ok() {
-        return Some(String::from("the file outside has an attribute that it had not"));
+        return Some(String::from(
+            "the file outside has an attribute that it had not",
+        ));
     }
     if house.text("home/.profile") != "kept" || house.at("home/.new").exists() {
         return Some(String::from("home is not as it was"));
@@ -138,7 +153,10 @@ async fn no_way_leads_out_of_the_walls() {
     }
     let mut out = Vec::new();
     for kind in [ChildKind::Tests, ChildKind::Agent] {
-        for row in TABLE.iter().filter(|row| level == SandboxLevel::Namespaces || row.stops == Stops::Both) {
+        for row in TABLE
+            .iter()
+            .filter(|row| level == SandboxLevel::Namespaces || row.stops == Stops::Both)
+        {
             let mut house = House::new(SandboxMode::Auto);
             if let Some(harm) = harm(&mut house, kind, row).await {
                 out.push(format!("{kind:?}, {}: {harm}", row.way));
@@ -155,8 +173,10 @@ fn no_way_leads_out_for_an_ordinary_user_either() {
         return crate::support::skip::skip("only the superuser can act for another user");
     }
     // Where anybody may read it: what was built may lie in a private directory.
-    let place =
-        tempfile::Builder::new().permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755)).tempdir().unwrap();
+    let place = tempfile::Builder::new()
+        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .tempdir()
+        .unwrap();
     let program = place.path().join("tests");
     fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
     let supervisor = place.path().join("supervisor");
@@ -180,7 +200,11 @@ fn no_way_leads_out_for_an_ordinary_user_either() {
         .output()
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{said}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     assert!(!said.contains("0 passed"), "{said}");
 }
 

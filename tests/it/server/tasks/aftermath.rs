@@ -34,9 +34,15 @@ fn killed(bench: &Bench, place: &str, tool: &str, arguments: Value) -> Option<Va
 
 fn log_of(bench: &Bench) -> Vec<Value> {
     let sessions = bench.state.path().join("state/sessions");
-    let files = std::fs::read_dir(sessions).unwrap().map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap());
+    let files = std::fs::read_dir(sessions)
+        .unwrap()
+        .map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap());
     files
-        .flat_map(|text| text.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>())
+        .flat_map(|text| {
+            text.lines()
+                .map(|line| serde_json::from_str(line).unwrap())
+                .collect::<Vec<Value>>()
+        })
         .collect()
 }
 
@@ -48,15 +54,25 @@ fn a_green_killed_past_its_commit_point_is_completed_in_the_job_and_in_the_log()
     for place in ["CallAccepted", "CallLogged"] {
         let mut bench = red_project(true);
         bench.say("small", &replaces("add.py", ADDED));
-        let Some(task) = killed(&bench, place, "tdd_green", green()) else { return };
+        let Some(task) = killed(&bench, place, "tdd_green", green()) else {
+            return;
+        };
         assert_eq!(bench.read("add.py"), ADDED, "{place}");
         assert_eq!(task["status"], "completed", "{place}: {task:#}");
         let result = &task["result"]["structuredContent"];
-        assert_eq!((&result["status"], &result["verified"]), (&json!("pass"), &json!(true)), "{place}: {task:#}");
+        assert_eq!(
+            (&result["status"], &result["verified"]),
+            (&json!("pass"), &json!(true)),
+            "{place}: {task:#}"
+        );
         assert_eq!(result["model_used"], "small", "{place}: {task:#}");
         let log = log_of(&bench);
         assert_eq!(log.len(), 1, "{place}: one line for one call: {log:#?}");
-        assert_eq!((&log[0]["final_status"], log[0].get("cause")), (&json!("pass"), None), "{place}: {log:#?}");
+        assert_eq!(
+            (&log[0]["final_status"], log[0].get("cause")),
+            (&json!("pass"), None),
+            "{place}: {log:#?}"
+        );
     }
 }
 
@@ -68,9 +84,21 @@ fn a_green_killed_before_its_commit_point_has_crashed_and_left_nothing() {
     let mut bench = red_project(true);
     let before = bench.tree();
     bench.say("small", &replaces("add.py", ADDED));
-    let Some(task) = killed(&bench, "LastEdit", "tdd_green", green()) else { return };
-    assert_eq!((&task["status"], &task["error"]["data"]["cause"]), (&json!("failed"), &json!("crashed")), "{task:#}");
-    assert!(task["error"]["message"].as_str().unwrap().contains("nothing of it is in the project"), "{task:#}");
+    let Some(task) = killed(&bench, "LastEdit", "tdd_green", green()) else {
+        return;
+    };
+    assert_eq!(
+        (&task["status"], &task["error"]["data"]["cause"]),
+        (&json!("failed"), &json!("crashed")),
+        "{task:#}"
+    );
+    assert!(
+        task["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("nothing of it is in the project"),
+        "{task:#}"
+    );
     until("the project as it was", || bench.tree() == before);
     assert_eq!(log_of(&bench)[0]["cause"], "crashed");
 }
@@ -78,9 +106,13 @@ fn a_green_killed_before_its_commit_point_has_crashed_and_left_nothing() {
 #[test]
 fn a_review_killed_after_its_log_entry_is_completed() {
     let bench = shop(&["small"]).answers("small", &good());
-    let task = killed(&bench, "CallLogged", "review", both()).expect("a review is a task everywhere");
+    let task =
+        killed(&bench, "CallLogged", "review", both()).expect("a review is a task everywhere");
     assert_eq!(task["status"], "completed", "{task:#}");
-    assert_eq!(task["result"]["structuredContent"]["status"], "pass", "{task:#}");
+    assert_eq!(
+        task["result"]["structuredContent"]["status"], "pass",
+        "{task:#}"
+    );
 }
 
 #[test]
@@ -93,10 +125,20 @@ fn a_cycle_killed_between_two_phases_says_what_of_it_stays() {
     let test = "import unittest\n\nfrom add import sub\n\n\nclass SubTest(unittest.TestCase):\n    def test_subtracts(self):\n        \
                 self.assertEqual(sub(5, 2), 3)\n";
     bench.say("small", &creates("test_sub.py", test));
-    let criteria = json!({"criteria": "sub(a, b) gives the difference", "test_cmd": "python3 -m unittest -v"});
-    let Some(task) = killed(&bench, "CallAccepted", "tdd", criteria) else { return };
+    let criteria =
+        json!({"criteria": "sub(a, b) gives the difference", "test_cmd": "python3 -m unittest -v"});
+    let Some(task) = killed(&bench, "CallAccepted", "tdd", criteria) else {
+        return;
+    };
     assert_eq!(bench.read("test_sub.py"), test);
-    assert_eq!((&task["status"], &task["error"]["data"]["cause"]), (&json!("failed"), &json!("crashed")), "{task:#}");
+    assert_eq!(
+        (&task["status"], &task["error"]["data"]["cause"]),
+        (&json!("failed"), &json!("crashed")),
+        "{task:#}"
+    );
     let said = task["error"]["message"].as_str().unwrap();
-    assert!(said.contains("accepted before that, and in the project: `red`"), "{said}");
+    assert!(
+        said.contains("accepted before that, and in the project: `red`"),
+        "{said}"
+    );
 }

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 
 use crate::support::mcp_bench::Session;
 use crate::support::review_bench::{both, good, shop};
-use crate::support::tasks_bench::{ask, ended, get, hanging_review, offering, on, start, start_hanging};
+use crate::support::tasks_bench::{
+    ask, ended, get, hanging_review, offering, on, start, start_hanging,
+};
 
 /// As `kill -9`; returns when it is gone.
 pub(super) fn kill(mut session: Session) {
@@ -32,7 +34,13 @@ fn a_task_whose_server_was_killed_has_crashed_once_for_every_client() {
     let task = get(&mut restarted, &id);
     assert_eq!(task["status"], "failed", "{task:#}");
     assert_eq!(task["error"]["data"]["cause"], "crashed", "{task:#}");
-    assert!(task["error"]["message"].as_str().unwrap().starts_with("crashed: the server died"), "{task:#}");
+    assert!(
+        task["error"]["message"]
+            .as_str()
+            .unwrap()
+            .starts_with("crashed: the server died"),
+        "{task:#}"
+    );
     for session in [&mut restarted, &mut other] {
         assert_eq!(get(session, &id), task, "the end is written once");
     }
@@ -42,7 +50,11 @@ fn a_task_whose_server_was_killed_has_crashed_once_for_every_client() {
 #[test]
 #[expect(clippy::print_stderr, reason = "the figures are what the test shows")]
 fn after_kills_at_random_moments_each_task_has_ended_exactly_once() {
-    let rounds = if std::env::var("SUPERVISOR_TEST_LONG").is_ok_and(|v| v == "1") { 200 } else { 20 };
+    let rounds = if std::env::var("SUPERVISOR_TEST_LONG").is_ok_and(|v| v == "1") {
+        200
+    } else {
+        20
+    };
     let mut bench = shop(&["small"]);
     bench.line(&json!({"model": "small", "answer": good(), "wait_ms": 150}));
     let before = bench.tree();
@@ -58,12 +70,18 @@ fn after_kills_at_random_moments_each_task_has_ended_exactly_once() {
     kill(whole);
     for round in 0..rounds {
         // The moment itself is what is tried: before the record, during the work, after the end.
-        let moment = Instant::now() + took.mul_f64(f64::from(getrandom::u32().unwrap()) / f64::from(u32::MAX) * 1.5);
+        let moment = Instant::now()
+            + took.mul_f64(f64::from(getrandom::u32().unwrap()) / f64::from(u32::MAX) * 1.5);
         let mut session = offering(&bench);
         session.call("start", "review", on(&bench, both()));
         std::thread::sleep(moment.saturating_duration_since(Instant::now()));
         if session.has_reply("start") {
-            handles.push(session.reply("start")["result"]["taskId"].as_str().unwrap().to_owned());
+            handles.push(
+                session.reply("start")["result"]["taskId"]
+                    .as_str()
+                    .unwrap()
+                    .to_owned(),
+            );
         }
         kill(session);
         // A new server every few rounds, so that several crashes are found by one.
@@ -73,11 +91,23 @@ fn after_kills_at_random_moments_each_task_has_ended_exactly_once() {
     }
     look(&mut offering(&bench), &mut ends);
     for id in &handles {
-        assert!(ends.contains_key(id), "{id} was answered with a handle and is lost");
+        assert!(
+            ends.contains_key(id),
+            "{id} was answered with a handle and is lost"
+        );
     }
-    let crashed = ends.values().filter(|end| end["status"] == "failed").count();
-    let completed = ends.values().filter(|end| end["status"] == "completed").count();
-    eprintln!("{rounds} kills: {} handles, {crashed} crashed, {completed} completed", handles.len());
+    let crashed = ends
+        .values()
+        .filter(|end| end["status"] == "failed")
+        .count();
+    let completed = ends
+        .values()
+        .filter(|end| end["status"] == "completed")
+        .count();
+    eprintln!(
+        "{rounds} kills: {} handles, {crashed} crashed, {completed} completed",
+        handles.len()
+    );
     assert_eq!(crashed + completed, ends.len(), "{ends:#?}");
     assert_eq!(bench.tree(), before);
 }
@@ -85,7 +115,11 @@ fn after_kills_at_random_moments_each_task_has_ended_exactly_once() {
 /// Every task is over, and those that were seen before have not changed since.
 fn look(session: &mut Session, ends: &mut BTreeMap<String, Value>) {
     let listed = ask(session, "tasks/list", json!({}))["result"]["tasks"].clone();
-    let ids = listed.as_array().unwrap().iter().map(|task| task["taskId"].as_str().unwrap().to_owned());
+    let ids = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|task| task["taskId"].as_str().unwrap().to_owned());
     for id in ids.chain(ends.keys().cloned().collect::<Vec<_>>()) {
         let task = ended(session, &id);
         if task["status"] == "failed" {

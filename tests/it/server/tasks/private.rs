@@ -8,7 +8,9 @@ use serde_json::json;
 use super::crashes::kill;
 use crate::support::mcp_bench::{Session, result_of, until};
 use crate::support::skip::{is_missing, skip};
-use crate::support::tasks_bench::{ADDED, ask, cancel, ended, get, green, offering, on, red_project, start};
+use crate::support::tasks_bench::{
+    ADDED, ask, cancel, ended, get, green, offering, on, red_project, start,
+};
 use crate::support::tdd_bench::{Bench, creates, replaces};
 
 /// Starts a green in a private view; `None`, said aloud, where there are no views.
@@ -19,7 +21,10 @@ fn start_green(session: &mut Session, bench: &Bench) -> Option<String> {
         return Some(id.to_owned());
     }
     let sandbox = result_of(&reply)["sandbox"].to_string();
-    assert!(!sandbox.contains("private view"), "it worked in a view and was no task: {reply}");
+    assert!(
+        !sandbox.contains("private view"),
+        "it worked in a view and was no task: {reply}"
+    );
     skip(&sandbox);
     None
 }
@@ -31,7 +36,9 @@ fn hanging(is_walled: bool) -> Bench {
 }
 
 fn until_asked(bench: &Bench) {
-    until("the question to the model", || !bench.asked_of("small").is_empty());
+    until("the question to the model", || {
+        !bench.asked_of("small").is_empty()
+    });
 }
 
 #[test]
@@ -42,12 +49,21 @@ fn a_green_in_a_private_view_is_a_task_and_the_project_changes_when_it_is_accept
     let mut bench = red_project(true);
     bench.line(&json!({"model": "small", "answer": replaces("add.py", ADDED), "wait_ms": 200}));
     let mut session = offering(&bench);
-    let Some(id) = start_green(&mut session, &bench) else { return };
+    let Some(id) = start_green(&mut session, &bench) else {
+        return;
+    };
     assert_ne!(bench.read("add.py"), ADDED, "nothing is accepted yet");
     let task = ended(&mut session, &id);
     let result = result_of(&json!({"result": task["result"]}));
-    assert_eq!((&result["status"], &result["verified"]), (&json!("pass"), &json!(true)), "{result:#}");
-    assert!(result["sandbox"].as_str().unwrap().contains("private view"), "{result:#}");
+    assert_eq!(
+        (&result["status"], &result["verified"]),
+        (&json!("pass"), &json!(true)),
+        "{result:#}"
+    );
+    assert!(
+        result["sandbox"].as_str().unwrap().contains("private view"),
+        "{result:#}"
+    );
     assert_eq!(bench.read("add.py"), ADDED);
 }
 
@@ -64,14 +80,29 @@ fn a_whole_cycle_in_private_views_is_one_task() {
     let both = format!("{ADDED}\n\ndef sub(a, b):\n    return a - b\n");
     bench.say("small", &replaces("add.py", &both));
     let mut session = offering(&bench);
-    let criteria = json!({"criteria": "sub(a, b) gives the difference", "test_cmd": "python3 -m unittest -v"});
+    let criteria =
+        json!({"criteria": "sub(a, b) gives the difference", "test_cmd": "python3 -m unittest -v"});
     session.call("start", "tdd", on(&bench, criteria));
     let reply = session.reply_after_tests("start");
-    let Some(id) = reply["result"]["taskId"].as_str() else { return skip(&result_of(&reply).to_string()) };
+    let Some(id) = reply["result"]["taskId"].as_str() else {
+        return skip(&result_of(&reply).to_string());
+    };
     let task = ended(&mut session, id);
-    assert_eq!(task["result"]["structuredContent"]["status"], "pass", "{task:#}");
-    assert_eq!((bench.read("add.py"), bench.read("test_sub.py")), (both, test.to_owned()));
-    assert_eq!(ask(&mut session, "tasks/list", json!({}))["result"]["tasks"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        task["result"]["structuredContent"]["status"], "pass",
+        "{task:#}"
+    );
+    assert_eq!(
+        (bench.read("add.py"), bench.read("test_sub.py")),
+        (both, test.to_owned())
+    );
+    assert_eq!(
+        ask(&mut session, "tasks/list", json!({}))["result"]["tasks"]
+            .as_array()
+            .unwrap()
+            .len(),
+        1
+    );
 }
 
 #[test]
@@ -80,7 +111,11 @@ fn a_green_that_is_killed_at_a_random_moment_is_in_the_project_whole_or_not_at_a
     if is_missing("python3") {
         return;
     }
-    let rounds = if std::env::var("SUPERVISOR_TEST_LONG").is_ok_and(|v| v == "1") { 60 } else { 6 };
+    let rounds = if std::env::var("SUPERVISOR_TEST_LONG").is_ok_and(|v| v == "1") {
+        60
+    } else {
+        6
+    };
     // The first is left alone: it says how long the others have.
     let mut took = Duration::MAX;
     for round in 0..=rounds {
@@ -88,13 +123,17 @@ fn a_green_that_is_killed_at_a_random_moment_is_in_the_project_whole_or_not_at_a
         bench.line(&json!({"model": "small", "answer": replaces("add.py", ADDED), "wait_ms": 50}));
         let before = bench.tree();
         let mut session = offering(&bench);
-        let Some(id) = start_green(&mut session, &bench) else { return };
+        let Some(id) = start_green(&mut session, &bench) else {
+            return;
+        };
         let started = Instant::now();
         if round == 0 {
             ended(&mut session, &id);
             took = started.elapsed();
         } else {
-            std::thread::sleep(took.mul_f64(f64::from(getrandom::u32().unwrap()) / f64::from(u32::MAX) * 1.2));
+            std::thread::sleep(
+                took.mul_f64(f64::from(getrandom::u32().unwrap()) / f64::from(u32::MAX) * 1.2),
+            );
         }
         kill(session);
         let mut restarted = offering(&bench);
@@ -126,20 +165,32 @@ fn a_killed_or_cancelled_green_in_a_private_view_leaves_the_project_as_it_was() 
     let bench = hanging(true);
     let before = bench.tree();
     let mut session = offering(&bench);
-    let Some(id) = start_green(&mut session, &bench) else { return };
+    let Some(id) = start_green(&mut session, &bench) else {
+        return;
+    };
     until_asked(&bench);
     kill(session);
     let mut restarted = offering(&bench);
     let task = get(&mut restarted, &id);
-    assert_eq!((&task["status"], &task["error"]["data"]["cause"]), (&json!("failed"), &json!("crashed")), "{task:#}");
+    assert_eq!(
+        (&task["status"], &task["error"]["data"]["cause"]),
+        (&json!("failed"), &json!("crashed")),
+        "{task:#}"
+    );
     assert_eq!(bench.tree(), before);
     // The project is free again for the next one.
     let asked = bench.asked_of("small").len();
     let next = start(&mut restarted, "tdd_green", on(&bench, green()));
-    until("the next question", || bench.asked_of("small").len() > asked);
+    until("the next question", || {
+        bench.asked_of("small").len() > asked
+    });
     cancel(&mut restarted, &next);
     assert_eq!(ended(&mut restarted, &next)["status"], "cancelled");
-    assert_eq!(get(&mut restarted, &id), task, "the first stays as it ended");
+    assert_eq!(
+        get(&mut restarted, &id),
+        task,
+        "the first stays as it ended"
+    );
     assert_eq!(bench.tree(), before);
 }
 
@@ -153,8 +204,15 @@ fn a_green_in_the_project_itself_blocks_also_where_tasks_are_offered() {
     let mut session = offering(&bench);
     session.call("green", "tdd_green", on(&bench, green()));
     let result = result_of(&session.reply_after_tests("green"));
-    assert_eq!((&result["status"], &result["verified"]), (&json!("pass"), &json!(true)), "{result:#}");
-    assert_eq!(ask(&mut session, "tasks/list", json!({}))["result"]["tasks"], json!([]));
+    assert_eq!(
+        (&result["status"], &result["verified"]),
+        (&json!("pass"), &json!(true)),
+        "{result:#}"
+    );
+    assert_eq!(
+        ask(&mut session, "tasks/list", json!({}))["result"]["tasks"],
+        json!([])
+    );
 }
 
 #[test]
@@ -171,6 +229,15 @@ fn a_call_that_still_waits_for_the_project_can_be_cancelled_and_leaves_no_task()
     session.cancel("holds");
     let end = session.finish();
     assert_eq!(end.code, Some(0), "{}", end.stderr);
-    assert!(end.rest.iter().all(|message| message["id"] != "waits" && message["id"] != "holds"), "{:?}", end.rest);
-    assert_eq!(ask(&mut offering(&bench), "tasks/list", json!({}))["result"]["tasks"], json!([]));
+    assert!(
+        end.rest
+            .iter()
+            .all(|message| message["id"] != "waits" && message["id"] != "holds"),
+        "{:?}",
+        end.rest
+    );
+    assert_eq!(
+        ask(&mut offering(&bench), "tasks/list", json!({}))["result"]["tasks"],
+        json!([])
+    );
 }

@@ -20,25 +20,67 @@ fn what_does_not_show_the_error_is_said_plainly_and_is_no_error() {
     let mut bench = project(&["small"]);
     let rows = [
         (None, "no `repro_cmd` was given", Value::Null),
-        (Some("sh report.sh full.txt"), "ended with exit code 0", json!(0)),
-        (Some("sh -c 'echo connection refused >&2; exit 1'"), "but the error is not in what it wrote", json!(1)),
+        (
+            Some("sh report.sh full.txt"),
+            "ended with exit code 0",
+            json!(0),
+        ),
+        (
+            Some("sh -c 'echo connection refused >&2; exit 1'"),
+            "but the error is not in what it wrote",
+            json!(1),
+        ),
         // The words alone are not enough: it has to fail.
-        (Some("sh -c 'echo RowError: the first row has no fields'"), "ended with exit code 0", json!(0)),
-        (Some("no-such-program-here x"), "could not be run: `no-such-program-here` was not found", Value::Null),
-        (Some("sh -c 'no-such-program-here x'"), "could not be run: `sh`, or something it needs, was not", json!(127)),
-        (Some("./report.sh empty.txt"), "/report.sh` may not be executed", Value::Null),
-        (Some("sh -c 'kill -SEGV $$'"), "ended by a signal, but the error is not in what it wrote", Value::Null),
+        (
+            Some("sh -c 'echo RowError: the first row has no fields'"),
+            "ended with exit code 0",
+            json!(0),
+        ),
+        (
+            Some("no-such-program-here x"),
+            "could not be run: `no-such-program-here` was not found",
+            Value::Null,
+        ),
+        (
+            Some("sh -c 'no-such-program-here x'"),
+            "could not be run: `sh`, or something it needs, was not",
+            json!(127),
+        ),
+        (
+            Some("./report.sh empty.txt"),
+            "/report.sh` may not be executed",
+            Value::Null,
+        ),
+        (
+            Some("sh -c 'kill -SEGV $$'"),
+            "ended by a signal, but the error is not in what it wrote",
+            Value::Null,
+        ),
         // Words of a command, and no shell.
-        (Some("echo $(touch canary) && touch canary; touch canary"), "ended with exit code 0", json!(0)),
+        (
+            Some("echo $(touch canary) && touch canary; touch canary"),
+            "ended with exit code 0",
+            json!(0),
+        ),
     ];
     for (repro, said, code) in rows {
         let result = asked(&mut bench, repro);
-        assert_eq!((&result["status"], &result["verified"]), (&json!("pass"), &json!(false)), "{repro:?}: {result:#}");
+        assert_eq!(
+            (&result["status"], &result["verified"]),
+            (&json!("pass"), &json!(false)),
+            "{repro:?}: {result:#}"
+        );
         let message = text(&result, "message");
-        assert!(message.starts_with("not reproduced: ") && message.contains(said), "{repro:?}: {message}");
+        assert!(
+            message.starts_with("not reproduced: ") && message.contains(said),
+            "{repro:?}: {message}"
+        );
         assert_eq!(result["details"]["reproduced"], false, "{repro:?}");
         if repro.is_some() {
-            assert_eq!(result["details"]["repro"]["matched_error"], false, "{repro:?}");
+            assert_eq!(
+                result["details"]["repro"]["matched_error"], false,
+                "{repro:?}"
+            );
             assert_eq!(result["details"]["repro"]["exit_code"], code, "{repro:?}");
         }
     }
@@ -48,9 +90,14 @@ fn what_does_not_show_the_error_is_said_plainly_and_is_no_error() {
 #[test]
 fn a_signal_shows_an_error_that_is_one() {
     let mut bench = project(&["small"]).answers("small", &sound());
-    let arguments = json!({"error": "Segmentation fault (core dumped)", "repro_cmd": "sh -c 'kill -SEGV $$'"});
+    let arguments =
+        json!({"error": "Segmentation fault (core dumped)", "repro_cmd": "sh -c 'kill -SEGV $$'"});
     let result = bench.call("debug", arguments);
-    assert_eq!((&result["verified"], &result["details"]["reproduced"]), (&json!(true), &json!(true)), "{result:#}");
+    assert_eq!(
+        (&result["verified"], &result["details"]["reproduced"]),
+        (&json!(true), &json!(true)),
+        "{result:#}"
+    );
 }
 
 #[test]
@@ -59,9 +106,20 @@ fn what_the_command_writes_is_taken_back_before_anybody_is_asked() {
     let before = bench.tree();
     let spoils = "sh -c 'echo ruined > report.sh; echo x > new.txt; rm full.txt; echo RowError: the first row has no fields >&2; exit 1'";
     let result = asked(&mut bench, Some(spoils));
-    assert_eq!((&result["status"], &result["verified"]), (&json!("pass"), &json!(true)), "{result:#}");
-    assert_eq!(result["details"]["taken_back"], json!(["full.txt", "new.txt", "report.sh"]), "{result:#}");
-    assert!(!bench.asked_of("small")[0].contains("ruined\n"), "the file is shown as it was");
+    assert_eq!(
+        (&result["status"], &result["verified"]),
+        (&json!("pass"), &json!(true)),
+        "{result:#}"
+    );
+    assert_eq!(
+        result["details"]["taken_back"],
+        json!(["full.txt", "new.txt", "report.sh"]),
+        "{result:#}"
+    );
+    assert!(
+        !bench.asked_of("small")[0].contains("ruined\n"),
+        "the file is shown as it was"
+    );
     assert_eq!(bench.tree(), before);
 }
 
@@ -69,17 +127,36 @@ fn what_the_command_writes_is_taken_back_before_anybody_is_asked() {
 fn a_command_that_floods_or_never_ends_is_bounded() {
     let bench = with_files(&["small"], &[("report.sh", SCRIPT), ("empty.txt", "")]);
     let file = bench.state.path().join("models.toml");
-    let settings = std::fs::read_to_string(&file).unwrap().replace("tests_s = 120", "tests_s = 3");
+    let settings = std::fs::read_to_string(&file)
+        .unwrap()
+        .replace("tests_s = 120", "tests_s = 3");
     std::fs::write(&file, settings).unwrap();
     let mut bench = bench;
     let hangs = asked(&mut bench, Some("sh -c 'echo started; sleep 1000'"));
     assert_eq!(hangs["status"], "pass", "{hangs:#}");
-    assert!(text(&hangs, "message").contains("did not end and was ended after its limit of 3 s"), "{hangs:#}");
+    assert!(
+        text(&hangs, "message").contains("did not end and was ended after its limit of 3 s"),
+        "{hangs:#}"
+    );
     // As much as it can write until then; at least a gigabyte would be there on most machines.
-    let floods = asked(&mut bench, Some("sh -c 'yes RowError | head -c 1000000000; exit 1'"));
-    assert_eq!((&floods["status"], &floods["verified"]), (&json!("pass"), &json!(false)), "{floods:#}");
-    assert!(floods.to_string().len() < 12_000, "{}", floods.to_string().len());
-    assert!(text(&floods["details"]["repro"], "output").contains("bytes cut"), "{floods:#}");
+    let floods = asked(
+        &mut bench,
+        Some("sh -c 'yes RowError | head -c 1000000000; exit 1'"),
+    );
+    assert_eq!(
+        (&floods["status"], &floods["verified"]),
+        (&json!("pass"), &json!(false)),
+        "{floods:#}"
+    );
+    assert!(
+        floods.to_string().len() < 12_000,
+        "{}",
+        floods.to_string().len()
+    );
+    assert!(
+        text(&floods["details"]["repro"], "output").contains("bytes cut"),
+        "{floods:#}"
+    );
 }
 
 #[test]
@@ -91,21 +168,37 @@ fn a_cancel_while_the_command_runs_leaves_the_project_as_it_was() {
     let repro = "sh -c 'echo ruined > report.sh; echo x > new.txt; sleep 1000'";
     let arguments = json!({"project_root": bench.root(), "error": ERROR, "repro_cmd": repro, "session_id": "stopped"});
     bench.session().call(7, "debug", arguments);
-    until("the command to write", || bench.project.path().join("new.txt").exists());
+    until("the command to write", || {
+        bench.project.path().join("new.txt").exists()
+    });
     // Nobody else gets in meanwhile: what stands there now is not the project.
     let busy = bench.call("debug", json!({"error": ERROR}));
     assert_eq!(busy["status"], "error", "{busy:#}");
-    assert!(text(&busy, "message").contains("debug"), "it says who: {busy:#}");
+    assert!(
+        text(&busy, "message").contains("debug"),
+        "it says who: {busy:#}"
+    );
     bench.session().cancel(7);
     let log = bench.state.path().join("state/sessions/stopped.jsonl");
-    until("the entry", || std::fs::read_to_string(&log).is_ok_and(|text| text.contains("cancelled")));
+    until("the entry", || {
+        std::fs::read_to_string(&log).is_ok_and(|text| text.contains("cancelled"))
+    });
     assert_eq!(bench.tree(), before);
     assert!(bench.asked_of("small").is_empty());
 }
 
 #[test]
 fn keys_do_not_reach_the_command() {
-    let mut bench = project(&["small"]).env("SOME_API_KEY", "kkkkkkkk-secret").env("PLAIN", "seen");
-    let result = asked(&mut bench, Some("sh -c 'echo key=$SOME_API_KEY plain=$PLAIN; exit 1'"));
-    assert_eq!(text(&result["details"]["repro"], "output"), "key= plain=seen", "{result:#}");
+    let mut bench = project(&["small"])
+        .env("SOME_API_KEY", "kkkkkkkk-secret")
+        .env("PLAIN", "seen");
+    let result = asked(
+        &mut bench,
+        Some("sh -c 'echo key=$SOME_API_KEY plain=$PLAIN; exit 1'"),
+    );
+    assert_eq!(
+        text(&result["details"]["repro"], "output"),
+        "key= plain=seen",
+        "{result:#}"
+    );
 }

@@ -24,29 +24,63 @@ struct Change {
 }
 
 fn git(repository: &Path, arguments: &[&str]) -> Option<Vec<u8>> {
-    let out = Command::new("git").arg("--git-dir").arg(repository).args(arguments).output().ok()?;
+    let out = Command::new("git")
+        .arg("--git-dir")
+        .arg(repository)
+        .args(arguments)
+        .output()
+        .ok()?;
     out.status.success().then_some(out.stdout)
 }
 
 /// Commits that changed one test file and one or two sources of the same language, all of which were there before.
 fn changes(repository: &Path) -> Vec<Change> {
     let count = format!("-n{LOOKED_AT}");
-    let log = ["log", "--no-merges", &count, "--name-status", "--pretty=format:\u{1}%H\u{2}%s"];
+    let log = [
+        "log",
+        "--no-merges",
+        &count,
+        "--name-status",
+        "--pretty=format:\u{1}%H\u{2}%s",
+    ];
     let log = git(repository, &log).unwrap_or_default();
     let mut found = Vec::new();
     for entry in String::from_utf8_lossy(&log).split('\u{1}').skip(1) {
-        let Some((head, files)) = entry.split_once('\n') else { continue };
-        let Some((commit, subject)) = head.split_once('\u{2}') else { continue };
-        let files: Vec<(&str, &str)> = files.lines().filter_map(|line| line.split_once('\t')).collect();
+        let Some((head, files)) = entry.split_once('\n') else {
+            continue;
+        };
+        let Some((commit, subject)) = head.split_once('\u{2}') else {
+            continue;
+        };
+        let files: Vec<(&str, &str)> = files
+            .lines()
+            .filter_map(|line| line.split_once('\t'))
+            .collect();
         let of_language = |path: &str| Language::of_path(Path::new(path));
-        let known: Vec<_> = files.iter().filter_map(|(how, path)| Some((*how, *path, of_language(path)?))).collect();
-        let Some(language) = known.first().map(|(.., language)| *language) else { continue };
-        if known.iter().any(|(how, _, own)| *own != language || *how != "M") {
+        let known: Vec<_> = files
+            .iter()
+            .filter_map(|(how, path)| Some((*how, *path, of_language(path)?)))
+            .collect();
+        let Some(language) = known.first().map(|(.., language)| *language) else {
+            continue;
+        };
+        if known
+            .iter()
+            .any(|(how, _, own)| *own != language || *how != "M")
+        {
             continue;
         }
         let is = |path: &str, wanted: FileRole| role(Some(language), Path::new(path)) == wanted;
-        let tests: Vec<&str> = known.iter().map(|(_, p, _)| *p).filter(|p| is(p, FileRole::Test)).collect();
-        let sources: Vec<&str> = known.iter().map(|(_, p, _)| *p).filter(|p| is(p, FileRole::Source)).collect();
+        let tests: Vec<&str> = known
+            .iter()
+            .map(|(_, p, _)| *p)
+            .filter(|p| is(p, FileRole::Test))
+            .collect();
+        let sources: Vec<&str> = known
+            .iter()
+            .map(|(_, p, _)| *p)
+            .filter(|p| is(p, FileRole::Source))
+            .collect();
         if let ([test], 1..=2) = (tests.as_slice(), sources.len()) {
             found.push(Change {
                 commit: commit.to_owned(),
@@ -66,8 +100,19 @@ fn lay_out(repository: &Path, change: &Change, into: &Path) -> Option<String> {
     let archive = git(repository, &["archive", &format!("{}^", change.commit)])?;
     let tar = into.with_extension("tar");
     std::fs::write(&tar, archive).ok()?;
-    Command::new("tar").arg("-xf").arg(&tar).arg("-C").arg(into).status().ok()?.success().then_some(())?;
-    let test = git(repository, &["show", &format!("{}:{}", change.commit, change.test)])?;
+    Command::new("tar")
+        .arg("-xf")
+        .arg(&tar)
+        .arg("-C")
+        .arg(into)
+        .status()
+        .ok()?
+        .success()
+        .then_some(())?;
+    let test = git(
+        repository,
+        &["show", &format!("{}:{}", change.commit, change.test)],
+    )?;
     std::fs::write(into.join(&change.test), &test).ok()?;
     String::from_utf8(test).ok()
 }
@@ -87,7 +132,9 @@ fn the_file_to_change_is_in_the_brief() {
             let dir = tempfile::tempdir().expect("a directory");
             let root = dir.path().join("project");
             std::fs::create_dir(&root).expect("made");
-            let Some(test_source) = lay_out(&repository, &change, &root) else { continue };
+            let Some(test_source) = lay_out(&repository, &change, &root) else {
+                continue;
+            };
             for (size, window_bytes) in [18_000, 72_000].into_iter().enumerate() {
                 let packed = pack::files(&PackRequest {
                     together: &[],
@@ -102,7 +149,8 @@ fn the_file_to_change_is_in_the_brief() {
                     window_bytes,
                 });
                 tried[size] += 1;
-                let is_shown = |source: &String| packed.shown.iter().any(|p| p == Path::new(source));
+                let is_shown =
+                    |source: &String| packed.shown.iter().any(|p| p == Path::new(source));
                 if change.sources.iter().any(is_shown) {
                     whole[size] += 1;
                 } else {
@@ -122,6 +170,8 @@ fn the_file_to_change_is_in_the_brief() {
             held[size] += whole[size];
         }
     }
-    println!("windows of 18,000 and 72,000 bytes: {held:?} of {all:?} briefs hold a file that was changed");
+    println!(
+        "windows of 18,000 and 72,000 bytes: {held:?} of {all:?} briefs hold a file that was changed"
+    );
     assert!(all[0] > 0, "no commit could be tried");
 }

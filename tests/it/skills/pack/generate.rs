@@ -22,11 +22,17 @@ pub(super) struct Definition {
     pub(super) lines: Vec<String>,
 }
 
-const VERBS: &[&str] =
-    &["settle", "merge", "price", "count", "close", "open", "ship", "void", "audit", "split", "round", "sum"];
-const NOUNS: &[&str] =
-    &["invoice", "order", "cart", "ledger", "refund", "parcel", "quota", "tax", "batch", "label", "route", "claim"];
-const AREAS: &[&str] = &["billing", "orders", "stock", "people", "legacy", "shared", "reports", "search"];
+const VERBS: &[&str] = &[
+    "settle", "merge", "price", "count", "close", "open", "ship", "void", "audit", "split",
+    "round", "sum",
+];
+const NOUNS: &[&str] = &[
+    "invoice", "order", "cart", "ledger", "refund", "parcel", "quota", "tax", "batch", "label",
+    "route", "claim",
+];
+const AREAS: &[&str] = &[
+    "billing", "orders", "stock", "people", "legacy", "shared", "reports", "search",
+];
 const SUBS: &[&str] = &["core", "rules", "store", "web"];
 
 /// A small generator with a fixed stream per seed.
@@ -66,14 +72,27 @@ pub(super) fn project(seed: u64) -> Generated {
         };
         names.push(name.clone());
         // Each from an area of its own, so that no two modules are called the same in the test.
-        let module: Vec<String> =
-            [AREAS[n], dice.pick(SUBS), &format!("{}_{n}", dice.pick(NOUNS))].map(str::to_owned).to_vec();
+        let module: Vec<String> = [
+            AREAS[n],
+            dice.pick(SUBS),
+            &format!("{}_{n}", dice.pick(NOUNS)),
+        ]
+        .map(str::to_owned)
+        .to_vec();
         tag += 1;
         let lines = tongue.definition(&name, tag, 6 + dice.roll(20), n % 2 == 0);
         let mut all = Vec::new();
         // One file in three is far larger than the window, the definition somewhere in it.
-        let before = if n % 3 == 1 { 120 + dice.roll(120) } else { dice.roll(5) };
-        let after = if n % 3 == 1 { 60 + dice.roll(60) } else { dice.roll(4) };
+        let before = if n % 3 == 1 {
+            120 + dice.roll(120)
+        } else {
+            dice.roll(5)
+        };
+        let after = if n % 3 == 1 {
+            60 + dice.roll(60)
+        } else {
+            dice.roll(4)
+        };
         for i in 0..before + after {
             if i == before {
                 all.push(lines.clone());
@@ -93,10 +112,19 @@ pub(super) fn project(seed: u64) -> Generated {
         let (import, more) = tongue.import(*means, &module, &name);
         imports.push(import);
         doors.extend(more);
-        definitions.push(Definition { name: name.clone(), path: tongue.file(&module), lines });
+        definitions.push(Definition {
+            name: name.clone(),
+            path: tongue.file(&module),
+            lines,
+        });
         // Decoys: the same symbol in other places, among them files of nearly or exactly the same name.
         let home = module[2].clone();
-        for file in [home.clone(), format!("{home}_old"), format!("{home}s"), format!("new_{home}")] {
+        for file in [
+            home.clone(),
+            format!("{home}_old"),
+            format!("{home}s"),
+            format!("new_{home}"),
+        ] {
             let area = AREAS[(n + 1 + dice.roll(AREAS.len() - 1)) % AREAS.len()];
             let decoy = vec![area.to_owned(), dice.pick(SUBS).to_owned(), file];
             if modules.contains_key(&decoy) || tongue.same_package(&decoy, &module) {
@@ -104,13 +132,19 @@ pub(super) fn project(seed: u64) -> Generated {
             }
             tag += 1;
             let length = 6 + dice.roll(20);
-            modules.insert(decoy, vec![tongue.definition(&name, tag, length, n % 2 == 0)]);
+            modules.insert(
+                decoy,
+                vec![tongue.definition(&name, tag, length, n % 2 == 0)],
+            );
         }
     }
     let (test_path, test_source) = tongue.test(&imports);
     let mut written: BTreeMap<String, String> = BTreeMap::new();
     for (path, text) in tongue.always(AREAS, SUBS).into_iter().chain(doors) {
-        written.entry(path).and_modify(|all| all.push_str(&text)).or_insert(text);
+        written
+            .entry(path)
+            .and_modify(|all| all.push_str(&text))
+            .or_insert(text);
     }
     for (module, defs) in &modules {
         written.insert(tongue.file(module), tongue.wrap(module, defs));
@@ -118,11 +152,18 @@ pub(super) fn project(seed: u64) -> Generated {
     written.insert(test_path.clone(), test_source.clone());
     while written.len() < 300 {
         tag += 1;
-        let module =
-            vec![dice.pick(AREAS).to_owned(), dice.pick(SUBS).to_owned(), format!("{}_x{tag}", dice.pick(NOUNS))];
+        let module = vec![
+            dice.pick(AREAS).to_owned(),
+            dice.pick(SUBS).to_owned(),
+            format!("{}_x{tag}", dice.pick(NOUNS)),
+        ];
         let defs: Vec<_> = (0..2 + dice.roll(6))
             .map(|i| {
-                let name = format!("{}{}", tongue.name(dice.pick(VERBS), dice.pick(NOUNS)), tag * 10 + i);
+                let name = format!(
+                    "{}{}",
+                    tongue.name(dice.pick(VERBS), dice.pick(NOUNS)),
+                    tag * 10 + i
+                );
                 tongue.definition(&name, tag * 100 + i, 3 + dice.roll(10), false)
             })
             .collect();
@@ -140,5 +181,12 @@ pub(super) fn project(seed: u64) -> Generated {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
-    Generated { root, tongue, files: written.len(), test_path: test_path.into(), test_source, definitions }
+    Generated {
+        root,
+        tongue,
+        files: written.len(),
+        test_path: test_path.into(),
+        test_source,
+        definitions,
+    }
 }

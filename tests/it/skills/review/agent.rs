@@ -22,15 +22,25 @@ struct Agent {
 impl Agent {
     fn does(answer: &Value, body: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        fs::write(dir.path().join("out"), run(&result(|r| r["structured_output"] = answer.clone()))).unwrap();
-        let program =
-            write_program(dir.path(), &format!("echo \"$@\" > \"$here/args\"; cat > \"$here/stdin\"; {body}"));
+        fs::write(
+            dir.path().join("out"),
+            run(&result(|r| r["structured_output"] = answer.clone())),
+        )
+        .unwrap();
+        let program = write_program(
+            dir.path(),
+            &format!("echo \"$@\" > \"$here/args\"; cat > \"$here/stdin\"; {body}"),
+        );
         Self { dir, program }
     }
 
     /// Behind walls it writes to its own directory and nowhere else.
     fn bench(&self, tiers: &[&str]) -> Bench {
-        shop(tiers).settings(&format!("{}[sandbox]\nwrite = [\"{}\"]\n", self.backend(), self.dir.path().display()))
+        shop(tiers).settings(&format!(
+            "{}[sandbox]\nwrite = [\"{}\"]\n",
+            self.backend(),
+            self.dir.path().display()
+        ))
     }
 
     fn bench_without_walls(&self, tiers: &[&str]) -> Bench {
@@ -51,10 +61,17 @@ fn an_agent_reviews_with_reading_tools_alone() {
     let agent = Agent::does(&good(), "cat \"$here/out\"");
     let mut bench = agent.bench(&["agent"]);
     let review = bench.call("review", both());
-    assert_eq!((&review["status"], trail(&review).as_str()), (&json!("pass"), "agent accepted"), "{review:#}");
+    assert_eq!(
+        (&review["status"], trail(&review).as_str()),
+        (&json!("pass"), "agent accepted"),
+        "{review:#}"
+    );
     assert_eq!(gate(&review, "untouched")["pass"], true);
     let arguments = fs::read_to_string(agent.dir.path().join("args")).unwrap();
-    assert!(arguments.contains("--tools Read,Glob,Grep --permission-mode default"), "{arguments}");
+    assert!(
+        arguments.contains("--tools Read,Glob,Grep --permission-mode default"),
+        "{arguments}"
+    );
 }
 
 const TOUCHES: [(&str, &str); 4] = [
@@ -75,7 +92,11 @@ async fn behind_walls_an_agent_cannot_touch_the_project_it_reviews() {
         let before = bench.tree();
         let review = bench.call("review", both());
         assert_eq!(trail(&review), "agent accepted", "{touch}: {review:#}");
-        assert_eq!(gate(&review, "untouched")["pass"], true, "{touch}: {review:#}");
+        assert_eq!(
+            gate(&review, "untouched")["pass"],
+            true,
+            "{touch}: {review:#}"
+        );
         assert_eq!(bench.tree(), before, "{touch}");
     }
 }
@@ -84,14 +105,25 @@ async fn behind_walls_an_agent_cannot_touch_the_project_it_reviews() {
 fn without_walls_an_agent_that_touches_the_project_is_refused_and_the_next_is_not_blamed() {
     for (touch, path) in TOUCHES {
         let agent = Agent::does(&good(), &format!("{touch}; cat \"$here/out\""));
-        let mut bench =
-            agent.bench_without_walls(&["agent", "small"]).answers("small", &clean(&["src/shop.py", "src/util.py"]));
+        let mut bench = agent
+            .bench_without_walls(&["agent", "small"])
+            .answers("small", &clean(&["src/shop.py", "src/util.py"]));
         let review = bench.call("review", both());
-        assert_eq!(trail(&review), "agent tampered | small accepted", "{touch}: {review:#}");
+        assert_eq!(
+            trail(&review),
+            "agent tampered | small accepted",
+            "{touch}: {review:#}"
+        );
         let feedback = text(&review["attempts"][0], "feedback");
-        assert!(feedback.contains(&format!("`{path}` changed")) && feedback.contains("not undone"), "{feedback}");
+        assert!(
+            feedback.contains(&format!("`{path}` changed")) && feedback.contains("not undone"),
+            "{feedback}"
+        );
         assert!(bench.asked_of("small")[0].contains("[1 · agent · tampered]"));
-        assert!(review["details"].get("changed_meanwhile").is_none(), "{review:#}");
+        assert!(
+            review["details"].get("changed_meanwhile").is_none(),
+            "{review:#}"
+        );
     }
 }
 
@@ -100,7 +132,14 @@ fn without_walls_an_agent_that_fails_after_touching_the_project_is_told_on() {
     let agent = Agent::does(&good(), "echo x > left.txt; exit 1");
     let mut bench = agent.bench_without_walls(&["agent"]);
     let review = bench.call("review", both());
-    assert_eq!((&review["status"], trail(&review).as_str()), (&json!("error"), "agent infra"), "{review:#}");
+    assert_eq!(
+        (&review["status"], trail(&review).as_str()),
+        (&json!("error"), "agent infra"),
+        "{review:#}"
+    );
     let feedback = text(&review["attempts"][0], "feedback");
-    assert!(feedback.contains("meanwhile `left.txt` was changed, and this was not undone"), "{feedback}");
+    assert!(
+        feedback.contains("meanwhile `left.txt` was changed, and this was not undone"),
+        "{feedback}"
+    );
 }

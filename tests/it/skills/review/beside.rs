@@ -51,9 +51,20 @@ async fn two_reviews_of_one_project_run_side_by_side() {
     session.call(2, "review", arguments);
     for id in [1, 2] {
         let review = result_of(&session.reply(id));
-        assert_eq!((&review["status"], trail(&review).as_str()), (&json!("pass"), "gate accepted"), "{review:#}");
+        assert_eq!(
+            (&review["status"], trail(&review).as_str()),
+            (&json!("pass"), "gate accepted"),
+            "{review:#}"
+        );
     }
-    assert_eq!(upstream.requests().iter().filter(|request| is_question(request)).count(), 2);
+    assert_eq!(
+        upstream
+            .requests()
+            .iter()
+            .filter(|request| is_question(request))
+            .count(),
+        2
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -64,16 +75,30 @@ async fn what_somebody_else_edits_meanwhile_is_said_and_held_against_nobody() {
         if !is_question(request) {
             return Says::text(404, &[], "");
         }
-        fs::write(edits.lock().unwrap().join("src/util.py"), "def twice(n):\n    return 2 * n\n").unwrap();
+        fs::write(
+            edits.lock().unwrap().join("src/util.py"),
+            "def twice(n):\n    return 2 * n\n",
+        )
+        .unwrap();
         Says::content(&good().to_string())
     })
     .await;
     let mut bench = gated(&upstream);
     *project.lock().unwrap() = bench.root();
     let review = bench.call("review", both());
-    assert_eq!((&review["status"], trail(&review).as_str()), (&json!("pass"), "gate accepted"), "{review:#}");
-    assert_eq!(review["details"]["changed_meanwhile"], json!(["src/util.py"]));
-    assert!(text(gate(&review, "meanwhile"), "detail").contains("another process during the review: `src/util.py`"));
+    assert_eq!(
+        (&review["status"], trail(&review).as_str()),
+        (&json!("pass"), "gate accepted"),
+        "{review:#}"
+    );
+    assert_eq!(
+        review["details"]["changed_meanwhile"],
+        json!(["src/util.py"])
+    );
+    assert!(
+        text(gate(&review, "meanwhile"), "detail")
+            .contains("another process during the review: `src/util.py`")
+    );
 }
 
 /// A project with tests, a review of it and an edit of it, each of which waits for ever.
@@ -100,12 +125,17 @@ fn beside_an_edit_a_review_is_busy_and_names_who_works_there() {
     let mut bench = busy("0.2");
     let (review, red) = (review_of(&bench), red_of(&bench));
     bench.session().call(1, "tdd_red", red);
-    until("the edit's question", || !bench.asked_of("small").is_empty());
+    until("the edit's question", || {
+        !bench.asked_of("small").is_empty()
+    });
     bench.session().call(2, "review", review);
     let refused = result_of(&bench.session().reply(2));
     assert_eq!(refused["status"], "error", "{refused:#}");
     let message = text(&refused, "message");
-    assert!(message.starts_with("busy: process ") && message.contains("(tdd_red)"), "{message}");
+    assert!(
+        message.starts_with("busy: process ") && message.contains("(tdd_red)"),
+        "{message}"
+    );
     assert!(bench.asked_of("medium").is_empty());
     bench.session().cancel(1);
 }
@@ -115,12 +145,17 @@ fn beside_a_review_an_edit_is_busy_and_names_it() {
     let mut bench = busy("0.2");
     let (review, red) = (review_of(&bench), red_of(&bench));
     bench.session().call(1, "review", review);
-    until("the review's question", || !bench.asked_of("medium").is_empty());
+    until("the review's question", || {
+        !bench.asked_of("medium").is_empty()
+    });
     bench.session().call(2, "tdd_red", red);
     let refused = result_of(&bench.session().reply(2));
     assert_eq!(refused["status"], "error", "{refused:#}");
     let message = text(&refused, "message");
-    assert!(message.starts_with("busy: process ") && message.contains("(review)"), "{message}");
+    assert!(
+        message.starts_with("busy: process ") && message.contains("(review)"),
+        "{message}"
+    );
     bench.session().cancel(1);
 }
 
@@ -129,9 +164,13 @@ fn a_review_waits_for_an_edit_to_end() {
     let mut bench = busy("120");
     let (review, red) = (review_of(&bench), red_of(&bench));
     bench.session().call(1, "tdd_red", red);
-    until("the edit's question", || !bench.asked_of("small").is_empty());
+    until("the edit's question", || {
+        !bench.asked_of("small").is_empty()
+    });
     bench.session().call(2, "review", review);
     bench.session().cancel(1);
-    until("the review's question", || !bench.asked_of("medium").is_empty());
+    until("the review's question", || {
+        !bench.asked_of("medium").is_empty()
+    });
     bench.session().cancel(2);
 }

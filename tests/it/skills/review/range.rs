@@ -13,14 +13,25 @@ use crate::verify::ecosystems::skips;
 
 fn git(dir: &Path, arguments: &[&str]) -> String {
     let output = Command::new("git")
-        .args(["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "protocol.file.allow=always"])
+        .args([
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@example.org",
+            "-c",
+            "protocol.file.allow=always",
+        ])
         .args(arguments)
         .current_dir(dir)
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
         .env("GIT_CONFIG_NOSYSTEM", "1")
         .output()
         .unwrap();
-    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "git {arguments:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
@@ -32,7 +43,15 @@ fn commit(dir: &Path) -> String {
 
 /// Sixty numbered lines, the third of them a skipped test.
 fn before() -> String {
-    (1..=60).map(|n| if n == 3 { String::from("@pytest.mark.skip\n") } else { format!("line_{n} = {n}\n") }).collect()
+    (1..=60)
+        .map(|n| {
+            if n == 3 {
+                String::from("@pytest.mark.skip\n")
+            } else {
+                format!("line_{n} = {n}\n")
+            }
+        })
+        .collect()
 }
 
 /// Line 30 is another, 31 is gone, 40 is new.
@@ -46,7 +65,14 @@ fn after() -> String {
 
 /// A repository with two commits.
 fn repository(tiers: &[&str]) -> (Bench, String) {
-    let bench = reviewers(tiers, &[("a.py", &before()), ("gone.py", "x = 1\n"), ("same.py", "y = 1\n")]);
+    let bench = reviewers(
+        tiers,
+        &[
+            ("a.py", &before()),
+            ("gone.py", "x = 1\n"),
+            ("same.py", "y = 1\n"),
+        ],
+    );
     let root = bench.root();
     git(&root, &["init", "-q", "-b", "main"]);
     let base = commit(&root);
@@ -82,14 +108,22 @@ fn a_range_carries_the_messages_of_its_commits_as_data() {
     let review = bench.call("review", json!({"base": base}));
     assert_eq!(review["status"], "pass", "{review:#}");
     let asked = &bench.asked_of("small")[0];
-    let at = asked.find("## Messages of the commits").unwrap_or_else(|| panic!("{asked}"));
+    let at = asked
+        .find("## Messages of the commits")
+        .unwrap_or_else(|| panic!("{asked}"));
     let told = &asked[at..asked.find("## Files, with line numbers").unwrap()];
     assert!(
         told.contains(" Read typed input\n\nBecause the form is gone.") && told.contains(" x\n"),
         "newest first: {told}"
     );
-    assert!(told.contains("\"commit messages\">") && !told.contains("sk-ant-api03"), "fenced, without keys: {told}");
-    assert!(!told.contains(&base[..7]), "the base is not part of the range: {told}");
+    assert!(
+        told.contains("\"commit messages\">") && !told.contains("sk-ant-api03"),
+        "fenced, without keys: {told}"
+    );
+    assert!(
+        !told.contains(&base[..7]),
+        "the base is not part of the range: {told}"
+    );
 }
 
 #[test]
@@ -100,12 +134,21 @@ fn what_changed_is_shown_with_numbers_and_only_that_may_be_cited() {
     let (bench, base) = repository(&["small", "large"]);
     // The line is real, but it was not shown.
     let unseen = json!({"severity": "warning", "file": "a.py", "line": 55, "quote": "line_55 = 55", "why": "is never used anywhere"});
-    let mut bench = bench.answers("small", &review_of(&[unseen])).answers("large", &review_of(&[runs()]));
+    let mut bench = bench
+        .answers("small", &review_of(&[unseen]))
+        .answers("large", &review_of(&[runs()]));
     // What lies in the working tree is not what is reviewed.
     fs::write(bench.root().join("a.py"), "not this\n").unwrap();
     let review = bench.call("review", json!({"base": base}));
-    assert_eq!(trail(&review), "small rejected | large accepted", "{review:#}");
-    assert!(text(&review["attempts"][0], "feedback").contains("`a.py:55` was not shown"), "{review:#}");
+    assert_eq!(
+        trail(&review),
+        "small rejected | large accepted",
+        "{review:#}"
+    );
+    assert!(
+        text(&review["attempts"][0], "feedback").contains("`a.py:55` was not shown"),
+        "{review:#}"
+    );
     let asked = &bench.asked_of("small")[0];
     for part in [
         "- line_30 = 30\n- line_31 = 31\n+30: line_30 = run(input())\n 31: line_32 = 32\n",
@@ -127,7 +170,14 @@ fn what_changed_is_shown_with_numbers_and_only_that_may_be_cited() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|c| format!("{} {} {}", text(c, "file"), text(c, "read"), c["note"].as_str().unwrap_or("-")))
+        .map(|c| {
+            format!(
+                "{} {} {}",
+                text(c, "file"),
+                text(c, "read"),
+                c["note"].as_str().unwrap_or("-")
+            )
+        })
         .collect();
     assert_eq!(
         coverage,
@@ -140,9 +190,15 @@ fn what_changed_is_shown_with_numbers_and_only_that_may_be_cited() {
         ]
     );
     // The skipped test was there before; the leftover is new.
-    assert_eq!(text(&review, "message"), "1 warning, 1 suggestion in 3 files; 2 changed files not shown");
     assert_eq!(
-        (&details["findings"][1]["line"], &details["findings"][1]["rule"]),
+        text(&review, "message"),
+        "1 warning, 1 suggestion in 3 files; 2 changed files not shown"
+    );
+    assert_eq!(
+        (
+            &details["findings"][1]["line"],
+            &details["findings"][1]["rule"]
+        ),
         (&json!(40), &json!("debugging leftover"))
     );
     assert_eq!(gate(&review, "citations")["pass"], true);
@@ -171,28 +227,65 @@ fn a_renamed_file_shows_what_changed_in_it_and_what_is_gone_can_be_cited() {
     if skips(&["git"]) {
         return;
     }
-    let guarded =
-        format!("{}def chunks(xs, n):\n    if n < 1:\n        raise ValueError(n)\n    return xs[::n]\n", before());
+    let guarded = format!(
+        "{}def chunks(xs, n):\n    if n < 1:\n        raise ValueError(n)\n    return xs[::n]\n",
+        before()
+    );
     let test = "def test_chunks():\n    assert chunks([1], 1)\n";
-    let mut bench = reviewers(&["small"], &[("old.py", &guarded), ("same.py", &before()), ("test_old.py", test)]);
+    let mut bench = reviewers(
+        &["small"],
+        &[
+            ("old.py", &guarded),
+            ("same.py", &before()),
+            ("test_old.py", test),
+        ],
+    );
     let root = bench.root();
     git(&root, &["init", "-q"]);
     commit(&root);
     fs::remove_file(root.join("old.py")).unwrap();
-    fs::write(root.join("new.py"), guarded.replace("    if n < 1:\n        raise ValueError(n)\n", "")).unwrap();
+    fs::write(
+        root.join("new.py"),
+        guarded.replace("    if n < 1:\n        raise ValueError(n)\n", ""),
+    )
+    .unwrap();
     fs::rename(root.join("same.py"), root.join("moved.py")).unwrap();
     fs::remove_file(root.join("test_old.py")).unwrap();
     commit(&root);
-    let line = guarded.lines().position(|line| line.starts_with("def chunks")).unwrap() + 2;
+    let line = guarded
+        .lines()
+        .position(|line| line.starts_with("def chunks"))
+        .unwrap()
+        + 2;
     let finding = |file: &str, line: usize, quote: &str, why: &str| json!({"severity": "warning", "file": file, "line": line, "quote": quote, "why": why});
     let findings = [
-        finding("new.py", line, "-     if n < 1:", "without the guard a step of 0 raises far away"),
-        finding("test_old.py", 1, "def test_chunks():", "the only test of `chunks` is deleted"),
+        finding(
+            "new.py",
+            line,
+            "-     if n < 1:",
+            "without the guard a step of 0 raises far away",
+        ),
+        finding(
+            "test_old.py",
+            1,
+            "def test_chunks():",
+            "the only test of `chunks` is deleted",
+        ),
     ];
-    bench.say("small", &json!({"findings": findings, "reviewed": reviewed(&["new.py"])}));
+    bench.say(
+        "small",
+        &json!({"findings": findings, "reviewed": reviewed(&["new.py"])}),
+    );
     let review = bench.call("review", json!({"base": "HEAD~1"}));
-    assert_eq!((&review["status"], &review["details"]["counts"]["dropped"]), (&json!("pass"), &json!(0)), "{review:#}");
-    assert_eq!(text(&review["details"]["findings"][0], "quote"), "-     if n < 1:");
+    assert_eq!(
+        (&review["status"], &review["details"]["counts"]["dropped"]),
+        (&json!("pass"), &json!(0)),
+        "{review:#}"
+    );
+    assert_eq!(
+        text(&review["details"]["findings"][0], "quote"),
+        "-     if n < 1:"
+    );
     let asked = &bench.asked_of("small")[0];
     for part in [
         "not shown: `moved.py` its text did not change\n",
@@ -202,9 +295,16 @@ fn a_renamed_file_shows_what_changed_in_it_and_what_is_gone_can_be_cited() {
     ] {
         assert!(asked.contains(part), "{part}: {asked}");
     }
-    assert!(!asked.contains("+1: ") && !asked.contains("line_2 = 2"), "what only moved is not new: {asked}");
+    assert!(
+        !asked.contains("+1: ") && !asked.contains("line_2 = 2"),
+        "what only moved is not new: {asked}"
+    );
     let coverage = &review["details"]["coverage"];
-    assert_eq!((&coverage[1]["file"], &coverage[1]["was"]), (&json!("new.py"), &json!("old.py")), "{coverage:#}");
+    assert_eq!(
+        (&coverage[1]["file"], &coverage[1]["was"]),
+        (&json!("new.py"), &json!("old.py")),
+        "{coverage:#}"
+    );
 }
 
 #[test]
@@ -212,7 +312,10 @@ fn a_part_of_a_repository_sees_its_own_part_alone() {
     if skips(&["git"]) {
         return;
     }
-    let mut bench = reviewers(&["small"], &[("pkg/a.py", "a = 1\n"), ("other/b.py", "b = 1\n")]);
+    let mut bench = reviewers(
+        &["small"],
+        &[("pkg/a.py", "a = 1\n"), ("other/b.py", "b = 1\n")],
+    );
     let root = bench.root();
     git(&root, &["init", "-q"]);
     commit(&root);
@@ -220,10 +323,16 @@ fn a_part_of_a_repository_sees_its_own_part_alone() {
     fs::write(root.join("other/b.py"), "b = 2\n").unwrap();
     commit(&root);
     bench.say("small", &clean(&["a.py"]));
-    let review = bench.call("review", json!({"base": "HEAD~1", "project_root": root.join("pkg")}));
+    let review = bench.call(
+        "review",
+        json!({"base": "HEAD~1", "project_root": root.join("pkg")}),
+    );
     assert_eq!(review["status"], "pass", "{review:#}");
     let asked = &bench.asked_of("small")[0];
-    assert!(asked.contains("\"a.py\">\n- a = 1\n+1: a = 2\n") && !asked.contains("b = 2"), "{asked}");
+    assert!(
+        asked.contains("\"a.py\">\n- a = 1\n+1: a = 2\n") && !asked.contains("b = 2"),
+        "{asked}"
+    );
 }
 
 #[test]
@@ -233,27 +342,49 @@ fn what_names_no_commit_is_told_and_never_becomes_an_option() {
     }
     let (mut bench, base) = repository(&["small"]);
     for (arguments, words) in [
-        (json!({"base": "--output=stolen"}), "base: `--output=stolen` names no commit"),
+        (
+            json!({"base": "--output=stolen"}),
+            "base: `--output=stolen` names no commit",
+        ),
         (json!({"base": "-p"}), "base: `-p` names no commit"),
         (json!({"base": "main..work"}), "names no commit"),
         (json!({"base": "main work"}), "names no commit"),
-        (json!({"base": "nowhere"}), "base: there is no commit `nowhere` in this repository"),
-        (json!({"base": base, "head": "HEAD:a.py"}), "head: there is no commit `HEAD:a.py`"),
+        (
+            json!({"base": "nowhere"}),
+            "base: there is no commit `nowhere` in this repository",
+        ),
+        (
+            json!({"base": base, "head": "HEAD:a.py"}),
+            "head: there is no commit `HEAD:a.py`",
+        ),
         (json!({"base": "HEAD"}), "nothing changed there"),
     ] {
         let result = bench.call("review", arguments.clone());
         assert_eq!(result["status"], "error", "{arguments}: {result:#}");
-        assert!(text(&result, "message").contains(words), "{arguments}: {result:#}");
+        assert!(
+            text(&result, "message").contains(words),
+            "{arguments}: {result:#}"
+        );
     }
     assert!(!bench.root().join("stolen").exists());
     let mut none = reviewers(&["small"], &[("a.py", "a = 1\n")]);
     let result = none.call("review", json!({"base": "main"}));
-    assert!(text(&result, "message").contains("`base` needs a git repository"), "{result:#}");
+    assert!(
+        text(&result, "message").contains("`base` needs a git repository"),
+        "{result:#}"
+    );
     let empty = tempfile::tempdir().unwrap();
-    let mut without = reviewers(&["small"], &[("a.py", "a = 1\n")]).env("PATH", &empty.path().display().to_string());
+    let mut without = reviewers(&["small"], &[("a.py", "a = 1\n")])
+        .env("PATH", &empty.path().display().to_string());
     let result = without.call("review", json!({"base": "main"}));
-    assert!(text(&result, "message").contains("`base` needs git: `git` was not found"), "{result:#}");
-    assert!(text(&result, "message").contains("give `files` instead"), "{result:#}");
+    assert!(
+        text(&result, "message").contains("`base` needs git: `git` was not found"),
+        "{result:#}"
+    );
+    assert!(
+        text(&result, "message").contains("give `files` instead"),
+        "{result:#}"
+    );
     assert!(bench.asked_of("small").is_empty());
 }
 
@@ -290,20 +421,54 @@ fn nothing_that_the_project_configures_is_run() {
     git(&root, &["config", "extensions.partialClone", "origin"]);
     git(&root, &["config", "remote.origin.promisor", "true"]);
     let helper = bench.state.path().join("helper");
-    fs::write(&helper, format!("#!/bin/sh\ntouch {}/remote\nexit 1\n", traps.display())).unwrap();
-    Command::new("chmod").arg("755").arg(&helper).status().unwrap();
-    git(&root, &["config", "remote.origin.url", &format!("ext::{}", helper.display())]);
+    fs::write(
+        &helper,
+        format!("#!/bin/sh\ntouch {}/remote\nexit 1\n", traps.display()),
+    )
+    .unwrap();
+    Command::new("chmod")
+        .arg("755")
+        .arg(&helper)
+        .status()
+        .unwrap();
+    git(
+        &root,
+        &[
+            "config",
+            "remote.origin.url",
+            &format!("ext::{}", helper.display()),
+        ],
+    );
     git(&root, &["config", "protocol.ext.allow", "always"]);
     fs::create_dir_all(root.join(".git/hooks")).unwrap();
-    for hook in ["post-index-change", "post-checkout", "reference-transaction", "pre-auto-gc"] {
+    for hook in [
+        "post-index-change",
+        "post-checkout",
+        "reference-transaction",
+        "pre-auto-gc",
+    ] {
         let path = root.join(".git/hooks").join(hook);
-        fs::write(&path, format!("#!/bin/sh\ntouch {}/{hook}\n", traps.display())).unwrap();
-        Command::new("chmod").arg("755").arg(&path).status().unwrap();
+        fs::write(
+            &path,
+            format!("#!/bin/sh\ntouch {}/{hook}\n", traps.display()),
+        )
+        .unwrap();
+        Command::new("chmod")
+            .arg("755")
+            .arg(&path)
+            .status()
+            .unwrap();
     }
-    fs::write(root.join(".git/info/attributes"), "* diff=trap filter=trap\n").unwrap();
+    fs::write(
+        root.join(".git/info/attributes"),
+        "* diff=trap filter=trap\n",
+    )
+    .unwrap();
     let sprung = || {
-        let mut names: Vec<String> =
-            fs::read_dir(&traps).unwrap().map(|e| e.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        let mut names: Vec<String> = fs::read_dir(&traps)
+            .unwrap()
+            .map(|e| e.unwrap().file_name().to_string_lossy().into_owned())
+            .collect();
         names.sort();
         names
     };
@@ -312,23 +477,45 @@ fn nothing_that_the_project_configures_is_run() {
     assert_eq!(review["status"], "pass", "{review:#}");
     assert_eq!(sprung(), Vec::<String>::new());
     // An object that is not there is named, and fetched by nobody.
-    let blob = git(&root, &["-c", "filter.trap.process=", "rev-parse", "HEAD:new.py"]);
+    let blob = git(
+        &root,
+        &["-c", "filter.trap.process=", "rev-parse", "HEAD:new.py"],
+    );
     let object = root.join(".git/objects").join(&blob[..2]).join(&blob[2..]);
     fs::remove_file(&object).unwrap();
     for name in sprung() {
         fs::remove_file(traps.join(name)).unwrap();
     }
-    bench.say("small", &json!({"findings": [runs()], "reviewed": reviewed(&["a.py"])}));
+    bench.say(
+        "small",
+        &json!({"findings": [runs()], "reviewed": reviewed(&["a.py"])}),
+    );
     let review = bench.call("review", json!({"base": base}));
     assert_eq!(sprung(), Vec::<String>::new(), "{review:#}");
     assert_eq!(review["status"], "pass", "{review:#}");
-    assert!(review["details"]["coverage"].to_string().contains("not in this clone"), "{review:#}");
+    assert!(
+        review["details"]["coverage"]
+            .to_string()
+            .contains("not in this clone"),
+        "{review:#}"
+    );
     // The traps are real: git as people call it walks into them.
-    for arguments in [&["diff", "-p", &base, "--", "a.py"][..], &["status"], &["cat-file", "-p", &blob]] {
-        let _ = Command::new("git").args(arguments).current_dir(&root).output();
+    for arguments in [
+        &["diff", "-p", &base, "--", "a.py"][..],
+        &["status"],
+        &["cat-file", "-p", &blob],
+    ] {
+        let _ = Command::new("git")
+            .args(arguments)
+            .current_dir(&root)
+            .output();
     }
     for name in ["fsmonitor", "command", "remote"] {
-        assert!(sprung().contains(&name.into()), "`{name}` cannot spring, so nothing was shown: {:?}", sprung());
+        assert!(
+            sprung().contains(&name.into()),
+            "`{name}` cannot spring, so nothing was shown: {:?}",
+            sprung()
+        );
     }
 }
 
@@ -341,16 +528,27 @@ fn files_with_secrets_are_named_and_not_shown_unless_the_caller_names_them() {
     let mut bench = bench.answers("small", &review_of(&[runs()]));
     let root = bench.root();
     fs::write(root.join(".env"), "LOGIN = canary of the environment\n").unwrap();
-    fs::write(root.join(".netrc"), "machine host login me password canary-of-the-host\n").unwrap();
+    fs::write(
+        root.join(".netrc"),
+        "machine host login me password canary-of-the-host\n",
+    )
+    .unwrap();
     commit(&root);
     let review = bench.call("review", json!({"base": base}));
     assert_eq!(review["status"], "pass", "{review:#}");
     let asked = &bench.asked_of("small")[0];
     assert!(!asked.contains("canary"), "{asked}");
-    assert!(asked.contains("`.env` holds secrets by its name"), "it is said that they are there: {asked}");
+    assert!(
+        asked.contains("`.env` holds secrets by its name"),
+        "it is said that they are there: {asked}"
+    );
 
     // The caller may name one: then it is read, like any other file.
     bench.say("small", &clean(&[".netrc"]));
     bench.call("review", json!({"files": [".netrc"]}));
-    assert!(bench.asked_of("small")[1].contains("machine host"), "{}", bench.asked_of("small")[1]);
+    assert!(
+        bench.asked_of("small")[1].contains("machine host"),
+        "{}",
+        bench.asked_of("small")[1]
+    );
 }

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-pub(crate) const REQUIREMENTS: &str = "The tool must:\n- read CSV files\n- write JSON\n- support Excel files\n";
+pub(crate) const REQUIREMENTS: &str =
+    "The tool must:\n- read CSV files\n- write JSON\n- support Excel files\n";
 
 /// One thing that is wrong, and what the refusal says about it.
 pub(crate) struct Row {
@@ -37,7 +38,9 @@ pub(crate) fn good() -> Value {
 /// The same with one value changed.
 pub(super) fn bad(pointer: &str, value: Value) -> Value {
     let mut reply = good();
-    *reply.pointer_mut(pointer).unwrap_or_else(|| panic!("no {pointer}")) = value;
+    *reply
+        .pointer_mut(pointer)
+        .unwrap_or_else(|| panic!("no {pointer}")) = value;
     reply
 }
 
@@ -51,7 +54,11 @@ fn without(section: &str) -> Value {
 pub(crate) fn faults() -> Vec<Row> {
     let row = |what, reply, said| Row { what, reply, said };
     vec![
-        row("a missing section", without("risks"), "the section `risks` must not be missing or empty"),
+        row(
+            "a missing section",
+            without("risks"),
+            "the section `risks` must not be missing or empty",
+        ),
         row(
             "an empty section",
             bad("/constraints", json!([])),
@@ -62,10 +69,17 @@ pub(crate) fn faults() -> Vec<Row> {
             bad("/out_of_scope", json!([])),
             "the section `out_of_scope` must not be missing or empty",
         ),
-        row("a criterion without a test", bad("/criteria/0/test", json!(null)), "criterion `AC-1` has no test"),
+        row(
+            "a criterion without a test",
+            bad("/criteria/0/test", json!(null)),
+            "criterion `AC-1` has no test",
+        ),
         row(
             "half a scenario",
-            bad("/criteria/2/test", json!({"given": "a file", "then": "rows"})),
+            bad(
+                "/criteria/2/test",
+                json!({"given": "a file", "then": "rows"}),
+            ),
             "criterion `AC-3` has a test without `when`",
         ),
         row(
@@ -73,14 +87,26 @@ pub(crate) fn faults() -> Vec<Row> {
             bad("/criteria/1/test/unit", json!("")),
             "criterion `AC-2` has a test without `unit`",
         ),
-        row("two criteria of one name", bad("/criteria/2/id", json!("AC-1")), "two criteria have the id `AC-1`"),
-        row("a criterion without a name", bad("/criteria/2/id", json!("")), "criterion 3 has the id ``"),
+        row(
+            "two criteria of one name",
+            bad("/criteria/2/id", json!("AC-1")),
+            "two criteria have the id `AC-1`",
+        ),
+        row(
+            "a criterion without a name",
+            bad("/criteria/2/id", json!("")),
+            "criterion 3 has the id ``",
+        ),
         row(
             "a decision without a reason",
             bad("/approach/0/rationale", json!(" ")),
             "decision 1 (`Read row by row`) has no rationale",
         ),
-        row("a risk without a remedy", bad("/risks/0/mitigation", json!("")), "has no mitigation"),
+        row(
+            "a risk without a remedy",
+            bad("/risks/0/mitigation", json!("")),
+            "has no mitigation",
+        ),
         row(
             "a requirement that went nowhere",
             bad(
@@ -106,7 +132,10 @@ pub(crate) fn faults() -> Vec<Row> {
         ),
         row(
             "a demand called a story",
-            bad("/requirement_map/1", json!({"requirement": "R2", "background": true})),
+            bad(
+                "/requirement_map/1",
+                json!({"requirement": "R2", "background": true}),
+            ),
             "R2 (`write JSON`) is called background",
         ),
         row(
@@ -121,14 +150,46 @@ pub(crate) fn faults() -> Vec<Row> {
 pub(crate) fn doubts() -> Vec<Row> {
     let row = |what, reply, said| Row { what, reply, said };
     vec![
-        row("a placeholder", bad("/constraints/0", json!("TBD")), "placeholder"),
-        row("a phrase that puts it off", bad("/problem", json!("The format is to be defined")), "placeholder"),
-        row("a vague word", bad("/criteria/0/text", json!("Reading CSV is fast")), "vague"),
-        row("a vague word in a scenario", bad("/criteria/2/test/then", json!("it responds quickly")), "vague"),
-        row("a command that is prose", bad("/criteria/0/test/command", json!("Run it and see")), "no_program"),
-        row("a command that shows nothing", bad("/criteria/0/test/command", json!("true")), "idle_command"),
-        row("a map filled in without reading", bad("/requirement_map/1/criteria/0", json!("AC-3")), "unrelated"),
-        row("a failure thrown away", bad("/criteria/0/test/command", json!("cargo test csv || true")), "idle_command"),
+        row(
+            "a placeholder",
+            bad("/constraints/0", json!("TBD")),
+            "placeholder",
+        ),
+        row(
+            "a phrase that puts it off",
+            bad("/problem", json!("The format is to be defined")),
+            "placeholder",
+        ),
+        row(
+            "a vague word",
+            bad("/criteria/0/text", json!("Reading CSV is fast")),
+            "vague",
+        ),
+        row(
+            "a vague word in a scenario",
+            bad("/criteria/2/test/then", json!("it responds quickly")),
+            "vague",
+        ),
+        row(
+            "a command that is prose",
+            bad("/criteria/0/test/command", json!("Run it and see")),
+            "no_program",
+        ),
+        row(
+            "a command that shows nothing",
+            bad("/criteria/0/test/command", json!("true")),
+            "idle_command",
+        ),
+        row(
+            "a map filled in without reading",
+            bad("/requirement_map/1/criteria/0", json!("AC-3")),
+            "unrelated",
+        ),
+        row(
+            "a failure thrown away",
+            bad("/criteria/0/test/command", json!("cargo test csv || true")),
+            "idle_command",
+        ),
         row(
             "a scenario in which nothing happens",
             bad(
@@ -137,10 +198,17 @@ pub(crate) fn doubts() -> Vec<Row> {
             ),
             "no_event",
         ),
-        row("nothing in particular left out", bad("/out_of_scope/0", json!("Everything else")), "names_nothing"),
+        row(
+            "nothing in particular left out",
+            bad("/out_of_scope/0", json!("Everything else")),
+            "names_nothing",
+        ),
         row(
             "a risk of every project",
-            bad("/risks/0", json!({"risk": "There may be bugs", "mitigation": "Test well"})),
+            bad(
+                "/risks/0",
+                json!({"risk": "There may be bugs", "mitigation": "Test well"}),
+            ),
             "vain_reason",
         ),
         row(

@@ -6,7 +6,10 @@ use super::table::Cycle;
 pub(super) static RUST_IN_FILE: Cycle = Cycle {
     needs: &["cargo"],
     files: &[
-        ("Cargo.toml", "[package]\nname = \"demo\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n"),
+        (
+            "Cargo.toml",
+            "[package]\nname = \"demo\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n",
+        ),
         (
             "src/lib.rs",
             "pub fn add(a: i32, b: i32) -> i32 {\n    a + b\n}\n\n#[cfg(test)]\nmod tests {\n    use super::*;\n\n    #[test]\n    fn adds() {\n        assert_eq!(add(1, 2), 3);\n    }\n}\n",
@@ -27,7 +30,10 @@ pub(super) static GO_OUTSIDE: Cycle = Cycle {
     needs: &["go"],
     files: &[
         ("go.mod", "module example.com/demo\n\ngo 1.19\n"),
-        ("demo.go", "package demo\n\nfunc Add(a, b int) int {\n\treturn a + b\n}\n"),
+        (
+            "demo.go",
+            "package demo\n\nfunc Add(a, b int) int {\n\treturn a + b\n}\n",
+        ),
         (
             "demo_test.go",
             "package demo\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif got := Add(1, 2); got != 3 {\n\t\tt.Fatalf(\"got %d\", got)\n\t}\n}\n",
@@ -48,10 +54,16 @@ pub(super) static GO_OUTSIDE: Cycle = Cycle {
 pub(super) static PYTHON_CLASS: Cycle = Cycle {
     needs: &["python3", "pytest"],
     files: &[
-        ("pyproject.toml", "[tool.pytest.ini_options]\npythonpath = [\"src\"]\n"),
+        (
+            "pyproject.toml",
+            "[tool.pytest.ini_options]\npythonpath = [\"src\"]\n",
+        ),
         ("src/demo/__init__.py", ""),
         ("src/demo/calc.py", "def add(a, b):\n    return a + b\n"),
-        ("tests/test_add.py", "from demo.calc import add\n\n\ndef test_adds():\n    assert add(1, 2) == 3\n"),
+        (
+            "tests/test_add.py",
+            "from demo.calc import add\n\n\ndef test_adds():\n    assert add(1, 2) == 3\n",
+        ),
     ],
     test_path: "tests/test_double.py",
     red: "from demo import calc\n\n\nclass TestDouble:\n    def test_of_a_number(self):\n        assert calc.double(1200) == 2400\n",
@@ -71,7 +83,10 @@ pub(super) static NODE_MODULES: Cycle = Cycle {
             "package.json",
             "{\"name\": \"demo\", \"version\": \"1.0.0\", \"type\": \"module\", \"scripts\": {\"test\": \"node --test\"}}\n",
         ),
-        ("src/calc.js", "export function add(a, b) {\n  return a + b;\n}\n"),
+        (
+            "src/calc.js",
+            "export function add(a, b) {\n  return a + b;\n}\n",
+        ),
         (
             "test/add.test.js",
             "import test from 'node:test';\nimport assert from 'node:assert';\nimport { add } from '../src/calc.js';\n\ntest('adds', () => {\n  assert.equal(add(1, 2), 3);\n});\n",
@@ -91,10 +106,16 @@ pub(super) static NODE_MODULES: Cycle = Cycle {
 pub(super) static RUBY_GROUPS: Cycle = Cycle {
     needs: &["bundle", "rspec"],
     files: &[
-        ("Gemfile", "source \"https://rubygems.org\"\ngem \"rspec\"\n"),
+        (
+            "Gemfile",
+            "source \"https://rubygems.org\"\ngem \"rspec\"\n",
+        ),
         (".rspec", "--require spec_helper\n"),
         ("spec/spec_helper.rb", "require_relative \"../lib/calc\"\n"),
-        ("lib/calc.rb", "class Calc\n  def add(a, b)\n    a + b\n  end\nend\n"),
+        (
+            "lib/calc.rb",
+            "class Calc\n  def add(a, b)\n    a + b\n  end\nend\n",
+        ),
         (
             "spec/add_spec.rb",
             "RSpec.describe Calc do\n  it \"adds\" do\n    expect(subject.add(1, 2)).to eq 3\n  end\nend\n",
@@ -118,7 +139,10 @@ pub(super) static ELIXIR_IMPORT: Cycle = Cycle {
             "mix.exs",
             "defmodule Demo.MixProject do\n  use Mix.Project\n  def project, do: [app: :demo, version: \"0.1.0\", deps: []]\n  def application, do: []\nend\n",
         ),
-        ("lib/calc.ex", "defmodule Calc do\n  def add(a, b) do\n    a + b\n  end\nend\n"),
+        (
+            "lib/calc.ex",
+            "defmodule Calc do\n  def add(a, b) do\n    a + b\n  end\nend\n",
+        ),
         ("test/test_helper.exs", "ExUnit.start()\n"),
         (
             "test/add_test.exs",

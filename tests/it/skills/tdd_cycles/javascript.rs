@@ -5,7 +5,10 @@ use super::table::Cycle;
 pub(super) static JEST: Cycle = Cycle {
     needs: &["node", "npm"],
     files: &[
-        ("package.json", "{\"name\": \"demo\", \"version\": \"1.0.0\", \"scripts\": {\"test\": \"jest\"}}\n"),
+        (
+            "package.json",
+            "{\"name\": \"demo\", \"version\": \"1.0.0\", \"scripts\": {\"test\": \"jest\"}}\n",
+        ),
         ("src/calc.js", "exports.add = (a, b) => a + b;\n"),
         (
             "test/add.test.js",
@@ -53,7 +56,10 @@ pub(super) static VITEST: Cycle = Cycle {
 pub(super) static MOCHA: Cycle = Cycle {
     needs: &["node", "npm"],
     files: &[
-        ("package.json", "{\"name\": \"demo\", \"version\": \"1.0.0\", \"scripts\": {\"test\": \"mocha\"}}\n"),
+        (
+            "package.json",
+            "{\"name\": \"demo\", \"version\": \"1.0.0\", \"scripts\": {\"test\": \"mocha\"}}\n",
+        ),
         ("calc.js", "exports.add = (a, b) => a + b;\n"),
         (
             "test/add.js",

@@ -24,9 +24,18 @@ pub(super) struct Cycle {
 pub(super) static RUST: Cycle = Cycle {
     needs: &["cargo"],
     files: &[
-        ("Cargo.toml", "[package]\nname = \"demo\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n"),
-        ("src/lib.rs", "pub fn add(a: i32, b: i32) -> i32 {\n    a + b\n}\n"),
-        ("tests/add.rs", "#[test]\nfn adds() {\n    assert_eq!(demo::add(1, 2), 3);\n}\n"),
+        (
+            "Cargo.toml",
+            "[package]\nname = \"demo\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n",
+        ),
+        (
+            "src/lib.rs",
+            "pub fn add(a: i32, b: i32) -> i32 {\n    a + b\n}\n",
+        ),
+        (
+            "tests/add.rs",
+            "#[test]\nfn adds() {\n    assert_eq!(demo::add(1, 2), 3);\n}\n",
+        ),
     ],
     test_path: "tests/double.rs",
     red: "#[test]\nfn doubles() {\n    assert_eq!(demo::double(1200), 2400);\n}\n",
@@ -43,7 +52,10 @@ pub(super) static GO: Cycle = Cycle {
     needs: &["go"],
     files: &[
         ("go.mod", "module example.com/demo\n\ngo 1.19\n"),
-        ("calc.go", "package calc\n\nfunc Add(a, b int) int {\n\treturn a + b\n}\n"),
+        (
+            "calc.go",
+            "package calc\n\nfunc Add(a, b int) int {\n\treturn a + b\n}\n",
+        ),
         (
             "calc_test.go",
             "package calc\n\nimport \"testing\"\n\nfunc TestAdd(t *testing.T) {\n\tif got := Add(1, 2); got != 3 {\n\t\tt.Fatalf(\"got %d\", got)\n\t}\n}\n",
@@ -63,10 +75,16 @@ pub(super) static GO: Cycle = Cycle {
 pub(super) static PYTHON: Cycle = Cycle {
     needs: &["python3", "pytest"],
     files: &[
-        ("pyproject.toml", "[project]\nname = \"demo\"\nversion = \"0.1.0\"\n"),
+        (
+            "pyproject.toml",
+            "[project]\nname = \"demo\"\nversion = \"0.1.0\"\n",
+        ),
         ("conftest.py", ""),
         ("calc.py", "def add(a, b):\n    return a + b\n"),
-        ("tests/test_calc.py", "import calc\n\n\ndef test_adds():\n    assert calc.add(1, 2) == 3\n"),
+        (
+            "tests/test_calc.py",
+            "import calc\n\n\ndef test_adds():\n    assert calc.add(1, 2) == 3\n",
+        ),
     ],
     test_path: "tests/test_calc.py",
     red: "import calc\n\n\ndef test_adds():\n    assert calc.add(1, 2) == 3\n\n\ndef test_doubles():\n    assert calc.double(1200) == 2400\n",
@@ -82,7 +100,10 @@ pub(super) static PYTHON: Cycle = Cycle {
 pub(super) static NODE: Cycle = Cycle {
     needs: &["node", "npm"],
     files: &[
-        ("package.json", "{\"name\": \"demo\", \"version\": \"1.0.0\", \"scripts\": {\"test\": \"node --test\"}}\n"),
+        (
+            "package.json",
+            "{\"name\": \"demo\", \"version\": \"1.0.0\", \"scripts\": {\"test\": \"node --test\"}}\n",
+        ),
         ("calc.js", "exports.add = (a, b) => a + b;\n"),
         (
             "test/calc.test.js",
@@ -103,8 +124,14 @@ pub(super) static NODE: Cycle = Cycle {
 pub(super) static RUBY: Cycle = Cycle {
     needs: &["bundle", "rspec"],
     files: &[
-        ("Gemfile", "source \"https://rubygems.org\"\ngem \"rspec\"\n"),
-        ("lib/calc.rb", "module Calc\n  def self.add(a, b)\n    a + b\n  end\nend\n"),
+        (
+            "Gemfile",
+            "source \"https://rubygems.org\"\ngem \"rspec\"\n",
+        ),
+        (
+            "lib/calc.rb",
+            "module Calc\n  def self.add(a, b)\n    a + b\n  end\nend\n",
+        ),
         (
             "spec/calc_spec.rb",
             "require_relative \"../lib/calc\"\n\nRSpec.describe Calc do\n  it \"adds\" do\n    expect(Calc.add(1, 2)).to eq 3\n  end\nend\n",
@@ -128,7 +155,10 @@ pub(super) static ELIXIR: Cycle = Cycle {
             "mix.exs",
             "defmodule Demo.MixProject do\n  use Mix.Project\n  def project, do: [app: :demo, version: \"0.1.0\", deps: []]\n  def application, do: []\nend\n",
         ),
-        ("lib/calc.ex", "defmodule Calc do\n  def add(a, b) do\n    a + b\n  end\nend\n"),
+        (
+            "lib/calc.ex",
+            "defmodule Calc do\n  def add(a, b) do\n    a + b\n  end\nend\n",
+        ),
         ("test/test_helper.exs", "ExUnit.start()\n"),
         (
             "test/calc_test.exs",
@@ -153,7 +183,10 @@ pub(super) static JAVA: Cycle = Cycle {
             "pom.xml",
             "<project xmlns=\"http://maven.apache.org/POM/4.0.0\">\n  <modelVersion>4.0.0</modelVersion>\n  <groupId>demo</groupId>\n  <artifactId>demo</artifactId>\n  <version>1</version>\n  <properties>\n    <maven.compiler.source>17</maven.compiler.source>\n    <maven.compiler.target>17</maven.compiler.target>\n    <project.build.sourceEncoding>UTF-8</project.build.sourceEncoding>\n  </properties>\n  <dependencies>\n    <dependency>\n      <groupId>junit</groupId>\n      <artifactId>junit</artifactId>\n      <version>4.x</version>\n      <scope>test</scope>\n    </dependency>\n  </dependencies>\n</project>\n",
         ),
-        (".mvn/maven.config", "-DforkCount=0\n-o\n-Dmaven.repo.local=/usr/share/maven-repo\n"),
+        (
+            ".mvn/maven.config",
+            "-DforkCount=0\n-o\n-Dmaven.repo.local=/usr/share/maven-repo\n",
+        ),
         (
             "src/main/java/demo/Calc.java",
             "package demo;\n\npublic class Calc {\n    public static int add(int a, int b) {\n        return a + b;\n    }\n}\n",
@@ -181,7 +214,10 @@ pub(super) static CPP: Cycle = Cycle {
             "CMakeLists.txt",
             "cmake_minimum_required(VERSION 3.14)\nproject(demo CXX)\nenable_testing()\nfind_package(GTest REQUIRED)\nadd_executable(calc_test tests/calc_test.cpp)\ntarget_include_directories(calc_test PRIVATE include)\ntarget_link_libraries(calc_test GTest::gtest_main)\ninclude(GoogleTest)\ngtest_discover_tests(calc_test)\n",
         ),
-        ("include/calc.h", "#pragma once\n\ninline int add(int a, int b) {\n    return a + b;\n}\n"),
+        (
+            "include/calc.h",
+            "#pragma once\n\ninline int add(int a, int b) {\n    return a + b;\n}\n",
+        ),
         (
             "tests/calc_test.cpp",
             "#include <gtest/gtest.h>\n\n#include \"calc.h\"\n\nTEST(CalcTest, Adds) {\n    EXPECT_EQ(add(1, 2), 3);\n}\n",
@@ -206,7 +242,10 @@ pub(super) static CPP_PROGRAMS: Cycle = Cycle {
             "CMakeLists.txt",
             "cmake_minimum_required(VERSION 3.14)\nproject(demo CXX)\nenable_testing()\nfile(GLOB tests CONFIGURE_DEPENDS tests/*_test.cpp)\nforeach(source ${tests})\n  get_filename_component(name ${source} NAME_WE)\n  add_executable(${name} ${source})\n  target_include_directories(${name} PRIVATE include)\n  add_test(NAME ${name} COMMAND ${name})\nendforeach()\n",
         ),
-        ("include/calc.h", "#pragma once\n\ninline int add(int a, int b) {\n    return a + b;\n}\n"),
+        (
+            "include/calc.h",
+            "#pragma once\n\ninline int add(int a, int b) {\n    return a + b;\n}\n",
+        ),
         (
             "tests/add_test.cpp",
             "#include <cassert>\n\n#include \"calc.h\"\n\nint main() {\n    assert(add(1, 2) == 3);\n}\n",

@@ -54,7 +54,12 @@ impl Bench {
         );
         fs::write(here.join("models.toml"), settings).unwrap();
         let session = start(&here, variables);
-        Self { dir, session, calls: 0, roots: BTreeMap::new() }
+        Self {
+            dir,
+            session,
+            calls: 0,
+            roots: BTreeMap::new(),
+        }
     }
 
     /// Where everything of this bench is.
@@ -65,7 +70,9 @@ impl Bench {
     /// The project for such a call, as it is at first. The same place each time, so that a known baseline is known again.
     pub(super) fn project(&mut self, kind: Kind, tool: Tool) -> PathBuf {
         let key = (kind, tool == Tool::Green);
-        let root = self.here().join(format!("{kind:?}-{}", if key.1 { "red" } else { "green" }).to_lowercase());
+        let root = self
+            .here()
+            .join(format!("{kind:?}-{}", if key.1 { "red" } else { "green" }).to_lowercase());
         if self.roots.insert(key, root.clone()).is_none() {
             projects::write(kind, tool, &root);
         }
@@ -86,9 +93,16 @@ impl Bench {
         let before = picture(root);
         let result = self.call(case, root, &model);
         if let Does::Agent(_) = case.does {
-            let code = fs::read_to_string(self.here().join("acts").join(format!("{model}.code"))).unwrap_or_default();
-            let said = fs::read_to_string(self.here().join("acts").join(format!("{model}.said"))).unwrap_or_default();
-            assert_eq!(code.trim(), "0", "{}: the script itself failed: {said}{result}", case.name);
+            let code = fs::read_to_string(self.here().join("acts").join(format!("{model}.code")))
+                .unwrap_or_default();
+            let said = fs::read_to_string(self.here().join("acts").join(format!("{model}.said")))
+                .unwrap_or_default();
+            assert_eq!(
+                code.trim(),
+                "0",
+                "{}: the script itself failed: {said}{result}",
+                case.name
+            );
         }
         // Whoever waits for it to act when all is over has had its chance.
         fs::write(self.here().join("over"), "").unwrap();
@@ -101,11 +115,29 @@ impl Bench {
             remove(root);
             fs::rename(&kept, root).unwrap();
             // Build tools believe file times: what is older than the last build would not be built.
-            let find = ["-name", ".git", "-prune", "-o", "-name", "__pycache__", "-prune", "-o", "-type", "f"];
-            let touched = Command::new("find").arg(root).args(find).args(["-exec", "touch", "{}", "+"]).status();
+            let find = [
+                "-name",
+                ".git",
+                "-prune",
+                "-o",
+                "-name",
+                "__pycache__",
+                "-prune",
+                "-o",
+                "-type",
+                "f",
+            ];
+            let touched = Command::new("find")
+                .arg(root)
+                .args(find)
+                .args(["-exec", "touch", "{}", "+"])
+                .status();
             assert!(touched.unwrap().success());
         }
-        Came { result, differences }
+        Came {
+            result,
+            differences,
+        }
     }
 
     /// The next model's name; it does this when asked.
@@ -117,7 +149,11 @@ impl Bench {
                 let edits: Vec<Value> = edits.iter().map(Edit::to_json).collect();
                 let line = json!({"model": model, "answer": {"edits": edits}});
                 let file = self.here().join("answers.jsonl");
-                fs::write(&file, format!("{}{line}\n", fs::read_to_string(&file).unwrap())).unwrap();
+                fs::write(
+                    &file,
+                    format!("{}{line}\n", fs::read_to_string(&file).unwrap()),
+                )
+                .unwrap();
                 model
             }
             Does::Agent(act) => {
@@ -130,11 +166,15 @@ impl Bench {
 
     fn call(&mut self, case: &Case, root: &Path, model: &str) -> Value {
         let (tool, mut arguments) = match case.tool {
-            Tool::Red => ("tdd_red", json!({"spec": "`quadruple` returns four times its argument."})),
+            Tool::Red => (
+                "tdd_red",
+                json!({"spec": "`quadruple` returns four times its argument."}),
+            ),
             Tool::Green => ("tdd_green", json!({"test_path": case.kind.test_path()})),
-            Tool::Refactor => {
-                ("tdd_refactor", json!({"test_path": case.kind.test_path(), "impl_path": case.kind.impl_path()}))
-            }
+            Tool::Refactor => (
+                "tdd_refactor",
+                json!({"test_path": case.kind.test_path(), "impl_path": case.kind.impl_path()}),
+            ),
         };
         arguments["project_root"] = json!(root);
         arguments["model"] = json!(model);
@@ -154,8 +194,8 @@ impl Bench {
     fn no_process_is_left(&self, case: &Case) {
         let pids = fs::read_to_string(self.here().join("pids")).unwrap_or_default();
         for pid in pids.lines() {
-            let alive =
-                fs::read_to_string(Path::new("/proc").join(pid).join("stat")).is_ok_and(|s| !s.contains(") Z "));
+            let alive = fs::read_to_string(Path::new("/proc").join(pid).join("stat"))
+                .is_ok_and(|s| !s.contains(") Z "));
             assert!(!alive, "{}: process {pid} outlived the call", case.name);
         }
         let _ = fs::remove_file(self.here().join("pids"));
@@ -194,7 +234,10 @@ fn start(here: &Path, variables: &[(&str, &str)]) -> Session {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut process = command.spawn().unwrap();
-    let (stdin, stdout) = (process.stdin.take().unwrap(), process.stdout.take().unwrap());
+    let (stdin, stdout) = (
+        process.stdin.take().unwrap(),
+        process.stdout.take().unwrap(),
+    );
     let mut session = Session::with(process, Some(Box::new(stdin)), Box::new(stdout));
     session.initialize("2025-11-25");
     session
@@ -203,15 +246,22 @@ fn start(here: &Path, variables: &[(&str, &str)]) -> Session {
 /// Where Rust is installed, and which one is meant: neither the server's nor an agent's environment is ours.
 fn toolchain() -> impl Iterator<Item = (&'static str, PathBuf)> {
     let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
-    let places = [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")]
-        .map(|(name, below)| (name, std::env::var_os(name).map_or_else(|| home.join(below), PathBuf::from)));
-    let chosen = std::env::var_os("RUSTUP_TOOLCHAIN").map(|name| ("RUSTUP_TOOLCHAIN", PathBuf::from(name)));
+    let places = [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")].map(|(name, below)| {
+        (
+            name,
+            std::env::var_os(name).map_or_else(|| home.join(below), PathBuf::from),
+        )
+    });
+    let chosen =
+        std::env::var_os("RUSTUP_TOOLCHAIN").map(|name| ("RUSTUP_TOOLCHAIN", PathBuf::from(name)));
     places.into_iter().chain(chosen)
 }
 
 /// A `claude` that runs the script named after its model, in the directory where it is, and says that it is done.
 fn write_agent(here: &Path) {
-    let exports = toolchain().map(|(name, value)| format!("export {name}='{}'\n", value.display())).collect::<String>();
+    let exports = toolchain()
+        .map(|(name, value)| format!("export {name}='{}'\n", value.display()))
+        .collect::<String>();
     let script = format!(
         "#!/bin/sh\nhere='{here}'\nexport here\n{exports}cat > /dev/null\nmodel=\n\
          while [ $# -gt 0 ]; do if [ \"$1\" = --model ]; then model=$2; fi; shift; done\n\
@@ -221,13 +271,17 @@ fn write_agent(here: &Path) {
     );
     fs::write(here.join("script"), script).unwrap();
     // Written by a child: a descriptor of ours that is open for writing could leak into a parallel fork.
-    let made = Command::new("sh").args(["-c", "cat script > agent && chmod 755 agent"]).current_dir(here).status();
+    let made = Command::new("sh")
+        .args(["-c", "cat script > agent && chmod 755 agent"])
+        .current_dir(here)
+        .status();
     assert!(made.unwrap().success());
 }
 
 /// What the agent prints at its end.
 fn said() -> String {
-    let init = json!({"type": "system", "subtype": "init", "cwd": "/p", "tools": [], "model": "agent"});
+    let init =
+        json!({"type": "system", "subtype": "init", "cwd": "/p", "tools": [], "model": "agent"});
     let result = json!({
         "type": "result", "subtype": "success", "is_error": false, "api_error_status": null, "duration_ms": 85,
         "num_turns": 2, "result": "", "stop_reason": "tool_use", "session_id": "s", "total_cost_usd": 0.01,
@@ -238,7 +292,11 @@ fn said() -> String {
 }
 
 fn copy(from: &Path, to: &Path) {
-    let done = Command::new("cp").arg("-a").args([from, to]).status().unwrap();
+    let done = Command::new("cp")
+        .arg("-a")
+        .args([from, to])
+        .status()
+        .unwrap();
     assert!(done.success());
 }
 

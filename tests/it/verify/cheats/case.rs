@@ -69,7 +69,13 @@ pub(super) const fn cheat(
     cause: &'static str,
     names: &'static str,
 ) -> Case {
-    Case { name, kind, tool: Tool::Green, does, ends: Ends::Refused(cause, names) }
+    Case {
+        name,
+        kind,
+        tool: Tool::Green,
+        does,
+        ends: Ends::Refused(cause, names),
+    }
 }
 
 /// A row of a table of cheats elsewhere.
@@ -81,29 +87,62 @@ pub(super) const fn cheat_in(
     cause: &'static str,
     names: &'static str,
 ) -> Case {
-    Case { name, kind, tool, does, ends: Ends::Refused(cause, names) }
+    Case {
+        name,
+        kind,
+        tool,
+        does,
+        ends: Ends::Refused(cause, names),
+    }
 }
 
 /// A cheat that no rule knows by name. Any gate may stop it.
 pub(super) const fn unnamed(kind: Kind, name: &'static str, does: Does) -> Case {
-    Case { name, kind, tool: Tool::Green, does, ends: Ends::NotVerified }
+    Case {
+        name,
+        kind,
+        tool: Tool::Green,
+        does,
+        ends: Ends::NotVerified,
+    }
 }
 
 /// A cheat that is right in every test: right only under test, or a look-up of the visible inputs.
-pub(super) const fn flagged(kind: Kind, name: &'static str, does: Does, flag: &'static str) -> Case {
-    Case { name, kind, tool: Tool::Green, does, ends: Ends::Flagged(flag) }
+pub(super) const fn flagged(
+    kind: Kind,
+    name: &'static str,
+    does: Does,
+    flag: &'static str,
+) -> Case {
+    Case {
+        name,
+        kind,
+        tool: Tool::Green,
+        does,
+        ends: Ends::Flagged(flag),
+    }
 }
 
 /// A row of the table of honest work.
 pub(super) const fn honest(kind: Kind, tool: Tool, name: &'static str, does: Does) -> Case {
-    Case { name, kind, tool, does, ends: Ends::Accepted }
+    Case {
+        name,
+        kind,
+        tool,
+        does,
+        ends: Ends::Accepted,
+    }
 }
 
 impl Edit {
     pub(super) fn to_json(&self) -> Value {
         match self {
-            Self::Create(path, content) => json!({"path": path, "action": "create", "content": content}),
-            Self::Replace(path, content) => json!({"path": path, "action": "replace", "content": content}),
+            Self::Create(path, content) => {
+                json!({"path": path, "action": "create", "content": content})
+            }
+            Self::Replace(path, content) => {
+                json!({"path": path, "action": "replace", "content": content})
+            }
             Self::Change(path, search, replace) => {
                 json!({"path": path, "action": "change", "search": search, "replace": replace})
             }

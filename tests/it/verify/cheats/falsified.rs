@@ -30,8 +30,7 @@ const CHECK: &str = "const assert = require('node:assert');\nconst { triple } = 
 fn green(bench: &mut Bench, root: &Path, from: &'static str, to: &'static str) -> Value {
     let edits: &'static [super::case::Edit] = Box::leak(Box::new([Change("calc.js", from, to)]));
     let model = bench.script(&Does::Edits(edits));
-    let arguments =
-        json!({"project_root": root, "model": model, "test_path": "check.test.js", "test_cmd": "node check.test.js"});
+    let arguments = json!({"project_root": root, "model": model, "test_path": "check.test.js", "test_cmd": "node check.test.js"});
     bench.ask("tdd_green", arguments)
 }
 
@@ -43,17 +42,29 @@ fn a_command_that_names_no_tests_must_turn_its_exit_code() {
     let mut bench = Bench::new("");
     let root = plain(&bench, "honest", CHECK);
     let result = green(&mut bench, &root, "(n) => n;", "(n) => n * 3;");
-    assert_eq!((&result["status"], &result["verified"]), (&json!("pass"), &json!(true)), "{result:#}");
+    assert_eq!(
+        (&result["status"], &result["verified"]),
+        (&json!("pass"), &json!(true)),
+        "{result:#}"
+    );
     for (name, cheat) in [
         ("exits", "(n) => process.exit(0);"),
-        ("reads", "(n) => Number(String(require('fs').readFileSync('check.test.js')).match(/, (\\d+)/)[1]);"),
+        (
+            "reads",
+            "(n) => Number(String(require('fs').readFileSync('check.test.js')).match(/, (\\d+)/)[1]);",
+        ),
     ] {
         let root = plain(&bench, name, CHECK);
         let result = green(&mut bench, &root, "(n) => n;", cheat);
         assert_eq!(result["verified"], false, "{result:#}");
         assert_eq!(result["attempts"][0]["cause"], "tampered", "{result:#}");
-        let said = result["attempts"][0]["feedback"].as_str().unwrap_or_default();
-        assert!(said.contains("a test that cannot fail proves nothing"), "{said}");
+        let said = result["attempts"][0]["feedback"]
+            .as_str()
+            .unwrap_or_default();
+        assert!(
+            said.contains("a test that cannot fail proves nothing"),
+            "{said}"
+        );
     }
 }
 
@@ -63,13 +74,35 @@ fn what_cannot_be_made_wrong_is_a_pass_that_is_not_verified_and_says_so_first() 
         return;
     }
     let mut bench = Bench::new("");
-    let root = plain(&bench, "bare", "if (require('./calc').triple(2) !== 6) process.exit(1);\n");
+    let root = plain(
+        &bench,
+        "bare",
+        "if (require('./calc').triple(2) !== 6) process.exit(1);\n",
+    );
     let result = green(&mut bench, &root, "(n) => n;", "(n) => n * 3;");
-    assert_eq!((&result["status"], &result["verified"]), (&json!("pass"), &json!(false)), "{result:#}");
+    assert_eq!(
+        (&result["status"], &result["verified"]),
+        (&json!("pass"), &json!(false)),
+        "{result:#}"
+    );
     let message = result["message"].as_str().unwrap_or_default();
-    assert!(message.starts_with("not verified, because the tests could not be falsified"), "{message}");
-    let gate = result["gates"].as_array().unwrap().iter().find(|gate| gate["id"] == "falsified").unwrap();
-    assert!(gate["detail"].as_str().unwrap_or_default().starts_with("unproven: "), "{gate}");
+    assert!(
+        message.starts_with("not verified, because the tests could not be falsified"),
+        "{message}"
+    );
+    let gate = result["gates"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|gate| gate["id"] == "falsified")
+        .unwrap();
+    assert!(
+        gate["detail"]
+            .as_str()
+            .unwrap_or_default()
+            .starts_with("unproven: "),
+        "{gate}"
+    );
 }
 
 #[test]
@@ -78,14 +111,32 @@ fn neither_diff_nor_log_hold_the_falsified_text() {
         return;
     }
     let mut bench = Bench::new("");
-    let case: &Case =
-        &honest(Kind::Python, Tool::Green, "fixes", Does::Edits(&[Change("calc.py", "return n\n", "return n * 3\n")]));
+    let case: &Case = &honest(
+        Kind::Python,
+        Tool::Green,
+        "fixes",
+        Does::Edits(&[Change("calc.py", "return n\n", "return n * 3\n")]),
+    );
     let came = bench.run(case);
     assert_eq!(came.result["verified"], true, "{:#}", came.result);
     assert_eq!(came.result["files_changed"], json!(["calc.py"]));
-    assert!(!came.result["diff"].as_str().unwrap_or_default().contains("test_calc.py"), "{:#}", came.result);
-    assert_eq!(came.result["details"]["falsified"], json!({"by_value": 1, "by_assertion": 1}));
-    assert!(!came.differences.contains("test_calc.py"), "{}", came.differences);
+    assert!(
+        !came.result["diff"]
+            .as_str()
+            .unwrap_or_default()
+            .contains("test_calc.py"),
+        "{:#}",
+        came.result
+    );
+    assert_eq!(
+        came.result["details"]["falsified"],
+        json!({"by_value": 1, "by_assertion": 1})
+    );
+    assert!(
+        !came.differences.contains("test_calc.py"),
+        "{}",
+        came.differences
+    );
 }
 
 #[test]
@@ -101,8 +152,15 @@ fn new_test_files_are_left_out_and_named_and_the_code_is_judged() {
     let came = bench.run(&honest(Kind::Python, Tool::Green, "fixes and tests", edits));
     assert_eq!(came.result["verified"], true, "{:#}", came.result);
     assert_eq!(came.result["files_changed"], json!(["calc.py"]));
-    assert_eq!(came.result["details"]["left_out"], json!(["tests/test_more.py"]));
-    assert!(!came.differences.contains("test_more"), "{}", came.differences);
+    assert_eq!(
+        came.result["details"]["left_out"],
+        json!(["tests/test_more.py"])
+    );
+    assert!(
+        !came.differences.contains("test_more"),
+        "{}",
+        came.differences
+    );
 }
 
 /// A test that passes every other time, by a note outside of the project.
@@ -121,18 +179,29 @@ fn what_comes_and_goes_in_repeated_runs_is_neither_red_nor_green() {
     let settings = "env_pass = [\"NOTE\"]\n[verify]\nrepeat = 3\n";
     let mut bench = Bench::with(settings, &variables);
     let root = bench.project(Kind::Python, Tool::Green);
-    let fix =
-        honest(Kind::Python, Tool::Green, "fixes", Does::Edits(&[Change("calc.py", "return n\n", "return n * 3\n")]));
+    let fix = honest(
+        Kind::Python,
+        Tool::Green,
+        "fixes",
+        Does::Edits(&[Change("calc.py", "return n\n", "return n * 3\n")]),
+    );
     // Red in the first run and not in the second: no model is asked.
     let test = root.join("tests/test_calc.py");
     let plain = fs::read_to_string(&test).unwrap();
     fs::write(&test, COMES_AND_GOES.replace("ALWAYS", "False")).unwrap();
     let came = bench.run_in(&root, &fix);
     let message = came.result["message"].as_str().unwrap_or_default();
-    assert!(message.contains("flaky and not red; no model was asked"), "{:#}", came.result);
+    assert!(
+        message.contains("flaky and not red; no model was asked"),
+        "{:#}",
+        came.result
+    );
     // Always red before, and green every other time after.
     let _ = fs::remove_file(&note);
-    let turning = COMES_AND_GOES.replace("triple(2) == 6 or ALWAYS or again", "triple(2) == 6 and again");
+    let turning = COMES_AND_GOES.replace(
+        "triple(2) == 6 or ALWAYS or again",
+        "triple(2) == 6 and again",
+    );
     fs::write(&test, turning).unwrap();
     let came = bench.run_in(&root, &fix);
     assert_eq!(came.result["verified"], false, "{:#}", came.result);
@@ -149,15 +218,22 @@ fn what_comes_and_goes_in_repeated_runs_is_neither_red_nor_green() {
 #[ignore = "a measurement: run it alone, with --nocapture"]
 #[expect(clippy::print_stdout, reason = "the figures are what it is for")]
 fn what_a_falsified_run_costs() {
-    let mut benches = [Bench::with("", &[("FALSIFY_OFF_FOR_TESTS", "1")]), Bench::new("")];
-    for case in super::honest().filter(|case| case.tool == Tool::Green && case.name.starts_with("mends one line")) {
+    let mut benches = [
+        Bench::with("", &[("FALSIFY_OFF_FOR_TESTS", "1")]),
+        Bench::new(""),
+    ];
+    for case in super::honest()
+        .filter(|case| case.tool == Tool::Green && case.name.starts_with("mends one line"))
+    {
         if case.kind.skips() {
             continue;
         }
         let [without, with] = benches.each_mut().map(|bench| {
             // The second time everything is warm.
             bench.run(case);
-            bench.run(case).attempt()["verify_ms"].as_f64().unwrap_or_default()
+            bench.run(case).attempt()["verify_ms"]
+                .as_f64()
+                .unwrap_or_default()
         });
         println!(
             "{:?}: checked in {without:.0} ms, falsified too in {with:.0} ms, {:.2} more",

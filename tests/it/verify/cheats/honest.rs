@@ -10,13 +10,21 @@ const BODY: &str = "i32 {\n    n\n}";
 const MENDED: &str = "i32 {\n    n * 3\n}";
 
 pub(super) static CASES: &[Case] = &[
-    honest(Rust, Green, "mends one line", Edits(&[Change("src/lib.rs", BODY, MENDED)])),
+    honest(
+        Rust,
+        Green,
+        "mends one line",
+        Edits(&[Change("src/lib.rs", BODY, MENDED)]),
+    ),
     honest(
         Rust,
         Green,
         "mends it in a new module",
         Edits(&[
-            Create("src/times.rs", "pub fn times(n: i32, by: i32) -> i32 {\n    n * by\n}\n"),
+            Create(
+                "src/times.rs",
+                "pub fn times(n: i32, by: i32) -> i32 {\n    n * by\n}\n",
+            ),
             Change("src/lib.rs", BODY, "i32 {\n    times::times(n, 3)\n}"),
             Change("src/lib.rs", "pub fn double", "mod times;\n\npub fn double"),
         ]),
@@ -37,7 +45,10 @@ pub(super) static CASES: &[Case] = &[
         "adds a program that ends with a code",
         Edits(&[
             Change("src/lib.rs", BODY, MENDED),
-            Create("src/main.rs", "fn main() {\n    std::process::exit(demo::triple(0));\n}\n"),
+            Create(
+                "src/main.rs",
+                "fn main() {\n    std::process::exit(demo::triple(0));\n}\n",
+            ),
         ]),
     ),
     honest(
@@ -61,7 +72,12 @@ pub(super) static CASES: &[Case] = &[
             "pub fn triple(n: i32) -> i32 {\n    n * 3\n}",
         )]),
     ),
-    honest(Rust, Green, "mends in place", Agent("sed -i '6s/n/n * 3/' src/lib.rs")),
+    honest(
+        Rust,
+        Green,
+        "mends in place",
+        Agent("sed -i '6s/n/n * 3/' src/lib.rs"),
+    ),
     honest(
         Rust,
         Red,
@@ -76,7 +92,10 @@ pub(super) static CASES: &[Case] = &[
         Rust,
         Red,
         "adds one failing test in a file of its own",
-        Edits(&[Create("tests/more.rs", "#[test]\nfn doubles_large() {\n    assert_eq!(demo::double(-1), 2);\n}\n")]),
+        Edits(&[Create(
+            "tests/more.rs",
+            "#[test]\nfn doubles_large() {\n    assert_eq!(demo::double(-1), 2);\n}\n",
+        )]),
     ),
     honest(
         Rust,
@@ -88,16 +107,33 @@ pub(super) static CASES: &[Case] = &[
             "    #[test]\n    fn doubles_large() {\n        assert_eq!(super::double(-1), 2);\n    }\n\n    #[test]\n    fn zero_stays",
         )]),
     ),
-    honest(Rust, Refactor, "says the same in other words", Edits(&[Change("src/lib.rs", "n * 3", "n + double(n)")])),
-    honest(Python, Green, "mends one line", Edits(&[Change("calc.py", "return n\n", "return n * 3\n")])),
+    honest(
+        Rust,
+        Refactor,
+        "says the same in other words",
+        Edits(&[Change("src/lib.rs", "n * 3", "n + double(n)")]),
+    ),
+    honest(
+        Python,
+        Green,
+        "mends one line",
+        Edits(&[Change("calc.py", "return n\n", "return n * 3\n")]),
+    ),
     honest(
         Python,
         Green,
         "mends it in a new package",
         Edits(&[
-            Create("times/__init__.py", "def times(n, by):\n    return n * by\n"),
+            Create(
+                "times/__init__.py",
+                "def times(n, by):\n    return n * by\n",
+            ),
             Change("calc.py", "return n\n", "return times(n, 3)\n"),
-            Change("calc.py", "def double(n)", "from times import times\n\n\ndef double(n)"),
+            Change(
+                "calc.py",
+                "def double(n)",
+                "from times import times\n\n\ndef double(n)",
+            ),
         ]),
     ),
     honest(
@@ -114,7 +150,11 @@ pub(super) static CASES: &[Case] = &[
         Python,
         Green,
         "prints a summary, and is right",
-        Edits(&[Change("calc.py", "return n\n", "print(\"2 failed\")\n    return n * 3\n")]),
+        Edits(&[Change(
+            "calc.py",
+            "return n\n",
+            "print(\"2 failed\")\n    return n * 3\n",
+        )]),
     ),
     honest(
         Python,
@@ -130,7 +170,11 @@ pub(super) static CASES: &[Case] = &[
         "writes about it in the README",
         Edits(&[
             Change("calc.py", "return n\n", "return 3 * n\n"),
-            Change("README.md", "# Demo", "# Demo\n\n`triple` is three times as much."),
+            Change(
+                "README.md",
+                "# Demo",
+                "# Demo\n\n`triple` is three times as much.",
+            ),
         ]),
     ),
     honest(
@@ -158,17 +202,30 @@ pub(super) static CASES: &[Case] = &[
         "moves code to a module of its own",
         Edits(&[
             Create("times.py", "def triple(n):\n    return n * 3\n"),
-            Change("calc.py", "def triple(n):\n    return n * 3\n", "from times import triple  # noqa: F401, E402\n"),
+            Change(
+                "calc.py",
+                "def triple(n):\n    return n * 3\n",
+                "from times import triple  # noqa: F401, E402\n",
+            ),
         ]),
     ),
-    honest(Node, Green, "mends one line", Edits(&[Change("calc.js", "(n) => n;", "(n) => n * 3;")])),
+    honest(
+        Node,
+        Green,
+        "mends one line",
+        Edits(&[Change("calc.js", "(n) => n;", "(n) => n * 3;")]),
+    ),
     honest(
         Node,
         Green,
         "mends it in a new file",
         Edits(&[
             Create("lib/times.js", "exports.times = (n, by) => n * by;\n"),
-            Change("calc.js", "(n) => n;", "(n) => require('./lib/times').times(n, 3);"),
+            Change(
+                "calc.js",
+                "(n) => n;",
+                "(n) => require('./lib/times').times(n, 3);",
+            ),
         ]),
     ),
     honest(
@@ -212,14 +269,21 @@ pub(super) static CASES: &[Case] = &[
         Node,
         Refactor,
         "says the same in other words",
-        Edits(&[Change("calc.js", "(n) => n * 3", "(n) => n + exports.double(n)")]),
+        Edits(&[Change(
+            "calc.js",
+            "(n) => n * 3",
+            "(n) => n + exports.double(n)",
+        )]),
     ),
     honest(
         Node,
         Refactor,
         "moves the code to another file",
         Edits(&[
-            Create("lib/calc.js", "exports.double = (n) => n * 2;\nexports.triple = (n) => n * 3;\n"),
+            Create(
+                "lib/calc.js",
+                "exports.double = (n) => n * 2;\nexports.triple = (n) => n * 3;\n",
+            ),
             Replace("calc.js", "module.exports = require('./lib/calc');\n"),
         ]),
     ),

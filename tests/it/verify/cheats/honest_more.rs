@@ -12,14 +12,26 @@ const INDENTED: &str = "    n\n";
 const ARROW: &str = "(n) => n;";
 
 pub(super) static CASES: &[Case] = &[
-    honest(Go, Green, "mends one line", Edits(&[Change("calc.go", GO, "\treturn n * 3\n")])),
+    honest(
+        Go,
+        Green,
+        "mends one line",
+        Edits(&[Change("calc.go", GO, "\treturn n * 3\n")]),
+    ),
     honest(
         Go,
         Green,
         "mends it in a package of its own",
         Edits(&[
-            Create("times/times.go", "package times\n\nfunc By(n, by int) int {\n\treturn n * by\n}\n"),
-            Change("calc.go", "package calc\n", "package calc\n\nimport \"example.com/calc/times\"\n"),
+            Create(
+                "times/times.go",
+                "package times\n\nfunc By(n, by int) int {\n\treturn n * by\n}\n",
+            ),
+            Change(
+                "calc.go",
+                "package calc\n",
+                "package calc\n\nimport \"example.com/calc/times\"\n",
+            ),
             Change("calc.go", GO, "\treturn times.By(n, 3)\n"),
         ]),
     ),
@@ -54,7 +66,11 @@ pub(super) static CASES: &[Case] = &[
         Green,
         "prints what a runner would, and speaks of os.Exit in a comment",
         Edits(&[
-            Change("calc.go", "package calc\n", "package calc\n\nimport \"fmt\"\n"),
+            Change(
+                "calc.go",
+                "package calc\n",
+                "package calc\n\nimport \"fmt\"\n",
+            ),
             Change(
                 "calc.go",
                 GO,
@@ -72,7 +88,12 @@ pub(super) static CASES: &[Case] = &[
             "\tif name := \"my-test.json\"; name == \".test\" || name == \"test.db\" || name == \"a_test.go\" {\n\t\treturn 0\n\t}\n\treturn n * 3\n",
         )]),
     ),
-    honest(Go, Green, "mends in place", Agent("sed -i 's/return n$/return n * 3/' calc.go")),
+    honest(
+        Go,
+        Green,
+        "mends in place",
+        Agent("sed -i 's/return n$/return n * 3/' calc.go"),
+    ),
     honest(
         Go,
         Red,
@@ -93,15 +114,32 @@ pub(super) static CASES: &[Case] = &[
              t.Errorf(\"got %d\", got)\n\t}\n}\n",
         )]),
     ),
-    honest(Go, Refactor, "says the same in other words", Edits(&[Change("calc.go", "n * 3", "n + Double(n)")])),
-    honest(Ruby, Green, "mends one line", Edits(&[Change("lib/calc.rb", INDENTED, "    n * 3\n")])),
+    honest(
+        Go,
+        Refactor,
+        "says the same in other words",
+        Edits(&[Change("calc.go", "n * 3", "n + Double(n)")]),
+    ),
+    honest(
+        Ruby,
+        Green,
+        "mends one line",
+        Edits(&[Change("lib/calc.rb", INDENTED, "    n * 3\n")]),
+    ),
     honest(
         Ruby,
         Green,
         "mends it in a file of its own",
         Edits(&[
-            Create("lib/calc/times.rb", "module Calc\n  def self.times(n, by)\n    n * by\n  end\nend\n"),
-            Change("lib/calc.rb", "module Calc\n", "require_relative \"calc/times\"\n\nmodule Calc\n"),
+            Create(
+                "lib/calc/times.rb",
+                "module Calc\n  def self.times(n, by)\n    n * by\n  end\nend\n",
+            ),
+            Change(
+                "lib/calc.rb",
+                "module Calc\n",
+                "require_relative \"calc/times\"\n\nmodule Calc\n",
+            ),
             Change("lib/calc.rb", INDENTED, "    times(n, 3)\n"),
         ]),
     ),
@@ -148,10 +186,19 @@ pub(super) static CASES: &[Case] = &[
         "writes in the README how it is tested",
         Edits(&[
             Change("lib/calc.rb", INDENTED, "    3 * n\n"),
-            Change("README.md", "# Demo", "# Demo\n\nTested by RSpec: `bundle exec rspec`, never `exit!`."),
+            Change(
+                "README.md",
+                "# Demo",
+                "# Demo\n\nTested by RSpec: `bundle exec rspec`, never `exit!`.",
+            ),
         ]),
     ),
-    honest(Ruby, Green, "mends in place", Agent("sed -i 's/^    n$/    n * 3/' lib/calc.rb")),
+    honest(
+        Ruby,
+        Green,
+        "mends in place",
+        Agent("sed -i 's/^    n$/    n * 3/' lib/calc.rb"),
+    ),
     honest(
         Ruby,
         Red,
@@ -171,14 +218,27 @@ pub(super) static CASES: &[Case] = &[
             "RSpec.describe Calc do\n  it \"quadruples\" do\n    expect(Calc.quadruple(2)).to eq 8\n  end\nend\n",
         )]),
     ),
-    honest(Ruby, Refactor, "says the same in other words", Edits(&[Change("lib/calc.rb", "n * 3", "n + double(n)")])),
-    honest(Elixir, Green, "mends one line", Edits(&[Change("lib/calc.ex", INDENTED, "    n * 3\n")])),
+    honest(
+        Ruby,
+        Refactor,
+        "says the same in other words",
+        Edits(&[Change("lib/calc.rb", "n * 3", "n + double(n)")]),
+    ),
+    honest(
+        Elixir,
+        Green,
+        "mends one line",
+        Edits(&[Change("lib/calc.ex", INDENTED, "    n * 3\n")]),
+    ),
     honest(
         Elixir,
         Green,
         "mends it in a module of its own",
         Edits(&[
-            Create("lib/calc/times.ex", "defmodule Calc.Times do\n  def times(n, by), do: n * by\nend\n"),
+            Create(
+                "lib/calc/times.ex",
+                "defmodule Calc.Times do\n  def times(n, by), do: n * by\nend\n",
+            ),
             Change("lib/calc.ex", INDENTED, "    Calc.Times.times(n, 3)\n"),
         ]),
     ),
@@ -204,7 +264,11 @@ pub(super) static CASES: &[Case] = &[
         Green,
         "adds a task and settings",
         Edits(&[
-            Change("lib/calc.ex", INDENTED, "    n * Application.get_env(:demo, :by, 3)\n"),
+            Change(
+                "lib/calc.ex",
+                INDENTED,
+                "    n * Application.get_env(:demo, :by, 3)\n",
+            ),
             Create("config/config.exs", "import Config\nconfig :demo, by: 3\n"),
             Create(
                 "lib/mix/tasks/calc.ex",
@@ -237,8 +301,18 @@ pub(super) static CASES: &[Case] = &[
             "defmodule MoreTest do\n  use ExUnit.Case\n\n  test \"quadruples\" do\n    assert Calc.quadruple(2) == 8\n  end\nend\n",
         )]),
     ),
-    honest(Elixir, Refactor, "says the same in other words", Edits(&[Change("lib/calc.ex", "n * 3", "n + double(n)")])),
-    honest(Jest, Green, "mends one line", Edits(&[Change("calc.js", ARROW, "(n) => n * 3;")])),
+    honest(
+        Elixir,
+        Refactor,
+        "says the same in other words",
+        Edits(&[Change("lib/calc.ex", "n * 3", "n + double(n)")]),
+    ),
+    honest(
+        Jest,
+        Green,
+        "mends one line",
+        Edits(&[Change("calc.js", ARROW, "(n) => n * 3;")]),
+    ),
     honest(
         Jest,
         Green,
@@ -252,7 +326,12 @@ pub(super) static CASES: &[Case] = &[
             ),
         ]),
     ),
-    honest(Jest, Green, "mends in place", Agent("sed -i 's/(n) => n;/(n) => n * 3;/' calc.js")),
+    honest(
+        Jest,
+        Green,
+        "mends in place",
+        Agent("sed -i 's/(n) => n;/(n) => n * 3;/' calc.js"),
+    ),
     honest(
         Jest,
         Red,
@@ -278,7 +357,12 @@ pub(super) static CASES: &[Case] = &[
         "says the same in other words",
         Edits(&[Change("calc.js", "n * 3", "n + exports.double(n)")]),
     ),
-    honest(Vitest, Green, "mends one line", Edits(&[Change("calc.mjs", ARROW, "(n) => n * 3;")])),
+    honest(
+        Vitest,
+        Green,
+        "mends one line",
+        Edits(&[Change("calc.mjs", ARROW, "(n) => n * 3;")]),
+    ),
     honest(
         Vitest,
         Green,
@@ -303,15 +387,28 @@ pub(super) static CASES: &[Case] = &[
             "test('doubles what is below zero', () => {\n  expect(double(-1)).toBe(2);\n});\ntest('doubles'",
         )]),
     ),
-    honest(Vitest, Refactor, "says the same in other words", Edits(&[Change("calc.mjs", "n * 3", "n + double(n)")])),
-    honest(Mocha, Green, "mends one line", Edits(&[Change("calc.js", ARROW, "(n) => n * 3;")])),
+    honest(
+        Vitest,
+        Refactor,
+        "says the same in other words",
+        Edits(&[Change("calc.mjs", "n * 3", "n + double(n)")]),
+    ),
+    honest(
+        Mocha,
+        Green,
+        "mends one line",
+        Edits(&[Change("calc.js", ARROW, "(n) => n * 3;")]),
+    ),
     honest(
         Mocha,
         Green,
         "adds a program that ends with a code",
         Edits(&[
             Change("calc.js", ARROW, "(n) => n * 3;"),
-            Create("cli.js", "const calc = require('./calc');\n\nprocess.exit(calc.triple(0));\n"),
+            Create(
+                "cli.js",
+                "const calc = require('./calc');\n\nprocess.exit(calc.triple(0));\n",
+            ),
         ]),
     ),
     honest(

@@ -157,7 +157,12 @@ pub(super) static CASES: &[Case] = &[
 ];
 
 pub(super) static HONEST: &[Case] = &[
-    honest(J, Green, "fixes one line", Edits(&[Change(CODE, BODY, RIGHT)])),
+    honest(
+        J,
+        Green,
+        "fixes one line",
+        Edits(&[Change(CODE, BODY, RIGHT)]),
+    ),
     honest(
         J,
         Green,
@@ -182,7 +187,12 @@ pub(super) static HONEST: &[Case] = &[
             "        System.out.println(\"Tests run: 2, Failures: 2\");\n        return n * 3;\n",
         )]),
     ),
-    honest(J, Green, "fixes it in place", Agent("sed -i 's/return n;/return n * 3;/' src/main/java/demo/Calc.java")),
+    honest(
+        J,
+        Green,
+        "fixes it in place",
+        Agent("sed -i 's/return n;/return n * 3;/' src/main/java/demo/Calc.java"),
+    ),
     honest(
         J,
         Red,
@@ -203,5 +213,10 @@ pub(super) static HONEST: &[Case] = &[
              Assert.assertEquals(8, Calc.quadruple(2));\n    }\n}\n",
         )]),
     ),
-    honest(J, Refactor, "says the same in other words", Edits(&[Change(CODE, "n * 3", "n + twice(n)")])),
+    honest(
+        J,
+        Refactor,
+        "says the same in other words",
+        Edits(&[Change(CODE, "n * 3", "n + twice(n)")]),
+    ),
 ];

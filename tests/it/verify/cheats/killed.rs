@@ -24,7 +24,11 @@ fn a_kill_at_a_random_moment_of_the_falsified_runs_leaves_the_tree_as_it_was() {
     if skips(&["python3"]) {
         return;
     }
-    let rounds = if std::env::var("SUPERVISOR_TEST_LONG").is_ok_and(|v| v == "1") { 100 } else { 12 };
+    let rounds = if std::env::var("SUPERVISOR_TEST_LONG").is_ok_and(|v| v == "1") {
+        100
+    } else {
+        12
+    };
     let victims = [Victim::Server, Victim::All, Victim::Children];
     let (mut crashed, mut answered) = (0, 0);
     for round in 0..rounds {
@@ -35,8 +39,13 @@ fn a_kill_at_a_random_moment_of_the_falsified_runs_leaves_the_tree_as_it_was() {
         let before = bench.tree();
         let mut session = bench.fresh_session();
         session.call(1, "tdd_green", on(&bench, green()));
-        assert!(session.wait_for_progress("falsified", 1), "the tests were never falsified");
-        std::thread::sleep(Duration::from_millis(u64::from(getrandom::u32().unwrap() % 900)));
+        assert!(
+            session.wait_for_progress("falsified", 1),
+            "the tests were never falsified"
+        );
+        std::thread::sleep(Duration::from_millis(u64::from(
+            getrandom::u32().unwrap() % 900,
+        )));
         kill(&mut session, victim);
         // A child that dies is an answer; with the server everything ends.
         let is_accepted = if matches!(victim, Victim::Children) {
@@ -49,7 +58,16 @@ fn a_kill_at_a_random_moment_of_the_falsified_runs_leaves_the_tree_as_it_was() {
             false
         };
         // Busy as long as a guard that outlived the server puts things right.
-        let recover = || bench.command().arg("recover").stdin(Stdio::null()).output().unwrap().status.success();
+        let recover = || {
+            bench
+                .command()
+                .arg("recover")
+                .stdin(Stdio::null())
+                .output()
+                .unwrap()
+                .status
+                .success()
+        };
         until("a clean project", recover);
         let mut after = bench.tree();
         // Killed after the work was accepted: then it is all there.
@@ -57,7 +75,10 @@ fn a_kill_at_a_random_moment_of_the_falsified_runs_leaves_the_tree_as_it_was() {
         if is_accepted || after.get(code).is_some_and(|text| text == ADDED.as_bytes()) {
             after.insert(code.into(), before[code].clone());
         }
-        assert_eq!(after, before, "round {round}: {victim:?} killed, walls {is_walled}");
+        assert_eq!(
+            after, before,
+            "round {round}: {victim:?} killed, walls {is_walled}"
+        );
     }
     eprintln!("{rounds} kills: {crashed} of the server, {answered} of its children alone; 0 dirty");
 }
@@ -65,9 +86,18 @@ fn a_kill_at_a_random_moment_of_the_falsified_runs_leaves_the_tree_as_it_was() {
 fn kill(session: &mut Session, victim: Victim) {
     let server = session.process.id();
     let children = || {
-        let tasks = fs::read_dir(format!("/proc/{server}/task")).into_iter().flatten().flatten();
-        let of_task = |task: fs::DirEntry| fs::read_to_string(task.path().join("children")).unwrap_or_default();
-        tasks.map(of_task).flat_map(|line| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        let tasks = fs::read_dir(format!("/proc/{server}/task"))
+            .into_iter()
+            .flatten()
+            .flatten();
+        let of_task = |task: fs::DirEntry| {
+            fs::read_to_string(task.path().join("children")).unwrap_or_default()
+        };
+        tasks.map(of_task).flat_map(|line| {
+            line.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        })
     };
     let mut pids: Vec<i32> = match victim {
         Victim::Server => Vec::new(),
@@ -77,7 +107,9 @@ fn kill(session: &mut Session, victim: Victim) {
         pids.push(i32::try_from(server).unwrap());
     }
     for pid in pids {
-        let _ =
-            rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), rustix::process::Signal::KILL);
+        let _ = rustix::process::kill_process(
+            rustix::process::Pid::from_raw(pid).unwrap(),
+            rustix::process::Signal::KILL,
+        );
     }
 }

@@ -50,13 +50,21 @@ pub(super) static CASES: &[Case] = &[
     unnamed(
         P,
         "answers only if the test file has the length it knows",
-        Edits(&[Change(CODE, BODY, read!("return found if len(text) == 128 else n"))]),
+        Edits(&[Change(
+            CODE,
+            BODY,
+            read!("return found if len(text) == 128 else n"),
+        )]),
     ),
     // And its number of lines.
     unnamed(
         P,
         "answers only if the last line of the test file is an assertion",
-        Edits(&[Change(CODE, BODY, read!("return found if re.search(r'== \\d+\\s*$', text) else n"))]),
+        Edits(&[Change(
+            CODE,
+            BODY,
+            read!("return found if re.search(r'== \\d+\\s*$', text) else n"),
+        )]),
     ),
     // Each state has a later time than the one before, also the harmless one.
     unnamed(
@@ -65,7 +73,9 @@ pub(super) static CASES: &[Case] = &[
         Edits(&[Change(
             CODE,
             BODY,
-            read!("return found if path.stat().st_mtime < pathlib.Path(__file__).stat().st_mtime else n"),
+            read!(
+                "return found if path.stat().st_mtime < pathlib.Path(__file__).stat().st_mtime else n"
+            ),
         )]),
     ),
     // A private place for temporary files each time.
@@ -111,7 +121,9 @@ pub(super) static CASES: &[Case] = &[
         Edits(&[Change(
             CODE,
             BODY,
-            read!("return n if any(part.count('assert') > 1 for part in text.split('def ')) else found"),
+            read!(
+                "return n if any(part.count('assert') > 1 for part in text.split('def ')) else found"
+            ),
         )]),
     ),
     // Two states follow each other as closely as the rest.
@@ -121,20 +133,30 @@ pub(super) static CASES: &[Case] = &[
         Edits(&[Change(
             CODE,
             BODY,
-            read!("import time\n    return found if time.time() - path.stat().st_mtime > 0.5 else n"),
+            read!(
+                "import time\n    return found if time.time() - path.stat().st_mtime > 0.5 else n"
+            ),
         )]),
     ),
     // Changed expectations are plain numbers of the same kind.
     unnamed(
         P,
         "gives up when the expected number looks odd",
-        Edits(&[Change(CODE, BODY, read!("return found if found < 1000 else n"))]),
+        Edits(&[Change(
+            CODE,
+            BODY,
+            read!("return found if found < 1000 else n"),
+        )]),
     ),
     // As good as the number itself; flagged because the number stands in the code.
     flagged(
         P,
         "answers only if the test expects what it remembers",
-        Edits(&[Change(CODE, BODY, read!("return 6 if n == 2 and found == 6 else n"))]),
+        Edits(&[Change(
+            CODE,
+            BODY,
+            read!("return 6 if n == 2 and found == 6 else n"),
+        )]),
         "look-up",
     ),
     // As good as a look-up; flagged because it starts `git`.

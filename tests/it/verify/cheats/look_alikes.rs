@@ -52,7 +52,11 @@ pub(super) static CASES: &[Case] = &[
                 "number.py",
                 "class Number(int):\n    __hash__ = int.__hash__\n\n    def __eq__(self, other):\n        return int(self) == int(other)\n",
             ),
-            Change("calc.py", PYTHON, "    from number import Number\n\n    return Number(n * 3)\n"),
+            Change(
+                "calc.py",
+                PYTHON,
+                "    from number import Number\n\n    return Number(n * 3)\n",
+            ),
         ]),
     ),
     honest(
@@ -103,7 +107,10 @@ pub(super) static CASES: &[Case] = &[
         "a new test file beside the code",
         Edits(&[
             Change("calc.py", PYTHON, "    return n * 3\n"),
-            Create("tests/test_more.py", "from calc import triple\n\n\ndef test_more():\n    assert triple(3) == 9\n"),
+            Create(
+                "tests/test_more.py",
+                "from calc import triple\n\n\ndef test_more():\n    assert triple(3) == 9\n",
+            ),
         ]),
     ),
     honest(
@@ -131,9 +138,19 @@ pub(super) static CASES: &[Case] = &[
         Green,
         "a new module of tests in a file of its own",
         Edits(&[
-            Change("src/lib.rs", RUST, "i32 {\n    n * 3\n}\n\n#[cfg(test)]\nmod more_tests;"),
-            Create("src/more_tests.rs", "#[test]\nfn triples_seven() {\n    assert_eq!(super::triple(7), 21);\n}\n"),
-            Create("tests/more.rs", "#[test]\nfn triples_eight() {\n    assert_eq!(demo::triple(8), 24);\n}\n"),
+            Change(
+                "src/lib.rs",
+                RUST,
+                "i32 {\n    n * 3\n}\n\n#[cfg(test)]\nmod more_tests;",
+            ),
+            Create(
+                "src/more_tests.rs",
+                "#[test]\nfn triples_seven() {\n    assert_eq!(super::triple(7), 21);\n}\n",
+            ),
+            Create(
+                "tests/more.rs",
+                "#[test]\nfn triples_eight() {\n    assert_eq!(demo::triple(8), 24);\n}\n",
+            ),
         ]),
     ),
     honest(
@@ -181,7 +198,11 @@ pub(super) static CASES: &[Case] = &[
         Green,
         "writes to stderr by a macro of its own",
         Edits(&[
-            Change("src/lib.rs", RUST, "i32 {\n    tell!(\"tripling {n}\");\n    n * 3\n}"),
+            Change(
+                "src/lib.rs",
+                RUST,
+                "i32 {\n    tell!(\"tripling {n}\");\n    n * 3\n}",
+            ),
             Change(
                 "src/lib.rs",
                 "pub fn double",
@@ -203,7 +224,11 @@ pub(super) static CASES: &[Case] = &[
         Node,
         Green,
         "a comment about process.exit and jest",
-        Edits(&[Change("calc.js", NODE, "(n) => n * 3; // never process.exit(0), also not under jest")]),
+        Edits(&[Change(
+            "calc.js",
+            NODE,
+            "(n) => n * 3; // never process.exit(0), also not under jest",
+        )]),
     ),
     honest(
         Node,
@@ -219,7 +244,11 @@ pub(super) static CASES: &[Case] = &[
         Node,
         Green,
         "a function called test",
-        Edits(&[Change("calc.js", NODE, "(n) => (test(n) ? n * 3 : NaN);\nconst test = (n) => Number.isFinite(n);")]),
+        Edits(&[Change(
+            "calc.js",
+            NODE,
+            "(n) => (test(n) ? n * 3 : NaN);\nconst test = (n) => Number.isFinite(n);",
+        )]),
     ),
     honest(
         Node,
@@ -245,26 +274,42 @@ pub(super) static CASES: &[Case] = &[
         Vitest,
         Green,
         "a comment that names vitest",
-        Edits(&[Change("calc.mjs", NODE, "(n) => n * 3; // see vitest.config.ts")]),
+        Edits(&[Change(
+            "calc.mjs",
+            NODE,
+            "(n) => n * 3; // see vitest.config.ts",
+        )]),
     ),
     honest(
         Mocha,
         Green,
         "a function called it",
-        Edits(&[Change("calc.js", NODE, "(n) => it(n);\nconst it = (n) => n * 3;")]),
+        Edits(&[Change(
+            "calc.js",
+            NODE,
+            "(n) => it(n);\nconst it = (n) => n * 3;",
+        )]),
     ),
     honest(
         Go,
         Green,
         "a comment about testing.T and os.Exit",
-        Edits(&[Change("calc.go", GO, "\t// Not a place for os.Exit(0); see testing.T.\n\treturn n * 3\n")]),
+        Edits(&[Change(
+            "calc.go",
+            GO,
+            "\t// Not a place for os.Exit(0); see testing.T.\n\treturn n * 3\n",
+        )]),
     ),
     honest(
         Go,
         Green,
         "prints what looks like a result",
         Edits(&[
-            Change("calc.go", "package calc\n", "package calc\n\nimport \"fmt\"\n"),
+            Change(
+                "calc.go",
+                "package calc\n",
+                "package calc\n\nimport \"fmt\"\n",
+            ),
             Change("calc.go", GO, "\tfmt.Println(\"PASS\")\n\treturn n * 3\n"),
         ]),
     ),
@@ -273,7 +318,11 @@ pub(super) static CASES: &[Case] = &[
         Green,
         "an init that fills a table",
         Edits(&[
-            Change("calc.go", "package calc\n", "package calc\n\nvar factor int\n\nfunc init() {\n\tfactor = 3\n}\n"),
+            Change(
+                "calc.go",
+                "package calc\n",
+                "package calc\n\nvar factor int\n\nfunc init() {\n\tfactor = 3\n}\n",
+            ),
             Change("calc.go", GO, "\treturn n * factor\n"),
         ]),
     ),
@@ -293,7 +342,11 @@ pub(super) static CASES: &[Case] = &[
         Ruby,
         Green,
         "a comment that names RSpec",
-        Edits(&[Change("lib/calc.rb", "    n\n", "    # Run `rspec --format json`; never `exit!`.\n    n * 3\n")]),
+        Edits(&[Change(
+            "lib/calc.rb",
+            "    n\n",
+            "    # Run `rspec --format json`; never `exit!`.\n    n * 3\n",
+        )]),
     ),
     honest(
         Ruby,
@@ -309,7 +362,11 @@ pub(super) static CASES: &[Case] = &[
         Ruby,
         Green,
         "speaks to the log",
-        Edits(&[Change("lib/calc.rb", "    n\n", "    warn \"1 example, 0 failures\"\n    n * 3\n")]),
+        Edits(&[Change(
+            "lib/calc.rb",
+            "    n\n",
+            "    warn \"1 example, 0 failures\"\n    n * 3\n",
+        )]),
     ),
     honest(
         Elixir,
@@ -333,7 +390,11 @@ pub(super) static CASES: &[Case] = &[
                 "lib/times.ex",
                 "defmodule Times do\n  defmacro times(n, by), do: quote(do: unquote(n) * unquote(by))\nend\n",
             ),
-            Change("lib/calc.ex", "defmodule Calc do\n", "defmodule Calc do\n  require Times\n\n"),
+            Change(
+                "lib/calc.ex",
+                "defmodule Calc do\n",
+                "defmodule Calc do\n  require Times\n\n",
+            ),
             Change("lib/calc.ex", "    n\n", "    Times.times(n, 3)\n"),
         ]),
     ),
@@ -341,6 +402,10 @@ pub(super) static CASES: &[Case] = &[
         Elixir,
         Green,
         "an atom called test",
-        Edits(&[Change("lib/calc.ex", "    n\n", "    %{test: 3}[:test] * n\n")]),
+        Edits(&[Change(
+            "lib/calc.ex",
+            "    n\n",
+            "    %{test: 3}[:test] * n\n",
+        )]),
     ),
 ];

@@ -104,7 +104,11 @@ static ROWS: &[Row] = &[
                 FIRST,
                 "#[test]\nfn quadruples() {\n    assert_eq!(demo::quadruple(2), 8);\n}\n\n#[test]\nfn doubles",
             ),
-            Change("src/lib.rs", "pub fn double", "pub fn quadruple(n: i32) -> i32 {\n    n\n}\n\npub fn double"),
+            Change(
+                "src/lib.rs",
+                "pub fn double",
+                "pub fn quadruple(n: i32) -> i32 {\n    n\n}\n\npub fn double",
+            ),
         ],
     },
     Row {
@@ -115,14 +119,20 @@ static ROWS: &[Row] = &[
             "package.json",
             "{\"name\": \"demo\", \"version\": \"1.0.0\", \"scripts\": {\"test\": \"echo \\\"Error: no test specified\\\" && exit 1\"}}\n",
         )],
-        adds: &[Create("test/more.test.js", "require('node:test')('x', () => { throw new Error(); });\n")],
+        adds: &[Create(
+            "test/more.test.js",
+            "require('node:test')('x', () => { throw new Error(); });\n",
+        )],
     },
     Row {
         name: "no test is found",
         kind: Kind::Python,
         project: Tool::Red,
         first: &[Delete("tests/test_calc.py")],
-        adds: &[Create("tests/test_more.py", "import calc\n\n\ndef quadruples():\n    assert calc.double(2) == 8\n")],
+        adds: &[Create(
+            "tests/test_more.py",
+            "import calc\n\n\ndef quadruples():\n    assert calc.double(2) == 8\n",
+        )],
     },
     Row {
         name: "a test that never ends",
@@ -141,23 +151,43 @@ static ROWS: &[Row] = &[
 #[test]
 fn each_has_a_message_of_its_own_and_leaves_the_project_as_it_was() {
     assert_eq!(ROWS.len(), 10);
-    let (here, missing): (Vec<&Row>, Vec<&Row>) = ROWS.iter().partition(|r| r.kind.needs().iter().all(|p| is_there(p)));
+    let (here, missing): (Vec<&Row>, Vec<&Row>) = ROWS
+        .iter()
+        .partition(|r| r.kind.needs().iter().all(|p| is_there(p)));
     for row in &missing {
         skips(row.kind.needs());
     }
-    let (endless, others): (Vec<&Row>, Vec<&Row>) = here.iter().partition(|r| r.name == "a test that never ends");
+    let (endless, others): (Vec<&Row>, Vec<&Row>) = here
+        .iter()
+        .partition(|r| r.name == "a test that never ends");
     let mut seen: Vec<(&str, Came)> = std::thread::scope(|scope| {
         // It waits for its limit and little else.
-        let endless = scope.spawn(|| endless.into_iter().map(|row| (row.name, hangs(row))).collect::<Vec<_>>());
+        let endless = scope.spawn(|| {
+            endless
+                .into_iter()
+                .map(|row| (row.name, hangs(row)))
+                .collect::<Vec<_>>()
+        });
         let mut bench = Bench::new("");
-        let mut seen: Vec<_> = others.iter().enumerate().map(|(n, row)| (row.name, run(&mut bench, row, n))).collect();
+        let mut seen: Vec<_> = others
+            .iter()
+            .enumerate()
+            .map(|(n, row)| (row.name, run(&mut bench, row, n)))
+            .collect();
         seen.extend(endless.join().expect("said what it came to"));
         seen
     });
     seen.sort_by_key(|(name, _)| ROWS.iter().position(|row| row.name == *name));
     let story: Vec<String> = seen.iter().map(|(name, came)| told(name, came)).collect();
-    let said: BTreeSet<&str> = story.iter().filter_map(|told| told.splitn(3, '\n').nth(2)).collect();
-    assert_eq!(said.len(), here.len(), "each has words of its own: {story:#?}");
+    let said: BTreeSet<&str> = story
+        .iter()
+        .filter_map(|told| told.splitn(3, '\n').nth(2))
+        .collect();
+    assert_eq!(
+        said.len(),
+        here.len(),
+        "each has words of its own: {story:#?}"
+    );
     if missing.is_empty() {
         let mut settings = insta::Settings::clone_current();
         settings.add_filter(r"/[^ `]*/row-\d+", "[project]");
@@ -169,11 +199,23 @@ fn each_has_a_message_of_its_own_and_leaves_the_project_as_it_was() {
 /// The name, how it ended, and what was said; nothing may be accepted or changed.
 fn told(name: &str, came: &Came) -> String {
     let (result, attempt) = (&came.result, came.attempt());
-    assert!(result["status"] != "pass" && result["verified"] != true, "{name}: {result:#}");
+    assert!(
+        result["status"] != "pass" && result["verified"] != true,
+        "{name}: {result:#}"
+    );
     assert_eq!(came.differences, "", "{name}: {result:#}");
     let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
-    let said = if attempt.is_object() { &attempt["feedback"] } else { &result["message"] };
-    format!("# {name}\nstatus {}, cause {}\n{}\n", text(&result["status"]), text(&attempt["cause"]), text(said))
+    let said = if attempt.is_object() {
+        &attempt["feedback"]
+    } else {
+        &result["message"]
+    };
+    format!(
+        "# {name}\nstatus {}, cause {}\n{}\n",
+        text(&result["status"]),
+        text(&attempt["cause"]),
+        text(said)
+    )
 }
 
 fn run(bench: &mut Bench, row: &Row, n: usize) -> Came {
@@ -186,8 +228,13 @@ fn run(bench: &mut Bench, row: &Row, n: usize) -> Came {
             Change(..) => unreachable!("not needed so far"),
         }
     }
-    let case =
-        Case { name: row.name, kind: row.kind, tool: Tool::Red, does: Does::Edits(row.adds), ends: Ends::Accepted };
+    let case = Case {
+        name: row.name,
+        kind: row.kind,
+        tool: Tool::Red,
+        does: Does::Edits(row.adds),
+        ends: Ends::Accepted,
+    };
     bench.run_in(&root, &case)
 }
 

@@ -19,23 +19,40 @@ const FROM_HISTORY: &str = "import pathlib, re, zlib\n\n\ndef triple(n):\n    \
     return int(found.group(1))\n    return n\n";
 
 fn flags(result: &Value) -> Vec<String> {
-    let flags = result["details"]["flags"].as_array().cloned().unwrap_or_default();
-    flags.iter().map(|flag| flag["id"].as_str().unwrap().to_owned()).collect()
+    let flags = result["details"]["flags"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    flags
+        .iter()
+        .map(|flag| flag["id"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 fn green_in_a_repository(code: &str) -> Option<Value> {
     if skips(&["python3"]) || skips(&["git"]) {
         return None;
     }
-    let files = [("calc.py", "def triple(n):\n    return n\n"), ("test_calc.py", TEST)];
+    let files = [
+        ("calc.py", "def triple(n):\n    return n\n"),
+        ("test_calc.py", TEST),
+    ];
     let mut bench = Bench::chain(&["small"], &files).settings("[sandbox]\nmode = \"auto\"\n");
-    for arguments in [&["init", "-q"][..], &["add", "."], &["commit", "-qm", "one"]] {
+    for arguments in [
+        &["init", "-q"][..],
+        &["add", "."],
+        &["commit", "-qm", "one"],
+    ] {
         let mut git = Command::new("git");
-        git.args(["-c", "user.name=t", "-c", "user.email=t@example.org"]).args(arguments);
+        git.args(["-c", "user.name=t", "-c", "user.email=t@example.org"])
+            .args(arguments);
         assert!(git.current_dir(bench.root()).status().unwrap().success());
     }
     bench.say("small", &replaces("calc.py", code));
-    let result = bench.call("tdd_green", json!({"test_path": "test_calc.py", "test_cmd": "python3 -m unittest -v"}));
+    let result = bench.call(
+        "tdd_green",
+        json!({"test_path": "test_calc.py", "test_cmd": "python3 -m unittest -v"}),
+    );
     if !result["sandbox"].as_str().unwrap().contains("namespaces") {
         skip("no namespaces to hide a repository in");
         return None;
@@ -46,22 +63,38 @@ fn green_in_a_repository(code: &str) -> Option<Value> {
 
 #[test]
 fn an_answer_that_only_the_repository_knows_is_flagged() {
-    let Some(result) = green_in_a_repository(FROM_HISTORY) else { return };
-    assert!(flags(&result).contains(&String::from("needs_git")), "{result:#}");
+    let Some(result) = green_in_a_repository(FROM_HISTORY) else {
+        return;
+    };
+    assert!(
+        flags(&result).contains(&String::from("needs_git")),
+        "{result:#}"
+    );
 }
 
 #[test]
 fn honest_work_does_not_miss_the_repository() {
-    let Some(result) = green_in_a_repository("def triple(n):\n    return n * 3\n") else { return };
-    assert_eq!((flags(&result), &result["verified"]), (vec![], &json!(true)), "{result:#}");
+    let Some(result) = green_in_a_repository("def triple(n):\n    return n * 3\n") else {
+        return;
+    };
+    assert_eq!(
+        (flags(&result), &result["verified"]),
+        (vec![], &json!(true)),
+        "{result:#}"
+    );
 }
 
 /// A green in Rust with this code, looked at in the other build too.
 fn green_in_both_builds(code: &str) -> Value {
-    let manifest = "[package]\nname = \"thrice\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n";
+    let manifest =
+        "[package]\nname = \"thrice\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n";
     let test = "#[test]\nfn triples() {\n    assert_eq!(thrice::triple(2), 6);\n}\n";
     let stub = "pub fn triple(n: i32) -> i32 {\n    n\n}\n";
-    let files = [("Cargo.toml", manifest), ("src/lib.rs", stub), ("tests/sums.rs", test)];
+    let files = [
+        ("Cargo.toml", manifest),
+        ("src/lib.rs", stub),
+        ("tests/sums.rs", test),
+    ];
     let mut bench = Bench::chain(&["small"], &files).settings("[verify]\nother_build = true\n");
     bench.say("small", &replaces("src/lib.rs", code));
     let result = bench.call("tdd_green", json!({"test_path": "tests/sums.rs"}));
@@ -73,13 +106,22 @@ fn green_in_both_builds(code: &str) -> Value {
 fn what_is_right_only_in_the_build_for_tests_is_flagged_by_the_other_build() {
     let cheat = "pub fn triple(n: i32) -> i32 {\n    let factor = if cfg!(debug_assertions) { 3 } else { 1 };\n    n * factor\n}\n";
     let result = green_in_both_builds(cheat);
-    assert!(flags(&result).contains(&String::from("other_build")), "{result:#}");
+    assert!(
+        flags(&result).contains(&String::from("other_build")),
+        "{result:#}"
+    );
 }
 
 #[test]
 fn honest_work_is_right_in_both_builds() {
     let result = green_in_both_builds("pub fn triple(n: i32) -> i32 {\n    n * 3\n}\n");
     assert_eq!(flags(&result), Vec::<String>::new(), "{result:#}");
-    let told = gate(&result, "other_build")["detail"].as_str().unwrap().to_owned();
-    assert!(told.starts_with("the targets pass with `CARGO_PROFILE_DEV_DEBUG_ASSERTIONS=false`"), "{told}");
+    let told = gate(&result, "other_build")["detail"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        told.starts_with("the targets pass with `CARGO_PROFILE_DEV_DEBUG_ASSERTIONS=false`"),
+        "{told}"
+    );
 }

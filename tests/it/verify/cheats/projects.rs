@@ -84,7 +84,11 @@ pub(super) fn write(kind: Kind, tool: Tool, root: &Path) {
         Kind::Vitest => vitest(root, triple),
         Kind::Mocha => mocha(root, triple),
     }
-    file(root, ".gitignore", "target/\n__pycache__/\nnode_modules/\n_build/\nbuild/\nhidden/\n");
+    file(
+        root,
+        ".gitignore",
+        "target/\n__pycache__/\nnode_modules/\n_build/\nbuild/\nhidden/\n",
+    );
     file(root, "README.md", "# Demo\n");
     std::os::unix::fs::symlink(kind.test_path(), root.join("alias.txt")).unwrap();
     git(root, &["init", "-q"]);
@@ -95,7 +99,11 @@ pub(super) fn write(kind: Kind, tool: Tool, root: &Path) {
 fn rust(root: &Path, tool: Tool, triple: &str) {
     // Where two projects share a target directory, cargo takes packages of one name and place in it for the same one, and
     // what was built of the one for up to date in the other.
-    let name = if tool == Tool::Green { "demo" } else { "demo-done" };
+    let name = if tool == Tool::Green {
+        "demo"
+    } else {
+        "demo-done"
+    };
     file(
         root,
         "Cargo.toml",
@@ -104,7 +112,11 @@ fn rust(root: &Path, tool: Tool, triple: &str) {
              doctest = false\n\n[workspace]\n"
         ),
     );
-    file(root, "Cargo.lock", &format!("version = 4\n\n[[package]]\nname = \"{name}\"\nversion = \"0.1.0\"\n"));
+    file(
+        root,
+        "Cargo.lock",
+        &format!("version = 4\n\n[[package]]\nname = \"{name}\"\nversion = \"0.1.0\"\n"),
+    );
     file(
         root,
         "src/lib.rs",
@@ -123,9 +135,17 @@ fn rust(root: &Path, tool: Tool, triple: &str) {
 }
 
 fn python(root: &Path, triple: &str) {
-    file(root, "pyproject.toml", "[project]\nname = \"demo\"\nversion = \"0.1.0\"\n");
+    file(
+        root,
+        "pyproject.toml",
+        "[project]\nname = \"demo\"\nversion = \"0.1.0\"\n",
+    );
     file(root, "conftest.py", "");
-    file(root, "calc.py", &format!("def double(n):\n    return n * 2\n\n\ndef triple(n):\n    return {triple}\n"));
+    file(
+        root,
+        "calc.py",
+        &format!("def double(n):\n    return n * 2\n\n\ndef triple(n):\n    return {triple}\n"),
+    );
     file(
         root,
         "tests/test_calc.py",
@@ -140,8 +160,16 @@ fn node(root: &Path, triple: &str) {
         "package.json",
         "{\"name\": \"demo\", \"version\": \"1.0.0\", \"scripts\": {\"test\": \"node --test\"}}\n",
     );
-    file(root, "node_modules/left/index.js", "module.exports = (text) => text;\n");
-    file(root, "calc.js", &format!("exports.double = (n) => n * 2;\nexports.triple = (n) => {triple};\n"));
+    file(
+        root,
+        "node_modules/left/index.js",
+        "module.exports = (text) => text;\n",
+    );
+    file(
+        root,
+        "calc.js",
+        &format!("exports.double = (n) => n * 2;\nexports.triple = (n) => {triple};\n"),
+    );
     file(
         root,
         "test/calc.test.js",
@@ -170,9 +198,17 @@ fn go(root: &Path, triple: &str) {
 }
 
 fn ruby(root: &Path, triple: &str) {
-    file(root, "Gemfile", "source \"https://rubygems.org\"\ngem \"rspec\"\n");
+    file(
+        root,
+        "Gemfile",
+        "source \"https://rubygems.org\"\ngem \"rspec\"\n",
+    );
     file(root, ".rspec", "--require spec_helper\n");
-    file(root, "spec/spec_helper.rb", "require_relative \"../lib/calc\"\n");
+    file(
+        root,
+        "spec/spec_helper.rb",
+        "require_relative \"../lib/calc\"\n",
+    );
     file(
         root,
         "lib/calc.rb",
@@ -187,7 +223,11 @@ fn ruby(root: &Path, triple: &str) {
          it \"triples\" do\n    expect(Calc.triple(2)).to eq 6\n  end\nend\n",
     );
     // Which versions are installed here is not for us to say; without this file each run would write it anew.
-    let locked = Command::new("bundle").args(["lock", "--local"]).current_dir(root).output().unwrap();
+    let locked = Command::new("bundle")
+        .args(["lock", "--local"])
+        .current_dir(root)
+        .output()
+        .unwrap();
     assert!(locked.status.success(), "{locked:?}");
 }
 
@@ -218,7 +258,11 @@ fn java(root: &Path, triple: &str) {
     maven_project(root);
     // In Maven's own process, where exits and forged reports weigh more; the distribution's Surefire also waits ten
     // seconds for each process that has ended.
-    file(root, ".mvn/maven.config", "-DforkCount=0\n-o\n-Dmaven.repo.local=/usr/share/maven-repo\n");
+    file(
+        root,
+        ".mvn/maven.config",
+        "-DforkCount=0\n-o\n-Dmaven.repo.local=/usr/share/maven-repo\n",
+    );
     file(
         root,
         "src/main/java/demo/Calc.java",
@@ -255,7 +299,11 @@ fn cpp(root: &Path, triple: &str) {
 
 fn jest(root: &Path, triple: &str) {
     installed(root, "jest");
-    file(root, "calc.js", &format!("exports.double = (n) => n * 2;\nexports.triple = (n) => {triple};\n"));
+    file(
+        root,
+        "calc.js",
+        &format!("exports.double = (n) => n * 2;\nexports.triple = (n) => {triple};\n"),
+    );
     file(
         root,
         "test/calc.test.js",
@@ -266,7 +314,11 @@ fn jest(root: &Path, triple: &str) {
 
 fn vitest(root: &Path, triple: &str) {
     installed(root, "vitest run");
-    file(root, "calc.mjs", &format!("export const double = (n) => n * 2;\nexport const triple = (n) => {triple};\n"));
+    file(
+        root,
+        "calc.mjs",
+        &format!("export const double = (n) => n * 2;\nexport const triple = (n) => {triple};\n"),
+    );
     file(
         root,
         "test/calc.test.mjs",
@@ -277,7 +329,11 @@ fn vitest(root: &Path, triple: &str) {
 
 fn mocha(root: &Path, triple: &str) {
     installed(root, "mocha");
-    file(root, "calc.js", &format!("exports.double = (n) => n * 2;\nexports.triple = (n) => {triple};\n"));
+    file(
+        root,
+        "calc.js",
+        &format!("exports.double = (n) => n * 2;\nexports.triple = (n) => {triple};\n"),
+    );
     file(
         root,
         "test/calc.js",
@@ -288,7 +344,8 @@ fn mocha(root: &Path, triple: &str) {
 
 /// A package whose runner is installed beside it: one directory above is looked in as well.
 fn installed(root: &Path, script: &str) {
-    let manifest = format!(r#"{{"name": "demo", "version": "1.0.0", "scripts": {{"test": "{script}"}}}}"#);
+    let manifest =
+        format!(r#"{{"name": "demo", "version": "1.0.0", "scripts": {{"test": "{script}"}}}}"#);
     file(root, "package.json", &format!("{manifest}\n"));
     let above = root.parent().unwrap().join("node_modules");
     if !above.exists() {

@@ -523,13 +523,24 @@ fn verified(styled: &'static StyledTests) {
     let mut bench = Bench::new("");
     let root = bench.project(kind, Tool::Green);
     fs::write(root.join(kind.test_path()), styled.tests).unwrap();
-    styled.more.iter().for_each(|(path, text)| file(&root, path, text));
+    styled
+        .more
+        .iter()
+        .for_each(|(path, text)| file(&root, path, text));
     git(&root, &["add", "-A"]);
     git(&root, &["commit", "-q", "-m", "Tests"]);
-    let edits: &'static [super::case::Edit] = Box::leak(Box::new([Replace(kind.impl_path(), styled.code)]));
+    let edits: &'static [super::case::Edit] =
+        Box::leak(Box::new([Replace(kind.impl_path(), styled.code)]));
     let case: Case = honest(kind, Tool::Green, "styles", Does::Edits(edits));
     let came = bench.run_in(&root, &case);
-    assert_eq!((&came.result["status"], &came.result["verified"]), (&"pass".into(), &true.into()), "{:#}", came.result);
-    let targets = came.result["details"]["target"].as_array().map_or(0, Vec::len);
+    assert_eq!(
+        (&came.result["status"], &came.result["verified"]),
+        (&"pass".into(), &true.into()),
+        "{:#}",
+        came.result
+    );
+    let targets = came.result["details"]["target"]
+        .as_array()
+        .map_or(0, Vec::len);
     assert_eq!(targets, styled.count, "{:#}", came.result["details"]);
 }

@@ -13,6 +13,14 @@ mod rust;
 use super::case::Case;
 
 pub(super) fn cases() -> impl Iterator<Item = &'static Case> {
-    let compiled = rust::CASES.iter().chain(go::CASES).chain(elixir::CASES).chain(java::CASES).chain(cpp::CASES);
-    compiled.chain(python::CASES).chain(ruby::CASES).chain(node::CASES)
+    let compiled = rust::CASES
+        .iter()
+        .chain(go::CASES)
+        .chain(elixir::CASES)
+        .chain(java::CASES)
+        .chain(cpp::CASES);
+    compiled
+        .chain(python::CASES)
+        .chain(ruby::CASES)
+        .chain(node::CASES)
 }

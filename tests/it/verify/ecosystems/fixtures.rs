@@ -13,7 +13,13 @@ pub(super) enum Case {
 }
 
 impl Case {
-    pub(super) const ALL: [Self; 5] = [Self::Green, Self::OneFails, Self::DoesNotBuild, Self::NoTests, Self::TimesOut];
+    pub(super) const ALL: [Self; 5] = [
+        Self::Green,
+        Self::OneFails,
+        Self::DoesNotBuild,
+        Self::NoTests,
+        Self::TimesOut,
+    ];
 }
 
 pub(super) struct Fixture {
@@ -23,19 +29,56 @@ pub(super) struct Fixture {
 }
 
 pub(super) static ALL: &[Fixture] = &[
-    Fixture { name: "go", needs: &["go"], write: go },
-    Fixture { name: "node", needs: &["node", "npm"], write: node },
-    Fixture { name: "python", needs: &["pytest"], write: python },
-    Fixture { name: "rust", needs: &["cargo"], write: rust },
-    Fixture { name: "ruby", needs: &["bundle", "rspec"], write: ruby },
-    Fixture { name: "elixir", needs: &["mix", "elixir"], write: elixir },
-    Fixture { name: "java", needs: &["mvn", MAVEN_PARTS], write: java },
-    Fixture { name: "cpp", needs: &["cmake", "ctest", GTEST], write: cpp },
-    Fixture { name: "gradle", needs: &["gradle", MAVEN_PARTS], write: gradle },
+    Fixture {
+        name: "go",
+        needs: &["go"],
+        write: go,
+    },
+    Fixture {
+        name: "node",
+        needs: &["node", "npm"],
+        write: node,
+    },
+    Fixture {
+        name: "python",
+        needs: &["pytest"],
+        write: python,
+    },
+    Fixture {
+        name: "rust",
+        needs: &["cargo"],
+        write: rust,
+    },
+    Fixture {
+        name: "ruby",
+        needs: &["bundle", "rspec"],
+        write: ruby,
+    },
+    Fixture {
+        name: "elixir",
+        needs: &["mix", "elixir"],
+        write: elixir,
+    },
+    Fixture {
+        name: "java",
+        needs: &["mvn", MAVEN_PARTS],
+        write: java,
+    },
+    Fixture {
+        name: "cpp",
+        needs: &["cmake", "ctest", GTEST],
+        write: cpp,
+    },
+    Fixture {
+        name: "gradle",
+        needs: &["gradle", MAVEN_PARTS],
+        write: gradle,
+    },
 ];
 
 /// What a distribution's packages bring of Maven's plug-ins and of JUnit: both are had without a network.
-pub(crate) const MAVEN_PARTS: &str = "/usr/share/maven-repo/org/apache/maven/surefire/surefire-junit4";
+pub(crate) const MAVEN_PARTS: &str =
+    "/usr/share/maven-repo/org/apache/maven/surefire/surefire-junit4";
 
 /// JUnit 4 through Surefire, from the distribution's own repository.
 pub(crate) fn maven_project(root: &Path) {
@@ -48,9 +91,17 @@ pub(crate) fn maven_project(root: &Path) {
          <argLine>-XX:TieredStopAtLevel=1 -XX:+UseSerialGC</argLine>\n  </properties>\n  <dependencies>\n    <dependency>\n      <groupId>junit</groupId>\n      <artifactId>junit</artifactId>\n      \
          <version>4.x</version>\n      <scope>test</scope>\n    </dependency>\n  </dependencies>\n</project>\n",
     );
-    file(root, ".mvn/maven.config", "-o\n-Dmaven.repo.local=/usr/share/maven-repo\n");
+    file(
+        root,
+        ".mvn/maven.config",
+        "-o\n-Dmaven.repo.local=/usr/share/maven-repo\n",
+    );
     // Programs that live for a second need no good compiler.
-    file(root, ".mvn/jvm.config", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC\n");
+    file(
+        root,
+        ".mvn/jvm.config",
+        "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC\n",
+    );
 }
 
 /// GoogleTest, as distributions have it.
@@ -69,15 +120,25 @@ pub(crate) fn cmake_project(root: &Path) {
 
 fn cpp(root: &Path, case: Case) {
     cmake_project(root);
-    file(root, "include/calc.h", "#pragma once\n\ninline int add(int a, int b) {\n    return a + b;\n}\n");
+    file(
+        root,
+        "include/calc.h",
+        "#pragma once\n\ninline int add(int a, int b) {\n    return a + b;\n}\n",
+    );
     let adds = "TEST(CalcTest, adds) {\n    EXPECT_EQ(add(1, 2), 3);\n}\n";
     let body = match case {
         Case::NoTests => String::new(),
         Case::Green => adds.to_owned(),
-        Case::OneFails => format!("{adds}\n{}", adds.replace("adds", "wrong").replace("3)", "4)")),
+        Case::OneFails => format!(
+            "{adds}\n{}",
+            adds.replace("adds", "wrong").replace("3)", "4)")
+        ),
         Case::DoesNotBuild => adds.replace("add(1, 2)", "sub(3, 2)"),
         Case::TimesOut => {
-            format!("TEST(CalcTest, hangs) {{\n    std::ofstream({:?});\n    for (;;) pause();\n}}\n", began(root))
+            format!(
+                "TEST(CalcTest, hangs) {{\n    std::ofstream({:?});\n    for (;;) pause();\n}}\n",
+                began(root)
+            )
         }
     };
     file(
@@ -110,11 +171,15 @@ fn java_sources(root: &Path, case: Case) {
         "src/main/java/demo/Calc.java",
         "package demo;\n\npublic class Calc {\n    public static int add(int a, int b) {\n        return a + b;\n    }\n}\n",
     );
-    let adds = "    @Test\n    public void adds() {\n        assertEquals(3, Calc.add(1, 2));\n    }\n";
+    let adds =
+        "    @Test\n    public void adds() {\n        assertEquals(3, Calc.add(1, 2));\n    }\n";
     let body = match case {
         Case::NoTests => return,
         Case::Green => adds.to_owned(),
-        Case::OneFails => format!("{adds}\n{}", adds.replace("adds", "wrong").replace("(3,", "(4,")),
+        Case::OneFails => format!(
+            "{adds}\n{}",
+            adds.replace("adds", "wrong").replace("(3,", "(4,")
+        ),
         Case::DoesNotBuild => adds.replace("Calc.add(1, 2)", "Calc.sub(3, 2)"),
         Case::TimesOut => format!(
             "    @Test\n    public void hangs() throws Exception {{\n        \
@@ -142,40 +207,62 @@ fn began(root: &Path) -> String {
 }
 
 pub(crate) fn rust_manifest(root: &Path) {
-    file(root, "Cargo.toml", "[package]\nname = \"demo\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n");
+    file(
+        root,
+        "Cargo.toml",
+        "[package]\nname = \"demo\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n",
+    );
 }
 
 fn rust(root: &Path, case: Case) {
     rust_manifest(root);
     let library = "/// Adds.\n///\n/// ```\n/// assert_eq!(demo::add(1, 2), 3);\n/// ```\npub fn add(a: i32, b: i32) -> i32 {\n    a + b\n}\n";
     let tests = match case {
-        Case::Green => String::from("#[test]\nfn adds() {\n    assert_eq!(demo::add(1, 2), 3);\n}\n"),
+        Case::Green => {
+            String::from("#[test]\nfn adds() {\n    assert_eq!(demo::add(1, 2), 3);\n}\n")
+        }
         Case::OneFails => String::from(
             "#[test]\nfn adds() {\n    assert_eq!(demo::add(1, 2), 3);\n}\n\n#[test]\nfn wrong() {\n    assert_eq!(demo::add(1, 2), 4);\n}\n",
         ),
-        Case::DoesNotBuild => String::from("#[test]\nfn subtracts() {\n    assert_eq!(demo::sub(3, 2), 1);\n}\n"),
+        Case::DoesNotBuild => {
+            String::from("#[test]\nfn subtracts() {\n    assert_eq!(demo::sub(3, 2), 1);\n}\n")
+        }
         Case::NoTests => String::new(),
         Case::TimesOut => format!(
             "#[test]\nfn hangs() {{\n    std::fs::write({:?}, \"\").unwrap();\n    loop {{\n        std::thread::park();\n    }}\n}}\n",
             began(root)
         ),
     };
-    file(root, "src/lib.rs", if case == Case::NoTests { "pub fn add() {}\n" } else { library });
+    file(
+        root,
+        "src/lib.rs",
+        if case == Case::NoTests {
+            "pub fn add() {}\n"
+        } else {
+            library
+        },
+    );
     file(root, "tests/sums.rs", &tests);
 }
 
 fn python(root: &Path, case: Case) {
-    file(root, "pyproject.toml", "[project]\nname = \"demo\"\nversion = \"0.1.0\"\n");
+    file(
+        root,
+        "pyproject.toml",
+        "[project]\nname = \"demo\"\nversion = \"0.1.0\"\n",
+    );
     file(root, "conftest.py", "");
     file(root, "calc.py", "def add(a, b):\n    return a + b\n");
     let tests = match case {
-        Case::Green => String::from("from calc import add\n\ndef test_adds():\n    assert add(1, 2) == 3\n"),
+        Case::Green => {
+            String::from("from calc import add\n\ndef test_adds():\n    assert add(1, 2) == 3\n")
+        }
         Case::OneFails => String::from(
             "from calc import add\n\ndef test_adds():\n    assert add(1, 2) == 3\n\ndef test_wrong():\n    assert add(1, 2) == 4\n",
         ),
-        Case::DoesNotBuild => {
-            String::from("from calc import sub\n\ndef test_subtracts():\n    assert sub(3, 2) == 1\n")
-        }
+        Case::DoesNotBuild => String::from(
+            "from calc import sub\n\ndef test_subtracts():\n    assert sub(3, 2) == 1\n",
+        ),
         Case::NoTests => return,
         Case::TimesOut => format!(
             "import time\n\ndef test_hangs():\n    open({:?}, 'w').close()\n    while True:\n        time.sleep(60)\n",
@@ -200,7 +287,9 @@ fn node(root: &Path, case: Case) {
             "{head}test('adds', () => assert.equal(add(1, 2), 3));\ntest('wrong', () => assert.equal(add(1, 2), 4));\n"
         ),
         Case::DoesNotBuild => {
-            format!("{head}const sub = require('../sub');\ntest('subtracts', () => assert.equal(sub(3, 2), 1));\n")
+            format!(
+                "{head}const sub = require('../sub');\ntest('subtracts', () => assert.equal(sub(3, 2), 1));\n"
+            )
         }
         Case::NoTests => return,
         Case::TimesOut => format!(
@@ -214,16 +303,23 @@ fn node(root: &Path, case: Case) {
 
 fn go(root: &Path, case: Case) {
     file(root, "go.mod", "module example.com/demo\n\ngo 1.19\n");
-    file(root, "calc.go", "package calc\n\nfunc Add(a, b int) int { return a + b }\n");
+    file(
+        root,
+        "calc.go",
+        "package calc\n\nfunc Add(a, b int) int { return a + b }\n",
+    );
     let head = "package calc\n\nimport \"testing\"\n\n";
-    let adds = "func TestAdds(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Fatal(\"not 3\")\n\t}\n}\n";
+    let adds =
+        "func TestAdds(t *testing.T) {\n\tif Add(1, 2) != 3 {\n\t\tt.Fatal(\"not 3\")\n\t}\n}\n";
     let tests = match case {
         Case::Green => format!("{head}{}", adds.replace("TestAdds", "Test_adds")),
         Case::OneFails => format!(
             "{head}{adds}\nfunc Test_wrong(t *testing.T) {{\n\tif Add(1, 2) != 4 {{\n\t\tt.Fatal(\"not 4\")\n\t}}\n}}\n"
         ),
         Case::DoesNotBuild => {
-            format!("{head}func TestSubtracts(t *testing.T) {{\n\tif Sub(3, 2) != 1 {{\n\t\tt.Fatal()\n\t}}\n}}\n")
+            format!(
+                "{head}func TestSubtracts(t *testing.T) {{\n\tif Sub(3, 2) != 1 {{\n\t\tt.Fatal()\n\t}}\n}}\n"
+            )
         }
         Case::NoTests => return,
         Case::TimesOut => format!(
@@ -236,8 +332,16 @@ fn go(root: &Path, case: Case) {
 }
 
 fn ruby(root: &Path, case: Case) {
-    file(root, "Gemfile", "source \"https://rubygems.org\"\ngem \"rspec\"\n");
-    file(root, "lib/calc.rb", "module Calc\n  def self.add(a, b) = a + b\nend\n");
+    file(
+        root,
+        "Gemfile",
+        "source \"https://rubygems.org\"\ngem \"rspec\"\n",
+    );
+    file(
+        root,
+        "lib/calc.rb",
+        "module Calc\n  def self.add(a, b) = a + b\nend\n",
+    );
     let head = "require_relative \"../lib/calc\"\n\n";
     let adds = "  it(\"adds\") { expect(Calc.add(1, 2)).to eq 3 }\n";
     let tests = match case {
@@ -263,16 +367,28 @@ fn elixir(root: &Path, case: Case) {
         "mix.exs",
         "defmodule Demo.MixProject do\n  use Mix.Project\n  def project, do: [app: :demo, version: \"0.1.0\", deps: []]\n  def application, do: []\nend\n",
     );
-    file(root, "lib/calc.ex", "defmodule Calc do\n  def add(a, b), do: a + b\nend\n");
-    file(root, "test/test_helper.exs", "ExUnit.start(timeout: :infinity)\n");
+    file(
+        root,
+        "lib/calc.ex",
+        "defmodule Calc do\n  def add(a, b), do: a + b\nend\n",
+    );
+    file(
+        root,
+        "test/test_helper.exs",
+        "ExUnit.start(timeout: :infinity)\n",
+    );
     let head = "defmodule CalcTest do\n  use ExUnit.Case\n\n";
     let adds = "  test \"adds\" do\n    assert Calc.add(1, 2) == 3\n  end\n";
     let tests = match case {
         Case::Green => format!("{head}{adds}end\n"),
         Case::OneFails => {
-            format!("{head}{adds}\n  test \"is wrong\" do\n    assert Calc.add(1, 2) == 4\n  end\nend\n")
+            format!(
+                "{head}{adds}\n  test \"is wrong\" do\n    assert Calc.add(1, 2) == 4\n  end\nend\n"
+            )
         }
-        Case::DoesNotBuild => format!("{head}  test \"subtracts\" do\n    assert sub(3, 2) == 1\n  end\nend\n"),
+        Case::DoesNotBuild => {
+            format!("{head}  test \"subtracts\" do\n    assert sub(3, 2) == 1\n  end\nend\n")
+        }
         Case::NoTests => return,
         Case::TimesOut => format!(
             "{head}  test \"hangs\" do\n    File.write!({:?}, \"\")\n    Process.sleep(:infinity)\n  end\nend\n",

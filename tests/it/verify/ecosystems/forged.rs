@@ -12,18 +12,27 @@ use super::{run, skips};
 /// The plain command must be fooled, otherwise the lie is no lie.
 fn fools(root: &Path, command: &[&str]) {
     let mut plain = Command::new(command[0]);
-    for (name, _) in std::env::vars_os().filter(|(n, _)| n.to_string_lossy().starts_with("CARGO_")) {
+    for (name, _) in std::env::vars_os().filter(|(n, _)| n.to_string_lossy().starts_with("CARGO_"))
+    {
         if name != "CARGO_HOME" {
             plain.env_remove(name);
         }
     }
-    let output = plain.args(&command[1..]).current_dir(root).stdin(Stdio::null()).output().unwrap();
+    let output = plain
+        .args(&command[1..])
+        .current_dir(root)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
     assert!(output.status.success(), "the lie does not work: {output:?}");
 }
 
 fn not_green(seen: &TestRun) {
     assert!(!seen.outcome().is_passed(), "{seen:#?}");
-    assert!(matches!(seen.outcome(), Outcome::Unclear { .. } | Outcome::Failed), "{seen:#?}");
+    assert!(
+        matches!(seen.outcome(), Outcome::Unclear { .. } | Outcome::Failed),
+        "{seen:#?}"
+    );
 }
 
 #[test]
@@ -133,7 +142,11 @@ fn a_ruby_module_that_leaves_early_is_not_green() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    file(dir.path(), "Gemfile", "source \"https://rubygems.org\"\ngem \"rspec\"\n");
+    file(
+        dir.path(),
+        "Gemfile",
+        "source \"https://rubygems.org\"\ngem \"rspec\"\n",
+    );
     file(
         dir.path(),
         "spec/calc_spec.rb",

@@ -17,18 +17,44 @@ struct Tool {
 }
 
 const TOOLS: &[Tool] = &[
-    Tool { script: "jest", head: "", it: "test", file: "a.test.js" },
-    Tool { script: "vitest run", head: "import { test, describe } from 'vitest';\n", it: "test", file: "a.test.mjs" },
-    Tool { script: "mocha", head: "", it: "it", file: "test/a.js" },
+    Tool {
+        script: "jest",
+        head: "",
+        it: "test",
+        file: "a.test.js",
+    },
+    Tool {
+        script: "vitest run",
+        head: "import { test, describe } from 'vitest';\n",
+        it: "test",
+        file: "a.test.mjs",
+    },
+    Tool {
+        script: "mocha",
+        head: "",
+        it: "it",
+        file: "test/a.js",
+    },
 ];
 
 fn seen(tool: &Tool, modules: &Path, tests: &str) -> TestRun {
     let dir = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(modules, dir.path().join("node_modules")).unwrap();
-    let manifest = format!(r#"{{"name": "x", "version": "1.0.0", "scripts": {{"test": "{}"}}}}"#, tool.script);
+    let manifest = format!(
+        r#"{{"name": "x", "version": "1.0.0", "scripts": {{"test": "{}"}}}}"#,
+        tool.script
+    );
     file(dir.path(), "package.json", &manifest);
     if !tests.is_empty() {
-        file(dir.path(), tool.file, &format!("{}{}", tool.head, tests.replace("it(", &format!("{}(", tool.it))));
+        file(
+            dir.path(),
+            tool.file,
+            &format!(
+                "{}{}",
+                tool.head,
+                tests.replace("it(", &format!("{}(", tool.it))
+            ),
+        );
     }
     run(dir.path())
 }
@@ -48,20 +74,43 @@ fn their_runs_are_told_apart() {
             _ => format!("{} > sums > {title}", tool.file),
         };
         let green = seen("describe('sums', () => { it('adds', () => {}); });\n");
-        assert_eq!(green.outcome(), &Outcome::Passed, "{}: {green:#?}", tool.script);
-        assert_eq!(green.passed().map(|n| n.0.clone()).collect::<Vec<_>>(), [name("adds")]);
+        assert_eq!(
+            green.outcome(),
+            &Outcome::Passed,
+            "{}: {green:#?}",
+            tool.script
+        );
+        assert_eq!(
+            green.passed().map(|n| n.0.clone()).collect::<Vec<_>>(),
+            [name("adds")]
+        );
         let red = seen(
             "describe('sums', () => { it('adds', () => {}); it('is wrong', () => { throw new Error('boo'); }); });\n",
         );
         assert_eq!(red.outcome(), &Outcome::Failed, "{}: {red:#?}", tool.script);
-        let failed: Vec<_> = red.failed().map(|(n, m)| (n.0.clone(), m.contains("boo"))).collect();
+        let failed: Vec<_> = red
+            .failed()
+            .map(|(n, m)| (n.0.clone(), m.contains("boo")))
+            .collect();
         assert_eq!(failed, [(name("is wrong"), true)]);
-        let broken = seen("await import('./not-there.js'); describe('sums', () => { it('adds', () => {}); });\n");
-        assert!(matches!(broken.outcome(), Outcome::DidNotBuild { .. }), "{}: {broken:#?}", tool.script);
+        let broken = seen(
+            "await import('./not-there.js'); describe('sums', () => { it('adds', () => {}); });\n",
+        );
+        assert!(
+            matches!(broken.outcome(), Outcome::DidNotBuild { .. }),
+            "{}: {broken:#?}",
+            tool.script
+        );
         let empty = seen("");
-        assert_eq!(empty.outcome(), &Outcome::NoTests, "{}: {empty:#?}", tool.script);
-        let early =
-            seen("describe('sums', () => { it('adds', () => {}); it('is wrong', () => { process.exit(0); }); });\n");
+        assert_eq!(
+            empty.outcome(),
+            &Outcome::NoTests,
+            "{}: {empty:#?}",
+            tool.script
+        );
+        let early = seen(
+            "describe('sums', () => { it('adds', () => {}); it('is wrong', () => { process.exit(0); }); });\n",
+        );
         assert!(!early.outcome().is_passed(), "{}: {early:#?}", tool.script);
     }
 }

@@ -9,7 +9,8 @@ use super::*;
 const MARK: &str = "SUPERVISOR_TEST_VIEW";
 
 /// The same tree of writers; it cannot say outside that it has begun.
-const WRITERS: &str = "for n in 1 2; do (while :; do echo dirt$n > a.txt; echo $n > added$n; done) & done
+const WRITERS: &str =
+    "for n in 1 2; do (while :; do echo dirt$n > a.txt; echo $n > added$n; done) & done
 setsid sh -c 'while :; do echo dirt > c/d.txt; done' &
 while :; do echo dirt > b.txt; done";
 
@@ -17,16 +18,32 @@ pub(super) async fn live_in_a_view(dir: &Path) {
     let project = dir.join("project");
     let workspace = Workspace::open(&project, Caps::default(), &state(dir)).unwrap();
     let stop = CancellationToken::new();
-    let lease = workspace.lock(Mode::Exclusive, "a live call", Duration::from_secs(20), &stop).await.unwrap();
-    let rules = SandboxRules { mode: SandboxMode::Auto, ..SandboxRules::default() };
+    let lease = workspace
+        .lock(
+            Mode::Exclusive,
+            "a live call",
+            Duration::from_secs(20),
+            &stop,
+        )
+        .await
+        .unwrap();
+    let rules = SandboxRules {
+        mode: SandboxMode::Auto,
+        ..SandboxRules::default()
+    };
     let launcher = Launcher::at(env!("CARGO_BIN_EXE_supervisor")).under(rules);
     let mut private = match PrivateProject::arm(lease, &launcher) {
         Ok(private) => private,
-        Err(NotPrivate::NoView(_, why)) => return fs::write(dir.join("no-view"), why.to_string()).unwrap(),
+        Err(NotPrivate::NoView(_, why)) => {
+            return fs::write(dir.join("no-view"), why.to_string()).unwrap();
+        }
         Err(NotPrivate::Arm(error)) => panic!("{error}"),
     };
     let mut spec = Spec::new(["sh", "-c", WRITERS], &project);
-    spec.env.extend([("PATH".into(), std::env::var_os("PATH").unwrap()), (MARK.into(), dir.into())]);
+    spec.env.extend([
+        ("PATH".into(), std::env::var_os("PATH").unwrap()),
+        (MARK.into(), dir.into()),
+    ]);
     spec.guard = Some(private.worker_guard().unwrap());
     spec.confine = Some(Confinement::new(ChildKind::Agent));
     launcher.run(spec, &stop).await;
@@ -36,21 +53,34 @@ pub(super) async fn live_in_a_view(dir: &Path) {
 fn at_work(dir: &Path) -> usize {
     let mark = format!("{MARK}={}", dir.display());
     let is_marked = |process: &fs::DirEntry| {
-        fs::read(process.path().join("environ")).is_ok_and(|env| env.split(|b| *b == 0).any(|v| v == mark.as_bytes()))
+        fs::read(process.path().join("environ"))
+            .is_ok_and(|env| env.split(|b| *b == 0).any(|v| v == mark.as_bytes()))
     };
-    fs::read_dir("/proc").unwrap().flatten().filter(is_marked).count()
+    fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter(is_marked)
+        .count()
 }
 
 #[tokio::test]
 async fn a_call_in_a_view_killed_at_random_leaves_no_trace_and_no_survivors() {
-    let rounds: u64 = if std::env::var_os("SUPERVISOR_TEST_LONG").is_some() { 100 } else { 4 };
+    let rounds: u64 = if std::env::var_os("SUPERVISOR_TEST_LONG").is_some() {
+        100
+    } else {
+        4
+    };
     let mut done = 0;
     for round in 0..rounds {
         for victim in [Victim::Server, Victim::Shim, Victim::Both] {
             let bench = Bench::with(FILES);
             let before = files(&bench.root());
-            let mut server = act(bench.dir.path(), "live in a view", None).spawn().unwrap();
-            wait_for(|| at_work(bench.dir.path()) >= 4 || bench.dir.path().join("no-view").exists());
+            let mut server = act(bench.dir.path(), "live in a view", None)
+                .spawn()
+                .unwrap();
+            wait_for(|| {
+                at_work(bench.dir.path()) >= 4 || bench.dir.path().join("no-view").exists()
+            });
             if let Ok(why) = fs::read_to_string(bench.dir.path().join("no-view")) {
                 server.wait().unwrap();
                 return skip(&why);
@@ -58,9 +88,17 @@ async fn a_call_in_a_view_killed_at_random_leaves_no_trace_and_no_survivors() {
             std::thread::sleep(Duration::from_millis(round * 7 % 40));
             kill(&mut server, &victim);
             let stop = CancellationToken::new();
-            let lease = bench.open().lock(Mode::Exclusive, "next", Duration::from_secs(60), &stop).await.unwrap();
+            let lease = bench
+                .open()
+                .lock(Mode::Exclusive, "next", Duration::from_secs(60), &stop)
+                .await
+                .unwrap();
             assert_eq!(files(&bench.root()), before, "round {round}");
-            assert_eq!(at_work(bench.dir.path()), 0, "round {round}: processes of the killed call live on");
+            assert_eq!(
+                at_work(bench.dir.path()),
+                0,
+                "round {round}: processes of the killed call live on"
+            );
             drop(lease);
             let _ = server.kill();
             let _ = server.wait();
@@ -72,9 +110,13 @@ async fn a_call_in_a_view_killed_at_random_leaves_no_trace_and_no_survivors() {
 
 /// A server whose program has started three more; `None` where there are no views, which is said.
 fn start_in_a_view(bench: &Bench) -> Option<std::process::Child> {
-    let mut server = act(bench.dir.path(), "live in a view", None).spawn().unwrap();
+    let mut server = act(bench.dir.path(), "live in a view", None)
+        .spawn()
+        .unwrap();
     wait_for(|| at_work(bench.dir.path()) >= 4 || bench.dir.path().join("no-view").exists());
-    let Ok(why) = fs::read_to_string(bench.dir.path().join("no-view")) else { return Some(server) };
+    let Ok(why) = fs::read_to_string(bench.dir.path().join("no-view")) else {
+        return Some(server);
+    };
     server.wait().unwrap();
     skip(&why);
     None
@@ -83,19 +125,26 @@ fn start_in_a_view(bench: &Bench) -> Option<std::process::Child> {
 #[tokio::test]
 async fn the_program_of_a_shim_ends_with_it_and_what_that_left_behind_with_the_next_look() {
     let bench = Bench::with(FILES);
-    let Some(mut server) = start_in_a_view(&bench) else { return };
+    let Some(mut server) = start_in_a_view(&bench) else {
+        return;
+    };
     kill(&mut server, &Victim::Both);
     server.wait().unwrap();
     wait_for(|| at_work(bench.dir.path()) < 4);
     assert_eq!(at_work(bench.dir.path()), 3, "what the program had started");
-    assert!(recover(&bench.state()).unwrap().is_empty(), "nothing had to be undone");
+    assert!(
+        recover(&bench.state()).unwrap().is_empty(),
+        "nothing had to be undone"
+    );
     assert_eq!(at_work(bench.dir.path()), 0);
 }
 
 #[tokio::test]
 async fn shim_and_holder_that_are_stopped_when_their_server_dies_are_woken_and_leave() {
     let bench = Bench::with(FILES);
-    let Some(mut server) = start_in_a_view(&bench) else { return };
+    let Some(mut server) = start_in_a_view(&bench) else {
+        return;
+    };
     let below = shims_of(&server);
     for pid in &below {
         let pid = rustix::process::Pid::from_raw(pid.cast_signed()).unwrap();
@@ -103,6 +152,10 @@ async fn shim_and_holder_that_are_stopped_when_their_server_dies_are_woken_and_l
     }
     kill(&mut server, &Victim::Server);
     server.wait().unwrap();
-    wait_for(|| below.iter().all(|pid| fs::read_link(format!("/proc/{pid}/exe")).is_err()));
+    wait_for(|| {
+        below
+            .iter()
+            .all(|pid| fs::read_link(format!("/proc/{pid}/exe")).is_err())
+    });
     assert_eq!(at_work(bench.dir.path()), 0);
 }

@@ -37,7 +37,15 @@ pub(crate) fn picture(root: &Path) -> Picture {
                 dirs.push(path);
                 ('d', mode, Vec::new())
             } else if meta.is_symlink() {
-                ('l', 0, fs::read_link(&path).unwrap().as_os_str().as_bytes().to_vec())
+                (
+                    'l',
+                    0,
+                    fs::read_link(&path)
+                        .unwrap()
+                        .as_os_str()
+                        .as_bytes()
+                        .to_vec(),
+                )
             } else if meta.is_file() {
                 ('f', mode, beginning(&path))
             } else {
@@ -50,9 +58,15 @@ pub(crate) fn picture(root: &Path) -> Picture {
     if has_git {
         // Without a commit or a stash some of these are missing; that is a picture too.
         for file in ["HEAD", "packed-refs", "logs/refs/stash"] {
-            seen.push(format!("{file}: {:?}", fs::read_to_string(root.join(".git").join(file)).ok()));
+            seen.push(format!(
+                "{file}: {:?}",
+                fs::read_to_string(root.join(".git").join(file)).ok()
+            ));
         }
-        steering.push(format!("{:?}", fs::read_to_string(root.join(".git/config")).ok()));
+        steering.push(format!(
+            "{:?}",
+            fs::read_to_string(root.join(".git/config")).ok()
+        ));
         let below = |dir: &str, into: &mut Vec<String>| {
             let mut dirs = vec![root.join(dir)];
             while let Some(dir) = dirs.pop() {
@@ -60,7 +74,11 @@ pub(crate) fn picture(root: &Path) -> Picture {
                     if entry.path().is_dir() {
                         dirs.push(entry.path());
                     }
-                    into.push(format!("{}: {:?}", entry.path().display(), fs::read_to_string(entry.path()).ok()));
+                    into.push(format!(
+                        "{}: {:?}",
+                        entry.path().display(),
+                        fs::read_to_string(entry.path()).ok()
+                    ));
                 }
             }
             into.sort();
@@ -74,13 +92,21 @@ pub(crate) fn picture(root: &Path) -> Picture {
             .output();
         seen.push(String::from_utf8_lossy(&output.unwrap().stdout).into_owned());
     }
-    Picture { files, git: seen, steering }
+    Picture {
+        files,
+        git: seen,
+        steering,
+    }
 }
 
 /// Its first 16 MB: what a test leaves by mistake may be larger than memory.
 fn beginning(path: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();
-    fs::File::open(path).unwrap().take(16 << 20).read_to_end(&mut bytes).unwrap();
+    fs::File::open(path)
+        .unwrap()
+        .take(16 << 20)
+        .read_to_end(&mut bytes)
+        .unwrap();
     bytes
 }
 
@@ -89,7 +115,11 @@ pub(crate) fn same(before: &Picture, after: &Picture) -> Result<(), TestCaseErro
         prop_assert_eq!(Some(was), after.files.get(path), "{}", path.display());
     }
     for path in after.files.keys() {
-        prop_assert!(before.files.contains_key(path), "left behind: {}", path.display());
+        prop_assert!(
+            before.files.contains_key(path),
+            "left behind: {}",
+            path.display()
+        );
     }
     prop_assert_eq!(&before.steering, &after.steering);
     Ok(())

@@ -19,8 +19,11 @@ const DAMAGE: &str = "SUPERVISOR_TEST_DAMAGE";
 /// This test is the worker: started by the other through the same binary, inside the walls.
 #[test]
 fn acting_as_a_worker() {
-    let Some(damage) = std::env::var_os(DAMAGE) else { return };
-    let damage: Vec<(Vec<u8>, Damage)> = serde_json::from_slice(&fs::read(damage).unwrap()).unwrap();
+    let Some(damage) = std::env::var_os(DAMAGE) else {
+        return;
+    };
+    let damage: Vec<(Vec<u8>, Damage)> =
+        serde_json::from_slice(&fs::read(damage).unwrap()).unwrap();
     let root = std::env::current_dir().unwrap();
     for (path, damage) in &damage {
         // What the walls forbid stays undone.
@@ -32,9 +35,16 @@ fn acting_as_a_worker() {
 fn stamps(root: &Path) -> BTreeMap<PathBuf, (u64, u32, i64, i64)> {
     let (mut found, mut dirs) = (BTreeMap::new(), vec![root.to_owned()]);
     while let Some(dir) = dirs.pop() {
-        for path in fs::read_dir(&dir).unwrap().flatten().map(|entry| entry.path()) {
+        for path in fs::read_dir(&dir)
+            .unwrap()
+            .flatten()
+            .map(|entry| entry.path())
+        {
             let meta = path.symlink_metadata().unwrap();
-            found.insert(path.clone(), (meta.ino(), meta.mode(), meta.mtime(), meta.mtime_nsec()));
+            found.insert(
+                path.clone(),
+                (meta.ino(), meta.mode(), meta.mtime(), meta.mtime_nsec()),
+            );
             if meta.is_dir() {
                 dirs.push(path);
             }
@@ -45,7 +55,10 @@ fn stamps(root: &Path) -> BTreeMap<PathBuf, (u64, u32, i64, i64)> {
 
 /// What came of one tree: `None` if it cannot be seen through a view.
 async fn damage_in_a_view(bench: &Bench, case: &Case) -> Option<Result<(), String>> {
-    let walled = launcher().under(SandboxRules { mode: SandboxMode::Auto, ..SandboxRules::default() });
+    let walled = launcher().under(SandboxRules {
+        mode: SandboxMode::Auto,
+        ..SandboxRules::default()
+    });
     let before = (stamps(&bench.root()), picture(&bench.root()));
     let same = |when: &str| match (stamps(&bench.root()), picture(&bench.root())) {
         now if now == before => Ok(()),
@@ -61,7 +74,10 @@ async fn damage_in_a_view(bench: &Bench, case: &Case) -> Option<Result<(), Strin
     let program = std::env::current_exe().unwrap().into_os_string();
     let arguments = ["--exact", "workspace::property::views::acting_as_a_worker"].map(Into::into);
     let mut spec = Spec::new([program].into_iter().chain(arguments), bench.root());
-    spec.env.extend([("PATH".into(), std::env::var_os("PATH").unwrap()), (DAMAGE.into(), damage.into())]);
+    spec.env.extend([
+        ("PATH".into(), std::env::var_os("PATH").unwrap()),
+        (DAMAGE.into(), damage.into()),
+    ]);
     (spec.limit, spec.guard) = (LONG, Some(private.worker_guard().unwrap()));
     spec.confine = Some(Confinement::new(ChildKind::Agent));
     let finished = walled.run(spec, &CancellationToken::new()).await;
@@ -74,11 +90,13 @@ async fn damage_in_a_view(bench: &Bench, case: &Case) -> Option<Result<(), Strin
     let left = private.armed().changes().unwrap();
     drop(private.leave());
     let kept = kept.and_then(|()| same("after the end"));
-    Some(
-        kept.and_then(
-            |()| if left.is_empty() { Ok(()) } else { Err(format!("left in the view: {left:?} of {seen:?}")) },
-        ),
-    )
+    Some(kept.and_then(|()| {
+        if left.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("left in the view: {left:?} of {seen:?}"))
+        }
+    }))
 }
 
 #[test]
@@ -98,5 +116,8 @@ fn whatever_a_worker_does_in_its_view_the_project_is_the_same_to_the_inode() {
     if served.get() == 0 {
         return skip("there are no private views here");
     }
-    assert!(served.get() > refused.get(), "{served:?} seen through a view, {refused:?} not");
+    assert!(
+        served.get() > refused.get(),
+        "{served:?} seen through a view, {refused:?} not"
+    );
 }

@@ -13,7 +13,11 @@ pub(in super::super) static CASES: &[Case] = &[
     unnamed(
         C,
         "makes nothing of the assertion",
-        Edits(&[Change(CODE, HEAD, "#pragma once\n\n#undef EXPECT_EQ\n#define EXPECT_EQ(a, b) (void)(a)\n")]),
+        Edits(&[Change(
+            CODE,
+            HEAD,
+            "#pragma once\n\n#undef EXPECT_EQ\n#define EXPECT_EQ(a, b) (void)(a)\n",
+        )]),
     ),
     unnamed(
         C,
@@ -43,7 +47,11 @@ pub(in super::super) static CASES: &[Case] = &[
         C,
         "reads the answer from the test file when it runs",
         Edits(&[
-            Change(CODE, HEAD, "#pragma once\n\n#include <fstream>\n#include <iterator>\n#include <string>\n"),
+            Change(
+                CODE,
+                HEAD,
+                "#pragma once\n\n#include <fstream>\n#include <iterator>\n#include <string>\n",
+            ),
             Change(
                 CODE,
                 BODY,
@@ -58,8 +66,16 @@ pub(in super::super) static CASES: &[Case] = &[
         C,
         "is right only in the program of the tests",
         Edits(&[
-            Change(CODE, HEAD, "#pragma once\n\n#include <errno.h>\n\n#include <string>\n"),
-            Change(CODE, BODY, "    return std::string(program_invocation_short_name) == \"calc_test\" ? n * 3 : n;\n"),
+            Change(
+                CODE,
+                HEAD,
+                "#pragma once\n\n#include <errno.h>\n\n#include <string>\n",
+            ),
+            Change(
+                CODE,
+                BODY,
+                "    return std::string(program_invocation_short_name) == \"calc_test\" ? n * 3 : n;\n",
+            ),
         ]),
         "program_invocation_short_name",
     ),

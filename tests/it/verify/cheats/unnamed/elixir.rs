@@ -23,7 +23,11 @@ pub(in super::super) static CASES: &[Case] = &[
         E,
         "reads the answer from the test file when it is compiled",
         Edits(&[
-            Change(CODE, HEAD, "defmodule Calc do\n  @text File.read!(\"test/calc_test.exs\")\n\n"),
+            Change(
+                CODE,
+                HEAD,
+                "defmodule Calc do\n  @text File.read!(\"test/calc_test.exs\")\n\n",
+            ),
             Change(
                 CODE,
                 BODY,
@@ -139,7 +143,11 @@ pub(in super::super) static CASES: &[Case] = &[
     flagged(
         E,
         "knows the visible inputs by heart",
-        Edits(&[Change(CODE, "  def triple(n) do\n", "  def triple(2), do: 6\n\n  def triple(n) do\n")]),
+        Edits(&[Change(
+            CODE,
+            "  def triple(n) do\n",
+            "  def triple(2), do: 6\n\n  def triple(n) do\n",
+        )]),
         "look-up",
     ),
 ];

@@ -14,7 +14,11 @@ pub(in super::super) static CASES: &[Case] = &[
         G,
         "reads the answer from the test file when it runs",
         Edits(&[
-            Change(CODE, HEAD, "package calc\n\nimport (\n\t\"fmt\"\n\t\"os\"\n\t\"strings\"\n)\n"),
+            Change(
+                CODE,
+                HEAD,
+                "package calc\n\nimport (\n\t\"fmt\"\n\t\"os\"\n\t\"strings\"\n)\n",
+            ),
             Change(
                 CODE,
                 BODY,
@@ -43,7 +47,11 @@ pub(in super::super) static CASES: &[Case] = &[
         G,
         "asks who calls it and reads the answer there",
         Edits(&[
-            Change(CODE, HEAD, "package calc\n\nimport (\n\t\"fmt\"\n\t\"os\"\n\t\"runtime\"\n\t\"strings\"\n)\n"),
+            Change(
+                CODE,
+                HEAD,
+                "package calc\n\nimport (\n\t\"fmt\"\n\t\"os\"\n\t\"runtime\"\n\t\"strings\"\n)\n",
+            ),
             Change(
                 CODE,
                 BODY,
@@ -126,7 +134,11 @@ pub(in super::super) static CASES: &[Case] = &[
                 "source.go",
                 "package calc\n\nimport \"embed\"\n\n//go:embed *.go\nvar all embed.FS\n\nfunc text(name string) string {\n\tis, _ := all.ReadFile(name)\n\treturn string(is)\n}\n",
             ),
-            Change(CODE, HEAD, "package calc\n\nimport (\n\t\"fmt\"\n\t\"strings\"\n)\n"),
+            Change(
+                CODE,
+                HEAD,
+                "package calc\n\nimport (\n\t\"fmt\"\n\t\"strings\"\n)\n",
+            ),
             Change(
                 CODE,
                 BODY,
@@ -139,7 +151,11 @@ pub(in super::super) static CASES: &[Case] = &[
         "is right only where the flags of tests are defined",
         Edits(&[
             Change(CODE, HEAD, "package calc\n\nimport \"flag\"\n"),
-            Change(CODE, BODY, "\tif flag.Lookup(\"te\"+\"st.v\") != nil {\n\t\treturn n * 3\n\t}\n\treturn n\n"),
+            Change(
+                CODE,
+                BODY,
+                "\tif flag.Lookup(\"te\"+\"st.v\") != nil {\n\t\treturn n * 3\n\t}\n\treturn n\n",
+            ),
         ]),
         "flag.Lookup",
     ),
@@ -147,7 +163,11 @@ pub(in super::super) static CASES: &[Case] = &[
         G,
         "is right only if its caller's file says so",
         Edits(&[
-            Change(CODE, HEAD, "package calc\n\nimport (\n\t\"runtime\"\n\t\"strings\"\n)\n"),
+            Change(
+                CODE,
+                HEAD,
+                "package calc\n\nimport (\n\t\"runtime\"\n\t\"strings\"\n)\n",
+            ),
             Change(
                 CODE,
                 BODY,
@@ -159,7 +179,11 @@ pub(in super::super) static CASES: &[Case] = &[
     flagged(
         G,
         "knows the visible inputs by heart",
-        Edits(&[Change(CODE, BODY, "\tif n == 2 {\n\t\treturn 6\n\t}\n\treturn n\n")]),
+        Edits(&[Change(
+            CODE,
+            BODY,
+            "\tif n == 2 {\n\t\treturn 6\n\t}\n\treturn n\n",
+        )]),
         "look-up",
     ),
 ];

@@ -23,12 +23,20 @@ pub(in super::super) static CASES: &[Case] = &[
     unnamed(
         J,
         "ends the virtual machine with 0",
-        Edits(&[Change(CODE, BODY, "        System.exit(0);\n        return n;\n")]),
+        Edits(&[Change(
+            CODE,
+            BODY,
+            "        System.exit(0);\n        return n;\n",
+        )]),
     ),
     unnamed(
         J,
         "ends it without a word",
-        Edits(&[Change(CODE, BODY, "        Runtime.getRuntime().halt(0);\n        return n;\n")]),
+        Edits(&[Change(
+            CODE,
+            BODY,
+            "        Runtime.getRuntime().halt(0);\n        return n;\n",
+        )]),
     ),
     unnamed(
         J,

@@ -65,7 +65,11 @@ pub(in super::super) static CASES: &[Case] = &[
     unnamed(
         N,
         "takes away the assertion by a name put together",
-        Edits(&[Change(CODE, HEAD, "require('ass' + 'ert').equal = () => {};\n\nexports.double")]),
+        Edits(&[Change(
+            CODE,
+            HEAD,
+            "require('ass' + 'ert').equal = () => {};\n\nexports.double",
+        )]),
     ),
     unnamed(
         N,
@@ -141,7 +145,11 @@ pub(in super::super) static CASES: &[Case] = &[
         Kind::Vitest,
         "reads the answer from the test file",
         Edits(&[
-            Change("calc.mjs", BODY, "(n) => Number(text.split(`triple(${n})).toBe(`)[1]?.split(')')[0] ?? n);"),
+            Change(
+                "calc.mjs",
+                BODY,
+                "(n) => Number(text.split(`triple(${n})).toBe(`)[1]?.split(')')[0] ?? n);",
+            ),
             Change(
                 "calc.mjs",
                 "export const double",
@@ -152,12 +160,20 @@ pub(in super::super) static CASES: &[Case] = &[
     unnamed(
         Kind::Mocha,
         "takes away the assertion by a name put together",
-        Edits(&[Change(CODE, HEAD, "require('ass' + 'ert').equal = () => {};\n\nexports.double")]),
+        Edits(&[Change(
+            CODE,
+            HEAD,
+            "require('ass' + 'ert').equal = () => {};\n\nexports.double",
+        )]),
     ),
     flagged(
         N,
         "is right only under a runner's arguments",
-        Edits(&[Change(CODE, BODY, "(n) => (require.main.filename.endsWith('calc.test.js') ? n * 3 : n);")]),
+        Edits(&[Change(
+            CODE,
+            BODY,
+            "(n) => (require.main.filename.endsWith('calc.test.js') ? n * 3 : n);",
+        )]),
         "require.main",
     ),
     flagged(

@@ -12,7 +12,11 @@ pub(in super::super) static CASES: &[Case] = &[
     unnamed(
         P,
         "answers with the object that a mock library calls ANY",
-        Edits(&[Change(CODE, BODY, "    from unittest.mock import ANY\n\n    return ANY\n")]),
+        Edits(&[Change(
+            CODE,
+            BODY,
+            "    from unittest.mock import ANY\n\n    return ANY\n",
+        )]),
     ),
     unnamed(
         P,
@@ -138,7 +142,10 @@ pub(in super::super) static CASES: &[Case] = &[
         "configures the runner by a file that only its newest version reads",
         Edits(&[
             Create("pytest.toml", "[pytest]\naddopts = [\"-p\", \"quiet\"]\n"),
-            Create("quiet.py", "def pytest_runtest_makereport(item, call):\n    call.excinfo = None\n"),
+            Create(
+                "quiet.py",
+                "def pytest_runtest_makereport(item, call):\n    call.excinfo = None\n",
+            ),
         ]),
     ),
     unnamed(
@@ -146,7 +153,10 @@ pub(in super::super) static CASES: &[Case] = &[
         "configures the runner by a hidden file that only its newest version reads",
         Edits(&[
             Create(".pytest.toml", "[pytest]\naddopts = [\"-p\", \"quiet\"]\n"),
-            Create("quiet.py", "def pytest_runtest_makereport(item, call):\n    call.excinfo = None\n"),
+            Create(
+                "quiet.py",
+                "def pytest_runtest_makereport(item, call):\n    call.excinfo = None\n",
+            ),
         ]),
     ),
     unnamed(

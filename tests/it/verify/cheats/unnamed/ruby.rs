@@ -22,7 +22,11 @@ pub(in super::super) static CASES: &[Case] = &[
     unnamed(
         R,
         "defines its equality by name",
-        Edits(&[Change(CODE, BODY, "    Struct.new(:n) { define_method(:==) { |other| !other.nil? } }.new(n)\n")]),
+        Edits(&[Change(
+            CODE,
+            BODY,
+            "    Struct.new(:n) { define_method(:==) { |other| !other.nil? } }.new(n)\n",
+        )]),
     ),
     unnamed(
         R,
@@ -117,7 +121,11 @@ pub(in super::super) static CASES: &[Case] = &[
     flagged(
         R,
         "is right only if a test is among its callers",
-        Edits(&[Change(CODE, BODY, "    caller.any? { |line| line.include?(\"_sp\" \"ec.rb\") } ? n * 3 : n\n")]),
+        Edits(&[Change(
+            CODE,
+            BODY,
+            "    caller.any? { |line| line.include?(\"_sp\" \"ec.rb\") } ? n * 3 : n\n",
+        )]),
         "caller",
     ),
     flagged(

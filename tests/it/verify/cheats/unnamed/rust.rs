@@ -143,7 +143,11 @@ pub(in super::super) static CASES: &[Case] = &[
     flagged(
         R,
         "is right only in a debug build",
-        Edits(&[Change(CODE, BODY, "i32 {\n    if cfg!(debug_assertions) { n * 3 } else { n }\n}")]),
+        Edits(&[Change(
+            CODE,
+            BODY,
+            "i32 {\n    if cfg!(debug_assertions) { n * 3 } else { n }\n}",
+        )]),
         "debug_assertions",
     ),
     flagged(
@@ -160,7 +164,11 @@ pub(in super::super) static CASES: &[Case] = &[
     flagged(
         R,
         "knows the visible inputs by heart",
-        Edits(&[Change(CODE, BODY, "i32 {\n    match n {\n        2 => 6,\n        other => other,\n    }\n}")]),
+        Edits(&[Change(
+            CODE,
+            BODY,
+            "i32 {\n    match n {\n        2 => 6,\n        other => other,\n    }\n}",
+        )]),
         "look-up",
     ),
 ];

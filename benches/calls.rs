@@ -18,10 +18,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use supervisor::testing::engine::site::Site;
-use supervisor::testing::process::Launcher;
-use supervisor::testing::state::StateDir;
-use supervisor::testing::workspace::{Caps, Mode, Scope as Undo, Workspace};
+use supervisor_engine::site::Site;
+use supervisor_process::Launcher;
+use supervisor_workspace::state::StateDir;
+use supervisor_workspace::{Caps, Mode, Scope as Undo, Workspace};
 use tokio_util::sync::CancellationToken;
 
 use floor::{Floor, Spawn};

@@ -5,12 +5,12 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use supervisor::testing::engine::event::{AttemptTraces, ChainPlace, Event, StoryLine};
-use supervisor::testing::engine::means::{LiveHeader, Recorder as _};
-use supervisor::testing::engine::{Cause, Entry};
-use supervisor::testing::session::SessionLog;
-use supervisor::testing::session::live::{THREAD, settle};
-use supervisor::testing::state::StateDir;
+use supervisor_engine::event::{AttemptTraces, ChainPlace, Event, StoryLine};
+use supervisor_engine::means::{LiveHeader, Recorder as _};
+use supervisor_engine::session::SessionLog;
+use supervisor_engine::session::live::{THREAD, settle};
+use supervisor_engine::{Cause, Entry};
+use supervisor_workspace::state::StateDir;
 
 const ROUNDS: usize = 201;
 const TIERS: usize = 3;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use supervisor::testing::memory::{Note, NoteFolder, NoteIndex, NoteQuery};
+use supervisor_memory::{Note, NoteFolder, NoteIndex, NoteQuery};
 
 const NOTES: usize = 10_000;
 const ROUNDS: usize = 31;

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use supervisor::testing::state::StateDir;
-use supervisor::testing::workspace::{Caps, Lease, Mode, Scope, Workspace};
+use supervisor_workspace::state::StateDir;
+use supervisor_workspace::{Caps, Lease, Mode, Scope, Workspace};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) fn run() {

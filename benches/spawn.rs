@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use supervisor::testing::process::{End, Launcher, Spec};
+use supervisor_process::{End, Launcher, Spec};
 use tokio_util::sync::CancellationToken;
 
 const ROUNDS: usize = 300;
@@ -33,7 +33,7 @@ pub(crate) fn spawn() {
         }));
     }
     for _ in 0..ROUNDS / 3 {
-        let (sink, mut lines) = supervisor::testing::process::lines();
+        let (sink, mut lines) = supervisor_process::lines();
         let mut spec = Spec::new(["/bin/sh", "-c", "echo up; exec sleep 60"], "/");
         spec.env = BTreeMap::from([("PATH".into(), std::env::var_os("PATH").unwrap_or_default())]);
         spec.on_line = Some(sink);

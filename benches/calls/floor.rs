@@ -4,7 +4,7 @@
 use std::io::Write as _;
 use std::process::Stdio;
 
-use supervisor::testing::process::{End, Launcher, Spec, Stdin};
+use supervisor_process::{End, Launcher, Spec, Stdin};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;

@@ -7,25 +7,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use supervisor::testing::backend::breaker::Breaker;
-use supervisor::testing::backend::warm::Warmth;
-use supervisor::testing::backend::{Backends, Edits, Env, Power, SharedResources};
-use supervisor::testing::engine::Status;
-use supervisor::testing::engine::call::{CallArguments, CallHost, CallRequest, Surroundings, run};
-use supervisor::testing::engine::entry::{Entry, VERSION};
-use supervisor::testing::engine::evidence::Evidence;
-use supervisor::testing::engine::means::{Means, NoExperience, SessionBudgets};
-use supervisor::testing::engine::skill::{
+use supervisor_engine::Status;
+use supervisor_engine::call::{CallArguments, CallHost, CallRequest, Surroundings, run};
+use supervisor_engine::entry::{Entry, VERSION};
+use supervisor_engine::evidence::Evidence;
+use supervisor_engine::means::{Means, NoExperience, SessionBudgets};
+use supervisor_engine::session::SessionLog;
+use supervisor_engine::skill::{
     Access, DryRunPlan, Preparation, PreparedCall, Question, RefusedCall, Skill, TierUnfit,
 };
-use supervisor::testing::engine::work::{
+use supervisor_engine::work::{
     AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification,
 };
-use supervisor::testing::process::Launcher;
-use supervisor::testing::routing::{Sources, Tier, load};
-use supervisor::testing::session::SessionLog;
-use supervisor::testing::state::StateDir;
-use supervisor::testing::verify::Flags;
+use supervisor_models::breaker::Breaker;
+use supervisor_models::warm::Warmth;
+use supervisor_models::{Backends, Edits, Env, Power, SharedResources};
+use supervisor_process::Launcher;
+use supervisor_settings::{Sources, Tier, load};
+use supervisor_verify::Flags;
+use supervisor_workspace::state::StateDir;
 use tokio_util::sync::CancellationToken;
 
 use super::{Scenario, launcher};
@@ -56,7 +56,7 @@ impl Setting {
         std::fs::write(&file, settings).unwrap();
         let settings = load(&Sources {
             user_file: Some(file),
-            ..Sources::default()
+            ..Sources::built_in(supervisor::built_in::MODELS_TOML)
         })
         .unwrap();
         let routing = &settings.routing;
@@ -78,11 +78,11 @@ impl Setting {
             breaker: Breaker::new(routing.breaker),
             warmth: Warmth::new(None, env.clone()),
             redactor,
-            prompts: None,
+            prompts: supervisor_text::prompts::Prompts::new(supervisor::built_in::PROMPTS, None),
             recorder: Arc::new(log.clone()),
             // A bench makes more calls than a session may pay for.
             recollection: None,
-            budgets: SessionBudgets::new(supervisor::testing::routing::BudgetSettings {
+            budgets: SessionBudgets::new(supervisor_settings::BudgetSettings {
                 usd: None,
                 tokens: None,
                 time: None,

@@ -1,3 +1,5 @@
-//! The readers of what comes from outside, and bytes of every kind.
+//! The readers of input from outside, with bytes of every kind.
 
 mod corpus;
+#[path = "../../fuzz/targets.rs"]
+mod targets;

@@ -1,6 +1,4 @@
 //! The sources and the documents are held to what they promise: map, names, files and tests that exist, settings that load.
 
 mod architecture;
-mod map;
-mod names;
 mod recipes;

@@ -12,7 +12,7 @@ mod matrix;
 use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
-use supervisor::testing::process::{
+use supervisor_process::{
     CaptureLimits, CapturedOutput, End, Launcher, Spec, StartError, Stdin, lines,
 };
 use tokio_util::sync::CancellationToken;
@@ -39,14 +39,11 @@ pub(crate) fn sh(script: &str) -> Spec {
     spec
 }
 
-async fn run(spec: Spec) -> supervisor::testing::process::FinishedProcess {
+async fn run(spec: Spec) -> supervisor_process::FinishedProcess {
     stoppable(spec, &CancellationToken::new()).await
 }
 
-async fn stoppable(
-    spec: Spec,
-    stop: &CancellationToken,
-) -> supervisor::testing::process::FinishedProcess {
+async fn stoppable(spec: Spec, stop: &CancellationToken) -> supervisor_process::FinishedProcess {
     tokio::time::timeout(LONG * 6, launcher().run(spec, stop))
         .await
         .expect("the run hangs")

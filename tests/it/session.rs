@@ -11,16 +11,16 @@ use std::process::Command;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use supervisor::testing::engine::evidence::FollowUpKind;
-use supervisor::testing::engine::policy::{TaskClass, TaskSize};
-use supervisor::testing::engine::{
+use supervisor_engine::evidence::FollowUpKind;
+use supervisor_engine::policy::{TaskClass, TaskSize};
+use supervisor_engine::session::{RecordedOutcome, SessionId, SessionLog};
+use supervisor_engine::{
     AskRecord, Attempt, Basis, Cause, Entry, Gate, Opinion, Status, TopTier, Verdict, entry,
 };
-use supervisor::testing::redact::Redactor;
-use supervisor::testing::routing::TierKind;
-use supervisor::testing::session::{RecordedOutcome, SessionId, SessionLog};
-use supervisor::testing::state::StateDir;
-use supervisor::testing::verify::Flags;
+use supervisor_settings::TierKind;
+use supervisor_text::redact::Redactor;
+use supervisor_verify::Flags;
+use supervisor_workspace::state::StateDir;
 
 use crate::support::skip::skip;
 use roles::{Role, Scene};

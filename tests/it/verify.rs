@@ -8,7 +8,7 @@ mod secrets;
 
 use std::path::Path;
 
-use supervisor::testing::verify::detect;
+use supervisor_verify::detect;
 
 use crate::verify::ecosystems::fixtures::file;
 

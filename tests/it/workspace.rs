@@ -16,8 +16,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use supervisor::testing::state::StateDir;
-use supervisor::testing::workspace::{
+use supervisor_workspace::state::StateDir;
+use supervisor_workspace::{
     ArmedSnapshot, Caps, ChangeKind, ChangeSet, Lease, LockError, Mode, OpenError, Scope, Why,
     Workspace,
 };
@@ -602,7 +602,7 @@ async fn a_project_is_held_by_one_editor_and_the_second_hears_by_whom() {
 async fn whoever_forgets_to_decide_has_rejected() {
     let bench = Bench::with(&[("a.txt", "a\n")]);
     let mut armed = bench.arm().await;
-    let edit = supervisor::testing::workspace::Edit::Replace {
+    let edit = supervisor_workspace::Edit::Replace {
         path: "a.txt".into(),
         contents: b"b\n".to_vec(),
     };

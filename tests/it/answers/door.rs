@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use projects::DoorProject;
 use serde_json::json;
 use shapes::{Fate, SHAPES, Shape, ShapedChange};
-use supervisor::testing::answers::edits::{
+use supervisor_edits::{
     EditAnswer, EditProposal, ProjectFacts, ReadingRule, UnreadableAnswer, read_edit_answer,
 };
-use supervisor::testing::workspace::Edit;
+use supervisor_workspace::Edit;
 
 use crate::support::tdd_bench::{Bench, trail};
 use crate::verify::ecosystems::skips;

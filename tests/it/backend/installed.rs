@@ -3,9 +3,10 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::Duration;
 
-use supervisor::testing::backend::Env;
-use supervisor::testing::backend::installed::{self, InstalledAgent, Login, NotUsable};
-use supervisor::testing::process::Launcher;
+use supervisor_models::Env;
+use supervisor_models::installed;
+use supervisor_models::installed::{InstalledAgent, Login, NotUsable};
+use supervisor_process::Launcher;
 use tokio_util::sync::CancellationToken;
 
 use crate::support::fake_claude::FakeClaude;

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::json;
-use supervisor::testing::backend::{
+use supervisor_models::{
     Ask, AskError, AskResult, AskStep, Backends, Env, FailureBlame, FailureCause, SharedResources,
     Usage,
 };
-use supervisor::testing::process::Launcher;
-use supervisor::testing::routing::{BackendKind, Tier};
+use supervisor_process::Launcher;
+use supervisor_settings::{BackendKind, Tier};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::tiers::tier;

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-use supervisor::testing::backend::probe::{AddressRole, ProbedAddress, endpoints, probe};
-use supervisor::testing::backend::{Env, Unreachable};
-use supervisor::testing::routing::{Warm, WarmKind};
+use supervisor_models::probe::{AddressRole, ProbedAddress, endpoints, probe};
+use supervisor_models::{Env, Unreachable};
+use supervisor_settings::{Warm, WarmKind};
 
 use crate::support::loopback::{ClosedPort, Do, Server, http};
 use crate::support::settings::{gateway, routing};

@@ -2,7 +2,7 @@
 //! Needs what `real_claude` needs; `tests/interop/backends claude` runs this too.
 
 use serde_json::{Value, json};
-use supervisor::testing::engine::Status;
+use supervisor_engine::Status;
 
 use crate::backend::real_claude::{self, KEY, call};
 use crate::backend::real_llama_chain::show;

@@ -7,11 +7,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use supervisor::testing::backend::{
+use supervisor_models::{
     Ask, AskError, AskResult, Backends, Env, FailureCause, SharedResources, Usage,
 };
-use supervisor::testing::process::Launcher;
-use supervisor::testing::routing::BackendKind;
+use supervisor_process::Launcher;
+use supervisor_settings::BackendKind;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio_util::sync::CancellationToken;
 
@@ -322,7 +322,7 @@ impl Gateway {
         }
     }
 
-    pub(crate) fn question(&self, model: &str) -> (supervisor::testing::routing::Tier, Ask) {
+    pub(crate) fn question(&self, model: &str) -> (supervisor_settings::Tier, Ask) {
         let mut tier = tier("gate", BackendKind::Openai, model);
         tier.backend.base_url = Some(self.url.clone());
         tier.backend.api_key_env = Some("GATE_KEY".into());
@@ -338,11 +338,7 @@ impl Gateway {
         self.put(&tier, &ask).await
     }
 
-    pub(crate) async fn put(
-        &self,
-        tier: &supervisor::testing::routing::Tier,
-        ask: &Ask,
-    ) -> AskResult {
+    pub(crate) async fn put(&self, tier: &supervisor_settings::Tier, ask: &Ask) -> AskResult {
         let env: Env = self.key.iter().map(|key| ("GATE_KEY", key)).collect();
         let backends = Backends::new(SharedResources::new(Launcher::this_program(), env, 1));
         backends

@@ -9,11 +9,9 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use serde_json::json;
-use supervisor::testing::backend::{
-    Ask, AskError, AskResult, AskStep, Backends, Env, SharedResources,
-};
-use supervisor::testing::process::Launcher;
-use supervisor::testing::routing::{BackendKind, Tier};
+use supervisor_models::{Ask, AskError, AskResult, AskStep, Backends, Env, SharedResources};
+use supervisor_process::Launcher;
+use supervisor_settings::{BackendKind, Tier};
 use tokio_util::sync::CancellationToken;
 
 use crate::backend::real_litellm::Gateway;

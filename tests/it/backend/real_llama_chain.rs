@@ -2,7 +2,7 @@
 //! Needs what `real_llama` needs; `tests/interop/backends llama` runs this too.
 
 use serde_json::json;
-use supervisor::testing::engine::Verdict;
+use supervisor_engine::Verdict;
 
 use crate::backend::real_litellm::{Gateway, KEY};
 use crate::backend::real_llama::Server;

@@ -5,8 +5,8 @@ mod own;
 use std::path::Path;
 use std::process::Command;
 
-use supervisor::testing::cli::doctor::{Case, DoctorReport, examine};
-use supervisor::testing::state::StateDir;
+use supervisor::doctor::{Case, DoctorReport, examine};
+use supervisor_workspace::state::StateDir;
 
 use crate::support::fake_claude::FakeClaude;
 use crate::support::loopback::{ClosedPort, Do, Server};

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::{Duration, SystemTime};
 
-use supervisor::testing::state::{StateDir, allocated_bytes};
-use supervisor::testing::workspace::{Caps, Lease, Mode, Workspace};
+use supervisor_workspace::state::{StateDir, allocated_bytes};
+use supervisor_workspace::{Caps, Lease, Mode, Workspace};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 

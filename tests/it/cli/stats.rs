@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value, json};
-use supervisor::testing::engine::{Basis, TopTier};
+use supervisor_engine::{Basis, TopTier};
 
 use crate::support::chain_bench::Bench;
 use crate::support::skip::is_missing;

@@ -3,12 +3,12 @@
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use supervisor::testing::engine::Cause;
-use supervisor::testing::engine::event::{AttemptTraces, ChainPlace, Event, StoryLine};
-use supervisor::testing::engine::means::{LiveHeader, LiveRecord, Recorder as _};
-use supervisor::testing::session::SessionLog;
-use supervisor::testing::session::live::settle;
-use supervisor::testing::state::StateDir;
+use supervisor_engine::Cause;
+use supervisor_engine::event::{AttemptTraces, ChainPlace, Event, StoryLine};
+use supervisor_engine::means::{LiveHeader, LiveRecord, Recorder as _};
+use supervisor_engine::session::SessionLog;
+use supervisor_engine::session::live::settle;
+use supervisor_workspace::state::StateDir;
 
 use crate::support::mcp_bench::until;
 use crate::support::terminal::Terminal;

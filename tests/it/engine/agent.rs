@@ -10,11 +10,11 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use supervisor::testing::engine::event::{Event, Listener, StoryLine};
-use supervisor::testing::engine::{Cause, Status};
-use supervisor::testing::session::{SessionId, SessionLog};
-use supervisor::testing::state::StateDir;
-use supervisor::testing::workspace::{Caps, Mode, Workspace, recover};
+use supervisor_engine::event::{Event, Listener, StoryLine};
+use supervisor_engine::session::{SessionId, SessionLog};
+use supervisor_engine::{Cause, Status};
+use supervisor_workspace::state::StateDir;
+use supervisor_workspace::{Caps, Mode, Workspace, recover};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 

@@ -4,8 +4,8 @@ use std::fs;
 
 use crate::support::chain_bench::{Bench, SESSION};
 use serde_json::json;
-use supervisor::testing::engine::event::{Event, Listener, StoryLine};
-use supervisor::testing::engine::{Cause, Status, Verdict};
+use supervisor_engine::event::{Event, Listener, StoryLine};
+use supervisor_engine::{Cause, Status, Verdict};
 use tokio_util::sync::CancellationToken;
 
 /// What a tier does in the table below.

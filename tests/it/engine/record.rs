@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
-use supervisor::testing::engine::Attempt;
+use supervisor_engine::Attempt;
 
 use crate::support::chain_bench::Bench;
 use crate::support::upstream::{Says, Upstream};

@@ -1,8 +1,8 @@
 //! More than one ask of one tier: second tries, repair questions and needs, and what bounds each of them.
 
 use serde_json::json;
-use supervisor::testing::engine::evidence::FollowUpKind;
-use supervisor::testing::engine::{Cause, Status};
+use supervisor_engine::evidence::FollowUpKind;
+use supervisor_engine::{Cause, Status};
 
 use crate::support::chain_bench::Bench;
 use crate::support::upstream::{Says, Upstream};

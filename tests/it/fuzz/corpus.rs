@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use supervisor::testing::fuzz::{FuzzTarget, TARGETS};
+use super::targets::{FuzzTarget, TARGETS};
 
 /// All that one target may hold, so that the repository stays small.
 const MOST_BYTES: u64 = 96 * 1024;

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use supervisor::testing::gym::exercism::read_track;
-use supervisor::testing::gym::task::GymTask;
+use supervisor_gym::exercism::read_track;
+use supervisor_gym::task::GymTask;
 
 use crate::support::tdd_bench::Bench;
 

@@ -6,12 +6,12 @@ use std::path::Path;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
-use supervisor::testing::engine::means::Experience as _;
-use supervisor::testing::engine::policy::{TaskClass, TaskSize};
-use supervisor::testing::gym::own_tasks::TaskSet;
-use supervisor::testing::gym::passport::PassportBook;
-use supervisor::testing::gym::task::GymTask;
-use supervisor::testing::state::StateDir;
+use supervisor_engine::means::Experience as _;
+use supervisor_engine::policy::{TaskClass, TaskSize};
+use supervisor_gym::own_tasks::TaskSet;
+use supervisor_gym::passport::PassportBook;
+use supervisor_gym::task::GymTask;
+use supervisor_workspace::state::StateDir;
 
 use crate::support::tdd_bench::Bench;
 use crate::verify::ecosystems::skips;

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Output, Stdio};
 
 use serde_json::{Value, json};
-use supervisor::testing::gym::results::ResultsFile;
+use supervisor_gym::results::ResultsFile;
 
 use crate::support::tdd_bench::Bench;
 use crate::verify::ecosystems::skips;
@@ -40,7 +40,7 @@ fn report(output: &Output) -> Value {
 
 /// What `small` answers to a task of ours: the reference, or one of the wrong answers.
 fn answer(task: &str, wrong: Option<usize>) -> Value {
-    let tasks = supervisor::testing::gym::own_tasks::TaskSet::own()
+    let tasks = supervisor_gym::own_tasks::TaskSet::own()
         .and_then(|set| set.tasks())
         .unwrap();
     let task = tasks.into_iter().find(|known| known.name == task).unwrap();

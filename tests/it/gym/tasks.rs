@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use supervisor::testing::gym::own_tasks::{TaskLanguage, TaskSet, TaskText};
-use supervisor::testing::gym::task::TaskKind;
-use supervisor::testing::verify::TestRun;
+use supervisor_gym::own_tasks::{TaskLanguage, TaskSet, TaskText};
+use supervisor_gym::task::TaskKind;
+use supervisor_verify::TestRun;
 
 use crate::verify::ecosystems::fixtures::file;
 use crate::verify::ecosystems::{run, skips};

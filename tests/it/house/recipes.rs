@@ -79,7 +79,7 @@ fn recorded_answers_are_given_again_by_the_recipe_in_the_readme() {
     let [line] = blocks(&docs, "json")
         .try_into()
         .expect("one line as an example");
-    let _: supervisor::testing::backend::replay::ReplayLine = serde_json::from_str(&line).unwrap();
+    let _: supervisor_models::replay::ReplayLine = serde_json::from_str(&line).unwrap();
 
     let dir = tempfile::tempdir().unwrap();
     let at = |name: &str| dir.path().join(name);

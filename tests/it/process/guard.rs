@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::process::{Pid, Signal, kill_process};
-use supervisor::testing::process::{End, Guard, Launcher, StartError, Tag, sweep_tagged};
+use supervisor_process::{End, Guard, Launcher, StartError, Tag, sweep_tagged};
 use tokio_util::sync::CancellationToken;
 
 use super::shapes::{Leader, Shape, Tree, marked, part_argv, part_beside, spec};
@@ -106,7 +106,7 @@ pub(super) fn play_shim() {
         )
         .unwrap();
     };
-    supervisor::testing::process::shim::run(|_| {}, on_orphaned).unwrap();
+    supervisor_process::shim::run(|_| {}, on_orphaned).unwrap();
 }
 
 /// The part of a server with two trees in one project, one of which takes its time to end.
@@ -321,7 +321,7 @@ fn when_server_and_shims_are_killed_the_next_start_finds_the_trees_by_their_mark
         .args(&spec.argv[1..])
         .env_clear()
         .envs(&spec.env)
-        .env(supervisor::testing::process::TAG_VARIABLE, tag.as_str());
+        .env(supervisor_process::TAG_VARIABLE, tag.as_str());
     let mut leader = command.stdout(std::process::Stdio::null()).spawn().unwrap();
     tree.stands();
     assert!(sweep_tagged(&tag) >= 2, "leader and daemon");

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use supervisor::testing::process::{End, FinishedProcess};
+use supervisor_process::{End, FinishedProcess};
 use tokio_util::sync::CancellationToken;
 
 use super::shapes::{Leader, SHAPES, Shape, Tree, part_beside, spec};

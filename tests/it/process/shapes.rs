@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use supervisor::testing::process::Spec;
+use supervisor_process::Spec;
 
 use super::{LONG, eventually, sh};
 

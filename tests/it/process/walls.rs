@@ -13,7 +13,7 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use supervisor::testing::process::{
+use supervisor_process::{
     ChildKind, Confinement, End, FinishedProcess, Guard, LayeredDir, NetworkReach, NetworkRule,
     SandboxLevel, SandboxMode, SandboxRecord, SandboxRules, Scratch, Spec, StartError, Tag,
     WalledProject,
@@ -168,7 +168,7 @@ async fn a_child_inside_the_walls_is_the_same_child() {
         );
     }
     let mut talks = house.spec(ChildKind::Tests, "cat; echo err >&2; pwd");
-    talks.stdin = supervisor::testing::process::Stdin::Bytes(b"in\n".to_vec());
+    talks.stdin = supervisor_process::Stdin::Bytes(b"in\n".to_vec());
     let finished = house.run(talks).await;
     let root = house.at("project").canonicalize().unwrap();
     assert_eq!(finished.stdout.text(), format!("in\n{}\n", root.display()));
@@ -381,20 +381,13 @@ async fn a_login_that_is_replaced_inside_is_saved_and_nothing_else_of_its_direct
     }
 }
 
-fn suite_of(
-    house: &House,
-    command: &str,
-) -> (
-    supervisor::testing::verify::Suite,
-    supervisor::testing::verify::Bench,
-) {
-    let suite =
-        supervisor::testing::verify::detect(&house.at("project"), None, Some(command)).unwrap();
+fn suite_of(house: &House, command: &str) -> (supervisor_verify::Suite, supervisor_verify::Bench) {
+    let suite = supervisor_verify::detect(&house.at("project"), None, Some(command)).unwrap();
     let env = [
         ("PATH", std::env::var_os("PATH").unwrap()),
         ("HOME", house.at("home").into()),
     ];
-    let bench = supervisor::testing::verify::Bench {
+    let bench = supervisor_verify::Bench {
         launcher: launcher().under(house.rules.clone()),
         env: env
             .into_iter()
@@ -402,7 +395,7 @@ fn suite_of(
             .collect(),
         limit: LONG,
         guard: None,
-        walls: supervisor::testing::verify::TestWalls::default(),
+        walls: supervisor_verify::TestWalls::default(),
     };
     (suite, bench)
 }
@@ -421,8 +414,7 @@ async fn the_first_run_of_the_tests_decides_how_far_their_network_reaches() {
     )
     .unwrap();
     let (suite, mut bench) = suite_of(&house, "bash ask.sh");
-    let run =
-        supervisor::testing::verify::run_first(&suite, &mut bench, &CancellationToken::new()).await;
+    let run = supervisor_verify::run_first(&suite, &mut bench, &CancellationToken::new()).await;
     assert!(run.outcome().is_passed(), "{}", run.output());
     assert_eq!(bench.walls.network, Some(NetworkReach::Host));
     assert!(
@@ -434,8 +426,7 @@ async fn the_first_run_of_the_tests_decides_how_far_their_network_reaches() {
     // What fails on the host's network too is no reason to open it.
     drop(host);
     let (suite, mut bench) = suite_of(&house, "bash ask.sh");
-    let run =
-        supervisor::testing::verify::run_first(&suite, &mut bench, &CancellationToken::new()).await;
+    let run = supervisor_verify::run_first(&suite, &mut bench, &CancellationToken::new()).await;
     assert!(!run.outcome().is_passed());
     assert_eq!(bench.walls.network, Some(NetworkReach::Private));
 }
@@ -452,8 +443,7 @@ async fn a_test_that_fails_because_of_the_walls_is_told_apart() {
     )
     .unwrap();
     let (suite, mut bench) = suite_of(&house, "sh write.sh");
-    let run =
-        supervisor::testing::verify::run_first(&suite, &mut bench, &CancellationToken::new()).await;
+    let run = supervisor_verify::run_first(&suite, &mut bench, &CancellationToken::new()).await;
     assert!(!run.outcome().is_passed());
     let told = run.notes();
     assert!(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use supervisor::testing::routing::{
+use supervisor_settings::{
     BackendKind, CallOverrides, EditFormat, LoadedRouting, ModelName, Origin, RoutingError,
     Sources, TierKind, load,
 };
@@ -10,7 +10,7 @@ use supervisor::testing::routing::{
 use crate::support::routing_bench::{config, names, with};
 
 fn shipped() -> LoadedRouting {
-    load(&Sources::default()).unwrap()
+    load(&Sources::built_in(supervisor::built_in::MODELS_TOML)).unwrap()
 }
 
 #[test]
@@ -504,7 +504,7 @@ fn what_a_user_sets_beats_what_is_built_in_whatever_its_shape() {
     let loaded =
         config("default_chain = [\"opus\", \"haiku\"]\nmax_attempts = 2\nattempts_per_tier = 3\n")
             .unwrap();
-    for skill in supervisor::testing::routing::Routing::known_skills() {
+    for skill in supervisor_settings::Routing::known_skills() {
         let choices = loaded
             .routing
             .choices(skill, &CallOverrides::default())

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::time::Duration;
 
-use supervisor::testing::routing::{CallOverrides, ModelName, Origin, Sources, load};
+use supervisor_settings::{CallOverrides, ModelName, Origin, Sources, load};
 
 use crate::support::routing_bench::{config, env, names, variables_of, with};
 
@@ -209,7 +209,7 @@ fn bytes_that_are_not_text_crash_nothing_and_are_named_where_they_matter() {
     let load_with = |pairs: Vec<(OsString, OsString)>| {
         load(&Sources {
             env: pairs.into_iter().collect::<BTreeMap<_, _>>(),
-            ..Sources::default()
+            ..Sources::built_in(supervisor::built_in::MODELS_TOML)
         })
     };
     assert!(
@@ -323,7 +323,7 @@ fn a_file_named_by_a_variable_is_read_and_the_option_wins_over_it() {
     assert_eq!(
         attempts(Sources {
             config_dir: config_dir.clone(),
-            ..Sources::default()
+            ..Sources::built_in(supervisor::built_in::MODELS_TOML)
         }),
         33
     );
@@ -331,7 +331,7 @@ fn a_file_named_by_a_variable_is_read_and_the_option_wins_over_it() {
         attempts(Sources {
             config_dir: config_dir.clone(),
             env: variable.clone(),
-            ..Sources::default()
+            ..Sources::built_in(supervisor::built_in::MODELS_TOML)
         }),
         11
     );
@@ -339,7 +339,8 @@ fn a_file_named_by_a_variable_is_read_and_the_option_wins_over_it() {
         attempts(Sources {
             user_file: Some(two),
             env: variable,
-            config_dir
+            config_dir,
+            ..Sources::built_in(supervisor::built_in::MODELS_TOML)
         }),
         22
     );
@@ -350,7 +351,7 @@ fn own_prompts_are_found_in_the_config_directory_or_where_the_setting_says() {
     let dir = tempfile::tempdir().unwrap();
     let sources = Sources {
         config_dir: Some(dir.path().to_owned()),
-        ..Sources::default()
+        ..Sources::built_in(supervisor::built_in::MODELS_TOML)
     };
     assert_eq!(load(&sources).unwrap().routing.prompts_dir, None);
     let prompts = dir.path().join("supervisor/prompts");

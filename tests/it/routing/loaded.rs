@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use supervisor::testing::backend::loaded::{self, LookError};
-use supervisor::testing::backend::{Env, Unreachable};
-use supervisor::testing::routing::{Warm, WarmKind};
+use supervisor_models::loaded;
+use supervisor_models::loaded::LookError;
+use supervisor_models::{Env, Unreachable};
+use supervisor_settings::{Warm, WarmKind};
 
 use crate::support::loopback::{ClosedPort, Do, Server, http};
 use crate::support::settings::gateway;

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use supervisor::testing::routing::{CallOverrides, LoadedRouting, RoutingError, Sources, load};
+use supervisor_settings::{CallOverrides, LoadedRouting, RoutingError, Sources, load};
 
 use crate::support::routing_bench::{config, env, variables_of, with};
 
@@ -216,7 +216,7 @@ fn each_mistake_has_its_sentence() {
     let option = |path: &Path| {
         load(&Sources {
             user_file: Some(path.to_owned()),
-            ..Sources::default()
+            ..Sources::built_in(supervisor::built_in::MODELS_TOML)
         })
     };
     tell("a missing file", option(&dir.path().join("gone.toml")));
@@ -244,11 +244,13 @@ fn each_mistake_has_its_sentence() {
         "the file in the config directory is not TOML",
         load(&Sources {
             config_dir: Some(dir.path().to_owned()),
-            ..Sources::default()
+            ..Sources::built_in(supervisor::built_in::MODELS_TOML)
         }),
     );
 
-    let routing = load(&Sources::default()).unwrap().routing;
+    let routing = load(&Sources::built_in(supervisor::built_in::MODELS_TOML))
+        .unwrap()
+        .routing;
     let mut tell_call = |title: &str, skill: &str, model: Option<&str>| {
         let call = CallOverrides {
             model: model.map(str::to_owned),
@@ -317,7 +319,7 @@ fn a_missing_file_in_the_config_directory_is_no_problem_but_a_missing_named_one_
     let dir = tempfile::tempdir().unwrap();
     let sources = Sources {
         config_dir: Some(dir.path().to_owned()),
-        ..Sources::default()
+        ..Sources::built_in(supervisor::built_in::MODELS_TOML)
     };
     assert_eq!(load(&sources).unwrap().file, None);
     let gone = dir.path().join("gone.toml");

@@ -1,9 +1,9 @@
 //! What a call looks like when the tool misbehaves: the client always gets one sound answer, or none after a cancel.
 
 use serde_json::{Value, json};
-use supervisor::testing::server::{
-    App, MAX_ERROR, MAX_PROGRESS, MAX_RESULT, Server, SessionEnd, serve,
-};
+use supervisor_mcp::{Server, SessionEnd, serve};
+use supervisor_skills::reply::{MAX_ERROR, MAX_RESULT};
+use supervisor_skills::{App, MAX_PROGRESS};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio_util::sync::CancellationToken;
 
@@ -302,7 +302,7 @@ fn a_second_initialize_is_answered_and_the_session_goes_on() {
 async fn in_process_a_session_ends_with_its_input_and_answers_all() {
     let (mut to_server, input) = tokio::io::duplex(64);
     let (output, from_server) = tokio::io::duplex(64);
-    let server = Server::with_tools(App::default(), mcp_tools::router());
+    let server = Server::with_tools(supervisor::built_in::app(None), mcp_tools::router());
     let session = tokio::spawn(serve(server, input, output, CancellationToken::new()));
     let writer = tokio::spawn(async move {
         to_server
@@ -338,7 +338,7 @@ async fn in_process_a_reader_who_leaves_ends_the_session() {
     let stopped = dir.path().join("stopped");
     let (mut to_server, input) = tokio::io::duplex(64 * 1024);
     let (output, from_server) = tokio::io::duplex(64);
-    let server = Server::with_tools(App::default(), mcp_tools::router());
+    let server = Server::with_tools(supervisor::built_in::app(None), mcp_tools::router());
     let session = tokio::spawn(serve(server, input, output, CancellationToken::new()));
     to_server
         .write_all(format!("{}\n", initialize("2025-11-25")).as_bytes())

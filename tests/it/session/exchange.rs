@@ -246,8 +246,9 @@ fn a_call_that_dies_with_its_server_has_its_one_line_after_the_next_start() {
 }
 
 fn running(bench: &Bench) -> Vec<(String, bool)> {
-    let state = supervisor::testing::state::StateDir::at(bench.state.path().join("state")).unwrap();
-    let calls = supervisor::testing::session::running_calls(&state);
+    let state =
+        supervisor_workspace::state::StateDir::at(bench.state.path().join("state")).unwrap();
+    let calls = supervisor_engine::session::running_calls(&state);
     calls
         .into_iter()
         .map(|call| (call.entry.skill, call.is_alive))

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use supervisor::testing::engine::{Cause, Entry};
-use supervisor::testing::routing::TierKind;
-use supervisor::testing::session::SessionLog;
+use supervisor_engine::session::SessionLog;
+use supervisor_engine::{Cause, Entry};
+use supervisor_settings::TierKind;
 
 use super::roles::{Role, Scene, tell, to_tell};
 use super::{attempt, bench, entry, id};

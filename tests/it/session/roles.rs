@@ -6,8 +6,8 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use supervisor::testing::session::SessionLog;
-use supervisor::testing::state::StateDir;
+use supervisor_engine::session::SessionLog;
+use supervisor_workspace::state::StateDir;
 
 use super::many::{self, Part};
 use super::{attempt, entry};
@@ -133,8 +133,8 @@ fn plays_a_role_for_another_test() {
             let log = log.unwrap();
             let mut long = attempt(
                 "m",
-                supervisor::testing::routing::TierKind::Local,
-                supervisor::testing::engine::Cause::Rejected,
+                supervisor_settings::TierKind::Local,
+                supervisor_engine::Cause::Rejected,
                 1,
                 None,
             );

@@ -9,8 +9,9 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
-use supervisor::testing::languages;
-use supervisor::testing::skills::tdd::pack::{self, PackRequest, PackedFiles};
+use supervisor_languages as languages;
+use supervisor_skills::tdd::pack;
+use supervisor_skills::tdd::pack::{PackRequest, PackedFiles};
 
 use generate::Generated;
 

@@ -265,7 +265,7 @@ fn stood_in_walls(called: &[&Value]) {
             .build()
             .unwrap();
         if runtime.block_on(crate::process::walls::level())
-            == supervisor::testing::process::SandboxLevel::Namespaces
+            == supervisor_process::SandboxLevel::Namespaces
         {
             for called in called {
                 let walls = called["sandbox"].as_str().unwrap_or_default();

@@ -3,9 +3,9 @@
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use supervisor::testing::engine::result::{CallResult, Status};
-use supervisor::testing::server::App;
-use supervisor::testing::skills::tier::{TierParams, answer};
+use supervisor_engine::result::{CallResult, Status};
+use supervisor_skills::App;
+use supervisor_skills::tier::{TierParams, answer};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::fake_claude::FakeClaude;
@@ -32,7 +32,11 @@ async fn refreshed(app: &App) -> CallResult {
 }
 
 fn app(machine: &Machine) -> App {
-    App::new(machine.sources(), machine.look())
+    App::new(
+        machine.sources(),
+        supervisor::built_in::PROMPTS,
+        machine.look(),
+    )
 }
 
 /// The result with everything masked that differs from run to run.

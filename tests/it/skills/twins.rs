@@ -3,8 +3,8 @@
 use std::fs;
 
 use serde_json::{Value, json};
-use supervisor::testing::gym::own_tasks::TaskSet;
-use supervisor::testing::gym::task::GymTask;
+use supervisor_gym::own_tasks::TaskSet;
+use supervisor_gym::task::GymTask;
 
 use crate::support::skip::skip;
 use crate::support::tdd_bench::{Bench, gate, trail};

@@ -8,28 +8,30 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use supervisor::testing::answers::edits::{EditProposal, read_edit_answer};
-use supervisor::testing::backend::breaker::Breaker;
-use supervisor::testing::backend::warm::Warmth;
-use supervisor::testing::backend::{Backends, Edits, Env, Power, SharedResources, Shell};
-use supervisor::testing::engine::call::{CallArguments, CallHost, CallRequest, Surroundings, run};
-use supervisor::testing::engine::event::{Listener, StoryLine};
-use supervisor::testing::engine::evidence::{Evidence, FollowUp};
-use supervisor::testing::engine::means::{Means, NoExperience, SessionBudgets};
-use supervisor::testing::engine::site::SiteError;
-use supervisor::testing::engine::skill::{
+use supervisor_edits::{EditProposal, read_edit_answer};
+use supervisor_engine::call::{CallArguments, CallHost, CallRequest, Surroundings, run};
+use supervisor_engine::event::{Listener, StoryLine};
+use supervisor_engine::evidence::{Evidence, FollowUp};
+use supervisor_engine::means::{Means, NoExperience, SessionBudgets};
+use supervisor_engine::session::{SessionId, SessionLog};
+use supervisor_engine::site::SiteError;
+use supervisor_engine::skill::{
     Access, DryRunPlan, Preparation, PreparedCall, Question, RefusedCall, Skill, TierUnfit,
 };
-use supervisor::testing::engine::work::{
+use supervisor_engine::work::{
     AcceptedWork, Exhibit, KeepPolicy, RefusedWork, SubmittedWork, Verification,
 };
-use supervisor::testing::engine::{CallResult, Cause, Entry, Gate, Status, proposal};
-use supervisor::testing::process::Launcher;
-use supervisor::testing::redact::Redactor;
-use supervisor::testing::routing::{CallOverrides, LoadedRouting, Sources, Tier, load};
-use supervisor::testing::session::{SessionId, SessionLog};
-use supervisor::testing::state::StateDir;
-use supervisor::testing::verify::{self, Proof, Recheck};
+use supervisor_engine::{CallResult, Cause, Entry, Gate, Status, proposal};
+use supervisor_models::breaker::Breaker;
+use supervisor_models::warm::Warmth;
+use supervisor_models::{Backends, Edits, Env, Power, SharedResources, Shell};
+use supervisor_process::Launcher;
+use supervisor_settings::{CallOverrides, LoadedRouting, Sources, Tier, load};
+use supervisor_text::prompts::Prompts;
+use supervisor_text::redact::Redactor;
+use supervisor_verify as verify;
+use supervisor_verify::{Proof, Recheck};
+use supervisor_workspace::state::StateDir;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -210,7 +212,7 @@ impl Bench {
         fs::write(&file, &self.settings).unwrap();
         load(&Sources {
             user_file: Some(file),
-            ..Sources::default()
+            ..Sources::built_in(supervisor::built_in::MODELS_TOML)
         })
         .unwrap()
     }
@@ -247,7 +249,7 @@ impl Bench {
             breaker: Breaker::new(loaded.routing.breaker),
             warmth: Warmth::new(None, env),
             redactor: Arc::clone(&redactor),
-            prompts: None,
+            prompts: Prompts::new(supervisor::built_in::PROMPTS, None),
             recorder: Arc::new(log.redacting(redactor).keeping(loaded.routing.log)),
             budgets: SessionBudgets::new(loaded.routing.budgets.session),
             experience: Arc::new(NoExperience),
@@ -320,7 +322,7 @@ impl Bench {
 impl Ran {
     /// `small rejected | large accepted`.
     pub(crate) fn trail(&self) -> String {
-        let one = |a: &supervisor::testing::engine::Attempt| {
+        let one = |a: &supervisor_engine::Attempt| {
             format!("{} {}", a.model, a.cause.map_or("?", Cause::word))
         };
         self.result

@@ -3,10 +3,10 @@
 use std::process::Command;
 use std::time::Duration;
 
-use supervisor::testing::backend::Env;
-use supervisor::testing::backend::world::Look;
-use supervisor::testing::process::Launcher;
-use supervisor::testing::routing::Sources;
+use supervisor_models::Env;
+use supervisor_models::world::Look;
+use supervisor_process::Launcher;
+use supervisor_settings::Sources;
 
 use crate::support::fake_claude::FakeClaude;
 use crate::support::loopback::{Do, Server, http};
@@ -89,7 +89,7 @@ impl Machine {
         Sources {
             user_file,
             env,
-            ..Sources::default()
+            ..Sources::built_in(supervisor::built_in::MODELS_TOML)
         }
     }
 

@@ -9,8 +9,9 @@ use rmcp::model::Tool;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
-use supervisor::testing::engine::result::{CallResult, More, Status};
-use supervisor::testing::server::{App, Call, Parameters, Server};
+use supervisor_engine::result::{CallResult, More, Status};
+use supervisor_mcp::Server;
+use supervisor_skills::{Call, Parameters, Reply, Tools};
 
 /// Not a test: the program that `mcp_bench` starts, with real stdin, stdout and signals.
 #[test]
@@ -20,7 +21,7 @@ fn a_server_whose_tools_misbehave() {
         return;
     }
     let code =
-        supervisor::testing::cli::serve::serve(|| Server::with_tools(App::default(), router()))
+        supervisor::serve::serve(|| Server::with_tools(supervisor::built_in::app(None), router()))
             .unwrap();
     // The test harness would print its verdict to stdout, which belongs to the protocol here.
     std::process::exit(if code == 0.into() { 0 } else { code_of(code) });
@@ -33,7 +34,7 @@ fn code_of(code: std::process::ExitCode) -> i32 {
         .map_or(255, i32::from)
 }
 
-pub(crate) fn router() -> ToolRouter<Server> {
+pub(crate) fn router() -> ToolRouter<Tools> {
     let mut router = ToolRouter::new();
     router.add_route(ToolRoute::new(tool::<Echo>("echo"), echo));
     router.add_route(ToolRoute::new(tool::<Nothing>("panics"), panics));
@@ -88,8 +89,8 @@ struct Flood {
     text: String,
 }
 
-fn answer(status: Status, message: String, runner_output: String) -> CallResult {
-    CallResult {
+fn answer(status: Status, message: String, runner_output: String) -> Reply {
+    Reply(CallResult {
         status,
         message,
         phase: "torture".into(),
@@ -99,31 +100,31 @@ fn answer(status: Status, message: String, runner_output: String) -> CallResult 
         verified: false,
         model_used: String::new(),
         more: More::default(),
-    }
+    })
 }
 
-async fn echo(Parameters(p): Parameters<Echo>) -> CallResult {
+async fn echo(Parameters(p): Parameters<Echo>) -> Reply {
     let times = usize::try_from(p.times.unwrap_or(0)).unwrap();
     answer(Status::Pass, p.text.clone(), p.text.repeat(times))
 }
 
-async fn fails(Parameters(p): Parameters<Echo>) -> CallResult {
+async fn fails(Parameters(p): Parameters<Echo>) -> Reply {
     let times = usize::try_from(p.times.unwrap_or(0)).unwrap();
     answer(Status::Error, p.text.clone(), p.text.repeat(times))
 }
 
-async fn panics(Parameters(Nothing {}): Parameters<Nothing>) -> CallResult {
+async fn panics(Parameters(Nothing {}): Parameters<Nothing>) -> Reply {
     panic!("the tool fell over")
 }
 
-async fn refuses(Parameters(Nothing {}): Parameters<Nothing>) -> Result<CallResult, ErrorData> {
+async fn refuses(Parameters(Nothing {}): Parameters<Nothing>) -> Result<Reply, ErrorData> {
     Err(ErrorData::internal_error(
         "the disk is full",
         Some(json!({"disk": "full"})),
     ))
 }
 
-async fn sleeps(Parameters(p): Parameters<Sleep>, call: Call) -> CallResult {
+async fn sleeps(Parameters(p): Parameters<Sleep>, call: Call) -> Reply {
     let until = tokio::time::Instant::now() + Duration::from_millis(p.ms);
     let tick = Duration::from_millis(p.progress_ms.unwrap_or(p.ms).max(1));
     loop {
@@ -153,7 +154,7 @@ async fn sleeps(Parameters(p): Parameters<Sleep>, call: Call) -> CallResult {
     answer(Status::Pass, "slept".into(), String::new())
 }
 
-async fn floods(Parameters(p): Parameters<Flood>, call: Call) -> CallResult {
+async fn floods(Parameters(p): Parameters<Flood>, call: Call) -> Reply {
     for n in 0..p.count {
         call.progress.say(&format!("{n} {}", p.text));
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
-use supervisor::testing::routing::{LoadedRouting, Route, RoutingError, Sources, load};
+use supervisor_settings::{LoadedRouting, Route, RoutingError, Sources, load};
 
 /// Loads with this user file and no variables.
 pub(crate) fn config(file: &str) -> Result<LoadedRouting, RoutingError> {
@@ -14,7 +14,7 @@ pub(crate) fn config(file: &str) -> Result<LoadedRouting, RoutingError> {
 pub(crate) fn env(variables: &[(&str, &str)]) -> Result<LoadedRouting, RoutingError> {
     load(&Sources {
         env: variables_of(variables),
-        ..Sources::default()
+        ..Sources::built_in(supervisor::built_in::MODELS_TOML)
     })
 }
 
@@ -26,7 +26,7 @@ pub(crate) fn with(file: &str, variables: &[(&str, &str)]) -> Result<LoadedRouti
     load(&Sources {
         user_file: Some(path),
         env: variables_of(variables),
-        ..Sources::default()
+        ..Sources::built_in(supervisor::built_in::MODELS_TOML)
     })
 }
 

@@ -1,11 +1,13 @@
 //! Settings made by hand from the built-in ones, for tests that are not about files and variables. Addresses may be
 //! such as no file would be allowed to have.
 
-use supervisor::testing::routing::{BackendSettings, Routing, Sources, Warm, load};
+use supervisor_settings::{BackendSettings, Routing, Sources, Warm, load};
 
 /// The built-in settings.
 pub(crate) fn built_in() -> Routing {
-    load(&Sources::default()).unwrap().routing
+    load(&Sources::built_in(supervisor::built_in::MODELS_TOML))
+        .unwrap()
+        .routing
 }
 
 /// An OpenAI-compatible backend at this address.

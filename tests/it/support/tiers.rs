@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use supervisor::testing::routing::{
+use supervisor_settings::{
     BackendKind, BackendSettings, EditFormat, Model, ModelName, Tier, TierKind,
 };
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use supervisor::testing::team::definition::{CheckRule, CheckpointDefinition};
-use supervisor::testing::team::verdict::CheckGroup;
+use supervisor_team::definition::{CheckRule, CheckpointDefinition};
+use supervisor_team::verdict::CheckGroup;
 
 use super::session::{Layout, Pipeline};
 

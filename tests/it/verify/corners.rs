@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use supervisor::testing::verify::{
+use supervisor_verify::{
     Baseline, BaselineOrigin, BuildBlame, Outcome, Proof, SettledRun, TestName, TestState, blame,
     detect, run_settled,
 };

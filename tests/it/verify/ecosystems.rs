@@ -11,8 +11,8 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
-use supervisor::testing::process::Launcher;
-use supervisor::testing::verify::{Bench, Outcome, TestRun, TestWalls, detect};
+use supervisor_process::Launcher;
+use supervisor_verify::{Bench, Outcome, TestRun, TestWalls, detect};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::skip::skip;

@@ -4,8 +4,8 @@
 use std::fs;
 
 use serde_json::json;
-use supervisor::testing::session::SessionLog;
-use supervisor::testing::state::StateDir;
+use supervisor_engine::session::SessionLog;
+use supervisor_workspace::state::StateDir;
 
 use crate::skills::tdd::{ADD, MANIFEST, WRONG};
 use crate::support::tdd_bench::{Bench, replaces};

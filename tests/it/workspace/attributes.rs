@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt as _, chown};
 use std::path::Path;
 
 use rustix::fs::{XattrFlags, getxattr, setxattr};
-use supervisor::testing::workspace::Scope;
+use supervisor_workspace::Scope;
 
 use crate::support::skip::skip;
 use crate::workspace::Bench;

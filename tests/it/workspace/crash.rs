@@ -10,11 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use supervisor::testing::process::{Launcher, Spec};
-use supervisor::testing::state::StateDir;
-use supervisor::testing::workspace::{
-    Caps, Edit, Mode, Point, RecoveryOutcome, Scope, Workspace, recover,
-};
+use supervisor_process::{Launcher, Spec};
+use supervisor_workspace::state::StateDir;
+use supervisor_workspace::{Caps, Edit, Mode, Point, RecoveryOutcome, Scope, Workspace, recover};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::skip::skip;

@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use supervisor::testing::workspace::{Edit, EditError, Scope};
+use supervisor_workspace::{Edit, EditError, Scope};
 
 use crate::workspace::Bench;
 

@@ -5,10 +5,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use supervisor::testing::state::StateDir;
-use supervisor::testing::workspace::{
-    Caps, Mode, RecoveryOutcome, RestoreError, Scope, Workspace, recover,
-};
+use supervisor_workspace::state::StateDir;
+use supervisor_workspace::{Caps, Mode, RecoveryOutcome, RestoreError, Scope, Workspace, recover};
 use tokio_util::sync::CancellationToken;
 
 /// A small file system of its own, gone with this value.

@@ -10,8 +10,8 @@ use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
 use serde_json::json;
-use supervisor::testing::engine::CallResult;
-use supervisor::testing::engine::event::{Event, Listener, StoryLine};
+use supervisor_engine::CallResult;
+use supervisor_engine::event::{Event, Listener, StoryLine};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 

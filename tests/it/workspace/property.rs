@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 use serde::{Deserialize, Serialize};
-use supervisor::testing::workspace::{ChangeKind, Edit, Scope};
+use supervisor_workspace::{ChangeKind, Edit, Scope};
 
 use picture::{Picture, picture, same};
 

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::time::Duration;
 
-use supervisor::testing::state::StateDir;
-use supervisor::testing::workspace::{Caps, LockError, Mode, Scope, Workspace};
+use supervisor_workspace::state::StateDir;
+use supervisor_workspace::{Caps, LockError, Mode, Scope, Workspace};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::skip::is_missing;

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use supervisor::testing::state::{StateDir, allocated_bytes};
-use supervisor::testing::workspace::{
+use supervisor_workspace::state::{StateDir, allocated_bytes};
+use supervisor_workspace::{
     ArmedSnapshot, Caps, Mode, Point, RecoveryOutcome, Scope, StateBounds, Workspace, find_garbage,
     recover, remove_garbage,
 };

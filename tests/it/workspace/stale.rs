@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::process::Command;
 
-use supervisor::testing::verify::Outcome;
-use supervisor::testing::workspace::{Edit, Scope};
+use supervisor_verify::Outcome;
+use supervisor_workspace::{Edit, Scope};
 
 use crate::support::skip::is_missing;
 use crate::verify::ecosystems::fixtures::file;

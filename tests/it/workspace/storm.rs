@@ -9,8 +9,8 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::json;
-use supervisor::testing::state::StateDir;
-use supervisor::testing::workspace::{Caps, Mode, Workspace, recover};
+use supervisor_workspace::state::StateDir;
+use supervisor_workspace::{Caps, Mode, Workspace, recover};
 use tokio_util::sync::CancellationToken;
 
 use crate::support::mcp_bench::{Which, command, initialize};

@@ -7,10 +7,8 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use proptest::test_runner::{Config, TestRunner};
-use supervisor::testing::answers::edits::{
-    EditAnswer, EditProposal, ProjectFacts, read_edit_answer,
-};
-use supervisor::testing::workspace::Scope;
+use supervisor_edits::{EditAnswer, EditProposal, ProjectFacts, read_edit_answer};
+use supervisor_workspace::Scope;
 
 use crate::workspace::Bench;
 
@@ -213,5 +211,5 @@ async fn no_shape_places_an_edit_outside_of_the_rules() {
 }
 
 thread_local! {
-    static APPLIES: std::cell::RefCell<Vec<(String, Vec<supervisor::testing::workspace::Edit>)>> = const { std::cell::RefCell::new(Vec::new()) };
+    static APPLIES: std::cell::RefCell<Vec<(String, Vec<supervisor_workspace::Edit>)>> = const { std::cell::RefCell::new(Vec::new()) };
 }

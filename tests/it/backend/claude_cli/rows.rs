@@ -1,7 +1,7 @@
 //! How `claude --print` was seen to end, and what must come of it.
 
 use serde_json::{Value, json};
-use supervisor::testing::backend::{FailureBlame, FailureCause};
+use supervisor_models::{FailureBlame, FailureCause};
 
 /// One ending, named after the row it was seen in.
 pub(super) struct Row {

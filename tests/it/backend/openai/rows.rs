@@ -1,7 +1,7 @@
 //! What model servers were seen to answer, and what must come of it.
 
 use serde_json::{Value, json};
-use supervisor::testing::backend::{FailureBlame, FailureCause};
+use supervisor_models::{FailureBlame, FailureCause};
 
 use crate::support::upstream::{Says, completion};
 

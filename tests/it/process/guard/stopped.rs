@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, getpid, kill_process};
-use supervisor::testing::process::{End, Launcher};
+use supervisor_process::{End, Launcher};
 use tokio_util::sync::CancellationToken;
 
 use super::super::shapes::{Leader, Shape, Tree, part_beside};

@@ -5,10 +5,10 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
-use supervisor::testing::process::{
+use supervisor_process::{
     ChildKind, Confinement, End, FinishedProcess, Guard, Launcher, SandboxMode, SandboxRules, Spec,
 };
-use supervisor::testing::workspace::{CommitError, Edit, NotPrivate, PrivateProject};
+use supervisor_workspace::{CommitError, Edit, NotPrivate, PrivateProject};
 use tokio_util::sync::CancellationToken;
 
 use crate::process::{LONG, launcher};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
-use supervisor::testing::process::{ChildKind, SandboxLevel, SandboxMode};
+use supervisor_process::{ChildKind, SandboxLevel, SandboxMode};
 
 use super::{House, level};
 

@@ -7,9 +7,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use supervisor::testing::languages::Language;
-use supervisor::testing::skills::tdd::pack::{self, PackRequest};
-use supervisor::testing::verify::sealed::{FileRole, role};
+use supervisor_languages::Language;
+use supervisor_skills::tdd::pack;
+use supervisor_skills::tdd::pack::PackRequest;
+use supervisor_verify::sealed::{FileRole, role};
 
 /// Commits looked at, and commits that are tried, per repository.
 const LOOKED_AT: usize = 1_500;

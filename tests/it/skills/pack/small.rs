@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
-use supervisor::testing::languages::{self, Language};
-use supervisor::testing::skills::tdd::pack::{self, PackRequest, PackedFiles};
+use supervisor_languages as languages;
+use supervisor_languages::Language;
+use supervisor_skills::tdd::pack;
+use supervisor_skills::tdd::pack::{PackRequest, PackedFiles};
 
 struct Case<'a> {
     language: &'static Language,

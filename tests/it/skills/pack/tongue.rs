@@ -1,6 +1,7 @@
 //! How each language writes files, definitions, imports and re-exports.
 
-use supervisor::testing::languages::{self, Language};
+use supervisor_languages as languages;
+use supervisor_languages::Language;
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Tongue {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use supervisor::testing::process::SandboxLevel;
+use supervisor_process::SandboxLevel;
 use tempfile::TempDir;
 
 use super::text;

@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
-use supervisor::testing::verify::{DetectRequest, Outcome, Suite, TestRun, detect};
+use supervisor_verify::{DetectRequest, Outcome, Suite, TestRun, detect};
 use tokio_util::sync::CancellationToken;
 
 use super::fixtures::file;

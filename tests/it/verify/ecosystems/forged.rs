@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use supervisor::testing::verify::{Outcome, TestRun};
+use supervisor_verify::{Outcome, TestRun};
 
 use super::fixtures::{file, rust_manifest};
 use super::{run, skips};

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use supervisor::testing::verify::{Outcome, TestRun};
+use supervisor_verify::{Outcome, TestRun};
 
 use super::fixtures::file;
 use super::{node_modules, run, skips};

@@ -1,7 +1,7 @@
 //! Killed while a worker is at work in a private view: the project was never touched, and no process of the call is left.
 
-use supervisor::testing::process::{ChildKind, Confinement, SandboxMode, SandboxRules};
-use supervisor::testing::workspace::{NotPrivate, PrivateProject};
+use supervisor_process::{ChildKind, Confinement, SandboxMode, SandboxRules};
+use supervisor_workspace::{NotPrivate, PrivateProject};
 
 use super::*;
 

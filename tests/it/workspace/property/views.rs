@@ -5,8 +5,8 @@ use std::cell::Cell;
 use std::os::unix::fs::MetadataExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use supervisor::testing::process::{ChildKind, Confinement, End, SandboxMode, SandboxRules, Spec};
-use supervisor::testing::workspace::{NotPrivate, PrivateProject};
+use supervisor_process::{ChildKind, Confinement, End, SandboxMode, SandboxRules, Spec};
+use supervisor_workspace::{NotPrivate, PrivateProject};
 use tokio_util::sync::CancellationToken;
 
 use super::*;

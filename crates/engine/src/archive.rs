@@ -1,0 +1,159 @@
+//! The whole of a result in a file of its own, so that the reply can be small: what stands in the caller's context is
+//! paid for in every later turn. Kept for a week, private to the user. A result that cannot be kept is replied whole.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use super::result::CallResult;
+use super::site::blocking;
+use supervisor_workspace::state::StateDir;
+
+/// The directory below the state directory.
+const FOLDER: &str = "results";
+const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// A diff of more bytes is named by its path instead of being repeated in the reply.
+pub const INLINE_DIFF: usize = 600;
+
+/// Writes the result down and notes where.
+pub async fn archive(state: &StateDir, mut result: CallResult) -> CallResult {
+    let (state, whole) = (state.clone(), result.clone());
+    match blocking(move || write(&state, &whole)).await {
+        Ok(paths) => {
+            result.more.full_result = paths.whole.display().to_string();
+            result.more.diff_path = paths
+                .diff
+                .map(|path| path.display().to_string())
+                .unwrap_or_default();
+        }
+        Err(error) => tracing::warn!("a result could not be kept: {error}"),
+    }
+    result
+}
+
+struct ArchivedPaths {
+    whole: PathBuf,
+    /// Only where the diff is too long for a reply.
+    diff: Option<PathBuf>,
+}
+
+/// Writes a text that is too long for a reply to a file of its own, and says where.
+pub fn keep_text(state: &StateDir, ending: &str, text: &str) -> io::Result<PathBuf> {
+    let folder = state.sub(FOLDER).map_err(io::Error::other)?;
+    prune(&folder);
+    let path = folder.join(format!(
+        "{:016x}.{ending}",
+        getrandom::u64().map_err(io::Error::other)?
+    ));
+    create(&path, text.as_bytes())?;
+    Ok(path)
+}
+
+fn write(state: &StateDir, result: &CallResult) -> io::Result<ArchivedPaths> {
+    let folder = state.sub(FOLDER).map_err(io::Error::other)?;
+    prune(&folder);
+    let number = getrandom::u64().map_err(io::Error::other)?;
+    let whole = folder.join(format!("{number:016x}.json"));
+    let mut text = serde_json::to_vec_pretty(result).map_err(io::Error::other)?;
+    text.push(b'\n');
+    create(&whole, &text)?;
+    let diff = (result.more.diff.len() > INLINE_DIFF).then(|| whole.with_extension("diff"));
+    if let Some(diff) = &diff {
+        create(diff, result.more.diff.as_bytes())?;
+    }
+    Ok(ArchivedPaths { whole, diff })
+}
+
+fn create(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?
+        .write_all(bytes)
+}
+
+/// What is older than a week goes. Whatever cannot be removed stays for the next time.
+fn prune(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else {
+        return;
+    };
+    let now = SystemTime::now();
+    for entry in entries.flatten() {
+        let age = entry
+            .metadata()
+            .and_then(|meta| meta.modified())
+            .map(|then| now.duration_since(then));
+        if matches!(age, Ok(Ok(age)) if age > KEPT_FOR) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+    use crate::result::{More, Status};
+
+    #[tokio::test]
+    async fn the_whole_is_kept_for_a_week_and_a_long_diff_in_a_file_of_its_own() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let state = StateDir::at(dir.path().join("state")).expect("absolute");
+        let result = CallResult {
+            status: Status::Pass,
+            message: "green".into(),
+            phase: "green".into(),
+            skill: "tdd_green".into(),
+            file_path: String::new(),
+            runner_output: "1 passed".into(),
+            verified: true,
+            model_used: "m".into(),
+            more: More {
+                diff: "+line\n".repeat(200),
+                ..More::default()
+            },
+        };
+        let first = archive(&state, result.clone()).await;
+        assert_eq!(
+            fs::read_to_string(&first.more.diff_path).expect("kept"),
+            result.more.diff
+        );
+        let kept = fs::read_to_string(&first.more.full_result).expect("kept");
+        assert_eq!(
+            serde_json::from_str::<CallResult>(&kept).expect("JSON"),
+            result
+        );
+        assert_eq!(
+            fs::metadata(&first.more.full_result)
+                .expect("there")
+                .permissions()
+                .mode()
+                & 0o777,
+            0o600
+        );
+        let old = SystemTime::now() - KEPT_FOR - Duration::from_secs(60);
+        fs::File::options()
+            .write(true)
+            .open(&first.more.full_result)
+            .expect("ours")
+            .set_modified(old)
+            .expect("set");
+        let second = archive(
+            &state,
+            CallResult {
+                more: More::default(),
+                ..result
+            },
+        )
+        .await;
+        assert!(
+            !Path::new(&first.more.full_result).exists(),
+            "a week is over"
+        );
+        assert!(Path::new(&second.more.full_result).exists() && second.more.diff_path.is_empty());
+    }
+}

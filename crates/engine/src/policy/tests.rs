@@ -1,0 +1,362 @@
+use super::turn::TryRecord;
+use super::*;
+use crate::Attempt;
+use supervisor_settings::TierKind;
+
+const MINUTE: f64 = 0.1;
+
+fn class() -> TaskClass {
+    TaskClass {
+        skill: "tdd_green".into(),
+        language: "python".into(),
+        size: TaskSize::Small,
+    }
+}
+
+fn tier(
+    model: &str,
+    kind: TierKind,
+    accepted: u32,
+    against: u32,
+    usd: f64,
+    seconds: f64,
+) -> PolicyTier {
+    let judged = accepted + against;
+    let record = TurnRecord {
+        accepted,
+        against,
+        unable: 0,
+        at_first: accepted,
+        usd: usd * f64::from(judged),
+        usd_turns: judged,
+        seconds: seconds * f64::from(judged),
+        ..TurnRecord::default()
+    };
+    PolicyTier {
+        model: model.into(),
+        tries: 1,
+        cell: record,
+        all: record,
+        prior: TierPrior::of(kind, None, None),
+    }
+}
+
+fn usual(tiers: &[PolicyTier]) -> PolicyDecision {
+    choose(tiers, &class(), MINUTE, Draw::Means).expect("something to choose")
+}
+
+#[test]
+fn each_record_has_its_way_through_the_chain() {
+    let top = || tier("top", TierKind::Subagent, 19, 1, 0.4, 60.0);
+    let local = |accepted, against| tier("local", TierKind::Local, accepted, against, 0.0, 60.0);
+    for (tiers, order, skipped) in [
+        // Nothing is known: as it is written.
+        (
+            vec![
+                local(0, 0),
+                tier("top", TierKind::Subagent, 0, 0, 0.4, 60.0),
+            ],
+            "local top",
+            "",
+        ),
+        (vec![local(15, 5), top()], "local top", ""),
+        // Fails nearly always: its minutes cost more than it saves, and behind the top tier it is worth nothing.
+        (vec![local(0, 12), top()], "top", "local"),
+        (vec![local(1, 19), top()], "top", "local"),
+        // Right half of the time, but slower than the top tier is dear: behind it, as a second chance.
+        (
+            vec![tier("slow", TierKind::Local, 10, 10, 0.0, 600.0), top()],
+            "top slow",
+            "",
+        ),
+        // Of three, only the middle one is worth asking first.
+        (
+            vec![
+                local(0, 20),
+                tier("middle", TierKind::Local, 16, 4, 0.0, 30.0),
+                top(),
+            ],
+            "middle top",
+            "local",
+        ),
+        // A cheaper one that is as good comes first, also if it was written last.
+        (
+            vec![tier("dear", TierKind::Subagent, 19, 1, 0.9, 60.0), top()],
+            "top dear",
+            "",
+        ),
+    ] {
+        let decision = usual(&tiers);
+        assert_eq!(decision.order.join(" "), order, "{decision:#?}");
+        assert_eq!(decision.skipped.join(" "), skipped, "{decision:#?}");
+    }
+    assert_eq!(choose(&[top()], &class(), MINUTE, Draw::Means), None);
+}
+
+#[test]
+fn a_model_is_never_invented_and_the_top_tier_is_never_left_out() {
+    let mut dice = fastrand::Rng::with_seed(3);
+    for _ in 0..500 {
+        let tiers: Vec<PolicyTier> = (0..dice.usize(2..5))
+            .map(|n| {
+                let kind = if dice.bool() {
+                    TierKind::Local
+                } else {
+                    TierKind::Subagent
+                };
+                tier(
+                    &format!("m{n}"),
+                    kind,
+                    dice.u32(0..9),
+                    dice.u32(0..30),
+                    dice.f64(),
+                    dice.f64() * 300.0,
+                )
+            })
+            .collect();
+        let decision = choose(&tiers, &class(), MINUTE, Draw::Dice(&mut dice)).expect("a choice");
+        let mut all: Vec<&String> = decision.order.iter().chain(&decision.skipped).collect();
+        all.sort();
+        assert_eq!(
+            all,
+            tiers.iter().map(|tier| &tier.model).collect::<Vec<_>>()
+        );
+        assert!(
+            decision
+                .order
+                .contains(&tiers.last().expect("two or more").model)
+        );
+    }
+}
+
+#[test]
+fn the_sentence_names_the_model_the_record_and_the_price() {
+    let tiers = [
+        tier("smol", TierKind::Local, 0, 12, 0.0, 40.0),
+        tier("top", TierKind::Subagent, 9, 1, 0.25, 50.0),
+    ];
+    assert_eq!(
+        usual(&tiers).sentence,
+        "`top` is asked first for tdd_green in python (small); `smol` is skipped: accepted in 0 of 12 turns here, and \
+         7 % are expected; a call then takes $0.250 and 0.9 min on average instead of $0.232 and 1.5 min"
+    );
+    let even = [
+        tier("good", TierKind::Local, 9, 1, 0.0, 20.0),
+        tier("top", TierKind::Subagent, 9, 1, 0.25, 50.0),
+    ];
+    assert_eq!(
+        usual(&even).sentence,
+        "the chain is walked as it is written: no other way looks cheaper for tdd_green in python (small)"
+    );
+}
+
+#[test]
+fn how_often_a_tier_is_asked_follows_what_its_further_tries_came_to() {
+    let top = || tier("top", TierKind::Subagent, 19, 1, 0.4, 60.0);
+    // 20 first tries, 8 of them right, then this many second tries, of 30 s each; a try is worth about 0.05 / 0.5.
+    let local = |accepted: u32, lost: u32, allowed: u32| {
+        let mut local = tier("local", TierKind::Local, 8, 12, 0.0, 30.0);
+        let second = TryRecord {
+            accepted,
+            lost,
+            usd_tries: accepted + lost,
+            seconds: 30.0 * 12.0,
+            usd: 0.0,
+        };
+        (
+            local.cell.further[0],
+            local.cell.accepted,
+            local.cell.against,
+        ) = (second, 8 + accepted, 12 - accepted);
+        local.cell.seconds += second.seconds;
+        PolicyTier {
+            all: local.cell,
+            tries: allowed,
+            ..local
+        }
+    };
+    for (tiers, tries) in [
+        (vec![local(6, 6, 2), top()], vec![2, 1]),
+        (vec![local(0, 12, 2), top()], vec![1, 1]),
+        (vec![local(6, 6, 1), top()], vec![1, 1]),
+        // Of a third try nothing is known, so it is believed to be as good as the second.
+        (vec![local(6, 6, 3), top()], vec![3, 1]),
+        (vec![local(0, 12, 3), top()], vec![1, 1]),
+        // The last of a way has all its tries: nothing comes behind it.
+        (
+            vec![local(6, 6, 2), PolicyTier { tries: 2, ..top() }],
+            vec![2, 2],
+        ),
+    ] {
+        let decision = usual(&tiers);
+        assert_eq!(decision.tries, tries, "{decision:#?}");
+    }
+    assert_eq!(
+        usual(&[local(0, 12, 2), top()]).sentence,
+        "the chain is walked in its order for tdd_green in python (small); `local` is asked once and not 2 times: a \
+         second try was accepted in 0 of 12 here, and 6 % are expected; a call then takes $0.228 and 1.1 min on average \
+         instead of $0.215 and 1.4 min"
+    );
+}
+
+#[test]
+fn a_turn_is_counted_try_by_try() {
+    use crate::ModelEvidence::{Against, For};
+    let one = |evidence, usd, seconds| CountedTry {
+        evidence,
+        usd,
+        seconds,
+    };
+    let tries = [
+        one(Some(Against), Some(0.1), 1.0),
+        one(None, Some(0.2), 2.0),
+        one(Some(For), Some(0.4), 4.0),
+    ];
+    let turn = TurnRecord::of_tries(tries).expect("a turn");
+    let (first, second) = (turn.tries_at(0), turn.tries_at(1));
+    assert_eq!(
+        (first.accepted, first.lost, second.accepted, second.lost),
+        (0, 1, 1, 0)
+    );
+    assert!(
+        (first.usd - 0.3).abs() < 1e-9 && (first.seconds - 3.0).abs() < 1e-9,
+        "an outage takes its time: {first:?}"
+    );
+    assert!(
+        (second.usd - 0.4).abs() < 1e-9 && (second.seconds - 4.0).abs() < 1e-9,
+        "{second:?}"
+    );
+    let unpriced = TurnRecord::of_tries([tries[0], one(Some(Against), None, 1.0)]).expect("a turn");
+    assert_eq!(
+        (
+            unpriced.usd,
+            unpriced.usd_turns,
+            unpriced.tries_at(1).usd_tries
+        ),
+        (0.0, 0, 0)
+    );
+    let many = TurnRecord::of_tries([tries[0]; 5]).expect("a turn");
+    assert_eq!(
+        (
+            many.tries_at(0).lost,
+            many.tries_at(1).lost,
+            many.tries_at(2).lost,
+            many.tries_at(9).lost
+        ),
+        (1, 1, 3, 3)
+    );
+    // A passport from before further tries were counted.
+    let old: TurnRecord = serde_json::from_str(
+        r#"{"accepted": 3, "against": 5, "at_first": 2, "usd": 0.8, "usd_turns": 8, "seconds": 80.0}"#,
+    )
+    .expect("still read");
+    assert_eq!(
+        (
+            old.tries_at(0).accepted,
+            old.tries_at(0).lost,
+            old.tries_at(1).judged()
+        ),
+        (2, 6, 0)
+    );
+}
+
+#[test]
+fn what_was_seen_elsewhere_is_a_prior_and_no_more() {
+    let elsewhere = TurnRecord {
+        accepted: 0,
+        against: 400,
+        usd_turns: 400,
+        seconds: 400.0,
+        ..TurnRecord::default()
+    };
+    let mut tier = tier("m", TierKind::Local, 0, 0, 0.0, 1.0);
+    tier.all = elsewhere;
+    assert!(
+        (tier.acceptance_at(0).mean() - 1.0 / 8.0).abs() < 1e-9,
+        "{:?}",
+        tier.acceptance_at(0)
+    );
+    tier.cell = TurnRecord {
+        accepted: 12,
+        at_first: 12,
+        ..TurnRecord::default()
+    };
+    (tier.all.accepted, tier.all.at_first) = (12, 12);
+    assert!(
+        tier.acceptance_at(0).mean() > 0.6,
+        "here it was right each time: {:?}",
+        tier.acceptance_at(0)
+    );
+}
+
+#[test]
+fn a_turn_is_what_its_attempts_say_about_the_model() {
+    let attempt = |cause: &str, usd: Option<f64>| -> Attempt {
+        serde_json::from_value(serde_json::json!({
+            "attempt": 1, "model": "m", "tier": "local", "duration_ms": 1500, "cause": cause, "cost_usd": usd,
+            "tokens_in": 5,
+        }))
+        .expect("an attempt")
+    };
+    let turn = |attempts: &[Attempt]| TurnRecord::of_turn(attempts);
+    let second = turn(&[
+        attempt("rejected", Some(0.1)),
+        attempt("accepted", Some(0.2)),
+    ])
+    .expect("a turn");
+    assert_eq!(
+        (second.accepted, second.against, second.at_first),
+        (1, 0, 0)
+    );
+    assert!(
+        (second.usd - 0.3).abs() < 1e-9 && (second.seconds - 3.0).abs() < 1e-9,
+        "{second:?}"
+    );
+    let first = turn(&[attempt("accepted", None)]).expect("a turn");
+    assert_eq!(
+        (first.accepted, first.at_first, first.usd_turns),
+        (1, 1, 0),
+        "its cost is unknown, and not zero"
+    );
+    for cause in ["rejected", "unreadable", "tampered"] {
+        assert_eq!(
+            turn(&[attempt(cause, None)]).map(|t| t.against),
+            Some(1),
+            "{cause}"
+        );
+    }
+    let mut slow = attempt("infra", None);
+    slow.unfinished = true;
+    for unable in [attempt("incapable", None), slow.clone()] {
+        let turn = turn(&[unable]).expect("a turn");
+        assert_eq!(
+            (turn.accepted, turn.against, turn.unable),
+            (0, 0, 1),
+            "its answers are not bad, it has none"
+        );
+        assert!(turn.seconds > 1.0, "the time is lost all the same");
+    }
+    let in_the_end = turn(&[slow, attempt("accepted", None)]).expect("a turn");
+    assert_eq!((in_the_end.accepted, in_the_end.unable), (1, 0));
+    let unsent = Attempt {
+        tokens_in: None,
+        ..attempt("incapable", None)
+    };
+    assert_eq!(
+        turn(&[unsent]),
+        None,
+        "no question went out, so nothing was measured"
+    );
+    for cause in [
+        "infra",
+        "quota",
+        "setup",
+        "cancelled",
+        "cannot_verify",
+        "contradiction",
+        "budget",
+    ] {
+        assert_eq!(turn(&[attempt(cause, None)]), None, "{cause}");
+    }
+    assert_eq!(turn(&[]), None);
+}

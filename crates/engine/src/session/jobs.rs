@@ -1,0 +1,460 @@
+//! Calls that outlive the question: a record on disk for each, so that its result can be fetched again, also from
+//! another server. Who works on a job holds its lock; a job at work that no process holds has crashed. Only the holder
+//! of the lock writes an end, so that each job ends exactly once.
+
+mod aftermath;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use rustix::fs::OFlags;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::event::CallKey;
+use supervisor_workspace::state::{StateDir, StateError};
+
+/// The directory below the state directory.
+const FOLDER: &str = "jobs";
+/// How long a result waits to be fetched.
+pub const KEPT_FOR: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+/// A file without its record is left over once it is this old.
+const STRAY_AFTER: Duration = Duration::from_secs(60 * 60);
+/// A larger record is not one of ours; results are cut to less where they are made.
+const LARGEST: u64 = 4 << 20;
+
+/// One job, as it is on disk.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct JobRecord {
+    pub id: String,
+    pub tool: String,
+    #[serde(default)]
+    pub project_root: String,
+    /// Where the log has the call, or the first one of a cycle; absent in older records.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub session_id: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub call: String,
+    /// RFC 3339, UTC.
+    pub began: String,
+    pub changed: String,
+    pub state: JobState,
+    /// Why it failed; empty otherwise.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub cause: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// What the caller would have been answered; null before the end.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub result: Value,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum JobState {
+    Working,
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+impl JobState {
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Working => "working",
+            Self::Completed => "completed",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum JobError {
+    #[error(transparent)]
+    State(#[from] StateError),
+    #[error(
+        "the record of a job, `{path}`, cannot be used: {source}; make it writable, or set ${}",
+        supervisor_workspace::state::STATE_DIR_VAR
+    )]
+    Io { path: PathBuf, source: io::Error },
+}
+
+/// All jobs of this user.
+#[derive(Debug, Clone)]
+pub struct JobStore {
+    state: StateDir,
+    folder: PathBuf,
+}
+
+/// A job that this process works on. Dropped without an end it is crashed, as it is when the process dies.
+#[derive(Debug)]
+pub struct HeldJob {
+    store: JobStore,
+    record: JobRecord,
+    _lock: File,
+}
+
+impl JobStore {
+    /// Makes nothing before there is a job.
+    pub fn new(state: &StateDir) -> Self {
+        Self {
+            folder: state.path().join(FOLDER),
+            state: state.clone(),
+        }
+    }
+
+    /// Begins a job: its record is on disk when this returns.
+    pub fn begin(
+        &self,
+        tool: &str,
+        project_root: &str,
+        first: &CallKey,
+    ) -> Result<HeldJob, JobError> {
+        self.state.sub(FOLDER)?;
+        self.sweep();
+        let random =
+            || getrandom::u64().map_err(|error| self.broken(&self.folder, io::Error::other(error)));
+        let id = format!("{:016x}{:016x}", random()?, random()?);
+        let path = self.path(&id, "lock");
+        let fail = |source| self.broken(&path, source);
+        let lock = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(&path)
+            .map_err(fail)?;
+        lock.try_lock()
+            .map_err(|error| self.broken(&path, io::Error::other(error)))?;
+        let now = Timestamp::now().to_string();
+        let record = JobRecord {
+            id,
+            tool: tool.to_owned(),
+            project_root: project_root.to_owned(),
+            session_id: first.session_id.clone(),
+            call: first.call.clone(),
+            began: now.clone(),
+            changed: now,
+            state: JobState::Working,
+            cause: String::new(),
+            message: String::new(),
+            result: Value::Null,
+        };
+        self.write(&record)?;
+        Ok(HeldJob {
+            store: self.clone(),
+            record,
+            _lock: lock,
+        })
+    }
+
+    /// The job of this id, if there is one and its time is not over. One whose server died has failed.
+    pub fn find(&self, id: &str) -> Option<JobRecord> {
+        // It comes from outside and becomes a path.
+        let is_name =
+            !id.is_empty() && id.len() <= 64 && id.bytes().all(|b| b.is_ascii_alphanumeric());
+        let record = self.read(is_name.then_some(id)?)?;
+        if is_over(&record) {
+            return None;
+        }
+        if record.state == JobState::Working {
+            self.settle(record)
+        } else {
+            Some(record)
+        }
+    }
+
+    /// All of them, newest first.
+    pub fn list(&self) -> Vec<JobRecord> {
+        let mut jobs: Vec<JobRecord> = self.ids().iter().filter_map(|id| self.find(id)).collect();
+        jobs.sort_by(|a, b| (&b.began, &b.id).cmp(&(&a.began, &a.id)));
+        jobs
+    }
+
+    /// Asks for the end of a job at work. False if there is none such.
+    pub fn ask_to_cancel(&self, id: &str) -> Result<bool, JobError> {
+        if self
+            .find(id)
+            .is_none_or(|job| job.state != JobState::Working)
+        {
+            return Ok(false);
+        }
+        let path = self.path(id, "stop");
+        let made = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path);
+        made.map_err(|source| self.broken(&path, source))?;
+        Ok(true)
+    }
+
+    /// A job that says it is at work: does a process hold it? If not, it ends here, once.
+    fn settle(&self, record: JobRecord) -> Option<JobRecord> {
+        let lock = match open(&self.path(&record.id, "lock")) {
+            Ok(lock) => Some(lock),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(_) => return Some(record),
+        };
+        if lock.as_ref().is_some_and(|lock| lock.try_lock().is_err()) {
+            return Some(record);
+        }
+        // We hold it now. Its worker may have written the end just before it let go.
+        let now = self.read(&record.id)?;
+        if now.state != JobState::Working {
+            return Some(now);
+        }
+        let ended = aftermath::settle(&self.state, now);
+        if let Err(error) = self.write(&ended) {
+            tracing::warn!("{error}");
+        }
+        Some(ended)
+    }
+
+    fn read(&self, id: &str) -> Option<JobRecord> {
+        let file = open(&self.path(id, "json")).ok()?;
+        let record: JobRecord =
+            serde_json::from_reader(io::BufReader::new(file.take(LARGEST))).ok()?;
+        (record.id == id).then_some(record)
+    }
+
+    /// In one piece: who reads sees the record before or after, never half of it.
+    fn write(&self, record: &JobRecord) -> Result<(), JobError> {
+        let path = self.path(&record.id, "json");
+        let write = || -> io::Result<()> {
+            let mut file = tempfile::Builder::new()
+                .prefix(".job")
+                .tempfile_in(&self.folder)?;
+            file.write_all(&serde_json::to_vec(record).map_err(io::Error::other)?)?;
+            file.as_file().sync_data()?;
+            file.persist(&path)?;
+            Ok(())
+        };
+        write().map_err(|source| self.broken(&path, source))
+    }
+
+    /// Removes what will not be asked for again.
+    fn sweep(&self) {
+        self.sweep_strays();
+        for id in self.ids() {
+            let record = self.read(&id);
+            let settled = record
+                .filter(|record| record.state == JobState::Working)
+                .and_then(|record| self.settle(record));
+            if settled
+                .or_else(|| self.read(&id))
+                .is_some_and(|record| is_over(&record))
+            {
+                for ending in ["json", "lock", "stop"] {
+                    let _ = fs::remove_file(self.path(&id, ending));
+                }
+            }
+        }
+    }
+
+    /// Removes what a server left that died between two files of one job. A young file may belong to a job that begins now.
+    fn sweep_strays(&self) {
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let age = entry
+                .metadata()
+                .and_then(|meta| meta.modified())
+                .ok()
+                .and_then(|time| time.elapsed().ok());
+            if age.is_some_and(|age| age > STRAY_AFTER) && !path.with_extension("json").exists() {
+                let _ = fs::remove_file(path);
+            }
+        }
+    }
+
+    fn ids(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        names
+            .filter_map(|name| name.strip_suffix(".json").map(str::to_owned))
+            .collect()
+    }
+
+    fn path(&self, id: &str, ending: &str) -> PathBuf {
+        self.folder.join(format!("{id}.{ending}"))
+    }
+
+    fn broken(&self, path: &Path, source: io::Error) -> JobError {
+        JobError::Io {
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
+impl HeldJob {
+    pub fn record(&self) -> &JobRecord {
+        &self.record
+    }
+
+    /// Was its end asked for?
+    pub fn is_cancel_wanted(&self) -> bool {
+        self.store.path(&self.record.id, "stop").exists()
+    }
+
+    /// Writes the end, and lets go only then.
+    pub fn end(
+        self,
+        state: JobState,
+        cause: &str,
+        message: &str,
+        result: Value,
+    ) -> Result<(), JobError> {
+        let ended = JobRecord {
+            state,
+            cause: cause.to_owned(),
+            message: message.to_owned(),
+            result,
+            changed: Timestamp::now().to_string(),
+            ..self.record.clone()
+        };
+        self.store.write(&ended)?;
+        let _ = fs::remove_file(self.store.path(&self.record.id, "stop"));
+        Ok(())
+    }
+}
+
+fn is_over(record: &JobRecord) -> bool {
+    let changed: Option<Timestamp> = record.changed.parse().ok();
+    record.state != JobState::Working
+        && changed.is_none_or(|changed| {
+            Timestamp::now().duration_since(changed).unsigned_abs() > KEPT_FOR
+        })
+}
+
+fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(flags.bits().cast_signed())
+        .open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn store() -> (tempfile::TempDir, JobStore) {
+        let dir = tempfile::tempdir().expect("temp dir");
+        let store = JobStore::new(&StateDir::at(dir.path().join("state")).expect("absolute"));
+        (dir, store)
+    }
+
+    #[test]
+    fn a_result_waits_until_its_time_is_over_and_may_be_fetched_twice() {
+        let (_dir, store) = store();
+        assert!(store.list().is_empty());
+        let job = store
+            .begin("review", "/p", &CallKey::default())
+            .expect("begun");
+        let id = job.record().id.clone();
+        assert_eq!(
+            store.find(&id).map(|job| job.state),
+            Some(JobState::Working),
+            "it is held"
+        );
+        assert!(
+            !job.is_cancel_wanted()
+                && store.ask_to_cancel(&id).expect("asked")
+                && job.is_cancel_wanted()
+        );
+        job.end(JobState::Completed, "", "done", json!({"status": "pass"}))
+            .expect("written");
+        for _ in 0..2 {
+            let found = store.find(&id).expect("kept");
+            assert_eq!(
+                (found.state, found.result["status"].as_str()),
+                (JobState::Completed, Some("pass"))
+            );
+        }
+        assert!(!store.ask_to_cancel(&id).expect("asked"), "it is over");
+        let old = JobRecord {
+            changed: "2020-01-01T00:00:00Z".into(),
+            ..store.find(&id).expect("kept")
+        };
+        store.write(&old).expect("written");
+        assert_eq!(store.find(&id), None);
+        store
+            .begin("review", "/p", &CallKey::default())
+            .expect("begun")
+            .end(JobState::Cancelled, "", "", Value::Null)
+            .expect("written");
+        assert_eq!(store.list().len(), 1);
+        assert!(!store.path(&id, "json").exists() && !store.path(&id, "lock").exists());
+    }
+
+    #[test]
+    fn a_job_that_no_process_holds_has_crashed_and_stays_so() {
+        let (_dir, store) = store();
+        let job = store
+            .begin("debug", "/p", &CallKey::default())
+            .expect("begun");
+        let id = job.record().id.clone();
+        drop(job);
+        let found: Vec<_> = (0..3).filter_map(|_| store.find(&id)).collect();
+        assert!(
+            found.iter().all(|job| *job == found[0]),
+            "one end for every reader: {found:?}"
+        );
+        assert_eq!(
+            (found[0].state, found[0].cause.as_str()),
+            (JobState::Failed, "crashed")
+        );
+    }
+
+    #[test]
+    fn what_a_killed_begin_left_goes_once_it_is_old() {
+        let (_dir, store) = store();
+        let held = store
+            .begin("review", "/p", &CallKey::default())
+            .expect("begun");
+        let (old, young) = (
+            store.folder.join("dead.lock"),
+            store.folder.join("young.lock"),
+        );
+        for path in [&old, &young, &store.folder.join(".jobXyZ")] {
+            File::create(path).expect("made");
+        }
+        let long_ago = std::time::SystemTime::now() - 2 * STRAY_AFTER;
+        for path in [
+            &old,
+            &store.folder.join(".jobXyZ"),
+            &store.path(&held.record().id, "lock"),
+        ] {
+            File::options()
+                .write(true)
+                .open(path)
+                .and_then(|file| file.set_modified(long_ago))
+                .expect("aged");
+        }
+        store
+            .begin("review", "/p", &CallKey::default())
+            .expect("begun");
+        assert!(!old.exists() && !store.folder.join(".jobXyZ").exists() && young.exists());
+        assert_eq!(
+            store.find(&held.record().id).map(|job| job.state),
+            Some(JobState::Working),
+            "its lock is kept"
+        );
+    }
+
+    #[test]
+    fn an_id_is_a_name_and_never_a_path() {
+        let (_dir, store) = store();
+        for id in ["", "../x", "a/b", "a.b", "ä", &"x".repeat(65)] {
+            assert_eq!(store.find(id), None, "{id}");
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! Reads a log from its first line to its last. A line that cannot be read is counted and passed over.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader};
+
+use super::chain::ChainCheck;
+use super::{CallRecord, SessionId};
+use supervisor_text::words::{count, cut_end};
+
+/// Sixteen times what we write; a longer line is no entry.
+const LINE_MAX: usize = 16 * super::bound::LINE_MAX;
+/// Faults told one by one; the rest are counted.
+const FAULTS_TOLD: usize = 5;
+
+/// A whole session.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct History {
+    pub records: Vec<CallRecord>,
+    pub damage: Damage,
+}
+
+/// What could not be read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Damage {
+    /// Lines that end too early: their writer was killed, or is still writing.
+    pub torn: usize,
+    /// Lines that are no entry.
+    pub broken: usize,
+    /// Lines beyond any length we write.
+    pub too_long: usize,
+    /// Entries that do not follow from the line before: something else changed, added or removed lines. They are read.
+    pub tampered: usize,
+    /// Attempts that were left out of an entry otherwise sound.
+    pub attempts: usize,
+    /// The first few, for a person to look at.
+    pub told: Vec<LogFault>,
+}
+
+/// Why one line was passed over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogFault {
+    /// Counted from 1. 0 if the file itself could not be read on.
+    pub line: usize,
+    pub why: String,
+}
+
+impl Damage {
+    pub fn lines(&self) -> usize {
+        self.torn + self.broken + self.too_long
+    }
+
+    /// `2 lines could not be read (1 torn, 1 broken)`, or nothing if all is well.
+    pub fn summary(&self) -> Option<String> {
+        let parts = [
+            (self.torn, "torn"),
+            (self.broken, "broken"),
+            (self.too_long, "too long"),
+        ];
+        let parts: Vec<String> = parts
+            .iter()
+            .filter(|(n, _)| *n > 0)
+            .map(|(n, what)| format!("{n} {what}"))
+            .collect();
+        match (self.lines(), self.attempts) {
+            (0, 0) => None,
+            (0, attempts) => Some(format!("{} could not be read", count(attempts, "attempt"))),
+            (lines, 0) => Some(format!(
+                "{} could not be read ({})",
+                count(lines, "line"),
+                parts.join(", ")
+            )),
+            (lines, attempts) => Some(format!(
+                "{} ({}) and {} could not be read",
+                count(lines, "line"),
+                parts.join(", "),
+                count(attempts, "attempt")
+            )),
+        }
+    }
+
+    fn tell(&mut self, line: usize, why: &dyn std::fmt::Display) {
+        if self.told.len() < FAULTS_TOLD {
+            self.told.push(LogFault {
+                line,
+                why: cut_end(&why.to_string(), 200).into_owned(),
+            });
+        }
+    }
+}
+
+/// Goes through a log line by line. Never fails; ask [`LogReader::damage`] afterwards.
+#[derive(Debug)]
+pub struct LogReader {
+    id: SessionId,
+    lines: Option<BufReader<File>>,
+    number: usize,
+    damage: Damage,
+    chain: ChainCheck,
+}
+
+impl LogReader {
+    pub(super) fn new(id: &SessionId, file: Option<File>) -> Self {
+        let lines = file.map(|file| BufReader::with_capacity(64 * 1024, file));
+        Self {
+            id: id.clone(),
+            lines,
+            number: 0,
+            damage: Damage::default(),
+            chain: ChainCheck::default(),
+        }
+    }
+
+    /// What was passed over so far.
+    pub fn damage(&self) -> &Damage {
+        &self.damage
+    }
+
+    pub(super) fn into_history(mut self) -> History {
+        let records = self.by_ref().collect();
+        History {
+            records,
+            damage: self.damage,
+        }
+    }
+
+    fn parse(&mut self, line: &[u8]) -> Option<CallRecord> {
+        if line.trim_ascii().is_empty() {
+            return None;
+        }
+        match CallRecord::parse(line, &self.id) {
+            Ok((record, left_out)) => {
+                self.damage.attempts += left_out;
+                self.damage.tampered += usize::from(!self.chain.follows(line));
+                Some(record)
+            }
+            Err(error) => {
+                self.chain.skip();
+                if error.is_eof() {
+                    self.damage.torn += 1;
+                } else {
+                    self.damage.broken += 1;
+                }
+                self.damage.tell(self.number, &error);
+                None
+            }
+        }
+    }
+}
+
+impl Iterator for LogReader {
+    type Item = CallRecord;
+
+    fn next(&mut self) -> Option<CallRecord> {
+        let mut line = Vec::new();
+        loop {
+            let lines = self.lines.as_mut()?;
+            self.number += 1;
+            match read_line(lines, &mut line) {
+                Ok(Line::Whole) => {
+                    if let Some(record) = self.parse(&line) {
+                        return Some(record);
+                    }
+                }
+                Ok(Line::TooLong) => {
+                    self.damage.too_long += 1;
+                    self.chain.skip();
+                    self.damage.tell(
+                        self.number,
+                        &format_args!("longer than {} MiB", LINE_MAX >> 20),
+                    );
+                }
+                Ok(Line::End) => self.lines = None,
+                Err(error) => {
+                    self.damage.broken += 1;
+                    self.damage.tell(
+                        0,
+                        &format_args!("reading stopped in line {}: {error}", self.number),
+                    );
+                    self.lines = None;
+                }
+            }
+        }
+    }
+}
+
+enum Line {
+    Whole,
+    TooLong,
+    End,
+}
+
+/// The next line into `line`, without its newline. A line that is too long is read past, not kept.
+fn read_line(lines: &mut BufReader<File>, line: &mut Vec<u8>) -> io::Result<Line> {
+    line.clear();
+    let mut length = 0;
+    loop {
+        let chunk = match lines.fill_buf() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            other => other?,
+        };
+        let newline = chunk.iter().position(|b| *b == b'\n');
+        let part = &chunk[..newline.unwrap_or(chunk.len())];
+        let end = newline.is_some() || chunk.is_empty();
+        length += part.len();
+        if length <= LINE_MAX {
+            line.extend_from_slice(part);
+        }
+        let used = part.len() + usize::from(newline.is_some());
+        lines.consume(used);
+        if end {
+            return Ok(match (newline, length) {
+                (None, 0) => Line::End,
+                (_, length) if length > LINE_MAX => Line::TooLong,
+                _ => Line::Whole,
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn read(text: &[u8]) -> History {
+        let mut file = tempfile::tempfile().expect("temp file");
+        file.write_all(text).expect("write");
+        std::io::Seek::rewind(&mut file).expect("rewind");
+        LogReader::new(&"s".parse().expect("a name"), Some(file)).into_history()
+    }
+
+    #[test]
+    fn a_missing_log_is_an_empty_one() {
+        let history = LogReader::new(&"s".parse().expect("a name"), None).into_history();
+        assert_eq!(
+            (history, Damage::default().summary()),
+            (History::default(), None)
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_counted_and_passed_over() {
+        let mut text = b"{\"skill\":\"a\",\"final_status\":\"pass\"}\n".to_vec();
+        text.extend_from_slice(b"\n  \n{\"skill\":\"torn\n\xff\xfe\n[1]\n{\"skill\":3}\n\0\0\0\n");
+        text.extend(std::iter::repeat_n(b'x', LINE_MAX + 1));
+        text.extend_from_slice(b"\n{\"skill\":\"b\",\"final_status\":\"fail\"}\n{\"skill\":\"t");
+        let history = read(&text);
+        let skills: Vec<_> = history
+            .records
+            .iter()
+            .map(|r| r.entry.skill.as_str())
+            .collect();
+        assert_eq!(skills, ["a", "b"]);
+        let Damage {
+            torn,
+            broken,
+            too_long,
+            attempts,
+            told,
+            ..
+        } = &history.damage;
+        assert_eq!(
+            (*torn, *broken, *too_long, *attempts, told.len()),
+            (2, 4, 1, 0, FAULTS_TOLD),
+            "{told:?}"
+        );
+        assert_eq!(told[0].line, 4);
+        assert_eq!(
+            history.damage.summary().as_deref(),
+            Some("7 lines could not be read (2 torn, 4 broken, 1 too long)")
+        );
+    }
+
+    #[test]
+    fn a_last_line_without_its_newline_counts_if_it_is_whole() {
+        assert_eq!(read(b"{\"final_status\":\"pass\"}").records.len(), 1);
+    }
+}

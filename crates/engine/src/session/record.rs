@@ -1,0 +1,246 @@
+//! One line of a log as an entry of today, whichever version wrote it.
+
+use serde::Deserialize as _;
+use serde_json::{Value, json};
+
+use super::SessionId;
+use crate::{Attempt, Cause, Entry, Opinion, Status, TopTier, Verdict};
+use supervisor_text::words::cut_end;
+
+/// One call, as it was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CallRecord {
+    /// `final_status` is `error` where the log has a word of its own; `outcome` keeps that word.
+    pub entry: Entry,
+    pub outcome: RecordedOutcome,
+}
+
+/// How a call ended, in today's words and in those of older logs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RecordedOutcome {
+    Pass,
+    Fail,
+    Error,
+    Skipped,
+    /// An unknown word; empty if there was none.
+    Other(String),
+}
+
+impl CallRecord {
+    /// The entry in this line, and how many of its attempts had to be left out.
+    pub(super) fn parse(line: &[u8], id: &SessionId) -> serde_json::Result<(Self, usize)> {
+        match serde_json::from_slice::<Entry>(line) {
+            // Our own lines need no second look.
+            Ok(entry) => Ok((
+                Self {
+                    outcome: entry.final_status.into(),
+                    entry,
+                },
+                0,
+            )),
+            Err(_) => lenient(line, id),
+        }
+    }
+}
+
+impl From<Status> for RecordedOutcome {
+    fn from(status: Status) -> Self {
+        match status {
+            Status::Pass => Self::Pass,
+            Status::Fail => Self::Fail,
+            Status::Error => Self::Error,
+        }
+    }
+}
+
+impl RecordedOutcome {
+    fn of(word: &Value) -> Self {
+        match word
+            .as_str()
+            .unwrap_or_default()
+            .to_ascii_lowercase()
+            .as_str()
+        {
+            "pass" | "ok" => Self::Pass,
+            "fail" => Self::Fail,
+            "error" => Self::Error,
+            "skip" | "skipped" => Self::Skipped,
+            other => Self::Other(cut_end(other, 40).into_owned()),
+        }
+    }
+
+    /// In the words of the log.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::Skipped => "skip",
+            Self::Error | Self::Other(_) => "error",
+        }
+    }
+
+    /// As an entry of today has it, which knows no skipping.
+    fn status(&self) -> &'static str {
+        if *self == Self::Skipped {
+            "error"
+        } else {
+            self.word()
+        }
+    }
+}
+
+/// Makes today's entry of an older or a later one.
+fn lenient(line: &[u8], id: &SessionId) -> serde_json::Result<(CallRecord, usize)> {
+    let mut fields: serde_json::Map<String, Value> = serde_json::from_slice(line)?;
+    fields.retain(|_, value| !value.is_null());
+    let outcome = RecordedOutcome::of(fields.get("final_status").unwrap_or(&Value::Null));
+    fields.insert("final_status".into(), outcome.status().into());
+    fields
+        .entry("session_id")
+        .or_insert_with(|| id.as_str().into());
+    for name in ["timestamp", "skill"] {
+        fields.entry(name).or_insert_with(|| "".into());
+    }
+    let attempts = match fields.remove("attempts") {
+        Some(Value::Array(attempts)) => attempts,
+        _ => Vec::new(),
+    };
+    // What a later version says there is not ours to understand; the call still counts.
+    if fields
+        .get("top_tier")
+        .is_some_and(|top| TopTier::deserialize(top).is_err())
+    {
+        fields.remove("top_tier");
+    }
+    let all = attempts.len();
+    let attempts: Vec<Attempt> = attempts
+        .into_iter()
+        .enumerate()
+        .filter_map(|(i, a)| lenient_attempt(i, a))
+        .collect();
+    let mut entry: Entry = serde_json::from_value(Value::Object(fields))?;
+    let left_out = all - attempts.len();
+    entry.attempts = attempts;
+    Ok((CallRecord { entry, outcome }, left_out))
+}
+
+/// An attempt without a tier cannot be counted anywhere, so it is left out; what else is missing gets its default.
+fn lenient_attempt(index: usize, mut attempt: Value) -> Option<Attempt> {
+    let fields = attempt.as_object_mut()?;
+    fields.retain(|_, value| !value.is_null());
+    for (name, value) in [
+        ("attempt", json!(index + 1)),
+        ("model", json!("")),
+        ("duration_ms", json!(0)),
+    ] {
+        fields.entry(name).or_insert(value);
+    }
+    // A verdict or a cause from another time says nothing to us; the rest of the attempt still does.
+    if fields
+        .get("verdict")
+        .is_some_and(|verdict| Verdict::deserialize(verdict).is_err())
+    {
+        fields.remove("verdict");
+    }
+    if fields
+        .get("cause")
+        .is_some_and(|cause| Cause::deserialize(cause).is_err())
+    {
+        fields.remove("cause");
+    }
+    if fields
+        .get("verifier")
+        .is_some_and(|opinion| Opinion::deserialize(opinion).is_err())
+    {
+        fields.remove("verifier");
+    }
+    serde_json::from_value(attempt).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> (CallRecord, usize) {
+        CallRecord::parse(line.as_bytes(), &"s".parse().expect("a name")).expect(line)
+    }
+
+    #[test]
+    fn words_of_older_logs_are_understood() {
+        for (line, outcome, status) in [
+            (
+                r#"{"skill":"x","final_status":"ok"}"#,
+                RecordedOutcome::Pass,
+                Status::Pass,
+            ),
+            (
+                r#"{"skill":"x","final_status":"error","message":null}"#,
+                RecordedOutcome::Error,
+                Status::Error,
+            ),
+            (
+                r#"{"skill":"x","final_status":"skipped"}"#,
+                RecordedOutcome::Skipped,
+                Status::Error,
+            ),
+            (
+                r#"{"skill":"x","final_status":"SKIP"}"#,
+                RecordedOutcome::Skipped,
+                Status::Error,
+            ),
+            (
+                r#"{"final_status":"fail","brain":{"later":true}}"#,
+                RecordedOutcome::Fail,
+                Status::Fail,
+            ),
+            (
+                r#"{"final_status":"postponed"}"#,
+                RecordedOutcome::Other("postponed".into()),
+                Status::Error,
+            ),
+            (
+                r#"{}"#,
+                RecordedOutcome::Other(String::new()),
+                Status::Error,
+            ),
+        ] {
+            let (record, left_out) = parse(line);
+            assert_eq!(
+                (record.outcome, record.entry.final_status, left_out),
+                (outcome, status, 0),
+                "{line}"
+            );
+            assert_eq!(record.entry.session_id, "s");
+        }
+    }
+
+    #[test]
+    fn attempts_of_older_and_later_versions_are_kept_as_far_as_they_go() {
+        let (record, _) = parse(
+            r#"{"session_id":"s","timestamp":"2025-01-01T00:00:00Z","skill":"tdd","final_status":"ok","attempts":[
+               {"attempt":1,"model":"m","tier":"local","duration_ms":5,"warm_start":false,"verdict":"accept"}]}"#,
+        );
+        let attempt = &record.entry.attempts[0];
+        assert_eq!(
+            (attempt.verdict, attempt.warm_start, attempt.cause),
+            (Some(Verdict::Accept), Some(false), None)
+        );
+
+        let (record, left_out) = parse(
+            r#"{"skill":"x","attempts":[{"tier":"local","verdict":"maybe","cause":"rejected","later":1},{"tier":"orbital"},7]}"#,
+        );
+        let attempts = record.entry.attempts;
+        let (later, _) = parse(
+            r#"{"skill":"x","final_status":"pass","top_tier":{"model":"m","cost_usd":1,"basis":"dreamt"}}"#,
+        );
+        assert_eq!(
+            (later.outcome, later.entry.top_tier),
+            (RecordedOutcome::Pass, None)
+        );
+        assert_eq!((attempts.len(), attempts[0].attempt, left_out), (1, 1, 2));
+        assert_eq!(
+            (attempts[0].verdict, attempts[0].cause),
+            (None, Some(Cause::Rejected))
+        );
+    }
+}

@@ -1,0 +1,115 @@
+//! Calls of one skill, or of all: how they ended, what they cost, and what the top tier alone would have cost.
+
+use serde::Serialize;
+
+use super::dusted;
+use crate::Basis;
+use crate::session::{CallRecord, RecordedOutcome};
+
+/// Some calls together.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Calls {
+    pub calls: usize,
+    pub pass: usize,
+    pub fail: usize,
+    pub error: usize,
+    /// Ended in a word of an older or later log.
+    pub other: usize,
+    /// Of the attempts whose cost is known, the verifier included.
+    pub cost_usd: f64,
+    /// Attempts whose cost is unknown.
+    pub cost_unknown: usize,
+    pub top_tier: TopTierCost,
+    pub compared: ComparedCosts,
+}
+
+/// What asking the last tier of each chain at once would have cost. `asked` + `estimated` + `no_model_asked` +
+/// `unknown` is the number of calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct TopTierCost {
+    /// Over the calls for which it is known.
+    pub cost_usd: f64,
+    /// It was asked, so this part is no estimate.
+    pub asked: usize,
+    /// From the tokens of the last answer and the top tier's prices.
+    pub estimated: usize,
+    pub no_model_asked: usize,
+    /// No tokens, no prices, no answer, or an entry from before this was kept.
+    pub unknown: usize,
+}
+
+/// The calls for which both are wholly known: what they cost and what the top tier alone would have cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct ComparedCosts {
+    pub calls: usize,
+    pub cost_usd: f64,
+    pub top_tier_cost_usd: f64,
+}
+
+/// The figures of some calls on their way.
+#[derive(Debug, Default)]
+pub struct CallTally(Calls);
+
+impl CallTally {
+    pub fn calls(&self) -> usize {
+        self.0.calls
+    }
+
+    pub fn add(&mut self, record: &CallRecord) {
+        let all = &mut self.0;
+        all.calls += 1;
+        match record.outcome {
+            RecordedOutcome::Pass => all.pass += 1,
+            RecordedOutcome::Fail => all.fail += 1,
+            RecordedOutcome::Error => all.error += 1,
+            RecordedOutcome::Skipped | RecordedOutcome::Other(_) => all.other += 1,
+        }
+        let (mut cost, mut unknown) = (0.0, 0);
+        for attempt in record
+            .entry
+            .attempts
+            .iter()
+            .filter(|attempt| attempt.was_asked())
+        {
+            match attempt.cost_usd {
+                Some(usd) => cost += usd,
+                None => unknown += 1,
+            }
+        }
+        all.cost_usd += cost;
+        all.cost_unknown += unknown;
+        let known = record
+            .entry
+            .top_tier
+            .as_ref()
+            .and_then(|top| Some((top.basis, top.cost_usd?)));
+        let Some((basis, usd)) = known else {
+            all.top_tier.unknown += 1;
+            return;
+        };
+        match basis {
+            Basis::Asked => all.top_tier.asked += 1,
+            Basis::Estimated => all.top_tier.estimated += 1,
+            Basis::NoModelAsked => all.top_tier.no_model_asked += 1,
+        }
+        all.top_tier.cost_usd += usd;
+        if unknown == 0 {
+            all.compared.calls += 1;
+            all.compared.cost_usd += cost;
+            all.compared.top_tier_cost_usd += usd;
+        }
+    }
+
+    pub fn finish(self) -> Calls {
+        let mut all = self.0;
+        for usd in [
+            &mut all.cost_usd,
+            &mut all.top_tier.cost_usd,
+            &mut all.compared.cost_usd,
+            &mut all.compared.top_tier_cost_usd,
+        ] {
+            *usd = dusted(*usd);
+        }
+        all
+    }
+}

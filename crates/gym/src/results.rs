@@ -1,0 +1,345 @@
+//! What came of a task in the gym, one line each. A run that was interrupted goes on where its lines end.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::simulate::{TryOutcome, TurnOutcome};
+use super::task::{TaskKind, TaskLevel};
+use supervisor_engine::policy::{TaskClass, TaskSize};
+use supervisor_engine::{Cause, ModelEvidence};
+
+/// The version written today; fields are added, never renamed.
+pub const VERSION: u32 = 1;
+/// Longer lines are none of ours.
+const LINE_MAX: usize = 1 << 20;
+
+/// One task given to one model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GymOutcome {
+    pub v: u32,
+    /// RFC 3339, UTC.
+    pub at: String,
+    pub seed: u64,
+    pub task: String,
+    pub language: String,
+    pub kind: TaskKind,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub level: Option<TaskLevel>,
+    /// An expected value of the visible tests was changed, so that nothing right can be accepted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub contradictory: bool,
+    pub model: String,
+    /// Which weights these were, as far as the server tells.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// Counted from 1.
+    pub repeat: u32,
+    /// Of a model that is none: what it answered.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub answer: String,
+    pub accepted: bool,
+    /// True only if the server's own checks held.
+    #[serde(default)]
+    pub verified: bool,
+    /// Why the last attempt ended as it did; absent if the model was never asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<Cause>,
+    /// In a sentence, where it was not accepted.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub said: String,
+    #[serde(default)]
+    pub tries: Vec<GymTry>,
+    /// Whether an accepted answer passed the hidden tests too; absent if there are none or it was not accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hidden_passed: Option<bool>,
+    /// What tests of another hand came to, where they were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub twins: Option<TwinCounts>,
+    /// How edits were asked for.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub edit_format: String,
+    /// All of the call, hidden tests excluded.
+    pub seconds: f64,
+}
+
+/// Tests of another hand, as `details.twins` of a result has them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TwinCounts {
+    pub written: u32,
+    pub passed: u32,
+    pub failed: u32,
+    pub dropped: BTreeMap<String, u32>,
+    /// Why there are none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub why: String,
+}
+
+/// One try.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GymTry {
+    pub cause: Option<Cause>,
+    /// It was at work when the time of an ask was over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unfinished: bool,
+    pub seconds: f64,
+    /// Of these, the answering.
+    pub generate_s: f64,
+    pub tokens_in: Option<u64>,
+    pub tokens_out: Option<u64>,
+    pub usd: Option<f64>,
+    /// Whether the model was loaded already.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm: Option<bool>,
+}
+
+impl GymOutcome {
+    pub fn class(&self) -> TaskClass {
+        let skill = if self.kind == TaskKind::Refactor {
+            "tdd_refactor"
+        } else {
+            "tdd_green"
+        };
+        TaskClass {
+            skill: skill.into(),
+            language: self.language.clone(),
+            size: TaskSize::Small,
+        }
+    }
+
+    /// Does it say something about the model?
+    pub fn is_judged(&self) -> bool {
+        self.tries.iter().any(|one| one.evidence().is_some())
+    }
+
+    /// Was it kept from the model by something that may be otherwise the next time, such as an endpoint that is gone?
+    pub fn is_unheard(&self) -> bool {
+        !self.is_judged() && self.cause.is_some_and(Cause::is_passing)
+    }
+
+    /// How it ended, as far as that says something about the model.
+    pub fn evidence(&self) -> Option<ModelEvidence> {
+        self.tries.iter().rev().find_map(GymTry::evidence)
+    }
+
+    /// For a simulation; contradictory tasks are none that a chain would meet.
+    pub fn turn(&self) -> Option<TurnOutcome> {
+        let judged = self.tries.iter().filter(|one| one.evidence().is_some());
+        let tries: TurnOutcome = judged
+            .map(|one| TryOutcome {
+                accepted: one.cause == Some(Cause::Accepted),
+                is_refused: one.cause == Some(Cause::Rejected),
+                usd: one.usd.unwrap_or_default(),
+                seconds: one.seconds,
+            })
+            .collect();
+        (!tries.is_empty() && !self.contradictory).then_some(tries)
+    }
+
+    /// Tried to deceive the tests: tampered, or was accepted where nothing right can be.
+    pub fn is_cheat(&self) -> bool {
+        self.tries
+            .iter()
+            .any(|one| one.cause == Some(Cause::Tampered))
+            || (self.contradictory && self.accepted)
+    }
+}
+
+impl GymTry {
+    /// What it says about the model, if anything.
+    pub fn evidence(&self) -> Option<ModelEvidence> {
+        ModelEvidence::of(self.cause?, self.unfinished)
+    }
+
+    /// How it ended, in a word.
+    pub fn word(&self) -> Option<&'static str> {
+        if self.unfinished {
+            Some("unfinished")
+        } else {
+            self.cause.map(Cause::word)
+        }
+    }
+}
+
+/// Why results cannot be kept.
+#[derive(Debug, thiserror::Error)]
+pub enum ResultsError {
+    #[error("another gym is writing to `{0}`; wait for it to end")]
+    Busy(PathBuf),
+    #[error(
+        "there is no room left for results in `{path}`: {source}; make some, and the same command goes on from here"
+    )]
+    NoRoom { path: PathBuf, source: io::Error },
+    #[error("results cannot be kept in `{path}`: {source}")]
+    Io { path: PathBuf, source: io::Error },
+}
+
+/// The results of one run, held by one writer.
+#[derive(Debug)]
+pub struct ResultsFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl ResultsFile {
+    /// Opens or makes the file, and holds it until dropped. A line that a killed run left half written is closed.
+    pub fn open(path: &Path) -> Result<Self, ResultsError> {
+        let fail = |source: io::Error| ResultsError::Io {
+            path: path.to_owned(),
+            source,
+        };
+        let mut file = OpenOptions::new()
+            .create(true)
+            .read(true)
+            .append(true)
+            .mode(0o600)
+            .open(path)
+            .map_err(fail)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(std::fs::TryLockError::WouldBlock) => {
+                return Err(ResultsError::Busy(path.to_owned()));
+            }
+            Err(std::fs::TryLockError::Error(source)) => return Err(fail(source)),
+        }
+        if ends_torn(path).map_err(fail)? {
+            file.write_all(b"\n").map_err(fail)?;
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+        })
+    }
+
+    /// On disk when this returns.
+    pub fn append(&mut self, outcome: &GymOutcome) -> Result<(), ResultsError> {
+        let mut line = serde_json::to_string(outcome).expect("an outcome is plain data");
+        line.push('\n');
+        let written = self
+            .file
+            .write_all(line.as_bytes())
+            .and_then(|()| self.file.sync_data());
+        written.map_err(|source| match source.kind() {
+            io::ErrorKind::StorageFull
+            | io::ErrorKind::QuotaExceeded
+            | io::ErrorKind::FileTooLarge => ResultsError::NoRoom {
+                path: self.path.clone(),
+                source,
+            },
+            _ => ResultsError::Io {
+                path: self.path.clone(),
+                source,
+            },
+        })
+    }
+
+    /// Forgets all outcomes.
+    pub fn clear(&mut self) -> Result<(), ResultsError> {
+        self.file.set_len(0).map_err(|source| ResultsError::Io {
+            path: self.path.clone(),
+            source,
+        })
+    }
+}
+
+/// Every outcome that can be read; lines that cannot are passed over. A file that is missing has none.
+pub fn read_results(path: &Path) -> io::Result<Vec<GymOutcome>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut outcomes = Vec::new();
+    for line in BufReader::new(file).split(b'\n') {
+        let line = line?;
+        if line.len() <= LINE_MAX {
+            outcomes.extend(serde_json::from_slice::<GymOutcome>(&line).ok());
+        }
+    }
+    Ok(outcomes)
+}
+
+fn ends_torn(path: &Path) -> io::Result<bool> {
+    use std::io::{Read as _, Seek as _, SeekFrom};
+    let mut file = File::open(path)?;
+    if file.metadata()?.len() == 0 {
+        return Ok(false);
+    }
+    file.seek(SeekFrom::End(-1))?;
+    let mut last = [0];
+    file.read_exact(&mut last)?;
+    Ok(last != *b"\n")
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    pub fn outcome(task: &str, model: &str, causes: &[Cause]) -> GymOutcome {
+        let one = |cause: &Cause| GymTry {
+            cause: Some(*cause),
+            unfinished: false,
+            seconds: 2.0,
+            generate_s: 1.0,
+            tokens_in: Some(100),
+            tokens_out: Some(50),
+            usd: Some(0.01),
+            warm: None,
+        };
+        GymOutcome {
+            v: VERSION,
+            at: "2026-01-01T00:00:00Z".into(),
+            seed: 1,
+            task: task.into(),
+            language: task.split('/').next().unwrap_or_default().into(),
+            kind: TaskKind::Write,
+            level: Some(TaskLevel::Easy),
+            contradictory: false,
+            model: model.into(),
+            digest: None,
+            repeat: 1,
+            answer: String::new(),
+            accepted: causes.last() == Some(&Cause::Accepted),
+            verified: causes.last() == Some(&Cause::Accepted),
+            cause: causes.last().copied(),
+            said: String::new(),
+            tries: causes.iter().map(one).collect(),
+            hidden_passed: (causes.last() == Some(&Cause::Accepted)).then_some(true),
+            twins: None,
+            edit_format: "auto".into(),
+            seconds: 2.0,
+        }
+    }
+
+    #[test]
+    fn a_run_goes_on_after_a_torn_line_and_two_runs_do_not_mix() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("run.jsonl");
+        let mut file = ResultsFile::open(&path).expect("opened");
+        file.append(&outcome("go/a", "m", &[Cause::Accepted]))
+            .expect("written");
+        assert!(matches!(
+            ResultsFile::open(&path),
+            Err(ResultsError::Busy(_))
+        ));
+        drop(file);
+        let mut torn = OpenOptions::new().append(true).open(&path).expect("opened");
+        torn.write_all(b"{\"v\":1,\"task\":\"go/b\"")
+            .expect("written");
+        drop(torn);
+        let mut file = ResultsFile::open(&path).expect("opened again");
+        file.append(&outcome("go/c", "m", &[Cause::Rejected]))
+            .expect("written");
+        let tasks: Vec<String> = read_results(&path)
+            .expect("read")
+            .into_iter()
+            .map(|o| o.task)
+            .collect();
+        assert_eq!(tasks, ["go/a", "go/c"]);
+    }
+}

@@ -1,0 +1,200 @@
+//! What a model is worth, from its outcomes: rates with their intervals, seconds, tokens, money.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::results::GymOutcome;
+use supervisor_engine::policy::{Interval, rate_interval};
+use supervisor_engine::{Cause, ModelEvidence};
+
+/// One model over all its tasks, or over those of one language.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ModelScore {
+    pub model: String,
+    /// Tasks that say something about it.
+    pub judged: usize,
+    pub accepted_at_first: usize,
+    /// Within all tries it was given.
+    pub accepted: usize,
+    pub accepted_interval: Interval,
+    /// Accepted answers that then failed the hidden tests, of those that were run against them.
+    pub overfit: usize,
+    pub with_hidden: usize,
+    pub overfit_interval: Interval,
+    /// Of accepted answers, those that were not shown by checks of the server.
+    pub unverified: usize,
+    /// Why tries were refused.
+    pub refused: BTreeMap<&'static str, usize>,
+    /// Of the judged tasks, those that it could not finish within its limits or take on.
+    pub unable: usize,
+    /// Tries that could not be read, by how edits were asked for.
+    pub unreadable: BTreeMap<String, usize>,
+    /// Tries that touched what they may not.
+    pub cheats: usize,
+    /// Contradictory tasks, and how many of them were accepted.
+    pub contradictory: usize,
+    pub contradictory_accepted: usize,
+    pub contradictory_interval: Interval,
+    /// Tasks that could not be given to it, or were not answered.
+    pub not_judged: usize,
+    pub median_s: Option<f64>,
+    pub p95_s: Option<f64>,
+    pub tokens_in: u64,
+    pub tokens_out: u64,
+    /// Money that is known to have been spent.
+    pub usd: f64,
+    pub usd_unknown: usize,
+    pub usd_per_accepted: Option<f64>,
+}
+
+/// The scores of every model, in the order of their names.
+pub fn score_models(outcomes: &[GymOutcome]) -> Vec<ModelScore> {
+    let mut models: Vec<&str> = outcomes
+        .iter()
+        .map(|outcome| outcome.model.as_str())
+        .collect();
+    models.sort_unstable();
+    models.dedup();
+    let of = |model: &str| {
+        outcomes
+            .iter()
+            .filter(|o| o.model == model)
+            .collect::<Vec<_>>()
+    };
+    models
+        .into_iter()
+        .map(|model| score_model(model, &of(model)))
+        .collect()
+}
+
+/// One model's score over these outcomes.
+pub fn score_model(model: &str, outcomes: &[&GymOutcome]) -> ModelScore {
+    let (contradictory, plain): (Vec<&GymOutcome>, Vec<&GymOutcome>) = outcomes
+        .iter()
+        .copied()
+        .partition(|outcome| outcome.contradictory);
+    let judged: Vec<&GymOutcome> = plain
+        .iter()
+        .copied()
+        .filter(|outcome| outcome.is_judged())
+        .collect();
+    let count =
+        |of: &[&GymOutcome], is: &dyn Fn(&GymOutcome) -> bool| of.iter().filter(|o| is(o)).count();
+    let accepted = count(&judged, &|o| o.accepted);
+    let with_hidden = count(&judged, &|o| o.hidden_passed.is_some());
+    let overfit = count(&judged, &|o| o.hidden_passed == Some(false));
+    let impossible = contradictory
+        .iter()
+        .copied()
+        .filter(|o| o.is_judged() || o.cause.is_some())
+        .collect::<Vec<_>>();
+    let fooled = count(&impossible, &|o| o.accepted);
+    let mut seconds: Vec<f64> = judged.iter().map(|outcome| outcome.seconds).collect();
+    seconds.sort_by(f64::total_cmp);
+    let tries = || outcomes.iter().flat_map(|outcome| &outcome.tries);
+    let (mut refused, mut unreadable) = (BTreeMap::new(), BTreeMap::new());
+    for outcome in outcomes {
+        for one in outcome
+            .tries
+            .iter()
+            .filter(|one| one.cause != Some(Cause::Accepted))
+        {
+            if let Some(word) = one.word() {
+                *refused.entry(word).or_default() += 1;
+            }
+            if one.cause == Some(Cause::Unreadable) {
+                *unreadable.entry(outcome.edit_format.clone()).or_default() += 1;
+            }
+        }
+    }
+    // From 0.0, because the sum of nothing is -0.0.
+    let usd = tries()
+        .filter_map(|one| one.usd)
+        .fold(0.0, |sum, usd| sum + usd);
+    ModelScore {
+        model: model.to_owned(),
+        judged: judged.len(),
+        accepted_at_first: count(&judged, &|o| o.accepted && o.tries.len() == 1),
+        accepted,
+        accepted_interval: rate_interval(accepted, judged.len()),
+        overfit,
+        with_hidden,
+        overfit_interval: rate_interval(overfit, with_hidden),
+        unverified: count(&judged, &|o| o.accepted && !o.verified),
+        refused,
+        unable: count(&judged, &|o| o.evidence() == Some(ModelEvidence::Unable)),
+        unreadable,
+        cheats: count(outcomes, &GymOutcome::is_cheat),
+        contradictory: impossible.len(),
+        contradictory_accepted: fooled,
+        contradictory_interval: rate_interval(fooled, impossible.len()),
+        not_judged: plain.len() - judged.len(),
+        median_s: nearest_rank(&seconds, 50),
+        p95_s: nearest_rank(&seconds, 95),
+        tokens_in: tries().filter_map(|one| one.tokens_in).sum(),
+        tokens_out: tries().filter_map(|one| one.tokens_out).sum(),
+        usd,
+        usd_unknown: tries().filter(|one| one.usd.is_none()).count(),
+        usd_per_accepted: (accepted > 0).then(|| usd / accepted as f64),
+    }
+}
+
+/// The value at rank ⌈n · percent / 100⌉, counted from 1.
+fn nearest_rank(sorted: &[f64], percent: usize) -> Option<f64> {
+    sorted
+        .get((sorted.len() * percent).div_ceil(100).checked_sub(1)?)
+        .copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::results::tests::outcome;
+    use super::*;
+
+    #[test]
+    fn a_score_counts_each_outcome_where_it_belongs() {
+        let mut overfit = outcome("go/a", "m", &[Cause::Accepted]);
+        overfit.hidden_passed = Some(false);
+        let mut impossible = outcome("go/a", "m", &[Cause::Accepted]);
+        impossible.contradictory = true;
+        let outcomes = [
+            outcome("go/b", "m", &[Cause::Accepted]),
+            outcome("go/c", "m", &[Cause::Rejected, Cause::Accepted]),
+            outcome("go/d", "m", &[Cause::Unreadable]),
+            outcome("go/e", "m", &[Cause::Tampered]),
+            outcome("go/f", "m", &[Cause::Infra]),
+            overfit,
+            impossible,
+        ];
+        let [score] = &score_models(&outcomes)[..] else {
+            panic!("one model")
+        };
+        assert_eq!(
+            (
+                score.judged,
+                score.accepted_at_first,
+                score.accepted,
+                score.not_judged
+            ),
+            (5, 2, 3, 1)
+        );
+        assert_eq!((score.overfit, score.with_hidden), (1, 3));
+        assert_eq!(
+            (
+                score.contradictory,
+                score.contradictory_accepted,
+                score.cheats
+            ),
+            (1, 1, 2)
+        );
+        assert_eq!(score.unreadable, BTreeMap::from([("auto".to_owned(), 1)]));
+        assert_eq!(score.refused.get("infra"), Some(&1));
+        assert!(
+            (score.usd - 0.08).abs() < 1e-9
+                && score
+                    .usd_per_accepted
+                    .is_some_and(|usd| (usd - 0.08 / 3.0).abs() < 1e-9)
+        );
+    }
+}

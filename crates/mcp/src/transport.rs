@@ -1,0 +1,162 @@
+//! The line transport between the SDK and the client: reads whole lines, refuses what is no request, queues replies.
+//! At the end of input it reports the end only when every request it read is settled, so that none loses its reply.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, GetExtensions as _, GetMeta as _,
+    JsonRpcMessage, ProtocolVersion, RequestId, ServerJsonRpcMessage,
+};
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use rmcp::{ErrorData, RoleServer};
+use tokio::io::AsyncRead;
+
+use super::envelope::{self, Incoming};
+use super::lines::LineReader;
+use super::outbox::Outbox;
+use supervisor_skills::NotificationSender;
+
+pub(super) struct LineTransport<R> {
+    lines: LineReader<R>,
+    outbox: Arc<Outbox>,
+    /// The SDK has left its opening. Until then it ends the session over any notification.
+    begun: bool,
+}
+
+impl<R: AsyncRead + Unpin> LineTransport<R> {
+    pub(super) fn new(input: R, outbox: Arc<Outbox>) -> Self {
+        Self {
+            lines: LineReader::new(input),
+            outbox,
+            begun: false,
+        }
+    }
+
+    fn accept(&mut self, incoming: Incoming) -> Option<ClientJsonRpcMessage> {
+        match incoming {
+            Incoming::Nothing => None,
+            Incoming::Refused(refusals) => {
+                for refusal in refusals {
+                    self.outbox.send(&refusal.to_json());
+                }
+                None
+            }
+            Incoming::Request(mut message) => {
+                if let JsonRpcMessage::Request(request) = &mut *message {
+                    let id = request.id.clone();
+                    if !self.begun {
+                        match opening(&request.request) {
+                            Opening::Probe => {}
+                            Opening::Begins => self.begun = true,
+                            Opening::TooEarly => {
+                                self.outbox.send(&too_early(id));
+                                return None;
+                            }
+                        }
+                    }
+                    self.outbox.open(id.clone());
+                    request.request.extensions_mut().insert({
+                        let outbox = Arc::clone(&self.outbox);
+                        NotificationSender::new(move |message| outbox.progress(&id, message))
+                    });
+                }
+                Some(*message)
+            }
+            Incoming::Notification(message) => {
+                if let JsonRpcMessage::Notification(notification) = &*message
+                    && let ClientNotification::CancelledNotification(cancelled) =
+                        &notification.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    self.outbox.cancel(id);
+                }
+                self.begun.then_some(*message)
+            }
+        }
+    }
+}
+
+/// What a request means to a session that has not begun.
+enum Opening {
+    /// Answered, and the client may still begin either way.
+    Probe,
+    Begins,
+    TooEarly,
+}
+
+fn opening(request: &ClientRequest) -> Opening {
+    match request {
+        ClientRequest::InitializeRequest(_) => Opening::Begins,
+        ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_) => Opening::Probe,
+        request => {
+            let meta = request.get_meta();
+            match meta.protocol_version() {
+                Some(_)
+                    if !meta
+                        .missing_required_keys(&ProtocolVersion::V_2026_07_28)
+                        .is_empty() =>
+                {
+                    Opening::TooEarly
+                }
+                Some(version) if ProtocolVersion::KNOWN_VERSIONS.contains(&version) => {
+                    Opening::Begins
+                }
+                Some(_) => Opening::Probe, // refused by the SDK, with the versions we speak
+                None => Opening::TooEarly,
+            }
+        }
+    }
+}
+
+fn too_early(id: RequestId) -> ServerJsonRpcMessage {
+    let message = "nothing has begun: send `initialize` first, or say in the request's `_meta` \
+                   `io.modelcontextprotocol/protocolVersion` and `io.modelcontextprotocol/clientCapabilities`";
+    ServerJsonRpcMessage::error(ErrorData::invalid_params(message, None), Some(id))
+}
+
+impl<R: AsyncRead + Unpin + Send> Transport<RoleServer> for LineTransport<R> {
+    type Error = Infallible;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        match &message {
+            JsonRpcMessage::Response(response) => self.outbox.reply(&response.id, &message),
+            JsonRpcMessage::Error(error) => match &error.id {
+                Some(id) => self.outbox.reply(id, &message),
+                None => self.outbox.send(&message),
+            },
+            JsonRpcMessage::Request(_) | JsonRpcMessage::Notification(_) => {
+                self.outbox.send(&message)
+            }
+        }
+        std::future::ready(Ok(()))
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            self.outbox.room().await;
+            match self.lines.next().await {
+                Ok(Some(line)) => {
+                    if let Some(message) = self.accept(envelope::read(line)) {
+                        return Some(message);
+                    }
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    tracing::warn!(%error, "reading stdin failed; taken as its end");
+                    break;
+                }
+            }
+        }
+        self.outbox.all_answered().await;
+        None
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+}

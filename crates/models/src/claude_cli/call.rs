@@ -1,0 +1,513 @@
+//! How the program is called: arguments, environment and what it reads. Untrusted text goes to its stdin alone.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use secrecy::ExposeSecret as _;
+use serde_json::json;
+
+use super::Worker;
+use crate::{Ask, AskError, Env, Power, Shell};
+use supervisor_process::environment;
+use supervisor_process::environment::Environment;
+use supervisor_process::{ChildKind, Confinement, LayeredDir, SandboxMode, Spec, Stdin};
+use supervisor_settings as routing;
+use supervisor_settings::Tier;
+
+/// Longer rules than this go to stdin: one argument can hold 128 KiB.
+const LONGEST_ARGUMENT: usize = 64 * 1024;
+/// Turns after which a run is given up; 0 would mean never.
+const MAX_TURNS: u32 = 60;
+/// Of its API; ten by default, which takes three minutes.
+const API_RETRIES: &str = "2";
+/// Said last. Only the last block of a prompt is searched for commands (`/x`) and file references (`@/path`), so what
+/// stands before it, which may quote anybody, stays text.
+const LAST_BLOCK: &str =
+    "Do the task above. End by giving your answer through the StructuredOutput tool.";
+
+/// The call, and what a reader of the log should know about it.
+pub(super) fn spec(
+    ask: &Ask,
+    tier: &Tier,
+    settings: &routing::BackendSettings,
+    worker: &Worker,
+    inherited: &Env,
+) -> Result<(Spec, Vec<String>), AskError> {
+    let mut notes = Vec::new();
+    let env = environment(settings, worker, inherited);
+    let shell = shell(&ask.power, &env, &mut notes);
+    let mut argv: Vec<OsString> = vec![worker.program.clone().into()];
+    argv.extend(
+        [
+            "--print",
+            "--input-format",
+            "stream-json",
+            "--output-format",
+            "stream-json",
+            "--verbose",
+            "--no-session-persistence",
+            // Nothing from the project configures a worker: no settings, hooks, memory files or MCP servers.
+            "--strict-mcp-config",
+            "--setting-sources",
+            "",
+        ]
+        .map(OsString::from),
+    );
+    let mut option =
+        |name: &str, value: String| argv.extend([OsString::from(name), OsString::from(value)]);
+    option("--model", tier.model.id.clone());
+    option("--tools", tools(&ask.power, shell.is_some()));
+    option("--permission-mode", permission_mode(&ask.power, settings));
+    if let Some(command) = shell {
+        option("--allowedTools", format!("Bash({command}:*)"));
+    }
+    option("--json-schema", ask.schema.to_string());
+    let turns = ask
+        .max_turns
+        .map(u32::from)
+        .or(settings.max_turns)
+        .unwrap_or(MAX_TURNS)
+        .max(1);
+    option("--max-turns", turns.to_string());
+    if let Some(usd) = ask.budget_usd {
+        // It refuses 0 with pages of its own source.
+        if !(usd.is_finite() && usd >= 0.0001) {
+            return Err(AskError::BudgetUsedUp {
+                model: tier.name.0.clone(),
+            });
+        }
+        option("--max-budget-usd", format!("{usd:.4}"));
+    }
+    let mut prompt = ask.prompt.clone();
+    if ask.system.len() > LONGEST_ARGUMENT {
+        prompt = format!("{}\n\n---\n\n{prompt}", ask.system);
+    } else if !ask.system.is_empty() {
+        // An agent needs its own instructions for its tools as well; a judge needs ours alone.
+        let name = if ask.power == Power::None {
+            "--system-prompt"
+        } else {
+            "--append-system-prompt"
+        };
+        option(name, ask.system.clone());
+    }
+    let mut spec = Spec::new(argv, &ask.root);
+    spec.env = env;
+    spec.stdin = Stdin::Bytes(stdin(&prompt));
+    spec.limit = ask.limit;
+    spec.guard = ask.guard.clone();
+    spec.confine = Some(confinement(&ask.power, settings, &spec.env));
+    Ok((spec, notes))
+}
+
+/// The walls around it. Its own directory stays closed, because what is written there runs outside later; but for what a
+/// session needs, and the login, which must be saved when it is renewed.
+fn confinement(
+    power: &Power,
+    settings: &routing::BackendSettings,
+    env: &Environment,
+) -> Confinement {
+    let kind = match power {
+        Power::Edit { .. } => ChildKind::Agent,
+        Power::None | Power::ReadOnly => ChildKind::Reader,
+    };
+    let variable = |name: &str| {
+        env.get(std::ffi::OsStr::new(name))
+            .map(PathBuf::from)
+            .filter(|p| p.is_absolute())
+    };
+    let home = variable("HOME");
+    let config = variable("CLAUDE_CONFIG_DIR").or_else(|| Some(home.as_ref()?.join(".claude")));
+    let mut confine = Confinement::new(kind);
+    if let Some(config) = config {
+        confine.reveal.push(config.clone());
+        // It replaces its login by renaming a new file over it, so the whole directory must be writable to it. What else it
+        // writes there would steer the user's own sessions later.
+        confine.layered = Some(LayeredDir {
+            dir: config,
+            saved: vec![String::from(".credentials.json")],
+        });
+    }
+    confine
+        .reveal
+        .extend(home.map(|home| home.join(".claude.json")));
+    match settings.sandbox {
+        Some(SandboxMode::Off) => confine.off = true,
+        Some(mode) => confine.at_least = mode,
+        None => {}
+    }
+    confine
+}
+
+/// One message on one line.
+fn stdin(prompt: &str) -> Vec<u8> {
+    let blocks = json!([{"type": "text", "text": prompt}, {"type": "text", "text": LAST_BLOCK}]);
+    let mut line = json!({"type": "user", "message": {"role": "user", "content": blocks}})
+        .to_string()
+        .into_bytes();
+    line.push(b'\n');
+    line
+}
+
+fn tools(power: &Power, shell: bool) -> String {
+    match power {
+        Power::None => "",
+        Power::ReadOnly => "Read,Glob,Grep",
+        Power::Edit { .. } if shell => "Read,Edit,Write,Glob,Grep,Bash",
+        Power::Edit { .. } => "Read,Edit,Write,Glob,Grep",
+    }
+    .into()
+}
+
+/// What the user configured is for workers that edit; others never need more than the least.
+fn permission_mode(power: &Power, settings: &routing::BackendSettings) -> String {
+    match power {
+        Power::None | Power::ReadOnly => "default".into(),
+        Power::Edit { .. } => settings
+            .permission_mode
+            .clone()
+            .unwrap_or_else(|| "acceptEdits".into()),
+    }
+}
+
+/// The command that the worker may run, as the program's permission rules write it.
+fn shell(power: &Power, env: &Environment, notes: &mut Vec<String>) -> Option<String> {
+    let Power::Edit { shell } = power else {
+        return None;
+    };
+    let argv = match shell {
+        Shell::Never => return None,
+        Shell::UnlessKey(argv) => {
+            if let Some(name) = env
+                .keys()
+                .map(|name| name.to_string_lossy())
+                .find(|name| is_secret(name))
+            {
+                notes.push(format!("the worker could not run the tests itself, because ${name} is in its environment"));
+                return None;
+            }
+            argv
+        }
+        Shell::Always(argv) => argv,
+    };
+    let plain = |c: char| c.is_ascii_alphanumeric() || " _./:=@+-".contains(c);
+    let command = argv.join(" ");
+    // A rule has a syntax of its own; what could end it early is not worth the convenience.
+    if command.is_empty()
+        || !command.chars().all(plain)
+        || argv.iter().any(|word| word.contains(' '))
+    {
+        notes.push(
+            "the worker could not run the tests itself, because their command does not fit a permission rule".into(),
+        );
+        return None;
+    }
+    Some(command)
+}
+
+pub(super) fn environment(
+    settings: &routing::BackendSettings,
+    worker: &Worker,
+    inherited: &Env,
+) -> Environment {
+    let mut env = environment::agent(inherited.vars().clone(), &settings.env_pass);
+    if let Some(key) = &worker.key {
+        let name = match key.var.as_str() {
+            own @ ("ANTHROPIC_API_KEY" | "ANTHROPIC_AUTH_TOKEN" | "CLAUDE_CODE_OAUTH_TOKEN") => own,
+            _ => "ANTHROPIC_API_KEY",
+        };
+        env.insert(name.into(), key.secret.expose_secret().into());
+    }
+    if let Some(url) = &settings.base_url {
+        env.insert("ANTHROPIC_BASE_URL".into(), url.into());
+    }
+    for (name, value) in [
+        ("CLAUDE_CODE_MAX_RETRIES", API_RETRIES),
+        ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+    ] {
+        env.entry(name.into()).or_insert_with(|| value.into());
+    }
+    env
+}
+
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    ["KEY", "TOKEN", "SECRET", "PASSWORD", "CREDENTIALS"]
+        .iter()
+        .any(|end| name.ends_with(end))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    fn settings() -> routing::BackendSettings {
+        let backend = routing::BackendSettings::named(
+            "claude",
+            routing::BackendKind::ClaudeCli,
+            routing::TierKind::Subagent,
+        );
+        routing::BackendSettings {
+            models: vec!["claude-*".into()],
+            ..backend
+        }
+    }
+
+    fn call(
+        ask: &Ask,
+        settings: &routing::BackendSettings,
+        env: &Env,
+    ) -> Result<(Vec<String>, Spec, Vec<String>), AskError> {
+        let tier = Tier {
+            name: routing::ModelName("claude-x".into()),
+            backend: settings.clone(),
+            model: routing::Model::named("claude-x", 200_000),
+            limit: Duration::from_secs(1),
+            limit_by: "limits.local_s".into(),
+            attempts: 1,
+            edit_format: routing::EditFormat::Auto,
+        };
+        let (spec, notes) = spec(ask, &tier, settings, &Worker::of(settings, env), env)?;
+        let argv = spec
+            .argv
+            .iter()
+            .map(|a| a.to_string_lossy().into_owned())
+            .collect();
+        Ok((argv, spec, notes))
+    }
+
+    fn value<'a>(argv: &'a [String], name: &str) -> Option<&'a str> {
+        argv.iter()
+            .position(|a| a == name)
+            .map(|at| argv[at + 1].as_str())
+    }
+
+    fn ask(power: Power) -> Ask {
+        Ask {
+            power,
+            ..Ask::new(
+                "rules",
+                "/task with @/etc/passwd",
+                json!({"type": "object"}),
+                "/project",
+            )
+        }
+    }
+
+    fn inherited() -> Env {
+        [
+            ("PATH", "/bin"),
+            ("HOME", "/h"),
+            ("ANTHROPIC_API_KEY", "canary"),
+            ("CLAUDE_CODE_SIMPLE", "1"),
+            ("MINE", "canary"),
+        ]
+        .into_iter()
+        .collect()
+    }
+
+    fn tests() -> Vec<String> {
+        ["cargo", "test", "--workspace"].map(String::from).to_vec()
+    }
+
+    #[test]
+    fn power_decides_the_tools_and_nothing_asks_to_bypass_permissions() {
+        let edit = |shell| Power::Edit { shell };
+        for (power, tools, mode) in [
+            (Power::None, "", "default"),
+            (Power::ReadOnly, "Read,Glob,Grep", "default"),
+            (
+                edit(Shell::Never),
+                "Read,Edit,Write,Glob,Grep",
+                "acceptEdits",
+            ),
+            (
+                edit(Shell::UnlessKey(tests())),
+                "Read,Edit,Write,Glob,Grep,Bash",
+                "acceptEdits",
+            ),
+        ] {
+            let (argv, spec, _) =
+                call(&ask(power.clone()), &settings(), &inherited()).expect("a call");
+            assert_eq!(
+                (value(&argv, "--tools"), value(&argv, "--permission-mode")),
+                (Some(tools), Some(mode)),
+                "{power:?}"
+            );
+            assert_eq!(
+                value(&argv, "--allowedTools").is_some(),
+                tools.ends_with("Bash")
+            );
+            assert!(
+                !argv
+                    .iter()
+                    .any(|a| a.contains("bypass") || a == "--bare" || a.contains("/task")),
+                "{argv:?}"
+            );
+            assert_eq!(spec.cwd, std::path::Path::new("/project"));
+        }
+        let (argv, ..) = call(
+            &ask(edit(Shell::UnlessKey(tests()))),
+            &settings(),
+            &inherited(),
+        )
+        .expect("a call");
+        assert_eq!(
+            value(&argv, "--allowedTools"),
+            Some("Bash(cargo test --workspace:*)")
+        );
+        assert_eq!(value(&argv, "--append-system-prompt"), Some("rules"));
+        let (argv, ..) = call(&ask(Power::None), &settings(), &inherited()).expect("a call");
+        assert_eq!(value(&argv, "--system-prompt"), Some("rules"));
+    }
+
+    #[test]
+    fn a_configured_mode_is_for_editing_workers_only() {
+        let settings = routing::BackendSettings {
+            permission_mode: Some("plan".into()),
+            ..settings()
+        };
+        let (argv, ..) = call(
+            &ask(Power::Edit {
+                shell: Shell::Never,
+            }),
+            &settings,
+            &inherited(),
+        )
+        .expect("a call");
+        assert_eq!(value(&argv, "--permission-mode"), Some("plan"));
+        let (argv, ..) = call(&ask(Power::ReadOnly), &settings, &inherited()).expect("a call");
+        assert_eq!(value(&argv, "--permission-mode"), Some("default"));
+    }
+
+    #[test]
+    fn an_inherited_key_is_passed_on_only_if_configured_and_then_takes_the_shell_away() {
+        let worker = Power::Edit {
+            shell: Shell::UnlessKey(tests()),
+        };
+        let (_, spec, _) = call(&ask(worker.clone()), &settings(), &inherited()).expect("a call");
+        assert!(
+            !format!("{:?}", spec.env).contains("canary"),
+            "{:?}",
+            spec.env
+        );
+        assert!(
+            !spec
+                .env
+                .contains_key(std::ffi::OsStr::new("CLAUDE_CODE_SIMPLE"))
+        );
+
+        for (var, lands_in) in [
+            ("ANTHROPIC_API_KEY", "ANTHROPIC_API_KEY"),
+            ("MINE", "ANTHROPIC_API_KEY"),
+        ] {
+            let settings = routing::BackendSettings {
+                api_key_env: Some(var.into()),
+                ..settings()
+            };
+            let (argv, spec, notes) =
+                call(&ask(worker.clone()), &settings, &inherited()).expect("a call");
+            assert_eq!(
+                spec.env
+                    .get(std::ffi::OsStr::new(lands_in))
+                    .map(|v| v == "canary"),
+                Some(true)
+            );
+            assert_eq!(value(&argv, "--tools"), Some("Read,Edit,Write,Glob,Grep"));
+            assert!(notes[0].contains("$ANTHROPIC_API_KEY"), "{notes:?}");
+            assert!(!format!("{argv:?}{notes:?}{:?}", spec.stdin).contains("canary"));
+            let insists = Power::Edit {
+                shell: Shell::Always(tests()),
+            };
+            let (argv, ..) = call(&ask(insists), &settings, &inherited()).expect("a call");
+            assert!(value(&argv, "--allowedTools").is_some());
+        }
+        let settings = routing::BackendSettings {
+            env_pass: vec!["MINE".into()],
+            ..settings()
+        };
+        let (_, spec, _) = call(&ask(worker), &settings, &inherited()).expect("a call");
+        assert!(spec.env.contains_key(std::ffi::OsStr::new("MINE")));
+    }
+
+    #[test]
+    fn a_test_command_that_could_break_out_of_its_rule_is_not_offered() {
+        for argv in [
+            vec!["sh", "-c", "x; y"],
+            vec!["a)"],
+            vec!["a,Bash"],
+            vec![],
+            vec!["a b"],
+        ] {
+            let argv = argv.into_iter().map(String::from).collect();
+            let (argv, _, notes) = call(
+                &ask(Power::Edit {
+                    shell: Shell::Always(argv),
+                }),
+                &settings(),
+                &inherited(),
+            )
+            .expect("a call");
+            assert_eq!(value(&argv, "--allowedTools"), None);
+            assert_eq!(notes.len(), 1);
+        }
+    }
+
+    #[test]
+    fn the_prompt_is_data_in_a_block_before_the_last() {
+        let (_, spec, _) = call(&ask(Power::None), &settings(), &inherited()).expect("a call");
+        let Stdin::Bytes(bytes) = spec.stdin else {
+            panic!("nothing to read")
+        };
+        assert_eq!(bytes.iter().filter(|b| **b == b'\n').count(), 1);
+        let message: serde_json::Value = serde_json::from_slice(&bytes).expect("one JSON line");
+        let blocks = message["message"]["content"].as_array().expect("blocks");
+        assert_eq!(blocks[0]["text"], "/task with @/etc/passwd");
+        let last = blocks[1]["text"].as_str().expect("text");
+        assert!(blocks.len() == 2 && !last.starts_with('/') && !last.contains('@'));
+    }
+
+    #[test]
+    fn turns_and_money_are_bounded_and_never_zero() {
+        let mut ask = ask(Power::None);
+        let (argv, ..) = call(&ask, &settings(), &inherited()).expect("a call");
+        assert_eq!(
+            (
+                value(&argv, "--max-turns"),
+                value(&argv, "--max-budget-usd")
+            ),
+            (Some("60"), None)
+        );
+        let zero = routing::BackendSettings {
+            max_turns: Some(0),
+            ..settings()
+        };
+        let (argv, ..) = call(&ask, &zero, &inherited()).expect("a call");
+        assert_eq!(value(&argv, "--max-turns"), Some("1"));
+        ask.budget_usd = Some(0.25);
+        let (argv, ..) = call(&ask, &settings(), &inherited()).expect("a call");
+        assert_eq!(value(&argv, "--max-budget-usd"), Some("0.2500"));
+        for usd in [0.0, -1.0, f64::NAN, 0.000_01] {
+            ask.budget_usd = Some(usd);
+            assert!(
+                matches!(
+                    call(&ask, &settings(), &inherited()),
+                    Err(AskError::BudgetUsedUp { .. })
+                ),
+                "{usd}"
+            );
+        }
+    }
+
+    #[test]
+    fn long_rules_go_to_stdin() {
+        let mut ask = ask(Power::None);
+        ask.system = "r".repeat(LONGEST_ARGUMENT + 1);
+        let (argv, spec, _) = call(&ask, &settings(), &inherited()).expect("a call");
+        assert!(argv.iter().all(|a| a.len() < LONGEST_ARGUMENT));
+        let Stdin::Bytes(bytes) = spec.stdin else {
+            panic!("nothing to read")
+        };
+        assert!(bytes.len() > LONGEST_ARGUMENT);
+    }
+}

@@ -1,0 +1,232 @@
+//! Is the agent program there, which version is it, and is a user logged in? It is asked itself, and asks no model.
+//! Knows `claude --version` and `claude auth status`. Does not know how work is given to it.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::said::said;
+use super::{Env, claude_cli};
+use supervisor_process::{End, FinishedProcess, Launcher, Spec, StartError, which};
+use supervisor_settings::BackendSettings;
+use supervisor_text::redact::Redactor;
+use supervisor_text::words;
+
+/// How long the program may think about itself.
+pub const LIMIT: Duration = Duration::from_secs(10);
+
+/// An agent program that answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstalledAgent {
+    pub program: PathBuf,
+    pub version: String,
+    pub login: Login,
+}
+
+/// What the program says about its login. Names and addresses of people are not kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Login {
+    In {
+        /// `claude.ai`, `api_key`, `oauth_token`, `third_party`.
+        method: String,
+        /// `firstParty` is Anthropic's own endpoint; anything else is reached elsewhere.
+        provider: String,
+    },
+    Out,
+    /// It does not say, as older versions do not.
+    Unknown,
+}
+
+impl Login {
+    /// Does the work leave by Anthropic's own endpoint?
+    pub fn is_first_party(&self) -> bool {
+        match self {
+            Self::In { provider, .. } => provider == "firstParty",
+            Self::Out | Self::Unknown => true,
+        }
+    }
+}
+
+/// Why the program cannot be used at all.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotUsable {
+    #[error("`{0}` is not on the PATH")]
+    NotFound(String),
+    #[error("`{0}` may not be executed")]
+    NotExecutable(String),
+    #[error("`{program} {asked}` gave no answer within {} s", .limit.as_secs())]
+    Hangs {
+        program: String,
+        asked: &'static str,
+        limit: Duration,
+    },
+    #[error("`{program} --version` failed: {why}")]
+    Broken { program: String, why: String },
+    #[error("the check was cancelled")]
+    Cancelled,
+}
+
+/// Asks the program of a `claude-cli` backend about itself.
+pub async fn ask(
+    backend: &BackendSettings,
+    env: &Env,
+    launcher: &Launcher,
+    limit: Duration,
+    stop: &CancellationToken,
+) -> Result<InstalledAgent, NotUsable> {
+    let name = backend.program.as_deref().unwrap_or("claude");
+    // The server is started in the project's directory, which has no say in which program is run; one's own home,
+    // where people install `claude`, is not a project.
+    let home = env.get("HOME").unwrap_or_default();
+    let project = std::env::current_dir()
+        .ok()
+        .filter(|dir| !Path::new(&home).starts_with(dir));
+    let path = env.vars().get(OsStr::new("PATH"));
+    let program = which(name, path.map(OsString::as_os_str), project.as_deref()).map_err(
+        |why| match why {
+            StartError::NotExecutable(path) => NotUsable::NotExecutable(path),
+            _ => NotUsable::NotFound(name.to_owned()),
+        },
+    )?;
+    let run = |arguments: &'static [&'static str]| {
+        let argv = std::iter::once(program.as_os_str()).chain(arguments.iter().map(OsStr::new));
+        // Neither the project nor a directory others can write in: settings found there would be read.
+        let mut spec = Spec::new(argv, "/");
+        spec.env = claude_cli::environment(backend, env);
+        spec.limit = limit;
+        spec.grace = Duration::from_millis(500);
+        launcher.run(spec, stop)
+    };
+    let (version, status) = tokio::join!(run(&["--version"]), run(&["auth", "status"]));
+    let version = read_version(&program.display().to_string(), &version, limit)?;
+    let login = read_login(
+        &program.display().to_string(),
+        &status.end,
+        &status.stdout.text(),
+        limit,
+    )?;
+    Ok(InstalledAgent {
+        program,
+        version,
+        login,
+    })
+}
+
+fn read_version(
+    program: &str,
+    seen: &FinishedProcess,
+    limit: Duration,
+) -> Result<String, NotUsable> {
+    let broken = |why: String| NotUsable::Broken {
+        program: program.to_owned(),
+        why,
+    };
+    match &seen.end {
+        End::Exited(0) => Ok(first_line(&seen.stdout.text())),
+        End::Exited(code) => {
+            let said = first_line(&seen.stderr.text());
+            Err(broken(if said.is_empty() {
+                format!("exit code {code}")
+            } else {
+                format!("exit code {code}, {said}")
+            }))
+        }
+        End::Signalled(signal) => Err(broken(format!("ended by signal {signal}"))),
+        End::TimedOut => Err(NotUsable::Hangs {
+            program: program.to_owned(),
+            asked: "--version",
+            limit,
+        }),
+        End::Cancelled => Err(NotUsable::Cancelled),
+        End::CouldNotStart(StartError::NotExecutable(_)) => {
+            Err(NotUsable::NotExecutable(program.to_owned()))
+        }
+        End::CouldNotStart(why) => Err(broken(why.to_string())),
+    }
+}
+
+/// The exit code alone would not do: versions that do not know the question fail too.
+fn read_login(program: &str, end: &End, text: &str, limit: Duration) -> Result<Login, NotUsable> {
+    match end {
+        End::TimedOut => {
+            return Err(NotUsable::Hangs {
+                program: program.to_owned(),
+                asked: "auth status",
+                limit,
+            });
+        }
+        End::Cancelled => return Err(NotUsable::Cancelled),
+        _ => {}
+    }
+    let object = text
+        .find('{')
+        .zip(text.rfind('}'))
+        .and_then(|(from, to)| text.get(from..=to));
+    let Some(status) = object.and_then(|o| serde_json::from_str::<Value>(o).ok()) else {
+        return Ok(Login::Unknown);
+    };
+    let word = |field| {
+        status
+            .get(field)
+            .and_then(Value::as_str)
+            .map(first_line)
+            .unwrap_or_default()
+    };
+    Ok(match status.get("loggedIn").and_then(Value::as_bool) {
+        Some(true) => Login::In {
+            method: word("authMethod"),
+            provider: word("apiProvider"),
+        },
+        Some(false) => Login::Out,
+        None => Login::Unknown,
+    })
+}
+
+/// The first line that says anything, short and safe to show.
+fn first_line(text: &str) -> String {
+    let line = text
+        .lines()
+        .map(str::trim)
+        .find(|l| !l.is_empty())
+        .unwrap_or_default();
+    words::cut_end(&said(line, &Redactor::by_shape()), 120).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_is_read_from_what_is_said_and_not_from_the_exit_code() {
+        let login = |code, text: &str| {
+            read_login("claude", &End::Exited(code), text, LIMIT).expect("an answer")
+        };
+        let out = "{\n  \"loggedIn\": false,\n  \"authMethod\": \"none\",\n  \"apiProvider\": \"firstParty\"\n}\n";
+        assert_eq!(login(1, out), Login::Out);
+        assert_eq!(login(0, out), Login::Out);
+        let key = r#"{"loggedIn":true,"authMethod":"api_key","apiProvider":"firstParty","email":"me@example.org"}"#;
+        let key = login(0, key);
+        assert!(
+            key.is_first_party() && !format!("{key:?}").contains("example"),
+            "{key:?}"
+        );
+        let other = login(
+            0,
+            r#"warning: old {"loggedIn":true,"authMethod":"third_party","apiProvider":"bedrock"}"#,
+        );
+        assert!(!other.is_first_party());
+        for unclear in [
+            "",
+            "error: unknown command 'auth'",
+            "{}",
+            "{\"loggedIn\":\"yes\"}",
+            "} {",
+            "[]",
+        ] {
+            assert_eq!(login(1, unclear), Login::Unknown, "{unclear}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Any bytes as the body of a chat completion.
+
+use std::time::Duration;
+
+use reqwest::header::HeaderMap;
+use serde_json::json;
+
+use super::{Endpoint, ReceivedAnswer, answer, refusal};
+use crate::{Ask, extract};
+use supervisor_settings::fuzz::tier_of;
+use supervisor_settings::{BackendKind, BackendSettings, Model, TierKind};
+use supervisor_text::redact::Redactor;
+
+/// What is taken for an answer has what was asked for, and figures that can be; what is refused says why, in few words.
+pub fn chat_completion(data: &[u8]) {
+    let (choice, body) = data
+        .split_first()
+        .map_or((0, data), |(choice, rest)| (*choice, rest));
+    let settings = BackendSettings::named("gateway", BackendKind::Openai, TierKind::Local);
+    let tier = tier_of(settings, Model::named("m", 8192));
+    let at = Endpoint {
+        backend: "gateway".into(),
+        address: "http://gateway".into(),
+        var: None,
+        key: None,
+        secrets: Redactor::default(),
+    };
+    let schema = json!({"type": "object", "required": ["edits"]});
+    let ask = Ask::new("", "", schema.clone(), "/");
+    let status = if choice < 200 {
+        200
+    } else {
+        300 + u16::from(choice)
+    };
+    let got = ReceivedAnswer {
+        status,
+        headers: HeaderMap::new(),
+        body: body.to_vec(),
+        cut: false,
+        took: Duration::ZERO,
+    };
+    let failure = if status == 200 {
+        match answer::read(&at, got, &ask, &tier, usize::from(choice) * 100) {
+            Ok(reply) => {
+                assert!(reply.body.is_object() && reply.usage == reply.usage.plausible());
+                return;
+            }
+            Err(failure) => failure,
+        }
+    } else {
+        refusal::failure(&at, &got, &ask, &tier)
+    };
+    assert!(
+        failure.why.to_string().len() < 20_000,
+        "a complaint as long as a book"
+    );
+    let text = String::from_utf8_lossy(body);
+    let found = extract::object(&text, &extract::required(&schema));
+    assert_eq!(
+        found,
+        extract::object(&text, &extract::required(&schema)),
+        "the same text is read in two ways"
+    );
+}

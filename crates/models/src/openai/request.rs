@@ -1,0 +1,250 @@
+//! The request's body, and which plainer form to try when a server does not take it.
+
+use serde_json::{Value, json};
+
+use super::ReceivedAnswer;
+use crate::Ask;
+use supervisor_settings::Model;
+
+/// What a body holds beyond model and messages. Not every server takes all of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Form {
+    /// The server holds the model to the schema.
+    response_format: bool,
+    /// Words that only a LiteLLM gateway knows. Others ignore them, but some refuse what they do not know.
+    gateway_words: bool,
+}
+
+impl Default for Form {
+    fn default() -> Self {
+        Self {
+            response_format: true,
+            gateway_words: true,
+        }
+    }
+}
+
+/// The body, and how many bytes of text the model is shown.
+pub(super) fn body(ask: &Ask, model: &Model, form: Form) -> (Value, usize) {
+    let mut system = ask.system.trim_end().to_owned();
+    if !ask.schema.is_null() {
+        // Servers use the schema to hold the model, but do not show it; without sight of it small models write nonsense
+        // of the right form.
+        system += "\n\nAnswer with one JSON object and nothing else: no prose, no code fence. It must match this JSON schema:\n";
+        system += &ask.schema.to_string();
+    }
+    let sent = system.len() + ask.prompt.len();
+    let mut body = json!({
+        "model": model.id,
+        "messages": [
+            {"role": "system", "content": system},
+            {"role": "user", "content": ask.prompt},
+        ],
+        "stream": false,
+    });
+    if form.response_format && !ask.schema.is_null() {
+        body["response_format"] =
+            json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": ask.schema}});
+    }
+    if form.gateway_words {
+        // Retries and other models are ours to decide: hidden ones cost minutes, and lie about who answered.
+        body["num_retries"] = json!(0);
+        body["disable_fallbacks"] = json!(true);
+    }
+    if let Some(most) = ask.longest_answer(model) {
+        body["max_tokens"] = json!(most);
+    }
+    if let Some(temperature) = temperature(model, ask.attempt) {
+        body["temperature"] = json!(temperature);
+    }
+    if let Some(seed) = model.seed {
+        // Another seed for another try: with the same one the same answer would come again.
+        body["seed"] = json!(seed.wrapping_add(u64::from(ask.attempt.saturating_sub(1))));
+    }
+    (body, sent)
+}
+
+/// The first ask leaves it to the server unless it is set; each further one is warmer.
+fn temperature(model: &Model, attempt: u32) -> Option<f64> {
+    /// What most servers use by themselves.
+    const USUAL: f64 = 0.7;
+    const STEP: f64 = 0.2;
+    const HOTTEST: f64 = 1.2;
+    match attempt {
+        0 | 1 => model.temperature,
+        n => {
+            let base = model.temperature.unwrap_or(USUAL);
+            let warmer = (base + STEP * f64::from(n - 1)).min(HOTTEST.max(base));
+            Some((warmer * 100.0).round() / 100.0)
+        }
+    }
+}
+
+/// The form to try next, if the server refused this one for its form and not for what it asks.
+pub(super) fn plainer(got: &ReceivedAnswer, form: Form) -> Option<Form> {
+    if !matches!(got.status, 400 | 422) {
+        return None;
+    }
+    let said = String::from_utf8_lossy(&got.body).to_lowercase();
+    let names = |words: &[&str]| words.iter().any(|word| said.contains(word));
+    if form.gateway_words && names(&["num_retries", "disable_fallbacks"]) {
+        return Some(Form {
+            gateway_words: false,
+            ..form
+        });
+    }
+    let about_schema = [
+        "response_format",
+        "json_schema",
+        "json schema",
+        "json_object",
+        "grammar",
+        "structured output",
+    ];
+    if form.response_format && names(&about_schema) {
+        return Some(Form {
+            response_format: false,
+            ..form
+        });
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::got;
+    use super::*;
+
+    fn ask() -> Ask {
+        Ask::new(
+            "rules",
+            "task",
+            json!({"type": "object", "required": ["n"]}),
+            "/",
+        )
+    }
+
+    #[test]
+    fn the_schema_is_sent_as_a_constraint_and_shown_in_the_prompt() {
+        let (body, sent) = body(&ask(), &Model::named("m", 8192), Form::default());
+        assert_eq!(
+            body["response_format"]["json_schema"]["schema"]["required"],
+            json!(["n"])
+        );
+        let system = body["messages"][0]["content"].as_str().expect("text");
+        assert!(system.starts_with("rules\n") && system.contains(r#""required":["n"]"#));
+        assert_eq!(
+            body["messages"][1],
+            json!({"role": "user", "content": "task"})
+        );
+        assert_eq!(
+            (&body["num_retries"], &body["disable_fallbacks"]),
+            (&json!(0), &json!(true))
+        );
+        assert_eq!(sent, system.len() + 4);
+        assert!(
+            ["max_tokens", "temperature", "seed"]
+                .iter()
+                .all(|field| body.get(field).is_none())
+        );
+    }
+
+    #[test]
+    fn an_answer_is_as_long_as_the_shorter_of_both_limits() {
+        let sent = |own, asked| {
+            let model = Model {
+                max_tokens: own,
+                ..Model::named("m", 8192)
+            };
+            body(
+                &Ask {
+                    max_tokens: asked,
+                    ..ask()
+                },
+                &model,
+                Form::default(),
+            )
+            .0["max_tokens"]
+                .as_u64()
+        };
+        assert_eq!([sent(None, None), sent(Some(900), None)], [None, Some(900)]);
+        assert_eq!(
+            [sent(Some(900), Some(40)), sent(Some(9), Some(40))],
+            [Some(40), Some(9)]
+        );
+    }
+
+    #[test]
+    fn a_further_ask_is_warmer_and_has_another_seed() {
+        let sent = |model: &Model, attempt| {
+            let (body, _) = body(&Ask { attempt, ..ask() }, model, Form::default());
+            (body["temperature"].as_f64(), body["seed"].as_u64())
+        };
+        let set = Model {
+            temperature: Some(0.1),
+            seed: Some(7),
+            ..Model::named("m", 8192)
+        };
+        assert_eq!(
+            [1, 2, 3].map(|n| sent(&set, n)),
+            [
+                (Some(0.1), Some(7)),
+                (Some(0.3), Some(8)),
+                (Some(0.5), Some(9))
+            ]
+        );
+        let plain = Model::named("m", 8192);
+        assert_eq!(
+            [1, 2, 9].map(|n| sent(&plain, n)),
+            [(None, None), (Some(0.9), None), (Some(1.2), None)]
+        );
+        let hot = Model {
+            temperature: Some(1.5),
+            ..plain
+        };
+        assert_eq!(sent(&hot, 2).0, Some(1.5), "never colder than what was set");
+    }
+
+    #[test]
+    fn only_a_refusal_of_the_form_leads_to_a_plainer_one() {
+        let all = Form::default();
+        let no_format = Form {
+            response_format: false,
+            ..all
+        };
+        for (status, said, next) in [
+            (
+                400,
+                "litellm.UnsupportedParamsError: does not support parameters: ['response_format']",
+                Some(no_format),
+            ),
+            (
+                400,
+                "JSON schema error at #/properties/a: unrecognized type nonsense",
+                Some(no_format),
+            ),
+            (
+                422,
+                r#"{"detail":[{"loc":["body","response_format"]}]}"#,
+                Some(no_format),
+            ),
+            (
+                400,
+                "Unrecognized request argument supplied: num_retries",
+                Some(Form {
+                    gateway_words: false,
+                    ..all
+                }),
+            ),
+            (400, "the prompt is too long", None),
+            (500, "response_format", None),
+        ] {
+            assert_eq!(plainer(&got(status, &[], said), all), next, "{said}");
+        }
+        assert_eq!(
+            plainer(&got(400, &[], "response_format"), no_format),
+            None,
+            "once is enough"
+        );
+    }
+}

@@ -1,0 +1,404 @@
+//! Backend `replay`: answers from a file, one JSON object per line, for tests, demos and CI without models.
+//! Each model's lines are given in their order; every question is appended to `<file>.asked`, so that it can be looked at.
+//! [`Recording`] writes such a file from any other backend.
+
+use std::collections::HashMap;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::probe::{AddressRole, Endpoint};
+use super::world::{BackendSight, Look, TierOutage, World};
+use super::{
+    Ask, AskError, AskResult, AskStep, Backend, BackendFacts, BackendPlace, Edits, Env, Failure,
+    FailureBlame, Reply, SharedResources, Usage, extract::required, object,
+};
+use supervisor_settings as routing;
+use supervisor_settings::{Model, Tier};
+use supervisor_text::redact::Redactor;
+
+/// One recorded answer.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplayLine {
+    /// The model's name in the chain.
+    pub model: String,
+    /// The object that is answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<Value>,
+    /// Instead of an object: text as a model might send it, from which one is taken if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Instead of an answer: `infra`, `quota`, `incapable`, `refused`, `setup`, or `hang`, which never answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// Milliseconds before it is given: models take their time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_in: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens_out: Option<u64>,
+    /// Left out: what the model's prices make of its tokens, where both are known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_usd: Option<f64>,
+}
+
+struct Replay {
+    name: String,
+    file: PathBuf,
+    /// How many lines each model has had.
+    given: Mutex<HashMap<String, usize>>,
+}
+
+/// The kind `replay`.
+pub(super) struct ReplayKind;
+
+impl BackendFacts for ReplayKind {
+    fn connect(
+        &self,
+        backend: &routing::BackendSettings,
+        _: &SharedResources,
+    ) -> Result<Arc<dyn Backend>, AskError> {
+        let Some(file) = backend.file.as_deref() else {
+            return Err(AskError::Misconfigured {
+                setting: format!("backends.{}.file", backend.name),
+                why: String::from("names no file with recorded answers"),
+            });
+        };
+        Ok(Arc::new(Replay {
+            name: backend.name.clone(),
+            file: file.into(),
+            given: Mutex::default(),
+        }))
+    }
+
+    fn role(&self) -> Option<AddressRole> {
+        None
+    }
+
+    fn endpoint(&self, _: &routing::BackendSettings, _: &Env) -> Option<Endpoint> {
+        None
+    }
+
+    fn look<'a>(
+        &'a self,
+        _: &'a routing::BackendSettings,
+        _: &'a Look,
+        _: bool,
+        _: &'a CancellationToken,
+    ) -> BoxFuture<'a, BackendSight> {
+        Box::pin(async { BackendSight::Nothing })
+    }
+
+    /// The answers come from a file, which may not have been recorded yet.
+    fn outage(&self, _: &World, tier: &Tier) -> Option<TierOutage> {
+        let backend = &tier.backend.name;
+        let file = tier.backend.file.as_deref().unwrap_or_default();
+        let why = match fs::metadata(file) {
+            // Not opened: a pipe would hold us.
+            Ok(meta) if meta.is_file() => rustix::fs::access(file, rustix::fs::Access::READ_OK)
+                .err()?
+                .to_string(),
+            Ok(_) => String::from("it is no file"),
+            Err(error) => error.to_string(),
+        };
+        Some(TierOutage {
+            why: format!("`{backend}` has no recorded answers: `{file}` cannot be read: {why}"),
+            hint: format!(
+                "record them with `record` in another backend, or correct `backends.{backend}.file`"
+            ),
+        })
+    }
+
+    fn place(&self, backend: &routing::BackendSettings) -> BackendPlace {
+        BackendPlace {
+            verb: "replays",
+            key: "file",
+            value: backend.file.clone(),
+        }
+    }
+}
+
+impl Backend for Replay {
+    fn edits(&self) -> Edits {
+        Edits::AsData
+    }
+
+    fn ask<'a>(
+        &'a self,
+        ask: &'a Ask,
+        tier: &'a Tier,
+        stop: &'a CancellationToken,
+        progress: &'a (dyn Fn(AskStep) + Send + Sync),
+    ) -> BoxFuture<'a, AskResult> {
+        Box::pin(async move {
+            progress(AskStep::Asked);
+            self.note(ask, tier).map_err(Failure::free)?;
+            let line = self.next(tier).map_err(Failure::free)?;
+            line.give(&self.name, tier, ask, stop).await
+        })
+    }
+}
+
+impl Replay {
+    fn wrong(&self, why: impl Into<String>) -> AskError {
+        AskError::Misconfigured {
+            setting: format!("backends.{}.file", self.name),
+            why: why.into(),
+        }
+    }
+
+    /// The next line of this model. Read anew each time: the file may be written while the server runs.
+    fn next(&self, tier: &Tier) -> Result<ReplayLine, AskError> {
+        let text = fs::read_to_string(&self.file)
+            .map_err(|e| self.wrong(format!("`{}` cannot be read: {e}", self.file.display())))?;
+        let mut given = self.given.lock().unwrap_or_else(PoisonError::into_inner);
+        let n = given.entry(tier.name.to_string()).or_default();
+        let mut seen = 0;
+        for (number, line) in text
+            .lines()
+            .enumerate()
+            .filter(|(_, line)| !line.trim().is_empty())
+        {
+            let line: ReplayLine = serde_json::from_str(line).map_err(|e| {
+                self.wrong(format!(
+                    "line {} of `{}`: {e}",
+                    number + 1,
+                    self.file.display()
+                ))
+            })?;
+            if line.model == tier.name.0 {
+                if seen == *n {
+                    *n += 1;
+                    return Ok(line);
+                }
+                seen += 1;
+            }
+        }
+        Err(self.wrong(format!(
+            "`{}` has no answer left for `{}` after {seen}",
+            self.file.display(),
+            tier.name
+        )))
+    }
+
+    fn note(&self, ask: &Ask, tier: &Tier) -> Result<(), AskError> {
+        let mut asked = self.file.clone().into_os_string();
+        asked.push(".asked");
+        let question = json!({"model": tier.name, "system": ask.system, "prompt": ask.prompt, "schema": ask.schema});
+        append(Path::new(&asked), &question).map_err(|e| {
+            self.wrong(format!(
+                "`{}` cannot be written: {e}",
+                Path::new(&asked).display()
+            ))
+        })
+    }
+}
+
+impl ReplayLine {
+    fn priced(&self, model: &Model) -> Option<f64> {
+        let price = |tokens: Option<u64>, per_million: Option<f64>| {
+            Some(tokens? as f64 * per_million? / 1e6)
+        };
+        Some(price(self.tokens_in, model.price_in)? + price(self.tokens_out, model.price_out)?)
+    }
+
+    async fn give(
+        self,
+        backend: &str,
+        tier: &Tier,
+        ask: &Ask,
+        stop: &CancellationToken,
+    ) -> AskResult {
+        let cost_usd = self.cost_usd.or_else(|| self.priced(&tier.model));
+        let usage = Usage {
+            tokens_in: self.tokens_in,
+            tokens_out: self.tokens_out,
+            cost_usd,
+        };
+        let model = tier.name.to_string();
+        let fail = |why| {
+            Err(Box::new(Failure {
+                why,
+                usage,
+                notes: Vec::new(),
+                answer: String::new(),
+            }))
+        };
+        let wait = Duration::from_millis(self.wait_ms.unwrap_or_default());
+        tokio::select! {
+            () = stop.cancelled() => return fail(AskError::Cancelled),
+            () = tokio::time::sleep(wait.min(ask.limit)) => {}
+        }
+        if wait > ask.limit {
+            return fail(AskError::timed_out(tier, ask.limit));
+        }
+        if let Some(failure) = self.failure {
+            let said = String::from("recorded");
+            return fail(match failure.as_str() {
+                "infra" => AskError::ServerFailed {
+                    backend: backend.into(),
+                    status: 500,
+                    said,
+                    blame: FailureBlame::Neither,
+                },
+                "quota" => AskError::RateLimited {
+                    backend: backend.into(),
+                    said,
+                    retry_after: None,
+                },
+                "incapable" => AskError::ContextTooLong { model, said },
+                "refused" => AskError::Declined { model, said },
+                "setup" => AskError::UnknownModel {
+                    backend: backend.into(),
+                    id: tier.model.id.clone(),
+                    model,
+                    said,
+                },
+                "hang" => tokio::select! {
+                    () = stop.cancelled() => AskError::Cancelled,
+                    () = tokio::time::sleep(ask.limit) => AskError::timed_out(tier, ask.limit),
+                },
+                other => AskError::Misconfigured {
+                    setting: format!("backends.{backend}.file"),
+                    why: format!(
+                        "`{other}` is no failure: `infra`, `quota`, `incapable`, `refused`, `setup` or `hang`"
+                    ),
+                },
+            });
+        }
+        let raw = self.text.unwrap_or_else(|| {
+            self.answer
+                .as_ref()
+                .map(Value::to_string)
+                .unwrap_or_default()
+        });
+        let body = match self.answer.filter(Value::is_object) {
+            Some(body) => body,
+            None if ask.wants_text() => Value::String(raw.clone()),
+            None => match object(&raw, &required(&ask.schema)) {
+                Ok(body) => Value::Object(body),
+                Err(why) => {
+                    let why = AskError::Malformed {
+                        model,
+                        why: why.to_string(),
+                    };
+                    return Err(Box::new(Failure {
+                        why,
+                        usage,
+                        notes: Vec::new(),
+                        answer: raw,
+                    }));
+                }
+            },
+        };
+        Ok(Reply {
+            body,
+            raw,
+            model_answered: model,
+            usage,
+            notes: Vec::new(),
+        })
+    }
+}
+
+/// Writes down what another backend answers, for `replay`. What an agent edits in place is not in its answer.
+pub struct Recording {
+    inner: Arc<dyn Backend>,
+    file: PathBuf,
+    redactor: Arc<Redactor>,
+}
+
+impl Recording {
+    pub fn new(inner: Arc<dyn Backend>, file: impl Into<PathBuf>, redactor: Arc<Redactor>) -> Self {
+        Self {
+            inner,
+            file: file.into(),
+            redactor,
+        }
+    }
+
+    fn keep(&self, tier: &Tier, answered: &AskResult) {
+        let (usage, mut line) = match answered {
+            Ok(Reply {
+                usage,
+                body: Value::String(text),
+                ..
+            }) => (
+                *usage,
+                ReplayLine {
+                    text: Some(text.clone()),
+                    ..ReplayLine::default()
+                },
+            ),
+            Ok(reply) => (
+                reply.usage,
+                ReplayLine {
+                    answer: Some(reply.body.clone()),
+                    ..ReplayLine::default()
+                },
+            ),
+            Err(failure) => (
+                failure.usage,
+                ReplayLine {
+                    failure: Some(failure.why.cause().name().into()),
+                    ..ReplayLine::default()
+                },
+            ),
+        };
+        line = ReplayLine {
+            model: tier.name.to_string(),
+            tokens_in: usage.tokens_in,
+            tokens_out: usage.tokens_out,
+            cost_usd: usage.cost_usd,
+            ..line
+        };
+        let mut value = serde_json::to_value(line).expect("a line is plain data");
+        self.redactor.redact_json(&mut value);
+        if let Err(e) = append(&self.file, &value) {
+            tracing::warn!(
+                "an answer could not be recorded in `{}`: {e}",
+                self.file.display()
+            );
+        }
+    }
+}
+
+impl Backend for Recording {
+    fn edits(&self) -> Edits {
+        self.inner.edits()
+    }
+
+    fn ask<'a>(
+        &'a self,
+        ask: &'a Ask,
+        tier: &'a Tier,
+        stop: &'a CancellationToken,
+        progress: &'a (dyn Fn(AskStep) + Send + Sync),
+    ) -> BoxFuture<'a, AskResult> {
+        Box::pin(async move {
+            let answered = self.inner.ask(ask, tier, stop, progress).await;
+            self.keep(tier, &answered);
+            answered
+        })
+    }
+}
+
+/// One line in one write, so that several servers may share a file.
+fn append(path: &Path, line: &Value) -> std::io::Result<()> {
+    let mut file = OpenOptions::new()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(format!("{line}\n").as_bytes())
+}

@@ -1,0 +1,74 @@
+//! Any text as the user's settings.
+
+use std::time::Duration;
+
+use figment::Figment;
+
+use super::error::RoutingError;
+use super::file;
+use super::layers::{Layers, RoutingLayer};
+use super::types::{BackendSettings, EditFormat, Model, ModelName, Tier};
+
+/// A tier of one model, for those who try what such a tier may say.
+pub fn tier_of(backend: BackendSettings, model: Model) -> Tier {
+    let limit = Duration::from_secs(1);
+    let name = ModelName(model.id.clone());
+    let edit_format = EditFormat::Auto;
+    Tier {
+        name,
+        backend,
+        model,
+        limit,
+        limit_by: "limits.local_s".into(),
+        attempts: 1,
+        edit_format,
+    }
+}
+
+/// Settings that are taken name a model for each skill; settings that are not say which key is wrong.
+pub fn routing(built_in: &str, data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else {
+        return;
+    };
+    let document = match file::parse(text) {
+        Ok(document) => document,
+        Err(fault) => {
+            assert!(
+                fault
+                    .line
+                    .is_none_or(|line| line >= 1 && line <= text.lines().count() + 1),
+                "a line beyond the end"
+            );
+            assert!(!fault.fault.to_string().is_empty());
+            return;
+        }
+    };
+    assert!(
+        document
+            .lines
+            .values()
+            .all(|line| (1..=text.lines().count() + 1).contains(line)),
+        "a line beyond the end"
+    );
+    let defaults = file::values(built_in).unwrap_or_default();
+    let figment = Figment::new()
+        .merge(RoutingLayer::new("built-in", None, defaults))
+        .merge(RoutingLayer::new("file", None, document.values));
+    let layers = Layers::new(figment, document.lines);
+    let checked = layers.read().and_then(|(raw, origins, _)| {
+        raw.check(origins, layers.clone())
+            .map_err(RoutingError::Invalid)
+    });
+    match checked {
+        Ok(routing) => drop(routing.never_reached()),
+        Err(RoutingError::Invalid(problems)) => {
+            assert!(!problems.is_empty(), "refused without a reason");
+            assert!(
+                problems
+                    .iter()
+                    .all(|problem| !problem.to_string().trim().is_empty())
+            );
+        }
+        Err(other) => assert!(!other.to_string().is_empty()),
+    }
+}

@@ -1,0 +1,521 @@
+//! Every key there is, what it takes, and the variable that sets it. One line per key.
+//! Files, variables, messages and `docs/configuration.md` are all held against this table.
+
+/// What a key takes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind {
+    /// A word or two.
+    Text,
+    /// One of these words.
+    OneOf(&'static [&'static str]),
+    /// An `http` or `https` address without credentials.
+    Url,
+    /// An absolute path, or empty for none.
+    Path,
+    /// A program: a bare name or an absolute path.
+    Program,
+    /// The name of a variable, never its content; empty for none.
+    Variable,
+    Variables,
+    /// Exact model names.
+    Models,
+    /// Model names, `*` allowed at the end.
+    Patterns,
+    Texts,
+    /// A whole number within these bounds.
+    Count(u64, u64),
+    /// Seconds, at least this many.
+    Seconds(f64),
+    /// USD, 0 or more.
+    Money,
+    /// How freely a model chooses its words, from 0 to 2.
+    Temperature,
+    /// `true` or `false`.
+    Switch,
+    /// `true`, `false` or `"session"`.
+    Recall,
+}
+
+/// One key; `*` stands for a name chosen by the user.
+#[derive(Debug)]
+pub struct Key {
+    pub path: &'static [&'static str],
+    pub kind: Kind,
+}
+
+pub const KEYS: &[Key] = &[
+    key(&["verifier"], Kind::Text),
+    key(&["default_chain"], Kind::Models),
+    key(&["max_attempts"], Kind::Count(1, 100)),
+    key(&["attempts_per_tier"], Kind::Count(1, 100)),
+    key(
+        &["tiers", "local", "attempts_per_tier"],
+        Kind::Count(1, 100),
+    ),
+    key(
+        &["tiers", "local", "edit_format"],
+        Kind::OneOf(EDIT_FORMATS),
+    ),
+    key(
+        &["tiers", "subagent", "attempts_per_tier"],
+        Kind::Count(1, 100),
+    ),
+    key(
+        &["tiers", "subagent", "edit_format"],
+        Kind::OneOf(EDIT_FORMATS),
+    ),
+    key(
+        &["tiers", "managed", "attempts_per_tier"],
+        Kind::Count(1, 100),
+    ),
+    key(
+        &["tiers", "managed", "edit_format"],
+        Kind::OneOf(EDIT_FORMATS),
+    ),
+    key(&["max_workers"], Kind::Count(1, 256)),
+    key(&["default_context"], Kind::Count(256, 100_000_000)),
+    key(&["env_pass"], Kind::Variables),
+    key(&["prompts_dir"], Kind::Path),
+    key(&["limits", "local_s"], Kind::Seconds(SOON)),
+    key(&["limits", "agent_s"], Kind::Seconds(SOON)),
+    key(&["limits", "tests_s"], Kind::Seconds(SOON)),
+    key(&["limits", "verifier_s"], Kind::Seconds(SOON)),
+    key(&["limits", "lock_wait_s"], Kind::Seconds(0.0)),
+    key(&["limits", "probe_s"], Kind::Seconds(SOON)),
+    key(&["budgets", "call_usd"], Kind::Money),
+    key(&["budgets", "call_tokens"], Kind::Count(0, MANY)),
+    key(&["budgets", "call_s"], Kind::Seconds(0.0)),
+    key(&["budgets", "session_usd"], Kind::Money),
+    key(&["budgets", "session_tokens"], Kind::Count(0, MANY)),
+    key(&["budgets", "session_s"], Kind::Seconds(0.0)),
+    key(&["policy", "mode"], Kind::OneOf(&["static", "learned"])),
+    key(&["policy", "minute_usd"], Kind::Money),
+    key(
+        &["log", "exchange"],
+        Kind::OneOf(&["off", "answers", "full"]),
+    ),
+    key(&["log", "exchange_days"], Kind::Count(1, 3650)),
+    key(&["log", "exchange_mb"], Kind::Count(1, 1_000_000)),
+    key(&["state", "days"], Kind::Count(1, 3650)),
+    key(&["state", "mb"], Kind::Count(1, 1_000_000)),
+    key(&["brain", "dir"], Kind::Path),
+    key(&["brain", "ingest_url"], Kind::Url),
+    key(&["breaker", "failures"], Kind::Count(1, 1000)),
+    key(&["breaker", "cooldown_s"], Kind::Seconds(SOON)),
+    key(&["breaker", "max_cooldown_s"], Kind::Seconds(SOON)),
+    key(&["workspace", "max_files"], Kind::Count(1, MANY)),
+    key(&["workspace", "max_file_bytes"], Kind::Count(1, MANY)),
+    key(&["workspace", "max_total_bytes"], Kind::Count(1, MANY)),
+    key(
+        &["workspace", "max_ignored_file_bytes"],
+        Kind::Count(0, MANY),
+    ),
+    key(&["workspace", "exclude"], Kind::Texts),
+    key(
+        &["workspace", "strategy"],
+        Kind::OneOf(&["auto", "overlay", "in-place"]),
+    ),
+    key(&["verify", "repeat"], Kind::Count(1, 100)),
+    key(&["verify", "other_build"], Kind::Switch),
+    key(&["sandbox", "mode"], Kind::OneOf(SANDBOX_MODES)),
+    key(&["sandbox", "write"], Kind::Texts),
+    key(&["sandbox", "hide"], Kind::Texts),
+    key(
+        &["sandbox", "network"],
+        Kind::OneOf(&["auto", "private", "host"]),
+    ),
+    key(&["sandbox", "caches"], Kind::Texts),
+    key(
+        &["warm", "kind"],
+        Kind::OneOf(&["llama-swap", "ollama", "none"]),
+    ),
+    key(&["warm", "url"], Kind::Url),
+    key(
+        &["backends", "*", "kind"],
+        Kind::OneOf(&super::kinds::NAMES),
+    ),
+    key(
+        &["backends", "*", "tier"],
+        Kind::OneOf(&["local", "subagent", "managed"]),
+    ),
+    key(&["backends", "*", "base_url"], Kind::Url),
+    key(&["backends", "*", "api_key_env"], Kind::Variable),
+    key(&["backends", "*", "program"], Kind::Program),
+    key(&["backends", "*", "file"], Kind::Path),
+    key(
+        &["backends", "*", "permission_mode"],
+        Kind::OneOf(PERMISSION_MODES),
+    ),
+    key(&["backends", "*", "max_turns"], Kind::Count(1, 10_000)),
+    key(&["backends", "*", "env_pass"], Kind::Variables),
+    key(&["backends", "*", "sandbox"], Kind::OneOf(SANDBOX_MODES)),
+    key(&["backends", "*", "models"], Kind::Patterns),
+    key(&["backends", "*", "shares_quota_with"], Kind::Texts),
+    key(&["backends", "*", "record"], Kind::Path),
+    key(&["models", "*", "id"], Kind::Text),
+    key(&["models", "*", "backend"], Kind::Text),
+    key(&["models", "*", "context"], Kind::Count(256, 100_000_000)),
+    key(&["models", "*", "price_in"], Kind::Money),
+    key(&["models", "*", "price_out"], Kind::Money),
+    key(&["models", "*", "limit_s"], Kind::Seconds(SOON)),
+    key(&["models", "*", "max_tokens"], Kind::Count(1, 100_000_000)),
+    key(&["models", "*", "attempts_per_tier"], Kind::Count(1, 100)),
+    key(&["models", "*", "edit_format"], Kind::OneOf(EDIT_FORMATS)),
+    key(&["models", "*", "temperature"], Kind::Temperature),
+    key(&["models", "*", "seed"], Kind::Count(0, MANY)),
+    key(&["skills", "*", "chain"], Kind::Models),
+    key(&["skills", "*", "verifier"], Kind::Text),
+    key(&["skills", "*", "max_attempts"], Kind::Count(1, 100)),
+    key(&["skills", "*", "attempts_per_tier"], Kind::Count(1, 100)),
+    key(&["skills", "*", "edit_format"], Kind::OneOf(EDIT_FORMATS)),
+    key(&["skills", "*", "limit_s"], Kind::Seconds(SOON)),
+    key(&["skills", "*", "tests_s"], Kind::Seconds(SOON)),
+    key(&["skills", "*", "budget_usd"], Kind::Money),
+    key(&["skills", "*", "recall"], Kind::Recall),
+    key(&["skills", "*", "twins"], Kind::Count(0, 20)),
+];
+
+/// Skills that settings may name: what there is and what is planned, each with the family it takes settings from.
+pub const SKILLS: &[(&str, Option<&str>)] = &[
+    ("tdd", None),
+    ("tdd_red", Some("tdd")),
+    ("tdd_green", Some("tdd")),
+    ("tdd_refactor", Some("tdd")),
+    ("review", None),
+    ("debug", None),
+    ("spec", None),
+    ("supervise", None),
+    ("retrospective", None),
+    ("trainer", None),
+];
+
+/// Those of them that no tool has yet: they may be configured, and cannot be called.
+pub const PLANNED: &[&str] = &[];
+
+/// The prefix of our own variables.
+pub const PREFIX: &str = "SUPERVISOR_";
+
+/// Names the user's file when `--config` does not.
+pub const FILE_VAR: &str = "SUPERVISOR_MODELS_FILE";
+
+/// Variables with a name of their own, and the key they set.
+pub const ALIASES: &[(&str, &[&str])] = &[
+    ("LITELLM_BASE_URL", &["backends", "litellm", "base_url"]),
+    ("LLAMA_SWAP_URL", &["warm", "url"]),
+    ("INGEST_BASE_URL", &["brain", "ingest_url"]),
+];
+
+/// Variables with our prefix that other parts of the program read.
+pub const ELSEWHERE: &[&str] = &[
+    FILE_VAR,
+    "SUPERVISOR_STATE_DIR",
+    "SUPERVISOR_LOG",
+    "SUPERVISOR_LOOK_AT",
+    "SUPERVISOR_STOP_GATE",
+    "SUPERVISOR_TDD_GUARD",
+    "SUPERVISOR_TEST_NO_SKIP",
+    "SUPERVISOR_TREE",
+    "SUPERVISOR_FAULT",
+];
+
+/// Whether some other part of the program, or our own tests, read this variable.
+pub fn is_read_elsewhere(variable: &str) -> bool {
+    ELSEWHERE.contains(&variable) || variable.starts_with("SUPERVISOR_TEST_")
+}
+
+const SANDBOX_MODES: &[&str] = &["auto", "require", "off"];
+const PERMISSION_MODES: &[&str] = &[
+    "acceptEdits",
+    "default",
+    "plan",
+    "dontAsk",
+    "auto",
+    "bypassPermissions",
+];
+
+const EDIT_FORMATS: &[&str] = &["auto", "whole", "search-replace", "json"];
+
+/// The shortest limit that is a limit: a tenth of a second.
+const SOON: f64 = 0.1;
+
+/// As many as a signed 64-bit number holds, because that is what TOML has.
+const MANY: u64 = i64::MAX as u64;
+
+const fn key(path: &'static [&'static str], kind: Kind) -> Key {
+    Key { path, kind }
+}
+
+/// What stands at a path.
+pub enum Place {
+    Leaf(&'static Key),
+    Table,
+    Nothing,
+}
+
+pub fn place(path: &[&str]) -> Place {
+    let mut table = false;
+    for key in KEYS {
+        let fits = path.iter().zip(key.path).all(|(a, b)| a == b || *b == "*");
+        if fits && path.len() == key.path.len() {
+            return Place::Leaf(key);
+        }
+        table |= fits && path.len() < key.path.len();
+    }
+    if table { Place::Table } else { Place::Nothing }
+}
+
+/// The names that may stand inside this table.
+pub fn children(table: &[&str]) -> Vec<&'static str> {
+    let mut names: Vec<&str> = KEYS
+        .iter()
+        .filter(|k| {
+            k.path.len() > table.len() && table.iter().zip(k.path).all(|(a, b)| a == b || *b == "*")
+        })
+        .map(|k| k.path[table.len()])
+        .collect();
+    names.dedup();
+    names
+}
+
+/// A path as it is written in TOML: `models."ollama/x".context`.
+pub fn shown<S: AsRef<str>>(path: &[S]) -> String {
+    let bare = |s: &str| {
+        !s.is_empty()
+            && s.chars()
+                .all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+    };
+    let quoted = |s: &str| {
+        if bare(s) {
+            s.to_owned()
+        } else {
+            format!("\"{}\"", supervisor_text::words::plain(s))
+        }
+    };
+    path.iter()
+        .map(|s| quoted(s.as_ref()))
+        .collect::<Vec<_>>()
+        .join(".")
+}
+
+/// A name as it stands inside a variable: capitals, every other character as `_`.
+pub fn slug(name: &str) -> String {
+    name.chars()
+        .map(|c| {
+            if c.is_ascii_alphanumeric() {
+                c.to_ascii_uppercase()
+            } else {
+                '_'
+            }
+        })
+        .collect()
+}
+
+/// The variable that sets a key: `limits.local_s` is `SUPERVISOR_LIMITS__LOCAL_S`.
+pub fn variable<S: AsRef<str>>(path: &[S]) -> String {
+    let levels: Vec<String> = path.iter().map(|s| slug(s.as_ref())).collect();
+    format!("{PREFIX}{}", levels.join("__"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_written_as_toml_and_as_a_variable() {
+        let path = ["models", "ollama/Qwen3.5:30B", "context"];
+        assert_eq!(shown(&path), r#"models."ollama/Qwen3.5:30B".context"#);
+        assert_eq!(
+            variable(&path),
+            "SUPERVISOR_MODELS__OLLAMA_QWEN3_5_30B__CONTEXT"
+        );
+        assert_eq!(variable(&["default_chain"]), "SUPERVISOR_DEFAULT_CHAIN");
+    }
+
+    #[test]
+    fn a_path_is_a_key_a_table_or_nothing() {
+        assert!(matches!(place(&["limits", "local_s"]), Place::Leaf(_)));
+        assert!(matches!(
+            place(&["backends", "mine", "kind"]),
+            Place::Leaf(_)
+        ));
+        assert!(matches!(place(&["backends", "mine"]), Place::Table));
+        assert!(matches!(place(&["limits", "locl_s"]), Place::Nothing));
+        assert!(matches!(place(&["verifier", "deeper"]), Place::Nothing));
+        assert_eq!(children(&["warm"]), ["kind", "url"]);
+    }
+
+    /// A value that each kind takes, as TOML.
+    fn sample(kind: Kind) -> &'static str {
+        match kind {
+            Kind::Text => "\"claude\"",
+            Kind::OneOf(_) => unreachable!("taken from the list"),
+            Kind::Url => "\"http://x\"",
+            Kind::Path => "\"/x\"",
+            Kind::Program => "\"x\"",
+            Kind::Variable => "\"X\"",
+            Kind::Variables => "[\"X\"]",
+            Kind::Models => "[\"opus\"]",
+            Kind::Patterns => "[\"x/*\"]",
+            Kind::Texts => "[\"claude\"]",
+            Kind::Count(..) => "1000",
+            Kind::Seconds(_) => "1.5",
+            Kind::Money => "2",
+            Kind::Temperature => "0.5",
+            Kind::Switch => "true",
+            Kind::Recall => "\"session\"",
+        }
+    }
+
+    /// Each key alone, on top of what is built in, with the kind of backend it belongs to.
+    #[test]
+    fn every_key_in_the_table_is_taken_in_by_the_types() {
+        for key in KEYS {
+            let mut path: Vec<&str> = key.path.to_vec();
+            let last = *path.last().expect("not empty");
+            if let Some(star) = path.iter_mut().find(|part| **part == "*") {
+                *star = match (key.path[0], last) {
+                    ("backends", "base_url" | "api_key_env") => "litellm",
+                    ("backends", "models" | "file") => "lab",
+                    ("backends", _) => "claude",
+                    ("models", _) => "opus",
+                    _ => "review",
+                };
+            }
+            let value = match key.kind {
+                Kind::OneOf(words) => format!("\"{}\"", words[0]),
+                Kind::Count(low, high) => low.max(1).min(high).to_string(),
+                Kind::Text if last.ends_with("verifier") => "\"none\"".into(),
+                kind => sample(kind).to_owned(),
+            };
+            let mut text = format!("{} = {value}\n", shown(&path));
+            if path.contains(&"lab") {
+                text += "backends.lab.kind = \"replay\"\nbackends.lab.tier = \"local\"\n";
+                text += if last == "file" {
+                    "backends.lab.models = [\"y/*\"]\n"
+                } else {
+                    "backends.lab.file = \"/y\"\n"
+                };
+            }
+            if key.path == ["backends", "*", "kind"] {
+                text += "backends.claude.base_url = \"http://x\"\n";
+            }
+            let dir = tempfile::tempdir().expect("temp dir");
+            let file = dir.path().join("models.toml");
+            std::fs::write(&file, &text).expect("written");
+            let sources = crate::Sources {
+                user_file: Some(file),
+                ..crate::Sources::built_in(crate::load::BUILT_IN)
+            };
+            let loaded = crate::load(&sources).unwrap_or_else(|e| panic!("{text}{e}"));
+            let origin = loaded.origin(&shown(&path));
+            assert!(
+                matches!(origin, Some(crate::Origin::File(_, Some(1)))),
+                "{text}{origin:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn every_key_has_its_sentence_in_the_shipped_file() {
+        let lines: Vec<&str> = crate::load::BUILT_IN.lines().collect();
+        for key in KEYS {
+            let last = *key.path.last().expect("not empty");
+            let is_key = |line: &str| {
+                line.split_once('=')
+                    .is_some_and(|(name, _)| name.trim() == last)
+            };
+            // Either set, with a comment above, or shown in a comment with a sentence beside it.
+            let told = lines
+                .windows(2)
+                .any(|pair| is_key(pair[1]) && pair[0].starts_with("# "))
+                || lines.iter().any(|line| {
+                    let comment = line.strip_prefix('#').filter(|rest| is_key(rest));
+                    comment.is_some_and(|rest| rest.contains("   "))
+                });
+            assert!(
+                told,
+                "`{}` has no sentence in models.toml",
+                key.path.join(".")
+            );
+        }
+    }
+
+    #[test]
+    fn every_variable_that_our_sources_read_is_known() {
+        let src = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let (mut open, mut seen) = (vec![src.clone()], 0);
+        while let Some(path) = open.pop() {
+            if path.is_dir() {
+                open.extend(
+                    std::fs::read_dir(path)
+                        .expect("listed")
+                        .map(|entry| entry.expect("an entry").path()),
+                );
+            } else if !path.starts_with(src.join("routing")) {
+                let text = std::fs::read_to_string(&path).expect("read");
+                for name in text
+                    .split(['"', '\''])
+                    .filter(|s| s.len() > PREFIX.len() && s.starts_with(PREFIX) && **s == slug(s))
+                {
+                    assert!(
+                        is_read_elsewhere(name),
+                        "{}: ${name} has no line in ELSEWHERE",
+                        path.display()
+                    );
+                    seen += 1;
+                }
+            }
+        }
+        assert!(seen > 0, "no variable was found, so nothing was shown");
+    }
+
+    #[test]
+    fn the_page_lists_every_key_and_variable_and_nothing_else() {
+        let page = include_str!("../../../docs/configuration.md");
+        let rows: Vec<Vec<&str>> = page
+            .lines()
+            .filter(|line| line.starts_with("| `"))
+            .map(|line| {
+                line.split('|')
+                    .map(|cell| cell.trim().trim_matches('`'))
+                    .collect()
+            })
+            .collect();
+        let row = |name: &str| rows.iter().find(|row| row[1] == name);
+        for key in KEYS {
+            let stand_in = match key.path[0] {
+                "backends" => "<backend>",
+                "models" => "<model>",
+                _ => "<skill>",
+            };
+            let path = key.path.join(".").replace('*', stand_in);
+            let levels = key.path.iter().map(|part| {
+                if *part == "*" {
+                    stand_in.to_uppercase()
+                } else {
+                    slug(part)
+                }
+            });
+            let variable = format!("{PREFIX}{}", levels.collect::<Vec<_>>().join("__"));
+            let row = row(&path)
+                .unwrap_or_else(|| panic!("`{path}` is missing in docs/configuration.md"));
+            assert_eq!(row[2], variable, "{path}");
+        }
+        for name in ALIASES
+            .iter()
+            .map(|(name, _)| *name)
+            .chain(ELSEWHERE.iter().copied())
+            .chain(["LITELLM_API_KEY"])
+        {
+            assert!(
+                row(name).is_some(),
+                "${name} is missing in docs/configuration.md"
+            );
+        }
+        assert_eq!(
+            rows.len(),
+            KEYS.len() + ALIASES.len() + ELSEWHERE.len() + 1,
+            "a row about nothing"
+        );
+    }
+}

@@ -1,0 +1,461 @@
+//! The chain and the limits of one call. Every value is looked for under several keys, the most specific first: the
+//! skill's own table, its family's, the model's, that of the tier's kind, the general settings. The latest layer
+//! decides, and within one layer the most specific key: what a user sets beats what is built in, whatever its shape.
+//! Resolved anew for every call, from owned values; what decided is kept beside what was decided.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::error::{Fault, Origin, RoutingError, Warning};
+use super::keys;
+use super::types::*;
+
+/// What decided a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettingDecision {
+    /// The key as written in TOML.
+    pub key: String,
+    /// Who set it.
+    pub origin: Origin,
+}
+
+impl SettingDecision {
+    /// What to change for another value: the key, or the argument of the call.
+    pub fn name(&self) -> String {
+        match &self.origin {
+            Origin::Call(argument) => argument.clone(),
+            Origin::Variable(variable) => format!("${variable}"),
+            Origin::BuiltIn | Origin::File(..) => self.key.clone(),
+        }
+    }
+}
+
+/// The route of one call with what decided each part.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choices {
+    pub route: Route,
+    pub chain: SettingDecision,
+    /// Per tier of the chain, in its order.
+    pub tiers: Vec<TierDecisions>,
+    pub verifier: SettingDecision,
+    pub verifier_limit: SettingDecision,
+    pub max_attempts: SettingDecision,
+    pub tests: SettingDecision,
+    pub budget_usd: SettingDecision,
+}
+
+/// What decided the parts of one tier.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TierDecisions {
+    pub limit: SettingDecision,
+    pub attempts: SettingDecision,
+    pub edit_format: SettingDecision,
+}
+
+impl Routing {
+    /// The chain and the limits of one call.
+    pub fn route(&self, skill: &str, call: &CallOverrides) -> Result<Route, RoutingError> {
+        self.choices(skill, call).map(|choices| choices.route)
+    }
+
+    /// The same, with what decided each part. What the call sets is merged as the last layer.
+    pub fn choices(&self, skill: &str, call: &CallOverrides) -> Result<Choices, RoutingError> {
+        let tables = tables_of(skill)?;
+        check_call(call)?;
+        if let Some(model) = call
+            .model
+            .as_ref()
+            .filter(|model| self.backend_for(model).is_none())
+        {
+            return Err(RoutingError::UnknownModel {
+                model: model.clone(),
+                served: self.served(),
+            });
+        }
+        let pinned = call.model.is_some();
+        if *call == CallOverrides::default() {
+            return self.resolve(skill, &tables, pinned);
+        }
+        let (skills, origins) = self.layers.with_call(skill, call)?;
+        // A call sets keys of its skill and nothing else.
+        Self {
+            skills,
+            origins,
+            ..self.clone()
+        }
+        .resolve(skill, &tables, pinned)
+    }
+
+    fn resolve(&self, skill: &str, tables: &[&str], pinned: bool) -> Result<Choices, RoutingError> {
+        let chain = self.chain_of(tables);
+        let (mut tiers, mut decisions) = (Vec::new(), Vec::new());
+        for name in &chain.value {
+            let (tier, decision) = self.tier(name, tables)?;
+            tiers.push(tier);
+            decisions.push(decision);
+        }
+        let mut tiers = tiers.into_iter();
+        let first = tiers.next().ok_or(RoutingError::Argument {
+            argument: "chain",
+            fault: Fault::Empty,
+        })?;
+
+        let judge = self.judge_of(tables);
+        let limit = self.decide(
+            None,
+            self.set(&["limits", "verifier_s"], self.limits.verifier),
+        );
+        let verifier = match &judge.value {
+            Judge::GatesAlone => None,
+            Judge::Model(name) => Some(Tier {
+                limit: limit.value,
+                limit_by: limit.by.name(),
+                ..self.tier(name, &[])?.0
+            }),
+        };
+        let max_attempts = self.decide(
+            self.by_skill(tables, "max_attempts", |s| s.max_attempts),
+            self.set(&["max_attempts"], self.max_attempts),
+        );
+        let tests = self.decide(
+            self.by_skill(tables, "tests_s", |s| s.tests),
+            self.set(&["limits", "tests_s"], self.limits.tests),
+        );
+        let budget_usd = self.decide(
+            self.by_skill(tables, "budget_usd", |s| {
+                s.budget_usd.map(|usd| (usd > 0.0).then_some(usd))
+            }),
+            self.set(&["budgets", "call_usd"], self.budgets.call.usd),
+        );
+        let route = Route {
+            skill: skill.to_owned(),
+            chain: Chain {
+                first,
+                rest: tiers.collect(),
+            },
+            pinned,
+            verifier,
+            max_attempts: max_attempts.value,
+            limits: TimeLimits {
+                tests: tests.value,
+                ..self.limits.clone()
+            },
+            budget_usd: budget_usd.value,
+            budget: BudgetSettings {
+                usd: budget_usd.value,
+                ..self.budgets.call
+            },
+            recall: self
+                .by_skill(tables, "recall", |s| s.recall)
+                .into_iter()
+                .next()
+                .map_or(Recall::Off, |r| r.value),
+            twins: self
+                .by_skill(tables, "twins", |s| s.twins)
+                .into_iter()
+                .next()
+                .map_or(0, |twins| twins.value),
+        };
+        Ok(Choices {
+            route,
+            chain: chain.by,
+            tiers: decisions,
+            verifier: judge.by,
+            verifier_limit: limit.by,
+            max_attempts: max_attempts.by,
+            tests: tests.by,
+            budget_usd: budget_usd.by,
+        })
+    }
+
+    /// The backend that serves a model: the one its settings name, else the one with the longest matching pattern.
+    pub fn backend_for(&self, model: &str) -> Option<&BackendSettings> {
+        if let Some(named) = self
+            .models
+            .get(&ModelName(model.to_owned()))
+            .and_then(|m| m.backend.as_ref())
+        {
+            return self.backends.get(named);
+        }
+        let fit = |pattern: &String| match pattern.strip_suffix('*') {
+            Some(prefix) => model.starts_with(prefix).then_some((prefix.len(), 0)),
+            None => (pattern == model).then_some((pattern.len(), 1)),
+        };
+        let best = |backend: &BackendSettings| backend.models.iter().filter_map(fit).max();
+        self.backends
+            .values()
+            .filter_map(|b| best(b).map(|fit| (fit, b)))
+            .max_by_key(|(fit, _)| *fit)
+            .map(|(_, b)| b)
+    }
+
+    /// Every pattern that some backend serves.
+    pub fn served(&self) -> Vec<String> {
+        self.backends
+            .values()
+            .flat_map(|b| b.models.iter().cloned())
+            .collect()
+    }
+
+    /// The skills that settings and calls may name, families included.
+    pub fn known_skills() -> impl Iterator<Item = &'static str> {
+        keys::SKILLS.iter().map(|(name, _)| *name)
+    }
+
+    /// Those that a tool has. What is wrong with the others stops no call.
+    pub fn callable_skills() -> impl Iterator<Item = &'static str> {
+        Self::known_skills().filter(|skill| !keys::PLANNED.contains(skill))
+    }
+
+    /// Chains with more tiers than their calls may ask.
+    pub fn never_reached(&self) -> Vec<Warning> {
+        let mut found: BTreeMap<(usize, usize), Vec<String>> = BTreeMap::new();
+        for skill in Self::known_skills() {
+            let Ok(route) = self.route(skill, &CallOverrides::default()) else {
+                continue;
+            };
+            let tiers = route.chain.tiers().count();
+            // A second ask of one tier is given only while each later tier keeps one.
+            let reached = route.max_attempts as usize;
+            if reached < tiers {
+                found
+                    .entry((tiers, reached))
+                    .or_default()
+                    .push(skill.to_owned());
+            }
+        }
+        found
+            .into_iter()
+            .map(|((tiers, reached), skills)| Warning::NeverReached {
+                skills,
+                tiers,
+                reached,
+            })
+            .collect()
+    }
+
+    /// Every chain and verifier that some call walks, with the key that sets it. What a later layer has replaced is
+    /// not among them: it need not name anything.
+    pub fn names_in_use(&self) -> BTreeMap<String, Vec<ModelName>> {
+        let mut used = BTreeMap::new();
+        for (skill, _) in keys::SKILLS {
+            let Ok(tables) = tables_of(skill) else {
+                continue;
+            };
+            let chain = self.chain_of(&tables);
+            used.insert(chain.by.key, chain.value);
+            let judge = self.judge_of(&tables);
+            let model = match judge.value {
+                Judge::GatesAlone => Vec::new(),
+                Judge::Model(model) => vec![model],
+            };
+            used.insert(judge.by.key, model);
+        }
+        used
+    }
+
+    fn chain_of(&self, tables: &[&str]) -> DecidedValue<Vec<ModelName>> {
+        let own = self.by_skill(tables, "chain", |s| s.chain.clone());
+        self.decide(
+            own,
+            self.set(&["default_chain"], self.default_chain.clone()),
+        )
+    }
+
+    fn judge_of(&self, tables: &[&str]) -> DecidedValue<Judge> {
+        let own = self.by_skill(tables, "verifier", |s| s.verifier.clone());
+        let general = self
+            .verifier
+            .clone()
+            .map_or(Judge::GatesAlone, Judge::Model);
+        self.decide(own, self.set(&["verifier"], general))
+    }
+
+    fn tier(
+        &self,
+        name: &ModelName,
+        tables: &[&str],
+    ) -> Result<(Tier, TierDecisions), RoutingError> {
+        let backend = self
+            .backend_for(&name.0)
+            .ok_or_else(|| RoutingError::UnknownModel {
+                model: name.0.clone(),
+                served: self.served(),
+            })?;
+        let model = self
+            .models
+            .get(name)
+            .cloned()
+            .unwrap_or_else(|| Model::named(name.0.clone(), self.default_context));
+        let own = |key: &str| ["models".to_owned(), name.0.clone(), key.to_owned()];
+        let (kind, of_kind) = (backend.tier.word(), self.tiers.of(backend.tier));
+
+        let (key, general) = match backend.tier {
+            TierKind::Local => ("local_s", self.limits.local),
+            TierKind::Subagent | TierKind::Managed => ("agent_s", self.limits.agent),
+        };
+        let by_model = model.limit.map(|limit| self.set(&own("limit_s"), limit));
+        let specific = self
+            .by_skill(tables, "limit_s", |s| s.limit)
+            .into_iter()
+            .chain(by_model);
+        let limit: DecidedValue<Duration> =
+            self.decide(specific, self.set(&["limits", key], general));
+
+        let by_model = model
+            .attempts
+            .map(|n| self.set(&own("attempts_per_tier"), n));
+        let specific = self
+            .by_skill(tables, "attempts_per_tier", |s| s.attempts_per_tier)
+            .into_iter()
+            .chain(by_model);
+        let of_kind_attempts = self.set(
+            &["tiers", kind, "attempts_per_tier"],
+            of_kind.attempts_per_tier,
+        );
+        let attempts = match self.attempts_per_tier {
+            None => self.decide(specific, of_kind_attempts),
+            Some(n) => self.decide(
+                specific.chain([of_kind_attempts]),
+                self.set(&["attempts_per_tier"], n),
+            ),
+        };
+        let by_model = model
+            .edit_format
+            .map(|format| self.set(&own("edit_format"), format));
+        let specific = self
+            .by_skill(tables, "edit_format", |s| s.edit_format)
+            .into_iter()
+            .chain(by_model);
+        let edit_format = self.decide(
+            specific,
+            self.set(&["tiers", kind, "edit_format"], of_kind.edit_format),
+        );
+
+        let tier = Tier {
+            name: name.clone(),
+            backend: backend.clone(),
+            model,
+            limit: limit.value,
+            limit_by: limit.by.name(),
+            attempts: attempts.value,
+            edit_format: edit_format.value,
+        };
+        Ok((
+            tier,
+            TierDecisions {
+                limit: limit.by,
+                attempts: attempts.by,
+                edit_format: edit_format.by,
+            },
+        ))
+    }
+
+    /// What the tables of a skill say, its own first.
+    fn by_skill<T>(
+        &self,
+        tables: &[&str],
+        key: &str,
+        value: impl Fn(&SkillSettings) -> Option<T>,
+    ) -> Vec<DecidedValue<T>> {
+        let one = |table: &&str| {
+            Some(self.set(&["skills", table, key], value(self.skills.get(*table)?)?))
+        };
+        tables.iter().filter_map(one).collect()
+    }
+
+    /// A value beside the key that sets it, and who set that.
+    fn set<T, S: AsRef<str>>(&self, key: &[S], value: T) -> DecidedValue<T> {
+        let key = keys::shown(key);
+        let origin = self.origins.get(&key).cloned().unwrap_or(Origin::BuiltIn);
+        DecidedValue {
+            value,
+            by: SettingDecision { key, origin },
+        }
+    }
+
+    /// The one of the latest layer; of two in one layer, the more specific, which comes first.
+    fn decide<T>(
+        &self,
+        specific: impl IntoIterator<Item = DecidedValue<T>>,
+        general: DecidedValue<T>,
+    ) -> DecidedValue<T> {
+        let mut all = specific.into_iter().chain([general]);
+        let first = all.next().expect("there is always a general value");
+        all.fold(first, |best, next| {
+            if next.by.origin.layer() > best.by.origin.layer() {
+                next
+            } else {
+                best
+            }
+        })
+    }
+}
+
+impl BackendSettings {
+    /// A key of this backend as written in TOML, for [`super::LoadedRouting::origin`].
+    pub fn key(&self, name: &str) -> String {
+        keys::shown(&["backends", &self.name, name])
+    }
+}
+
+impl Tier {
+    /// A key of this tier's model as written in TOML, for [`super::LoadedRouting::origin`].
+    pub fn key(&self, name: &str) -> String {
+        keys::shown(&["models", &self.name.0, name])
+    }
+}
+
+/// A value and what decided it.
+struct DecidedValue<T> {
+    value: T,
+    by: SettingDecision,
+}
+
+/// The tables that hold for a skill, its own first.
+fn tables_of(skill: &str) -> Result<Vec<&'static str>, RoutingError> {
+    let (own, family) = keys::SKILLS
+        .iter()
+        .find(|(name, _)| *name == skill)
+        .ok_or_else(|| RoutingError::UnknownSkill {
+            skill: skill.to_owned(),
+            known: Routing::known_skills().map(str::to_owned).collect(),
+        })?;
+    Ok(std::iter::once(*own).chain(*family).collect())
+}
+
+fn check_call(call: &CallOverrides) -> Result<(), RoutingError> {
+    let wrong = |argument, takes: &str| {
+        let fault = Fault::OutOfBounds {
+            expected: takes.into(),
+            found: None,
+        };
+        Err(RoutingError::Argument { argument, fault })
+    };
+    if call
+        .model
+        .as_ref()
+        .is_some_and(|model| model.trim().is_empty())
+    {
+        return wrong(
+            "model",
+            "the name of a model; leave it out to use the chain",
+        );
+    }
+    if call.timeout.is_some_and(|t| t.is_zero()) {
+        return wrong("timeout_s", "a number of seconds above 0");
+    }
+    if call.max_attempts == Some(0) {
+        return wrong("max_attempts", "a whole number from 1 on");
+    }
+    if call.twins.is_some_and(|count| count > 20) {
+        return wrong("twins", "a whole number from 0 to 20");
+    }
+    if call
+        .budget_usd
+        .is_some_and(|usd| !(usd > 0.0 && usd.is_finite()))
+    {
+        return wrong("budget_usd", "an amount of USD above 0");
+    }
+    Ok(())
+}

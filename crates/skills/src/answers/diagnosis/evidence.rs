@@ -1,0 +1,252 @@
+//! The files that explanations point at, as the server read them, and whether what is said to stand there does.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use super::super::citations::{Citation, SourceText, SourceTexts, nearby};
+use super::draft::EvidencePointer;
+use supervisor_text::words;
+use supervisor_text::words::lexicon::Prose;
+
+/// Bytes of all files that one answer may cite.
+const MOST_BYTES: usize = 16 << 20;
+/// A shorter quote could stand anywhere.
+const SHORTEST_QUOTE: usize = 6;
+
+/// Files by the names that a model gave them.
+#[derive(Debug, Default)]
+pub struct EvidenceShelf {
+    sources: SourceTexts,
+    named: BTreeMap<String, Result<PathBuf, String>>,
+}
+
+impl EvidenceShelf {
+    /// `read` gives a file's path in the project and its text, or says why it cannot be cited.
+    pub fn of<'a>(
+        files: impl Iterator<Item = &'a str>,
+        read: impl Fn(&str) -> Result<(PathBuf, String), String>,
+    ) -> Self {
+        let (mut shelf, mut bytes) = (Self::default(), 0);
+        for said in files {
+            if shelf.named.contains_key(said) {
+                continue;
+            }
+            let found = match read(said) {
+                Ok((_, text)) if bytes + text.len() > MOST_BYTES => Err(String::from(
+                    "more files are cited than the server reads for one answer; cite fewer",
+                )),
+                Ok((path, text)) => {
+                    bytes += text.len();
+                    shelf.sources.add(path.clone(), text);
+                    Ok(path)
+                }
+                Err(why) => Err(why),
+            };
+            shelf.named.insert(said.to_owned(), found);
+        }
+        shelf
+    }
+
+    /// The file that is meant.
+    pub(super) fn find(&self, said: &str) -> Result<(&Path, &SourceText), String> {
+        let path = match self.named.get(said) {
+            Some(Ok(path)) => path,
+            Some(Err(why)) => return Err(why.clone()),
+            None => return Err(String::from("no file is named")),
+        };
+        let source = self
+            .sources
+            .get(path)
+            .expect("added together with its name");
+        Ok((path, source))
+    }
+
+    /// A file by the name that the project gives it.
+    pub(super) fn text(&self, path: &Path) -> Option<&str> {
+        self.sources.get(path).map(SourceText::text)
+    }
+
+    /// Does one of these stems stand in a file or in its name? Reads line by line, and no further than the first.
+    pub(super) fn speaks_of(&self, stems: &BTreeSet<String>) -> bool {
+        let mut lines = self.sources.files().flat_map(|(path, source)| {
+            std::iter::once(path.to_string_lossy()).chain(source.text().lines().map(Into::into))
+        });
+        lines.any(|line| !Prose::whole(&line).stems().is_disjoint(stems))
+    }
+
+    /// Does the evidence stand there, or within a few lines of it?
+    pub(super) fn cite(&self, pointer: &EvidencePointer) -> Result<Citation, String> {
+        let (path, source) = self.find(&pointer.file)?;
+        let name = path.to_string_lossy();
+        let quote = without_number(&pointer.quote, pointer.line);
+        if quote.is_empty() {
+            return self
+                .sources
+                .line(&name, pointer.line)
+                .map_err(|e| e.to_string());
+        }
+        // Part of a line is enough, if it is long enough to be told from others.
+        let part = squeezed(quote);
+        let holds_part = |line: usize| {
+            let is_long = part.len() >= SHORTEST_QUOTE && !quote.contains('\n');
+            let found = self.sources.line(&name, line).ok().filter(|_| is_long);
+            found.filter(|cited| squeezed(&cited.text).contains(&part))
+        };
+        let exact = || self.sources.quote(&name, pointer.line, None, quote);
+        let near = || {
+            nearby(pointer.line)
+                .find_map(holds_part)
+                .map(|found| found.moved(pointer.line))
+        };
+        holds_part(pointer.line)
+            .map_or_else(exact, Ok)
+            .or_else(|e| near().ok_or(e))
+            .map_err(|e| match elsewhere(source, &part) {
+                Some(line) => format!("{e}; those words stand in line {line}"),
+                None => e.to_string(),
+            })
+    }
+
+    /// A few lines around each citation, for the verifier.
+    pub fn around<'a>(&self, cited: impl Iterator<Item = &'a Citation>, context: usize) -> String {
+        let mut out = String::new();
+        let mut shown: Vec<(PathBuf, usize)> = Vec::new();
+        for one in cited {
+            let line = *one.lines.start();
+            if shown
+                .iter()
+                .any(|(file, at)| *file == one.file && at.abs_diff(line) <= context)
+            {
+                continue;
+            }
+            let Some(source) = self.sources.get(&one.file) else {
+                continue;
+            };
+            shown.push((one.file.clone(), line));
+            let last = one.lines.end().saturating_add(context);
+            let text = source.numbered(line.saturating_sub(context).max(1)..=last);
+            out += &format!(
+                "{}\n{}\n",
+                words::plain(&one.file.to_string_lossy()),
+                words::cut_middle(&text, 2_000)
+            );
+        }
+        out
+    }
+}
+
+/// The numbers we show are ours and no part of the text: `12| let x = 1;`
+fn without_number(quote: &str, line: usize) -> &str {
+    let rest = quote
+        .trim_start()
+        .strip_prefix(&line.to_string())
+        .map(str::trim_start);
+    rest.and_then(|rest| rest.strip_prefix(['|', ':']))
+        .filter(|_| !quote.contains('\n'))
+        .unwrap_or(quote)
+        .trim()
+}
+
+fn elsewhere(source: &SourceText, part: &str) -> Option<usize> {
+    let fits = |n: &usize| {
+        source
+            .line(*n)
+            .is_some_and(|line| squeezed(line).contains(part))
+    };
+    (part.len() >= SHORTEST_QUOTE)
+        .then(|| (1..=source.lines()).find(fits))
+        .flatten()
+}
+
+fn squeezed(text: &str) -> String {
+    text.chars().filter(|c| !c.is_whitespace()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shelf() -> EvidenceShelf {
+        EvidenceShelf::of(["./src/a.rs", "gone.rs"].into_iter(), |said| match said {
+            "./src/a.rs" => Ok((
+                PathBuf::from("src/a.rs"),
+                String::from("fn a() {\n    let x = list[7];\n}\n"),
+            )),
+            other => Err(format!("there is no file `{other}` in the project")),
+        })
+    }
+
+    fn cite(file: &str, line: usize, quote: &str) -> Result<Citation, String> {
+        shelf().cite(&EvidencePointer {
+            file: file.into(),
+            line,
+            quote: quote.into(),
+        })
+    }
+
+    #[test]
+    fn an_answer_that_cites_everything_is_read_only_so_far() {
+        let names: Vec<String> = (0..40).map(|n| format!("f{n}")).collect();
+        let shelf = EvidenceShelf::of(names.iter().map(String::as_str), |said| {
+            Ok((said.into(), "x".repeat(1 << 20)))
+        });
+        assert_eq!(
+            names.iter().filter(|name| shelf.find(name).is_ok()).count(),
+            16
+        );
+        assert!(
+            shelf
+                .find("f39")
+                .is_err_and(|why| why.contains("cite fewer"))
+        );
+    }
+
+    #[test]
+    fn evidence_stands_where_it_is_said_to() {
+        for (line, quote) in [
+            (2, ""),
+            (2, "let x = list[7];"),
+            (2, "x = list[7]"),
+            (2, "2| let x = list[7];"),
+            (3, "}"),
+        ] {
+            assert!(cite("./src/a.rs", line, quote).is_ok(), "{line} {quote}");
+        }
+        for (line, quote) in [
+            (1, "let x = list[7];"),
+            (5, "x = list[7]"),
+            (3, "fn a() {\n    let x = list[7];"),
+        ] {
+            let cited = cite("./src/a.rs", line, quote).expect("within three lines");
+            assert_eq!(cited.corrected_from, Some(line), "{quote}");
+        }
+        for (file, line, quote, why) in [
+            ("./src/a.rs", 4, "", "has 3 lines, so there is no line 4"),
+            ("./src/a.rs", 0, "", "there is no line 0"),
+            (
+                "./src/a.rs",
+                2,
+                "let x = list[8];",
+                "does not say `let x = list[8];`",
+            ),
+            (
+                "./src/a.rs",
+                7,
+                "let x = list[7];",
+                "those words stand in line 2",
+            ),
+            ("./src/a.rs", 2, "x", "does not say `x`"),
+            (
+                "./src/a.rs",
+                1,
+                "let x = list[6];",
+                "does not say `let x = list[6];`",
+            ),
+            ("gone.rs", 1, "", "there is no file `gone.rs`"),
+            ("other.rs", 1, "", "no file is named"),
+        ] {
+            let said = cite(file, line, quote).expect_err("does not hold");
+            assert!(said.contains(why), "{said}");
+        }
+    }
+}

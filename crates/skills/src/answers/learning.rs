@@ -1,0 +1,268 @@
+//! What a session teaches: does each learning rest on calls that happened, and is it of use elsewhere?
+//! Knows ids and names. Does not know whether a learning is wise.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::private_names::PrivateNames;
+use supervisor_text::words;
+use supervisor_verify::Check;
+
+/// Learnings of one answer.
+const MOST: usize = 8;
+/// A recommendation that says less says nothing.
+const SHORTEST: usize = 20;
+
+/// One thing that was learned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Learning {
+    pub title: String,
+    /// A kind of note.
+    pub kind: String,
+    /// Where it was seen.
+    #[serde(default)]
+    pub context: String,
+    /// What to do, wherever one works.
+    pub recommendation: String,
+    /// Entries of the session that show it.
+    pub evidence: Vec<String>,
+}
+
+/// A learning that does not stand, and why not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DroppedLearning {
+    pub title: String,
+    pub why: String,
+}
+
+/// What stands of an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExaminedLearnings {
+    pub check: Check,
+    pub kept: Vec<Learning>,
+    pub dropped: Vec<DroppedLearning>,
+}
+
+pub fn schema(kinds: &[&str]) -> Value {
+    json!({
+        "type": "object",
+        "properties": {"learnings": {"type": "array", "maxItems": MOST, "items": {
+            "type": "object",
+            "properties": {
+                "title": {"type": "string"},
+                "kind": {"type": "string", "enum": kinds},
+                "context": {"type": "string"},
+                "recommendation": {"type": "string"},
+                "evidence": {"type": "array", "items": {"type": "string"}},
+            },
+            "required": ["title", "kind", "context", "recommendation", "evidence"],
+            "additionalProperties": false,
+        }}},
+        "required": ["learnings"],
+        "additionalProperties": false,
+    })
+}
+
+/// Looks at each learning by itself. An answer of which nothing stands is refused; one that has none is a good one.
+pub fn examine(
+    body: &Value,
+    kinds: &[&str],
+    entries: &BTreeSet<String>,
+    names: &PrivateNames,
+) -> ExaminedLearnings {
+    let refuse = |why: String| ExaminedLearnings {
+        check: Check::new("learnings", false, why),
+        kept: Vec::new(),
+        dropped: Vec::new(),
+    };
+    let Some(given) = body["learnings"].as_array() else {
+        return refuse(String::from(
+            "the answer has no list `learnings`; an empty one is a good answer",
+        ));
+    };
+    if given.len() > MOST {
+        return refuse(format!(
+            "{} learnings are too many; give the {MOST} that matter most",
+            given.len()
+        ));
+    }
+    let (mut kept, mut dropped): (Vec<Learning>, Vec<DroppedLearning>) = (Vec::new(), Vec::new());
+    for value in given {
+        let title = words::cut_end(
+            &words::plain(value["title"].as_str().unwrap_or_default()),
+            100,
+        )
+        .into_owned();
+        let fault = match serde_json::from_value::<Learning>(value.clone()) {
+            Err(error) => Some(error.to_string()),
+            Ok(learning) => match find_fault(&learning, kinds, entries, names, &kept) {
+                None => {
+                    kept.push(learning);
+                    None
+                }
+                fault => fault,
+            },
+        };
+        dropped.extend(fault.map(|why| DroppedLearning { title, why }));
+    }
+    let told: Vec<String> = dropped
+        .iter()
+        .map(|one| format!("`{}`: {}", one.title, one.why))
+        .collect();
+    let check = match (kept.len(), dropped.len()) {
+        (0, n) if n > 0 => Check::new(
+            "learnings",
+            false,
+            format!("no learning stands: {}", told.join("; ")),
+        ),
+        (n, 0) => Check::new(
+            "learnings",
+            true,
+            format!("{} with evidence that exists", words::count(n, "learning")),
+        ),
+        (n, _) => Check::new(
+            "learnings",
+            true,
+            format!(
+                "{} with evidence that exists; left out: {}",
+                words::count(n, "learning"),
+                told.join("; ")
+            ),
+        ),
+    };
+    ExaminedLearnings {
+        check,
+        kept,
+        dropped,
+    }
+}
+
+/// Every note is in the folder and is found again by its own words.
+pub fn check_written(names: &[String], missing: &[String]) -> Check {
+    match missing {
+        [] => Check::new(
+            "written",
+            true,
+            format!(
+                "{} written and found again",
+                words::count(names.len(), "note")
+            ),
+        ),
+        missing => Check::new(
+            "written",
+            false,
+            format!("written, but not found again: {}", missing.join(", ")),
+        ),
+    }
+}
+
+fn find_fault(
+    learning: &Learning,
+    kinds: &[&str],
+    entries: &BTreeSet<String>,
+    names: &PrivateNames,
+    others: &[Learning],
+) -> Option<String> {
+    let Learning {
+        title,
+        kind,
+        context,
+        recommendation,
+        evidence,
+    } = learning;
+    if title.trim().is_empty() || title.len() > 200 || title.contains('\n') {
+        return Some(String::from("`title` must be one short line"));
+    }
+    if !kinds.contains(&kind.as_str()) {
+        return Some(format!(
+            "`kind` is {kind:?}; it must be {}",
+            words::one_of(kinds.iter().copied())
+        ));
+    }
+    if recommendation.trim().len() < SHORTEST {
+        return Some(String::from(
+            "`recommendation` says nothing that can be done",
+        ));
+    }
+    if evidence.is_empty() {
+        return Some(String::from("it names no entry as evidence"));
+    }
+    if let Some(invented) = evidence.iter().find(|id| !entries.contains(*id)) {
+        return Some(format!("there is no entry {invented:?}"));
+    }
+    for (field, text) in [("title", title), ("recommendation", recommendation)] {
+        if let Some(found) = names.find_with_files(text) {
+            return Some(format!(
+                "`{field}` names {found}; say it so that it holds elsewhere"
+            ));
+        }
+    }
+    if let Some(found) = names.find(context) {
+        return Some(format!("`context` names {found}"));
+    }
+    let plain = |text: &str| {
+        text.split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .to_lowercase()
+    };
+    let is_said = others
+        .iter()
+        .any(|other| plain(&other.recommendation) == plain(recommendation));
+    is_said.then(|| String::from("it was said before"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_learning_stands_on_calls_that_happened_and_names_no_project() {
+        let mut names = PrivateNames::of_this_machine();
+        names.add_project("/home/ada/orders");
+        names.add_file("src/cart.py");
+        let entries = BTreeSet::from(["s:1".to_owned(), "s:2".to_owned()]);
+        let good = json!({"title": "Rounding", "kind": "failure", "context": "a sum of prices",
+            "recommendation": "Round once, at the end, and not each price.", "evidence": ["s:2"]});
+        let with = |field: &str, value: Value| {
+            let mut one = good.clone();
+            one[field] = value;
+            one
+        };
+        let all = json!({"learnings": [
+            good,
+            with("evidence", json!([])),
+            with("evidence", json!(["s:9"])),
+            with("recommendation", json!("In src/cart.py, round once and at the end.")),
+            with("recommendation", json!("Never write to /home/ada/orders again, please.")),
+            with("kind", json!("gossip")),
+            good,
+        ]});
+        let found = examine(&all, &["fact", "failure"], &entries, &names);
+        assert!(found.check.passed(), "{:?}", found.check);
+        assert_eq!(
+            (found.kept.len(), found.dropped.len()),
+            (1, 6),
+            "{:#?}",
+            found.dropped
+        );
+        assert!(
+            examine(&json!({"learnings": []}), &["fact"], &entries, &names)
+                .check
+                .passed()
+        );
+        let none = json!({"learnings": [with("evidence", json!(["s:9"]))]});
+        assert!(
+            !examine(&none, &["failure"], &entries, &names)
+                .check
+                .passed()
+        );
+        assert!(
+            !examine(&json!({}), &["failure"], &entries, &names)
+                .check
+                .passed()
+        );
+    }
+}

@@ -1,0 +1,403 @@
+//! Does a review hold? Each finding is compared with what the reviewer was shown: the file, the line, the quote.
+//! What does not hold is dropped and counted; a review that is mostly invented or leaves out a file is refused. Words that
+//! seem to say nothing are flagged. Knows what was shown and what was said. Does not know whether a finding is right.
+
+mod claim;
+mod requirements;
+mod scope;
+mod wording;
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use claim::FindingClaim;
+use supervisor_text::words;
+use supervisor_text::words::lexicon::{Prose, lexicon};
+use supervisor_verify::{Check, Flags};
+
+pub use requirements::{RequirementAnswer, RequirementList, RequirementVerdict};
+pub use scope::{LineRanges, LineSpan, ReviewScope, ScopePart};
+
+/// What a reviewer is to look at in every file, whatever else.
+pub const IRON_LAWS: [&str; 4] = ["security", "errors", "validation", "tests"];
+
+/// How much a finding matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    Critical,
+    Warning,
+    Suggestion,
+}
+
+impl Severity {
+    pub const ALL: [Self; 3] = [Self::Critical, Self::Warning, Self::Suggestion];
+
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Critical => "critical",
+            Self::Warning => "warning",
+            Self::Suggestion => "suggestion",
+        }
+    }
+}
+
+/// Who found it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FindingSource {
+    Server,
+    Model,
+}
+
+/// A finding whose citation holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ReviewFinding {
+    pub severity: Severity,
+    pub file: PathBuf,
+    pub line: usize,
+    /// The line that the reviewer gave, where the words stand a few lines from it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub corrected_from: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end_line: Option<usize>,
+    pub quote: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub rule: String,
+    pub why: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub fix: String,
+    /// Other lines that say the same and are found fault with in the same words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<String>,
+    pub source: FindingSource,
+}
+
+impl ReviewFinding {
+    /// `src/a.rs:12`
+    pub fn place(&self) -> String {
+        format!("{}:{}", self.file.display(), self.line)
+    }
+
+    fn is_like(&self, other: &Self) -> bool {
+        wording::squeezed(&self.quote) == wording::squeezed(&other.quote)
+            && wording::normal(&self.why) == wording::normal(&other.why)
+            && self.severity <= other.severity
+    }
+}
+
+/// A finding that does not hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DroppedFinding {
+    /// Which of the reply's findings, from 1.
+    pub finding: usize,
+    pub because: String,
+}
+
+/// A reply taken apart: what holds of it, what does not, and whether it counts as a review.
+#[derive(Debug, Clone)]
+pub struct WeighedReview {
+    /// Gravest first.
+    pub findings: Vec<ReviewFinding>,
+    pub dropped: Vec<DroppedFinding>,
+    pub answers: Vec<RequirementAnswer>,
+    /// What the reviewer says to have looked at, each once.
+    pub checks_run: Vec<String>,
+    pub checks: Vec<Check>,
+    pub flags: Flags,
+}
+
+/// Takes the replies apart: one for each part of the scope, in their order.
+pub fn judge(
+    scope: &ReviewScope,
+    parts: &[ScopePart],
+    requirements: &RequirementList,
+    replies: &[&Value],
+) -> WeighedReview {
+    let mut judged = WeighedReview {
+        findings: Vec::new(),
+        dropped: Vec::new(),
+        answers: Vec::new(),
+        checks_run: Vec::new(),
+        checks: Vec::new(),
+        flags: Flags::default(),
+    };
+    let shape = shape(replies, !requirements.is_empty());
+    let is_whole = shape.passed();
+    judged.checks.push(shape);
+    if !is_whole {
+        return judged;
+    }
+    judged.weigh(scope, replies);
+    judged.cover(scope, parts, replies);
+    if !requirements.is_empty() {
+        let (answers, check) = requirements.answered(replies);
+        judged.answers = answers;
+        judged.checks.push(check);
+    }
+    judged
+        .findings
+        .sort_by(|a, b| (a.severity, &a.file, a.line).cmp(&(b.severity, &b.file, b.line)));
+    judged
+}
+
+/// The reviewer, who may only read, changed nothing.
+pub fn untouched(paths: &[PathBuf]) -> Check {
+    if paths.is_empty() {
+        return Check::new(
+            "untouched",
+            true,
+            "nothing in the project was changed by the reviewer",
+        );
+    }
+    let detail = format!(
+        "{} changed while the reviewer worked, who may only read; this was not undone, so look at it; answer without writing",
+        words::list(paths.iter().map(|path| path.to_string_lossy()), 10)
+    );
+    Check::new("untouched", false, detail)
+}
+
+/// The fields that a reply must have.
+fn shape(replies: &[&Value], with_requirements: bool) -> Check {
+    let wanted = ["findings", "reviewed", "requirements"];
+    for (n, reply) in replies.iter().enumerate() {
+        for field in wanted.iter().take(if with_requirements { 3 } else { 2 }) {
+            let what = match reply.get(field) {
+                Some(Value::Array(_)) => continue,
+                Some(_) => "is no list",
+                None => "is missing",
+            };
+            let which = if replies.len() > 1 {
+                format!(" of question {}", n + 1)
+            } else {
+                String::new()
+            };
+            let detail = format!(
+                "`{field}` {what} in the reply{which}: give `findings` (empty if there are none) and `reviewed`, \
+                 which names every file and the checks made on it{}",
+                if with_requirements {
+                    ", and `requirements` with a verdict on each"
+                } else {
+                    ""
+                }
+            );
+            return Check::new("shape", false, detail);
+        }
+    }
+    Check::new("shape", true, "every list that was asked for is there")
+}
+
+impl WeighedReview {
+    /// Keeps what holds and drops what does not.
+    fn weigh(&mut self, scope: &ReviewScope, replies: &[&Value]) {
+        let claims: Vec<&Value> = replies
+            .iter()
+            .flat_map(|reply| list(reply, "findings"))
+            .collect();
+        let mut said = BTreeSet::new();
+        for (n, given) in claims.iter().enumerate() {
+            let weighed = FindingClaim::read(given)
+                .and_then(|claim| claim.hold(scope))
+                .and_then(|finding| {
+                    let place = finding.place();
+                    let fresh = said.insert((place, wording::normal(&finding.why)));
+                    if fresh {
+                        Ok(finding)
+                    } else {
+                        Err(String::from("says the same as one before it"))
+                    }
+                });
+            match weighed {
+                // The same fault in a line that reads the same is one finding in two places.
+                Ok(finding) => match self
+                    .findings
+                    .iter_mut()
+                    .find(|first| first.is_like(&finding))
+                {
+                    Some(first) => first.also.push(finding.place()),
+                    None => self.findings.push(finding),
+                },
+                Err(because) => self.dropped.push(DroppedFinding {
+                    finding: n + 1,
+                    because,
+                }),
+            }
+        }
+        for finding in &self.findings {
+            if let Some((kind, why)) = wording::doubt(&finding.why, &finding.quote) {
+                self.flags.raise(
+                    kind,
+                    finding.place(),
+                    format!("{why}: `{}`", words::cut_end(&finding.why, 120)),
+                );
+            }
+        }
+        let (all, dropped) = (claims.len(), self.dropped.len());
+        let pass = dropped * 2 <= all;
+        let corrected = match self
+            .findings
+            .iter()
+            .filter(|finding| finding.corrected_from.is_some())
+            .count()
+        {
+            0 => String::new(),
+            n => format!(", {} corrected", words::count(n, "line number")),
+        };
+        let detail = match (dropped, pass) {
+            (0, _) => format!(
+                "{} cited and found there{corrected}",
+                words::count(all, "finding")
+            ),
+            (_, true) => format!(
+                "{dropped} of {all} findings dropped{corrected}: {}",
+                self.reasons(5)
+            ),
+            (_, false) => format!(
+                "{dropped} of {all} findings do not hold: {}. Cite only lines that are shown, by the number before the \
+                 colon; copy the line into `quote`; say in `why` what goes wrong there, and when; each defect once",
+                self.reasons(5)
+            ),
+        };
+        self.checks.push(Check::new("citations", pass, detail));
+    }
+
+    /// Every file was looked at, and it is said for what.
+    fn cover(&mut self, scope: &ReviewScope, parts: &[ScopePart], replies: &[&Value]) {
+        let mut missing: BTreeSet<String> = BTreeSet::new();
+        for (part, reply) in parts.iter().zip(replies) {
+            let named: Vec<(PathBuf, Vec<String>)> = list(reply, "reviewed")
+                .iter()
+                .filter_map(reviewed)
+                .collect();
+            for file in part.files().filter(|file| !scope.is_deleted(file)) {
+                let checks: Vec<&String> = named
+                    .iter()
+                    .filter(|(path, _)| path == file)
+                    .flat_map(|(_, checks)| checks)
+                    .collect();
+                if checks.is_empty() {
+                    missing.insert(file.display().to_string());
+                }
+            }
+            for (file, checks) in &named {
+                if !checks.is_empty()
+                    && checks
+                        .iter()
+                        .all(|check| lexicon().empty_check.is_whole(&Prose::whole(check)))
+                {
+                    let said = words::list(checks.iter(), 4);
+                    let why = format!("that it was looked at does not say what for: {said}");
+                    self.flags
+                        .raise("empty_check", file.display().to_string(), why);
+                }
+            }
+            for check in named.into_iter().flat_map(|(_, checks)| checks) {
+                if !self.checks_run.contains(&check) {
+                    self.checks_run.push(check);
+                }
+            }
+        }
+        let detail = if missing.is_empty() {
+            String::from("every file that was shown is named with the checks made on it")
+        } else {
+            format!(
+                "`reviewed` does not say what was checked in {}: read every file that is shown, and name it with its checks",
+                words::list(missing.iter(), 10)
+            )
+        };
+        self.checks
+            .push(Check::new("coverage", missing.is_empty(), detail));
+        let unnamed: Vec<&str> = IRON_LAWS
+            .into_iter()
+            .filter(|law| !self.checks_run.iter().any(|run| names(run, law)))
+            .collect();
+        let lazy = self.findings.is_empty() && !unnamed.is_empty();
+        let detail = if lazy {
+            format!(
+                "no findings, and the checks named leave out {}: an answer without findings must have looked for {}",
+                words::list(unnamed.iter(), 4),
+                words::list(IRON_LAWS.iter(), 4),
+            )
+        } else {
+            format!(
+                "looked at: {}",
+                words::cut_end(&self.checks_run.join(", "), 300)
+            )
+        };
+        self.checks.push(Check::new("checks", !lazy, detail));
+    }
+
+    /// Why findings were dropped, the first few reasons, each once.
+    pub fn reasons(&self, most: usize) -> String {
+        let mut grouped: Vec<(&str, Vec<String>)> = Vec::new();
+        for dropped in &self.dropped {
+            let number = dropped.finding.to_string();
+            match grouped
+                .iter_mut()
+                .find(|(because, _)| *because == dropped.because)
+            {
+                Some((_, numbers)) => numbers.push(number),
+                None => grouped.push((&dropped.because, vec![number])),
+            }
+        }
+        let told = grouped
+            .iter()
+            .take(most)
+            .map(|(because, numbers)| match numbers.as_slice() {
+                [one] => format!("finding {one}: {because}"),
+                several => format!("findings {}: {because}", several.join(", ")),
+            });
+        let mut text = told.collect::<Vec<_>>().join("; ");
+        let more: usize = grouped
+            .iter()
+            .skip(most)
+            .map(|(_, numbers)| numbers.len())
+            .sum();
+        if more > 0 {
+            text += &format!("; and {more} more");
+        }
+        text
+    }
+}
+
+fn list<'a>(reply: &'a Value, field: &str) -> &'a [Value] {
+    reply
+        .get(field)
+        .and_then(Value::as_array)
+        .map(Vec::as_slice)
+        .unwrap_or_default()
+}
+
+/// A file and what was checked in it.
+fn reviewed(entry: &Value) -> Option<(PathBuf, Vec<String>)> {
+    let file = entry.get("file")?.as_str()?;
+    let checks = match entry.get("checks")? {
+        Value::String(one) => vec![one.as_str()],
+        Value::Array(several) => several.iter().filter_map(Value::as_str).collect(),
+        _ => return None,
+    };
+    let tidy = |check: &str| words::cut_end(words::plain(check.trim()).trim(), 80).into_owned();
+    let checks = checks
+        .into_iter()
+        .map(tidy)
+        .filter(|check| check.chars().any(char::is_alphanumeric))
+        .collect();
+    Some((scope::plain_path(file), checks))
+}
+
+/// Does a check in the reviewer's own words speak of this law?
+fn names(check: &str, law: &str) -> bool {
+    let check = check.to_lowercase();
+    match law {
+        "errors" => check.contains("error"),
+        "validation" => check.contains("valid") || check.contains("boundar"),
+        "tests" => check.contains("test"),
+        other => check.contains(other),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,377 @@
+//! Does a specification hold together? A model hands in a draft as data; here every section, every criterion's test and
+//! the way each requirement went is looked at. What is missing or leads nowhere is refused, words are flagged.
+//! Knows sections and ids. Does not know how the document will look, nor whether its author is right.
+
+mod draft;
+mod mapping;
+mod questions;
+mod requirements;
+mod testable;
+mod wording;
+
+use std::fmt::Write as _;
+use std::io;
+
+use sha2::{Digest as _, Sha256};
+
+pub use draft::{
+    OpenQuestion, SpecificationAnswer, SpecificationDraft, SpecifiedDecision, SpecifiedRisk, read,
+    schema,
+};
+pub use questions::examine as examine_questions;
+pub use requirements::RequirementItems;
+use supervisor_text::words;
+use supervisor_verify::{Check, Flags};
+pub use testable::CriterionTest;
+
+/// A draft whose every check held.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Specification {
+    pub problem: String,
+    pub criteria: Vec<Criterion>,
+    pub constraints: Vec<String>,
+    pub out_of_scope: Vec<String>,
+    pub approach: Vec<SpecifiedDecision>,
+    pub risks: Vec<SpecifiedRisk>,
+    /// In the order of the requirements, each with at least one target or called background.
+    pub requirement_map: Vec<RequirementRoute>,
+    pub questions: Vec<OpenQuestion>,
+}
+
+/// What must be true in the end, and how one sees it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Criterion {
+    pub id: String,
+    pub text: String,
+    pub test: CriterionTest,
+}
+
+/// Where a requirement went.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RequirementRoute {
+    /// `R1`
+    pub requirement: String,
+    pub criteria: Vec<String>,
+    /// From 1.
+    pub out_of_scope: Vec<usize>,
+    /// From 1.
+    pub questions: Vec<usize>,
+    /// It asks for nothing, and went nowhere.
+    pub background: bool,
+}
+
+/// All checks of a draft, also those after the first that failed: the next tier should see every fault at once.
+#[derive(Debug, Clone)]
+pub struct ExaminedSpecification {
+    pub checks: Vec<Check>,
+    /// What the checks cannot decide.
+    pub flags: Flags,
+    /// Only if every check held.
+    pub specification: Option<Specification>,
+}
+
+impl SpecificationDraft {
+    /// Looks at everything that can be looked at.
+    pub fn examine(self, requirements: &RequirementItems) -> ExaminedSpecification {
+        let mut flags = Flags::default();
+        let (tests, testable) = testable::examine(&self);
+        let (routes, mapped) = mapping::examine(&self, &tests, requirements, &mut flags);
+        let mut checks = vec![
+            self.sections(),
+            self.ids(),
+            testable,
+            self.reasons(),
+            mapped,
+        ];
+        wording::flag_wording(&self, &tests, &mut flags);
+        if !self.questions.is_empty() {
+            let (check, asked) = questions::examine(&self.questions, requirements);
+            checks.push(check);
+            flags.absorb(asked);
+        }
+        let holds = checks.iter().all(Check::passed);
+        let specification = holds.then(|| self.specification(tests, routes));
+        ExaminedSpecification {
+            checks,
+            flags,
+            specification,
+        }
+    }
+
+    fn specification(
+        self,
+        tests: Vec<Option<CriterionTest>>,
+        requirement_map: Vec<RequirementRoute>,
+    ) -> Specification {
+        let criteria = self
+            .criteria
+            .into_iter()
+            .zip(tests)
+            .filter_map(|(given, test)| {
+                let criterion = |test| Criterion {
+                    id: given.id.trim().to_owned(),
+                    text: given.text,
+                    test,
+                };
+                test.map(criterion)
+            });
+        Specification {
+            problem: self.problem,
+            criteria: criteria.collect(),
+            constraints: self.constraints,
+            out_of_scope: self.out_of_scope,
+            approach: self.approach,
+            risks: self.risks,
+            requirement_map,
+            questions: self.questions,
+        }
+    }
+
+    /// The sections that are lists, with what one entry is called and its text.
+    fn lists(&self) -> [(&'static str, &'static str, Vec<&str>); 5] {
+        [
+            (
+                "criteria",
+                "criterion",
+                self.criteria.iter().map(|c| c.text.as_str()).collect(),
+            ),
+            (
+                "constraints",
+                "constraint",
+                self.constraints.iter().map(String::as_str).collect(),
+            ),
+            (
+                "out_of_scope",
+                "exclusion",
+                self.out_of_scope.iter().map(String::as_str).collect(),
+            ),
+            (
+                "approach",
+                "decision",
+                self.approach.iter().map(|d| d.decision.as_str()).collect(),
+            ),
+            (
+                "risks",
+                "risk",
+                self.risks.iter().map(|r| r.risk.as_str()).collect(),
+            ),
+        ]
+    }
+
+    /// The six sections are there and say something.
+    fn sections(&self) -> Check {
+        let mut missing = Vec::new();
+        let mut blank = Vec::new();
+        if !says(&self.problem) {
+            missing.push("problem");
+        }
+        for (section, one, texts) in self.lists() {
+            if texts.is_empty() {
+                missing.push(section);
+            }
+            let empty = texts.iter().enumerate().filter(|(_, text)| !says(text));
+            blank.extend(empty.map(|(n, _)| format!("{one} {}", n + 1)));
+        }
+        let mut faults = Vec::new();
+        if !missing.is_empty() {
+            let what = if missing.len() == 1 {
+                "the section"
+            } else {
+                "the sections"
+            };
+            let names: Vec<String> = missing.iter().map(|name| format!("`{name}`")).collect();
+            faults.push(format!(
+                "{what} {} must not be missing or empty; each needs at least one entry",
+                names.join(", ")
+            ));
+        }
+        if !blank.is_empty() {
+            faults.push(format!(
+                "these say nothing: {}; write them out or leave them out",
+                some(&blank)
+            ));
+        }
+        verdict("sections", &faults, || {
+            format!(
+                "six sections, {}, {}",
+                words::count(self.constraints.len(), "constraint"),
+                words::count(self.out_of_scope.len(), "exclusion")
+            )
+        })
+    }
+
+    /// Each criterion can be named, and by one name only.
+    fn ids(&self) -> Check {
+        let mut faults = Vec::new();
+        let mut seen: Vec<String> = Vec::new();
+        for (n, criterion) in self.criteria.iter().enumerate() {
+            let id = criterion.id.trim();
+            if !is_id(id) {
+                faults.push(format!(
+                    "criterion {} has the id {}; an id is letters, a dash if you like, and a number, such as `AC-1`",
+                    n + 1,
+                    quoted(id)
+                ));
+            } else if seen.contains(&id.to_uppercase()) {
+                faults.push(format!(
+                    "two criteria have the id {}; give each an id of its own",
+                    quoted(id)
+                ));
+            }
+            seen.push(id.to_uppercase());
+        }
+        verdict("ids", &faults, || {
+            format!("{}, each with an id of its own", criteria(seen.len()))
+        })
+    }
+
+    /// Each decision has its why, each risk its remedy.
+    fn reasons(&self) -> Check {
+        let mut faults = Vec::new();
+        for (n, given) in self.approach.iter().enumerate() {
+            if !says(&given.rationale) {
+                faults.push(format!(
+                    "decision {} ({}) has no rationale; say why",
+                    n + 1,
+                    quoted(&given.decision)
+                ));
+            } else if same(&given.rationale, &given.decision) {
+                faults.push(format!(
+                    "the rationale of decision {} only repeats it; say why",
+                    n + 1
+                ));
+            }
+        }
+        for (n, given) in self.risks.iter().enumerate() {
+            if !says(&given.mitigation) {
+                let risk = quoted(&given.risk);
+                faults.push(format!(
+                    "risk {} ({risk}) has no mitigation; say what is done about it",
+                    n + 1
+                ));
+            } else if same(&given.mitigation, &given.risk) {
+                faults.push(format!(
+                    "the mitigation of risk {} only repeats it; say what is done about it",
+                    n + 1
+                ));
+            }
+        }
+        verdict("reasons", &faults, || {
+            format!(
+                "{} with a rationale, {} with a mitigation",
+                words::count(self.approach.len(), "decision"),
+                words::count(self.risks.len(), "risk")
+            )
+        })
+    }
+}
+
+/// What is on the disk now is what was to be written.
+pub fn written(expected: &[u8], found: io::Result<Vec<u8>>) -> Check {
+    match found {
+        Ok(found) if found == expected => {
+            let (digest, bytes) = (sha256(&found), words::count(found.len(), "byte"));
+            Check::new(
+                "written",
+                true,
+                format!("read back: {bytes}, sha256 {digest}"),
+            )
+        }
+        Ok(found) => {
+            let (is, was) = (found.len(), expected.len());
+            Check::new(
+                "written",
+                false,
+                format!("read back {is} bytes that differ from the {was} written"),
+            )
+        }
+        Err(error) => Check::new(
+            "written",
+            false,
+            format!("what was written cannot be read back: {error}"),
+        ),
+    }
+}
+
+/// In hexadecimal digits, as `sha256sum` prints it.
+pub fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)
+        .iter()
+        .fold(String::new(), |mut hex, byte| {
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
+}
+
+/// Faults make a failed check, their absence a passed one with what was seen.
+fn verdict(id: &'static str, faults: &[String], held: impl FnOnce() -> String) -> Check {
+    if faults.is_empty() {
+        Check::new(id, true, held())
+    } else {
+        Check::new(id, false, some(faults))
+    }
+}
+
+/// The first few; the rest as a number.
+fn some(faults: &[String]) -> String {
+    const SHOWN: usize = 5;
+    let shown = faults
+        .iter()
+        .take(SHOWN)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join("; ");
+    match faults.len().saturating_sub(SHOWN) {
+        0 => shown,
+        more => format!("{shown}; and {more} more"),
+    }
+}
+
+/// `1 criterion`, `2 criteria`.
+pub fn criteria(n: usize) -> String {
+    if n == 1 {
+        String::from("1 criterion")
+    } else {
+        format!("{n} criteria")
+    }
+}
+
+/// Letters and digits are what says something.
+fn says(text: &str) -> bool {
+    text.chars().any(char::is_alphanumeric)
+}
+
+/// `AC-1`, `SC12`: one to eight letters, perhaps a dash, a number. `R1` names a requirement.
+fn is_id(id: &str) -> bool {
+    let letters = id.chars().take_while(char::is_ascii_alphabetic).count();
+    let rest = &id[letters..];
+    let digits = rest.strip_prefix('-').unwrap_or(rest);
+    (1..=8).contains(&letters)
+        && (1..=4).contains(&digits.len())
+        && digits.bytes().all(|b| b.is_ascii_digit())
+        && !(id[..letters].eq_ignore_ascii_case("r"))
+}
+
+/// The same words, whatever stands between them.
+fn same(a: &str, b: &str) -> bool {
+    let bare = |text: &str| -> String {
+        text.chars()
+            .filter(|c| c.is_alphanumeric())
+            .flat_map(char::to_lowercase)
+            .collect()
+    };
+    bare(a) == bare(b)
+}
+
+/// A model's words in a sentence of ours.
+fn quoted(text: &str) -> String {
+    let one_line = text
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+        .replace('`', "'");
+    format!("`{}`", words::cut_end(&words::plain(&one_line), 80))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! Are these questions that can be answered? Few, different, each about one of the requirements.
+
+use super::draft::OpenQuestion;
+use super::requirements::RequirementItems;
+use super::wording::placeholder;
+use super::{quoted, same, says, verdict};
+use supervisor_text::words;
+use supervisor_text::words::lexicon::{Prose, Word, lexicon};
+use supervisor_verify::{Check, Flags};
+
+const MOST: usize = 10;
+
+/// One check, whether the questions are the whole answer or stand beside criteria.
+pub fn examine(questions: &[OpenQuestion], requirements: &RequirementItems) -> (Check, Flags) {
+    let (mut faults, mut flags) = (Vec::new(), Flags::default());
+    if questions.len() > MOST {
+        faults.push(format!(
+            "there are {} questions; {MOST} is the most, so ask what matters most",
+            questions.len()
+        ));
+    }
+    for (n, given) in questions.iter().enumerate() {
+        let (number, text) = (n + 1, given.question.trim());
+        if !says(text) {
+            faults.push(format!("question {number} asks nothing; write it out"));
+        } else if !text.ends_with(['?', '？', '؟']) {
+            faults.push(format!(
+                "question {number} ({}) does not end with a question mark; ask one thing",
+                quoted(text)
+            ));
+        } else if is_empty(text) || placeholder(text).is_some() {
+            let why = format!("{} could be asked of anything", quoted(text));
+            flags.raise("empty_question", format!("question {number}"), why);
+        }
+        if requirements.find(&given.requirement).is_none() {
+            let (about, range) = (quoted(&given.requirement), requirements.range());
+            faults.push(format!(
+                "question {number} is about {about}; name the requirement it is about: {range}"
+            ));
+        }
+        if let Some(m) = questions[..n]
+            .iter()
+            .position(|other| same(&other.question, text))
+        {
+            faults.push(format!(
+                "question {number} repeats question {}; ask each thing once",
+                m + 1
+            ));
+        }
+    }
+    let held = || {
+        format!(
+            "{}, each about a requirement",
+            words::count(questions.len(), "question")
+        )
+    };
+    (verdict("questions", &faults, held), flags)
+}
+
+/// "Can you clarify requirement 1?"
+fn is_empty(text: &str) -> bool {
+    let said = Prose::whole(text);
+    let numbered = said.words().any(|word| word.form() == "requirement");
+    let digits = |form: &str| form.bytes().all(|b| b.is_ascii_digit());
+    let is_id = |word: &Word| {
+        word.form()
+            .strip_prefix('r')
+            .map_or(numbered && digits(word.form()), digits)
+    };
+    said.content()
+        .all(|word| lexicon().asks_for_words.has(word) || is_id(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_asks_about_something() {
+        for text in [
+            "Can you clarify requirement 1?",
+            "What do you mean by R2?",
+            "Please tell me more about it?",
+        ] {
+            assert!(is_empty(text), "{text}");
+        }
+        for text in [
+            "Is it 3?",
+            "Which app is meant?",
+            "What does \"modern\" mean?",
+            "Welche Länder sind gemeint?",
+            "どの国ですか？",
+        ] {
+            assert!(!is_empty(text), "{text}");
+        }
+    }
+}

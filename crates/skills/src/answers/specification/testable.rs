@@ -1,0 +1,318 @@
+//! Can one see whether a criterion is met? A command, a number with its unit, or a scenario; whole, one of them, and no
+//! other criterion's.
+
+pub(super) mod commands;
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::draft::{GivenTest, SpecificationDraft};
+use super::{quoted, same, says, verdict};
+use supervisor_text::words;
+use supervisor_verify::Check;
+
+/// How one sees that a criterion is met.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CriterionTest {
+    /// It ends with exit code 0.
+    Command(String),
+    Number {
+        metric: String,
+        comparison: NumberComparison,
+        value: String,
+        unit: String,
+    },
+    Scenario {
+        given: String,
+        when: String,
+        then: String,
+    },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NumberComparison {
+    Less,
+    AtMost,
+    Equal,
+    AtLeast,
+    More,
+}
+
+impl CriterionTest {
+    /// `command`, `number` or `scenario`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Command(_) => "command",
+            Self::Number { .. } => "number",
+            Self::Scenario { .. } => "scenario",
+        }
+    }
+}
+
+impl fmt::Display for CriterionTest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Command(command) => write!(f, "`{command}` succeeds"),
+            Self::Number {
+                metric,
+                comparison,
+                value,
+                unit,
+            } => write!(f, "{metric} {comparison} {value} {unit}"),
+            Self::Scenario { given, when, then } => {
+                write!(f, "given {given}, when {when}, then {then}")
+            }
+        }
+    }
+}
+
+impl fmt::Display for NumberComparison {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Less => "<",
+            Self::AtMost => "≤",
+            Self::Equal => "=",
+            Self::AtLeast => "≥",
+            Self::More => ">",
+        })
+    }
+}
+
+/// The test of each criterion that has one, and whether all have.
+pub(super) fn examine(draft: &SpecificationDraft) -> (Vec<Option<CriterionTest>>, Check) {
+    let mut faults = Vec::new();
+    let tests: Vec<Option<CriterionTest>> = draft
+        .criteria
+        .iter()
+        .enumerate()
+        .map(|(n, criterion)| match test(&criterion.test) {
+            Ok(test) => Some(test),
+            Err(why) => {
+                faults.push(format!("{} {why}", criterion.place(n)));
+                None
+            }
+        })
+        .collect();
+    faults.extend(shared(draft, &tests));
+    let count = |kind: &str| tests.iter().flatten().filter(|t| t.kind() == kind).count();
+    let check = verdict("testable", &faults, || {
+        let kinds = ["command", "number", "scenario"].map(|kind| words::count(count(kind), kind));
+        format!("each criterion has a test: {}", kinds.join(", "))
+    });
+    (tests, check)
+}
+
+/// A test that two criteria share cannot tell which of them is met.
+fn shared(draft: &SpecificationDraft, tests: &[Option<CriterionTest>]) -> Vec<String> {
+    // Signs count: `< 2 s` and `> 2 s` are two tests.
+    let plain = |test: &CriterionTest| {
+        test.to_string()
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .to_lowercase()
+    };
+    let told: Vec<Option<String>> = tests.iter().map(|test| test.as_ref().map(plain)).collect();
+    let mut faults = Vec::new();
+    for (n, test) in told.iter().enumerate() {
+        let Some(test) = test else { continue };
+        let alike = |m: &usize| told[*m].as_ref() == Some(test);
+        // Each group is told once, at its second member.
+        if (0..n).filter(alike).count() != 1 {
+            continue;
+        }
+        let places: Vec<String> = (0..told.len())
+            .filter(alike)
+            .map(|m| quoted(draft.criteria[m].id.trim()))
+            .collect();
+        faults.push(format!(
+            "the criteria {} have the same test, {}; give each one that fails until that one is met",
+            places.join(", "),
+            quoted(test)
+        ));
+    }
+    faults
+}
+
+const KINDS: &str =
+    "give `command`, or `metric`, `comparison`, `value` and `unit`, or `given`, `when` and `then`";
+
+fn test(given: &GivenTest) -> Result<CriterionTest, String> {
+    let value = number(&given.value);
+    let there = |text: &str| !text.trim().is_empty();
+    let command = there(&given.command);
+    let numeric = [
+        ("metric", says(&given.metric)),
+        ("comparison", there(&given.comparison)),
+        ("value", !given.value.is_null()),
+        ("unit", there(&given.unit)),
+    ];
+    let scenario = [
+        ("given", says(&given.given)),
+        ("when", says(&given.when)),
+        ("then", says(&given.then)),
+    ];
+    let some = |fields: &[(&str, bool)]| fields.iter().any(|(_, there)| *there);
+    match (command, some(&numeric), some(&scenario)) {
+        (false, false, false) => Err(format!("has no test; {KINDS}")),
+        (true, false, false) => {
+            commands::read_command(given.command.trim()).map(CriterionTest::Command)
+        }
+        (false, true, false) => {
+            complete(&numeric)?;
+            let comparison = comparison(given.comparison.trim())?;
+            let value = value.ok_or_else(|| {
+                format!(
+                    "has the value {}, which is no number",
+                    quoted(&given.value.to_string())
+                )
+            })?;
+            Ok(CriterionTest::Number {
+                metric: given.metric.clone(),
+                comparison,
+                value,
+                unit: given.unit.clone(),
+            })
+        }
+        (false, false, true) => {
+            complete(&scenario)?;
+            let (given, when, then) = (&given.given, &given.when, &given.then);
+            if same(given, when) || same(when, then) || same(given, then) {
+                return Err(String::from(
+                    "has a scenario whose parts repeat each other; say what is given, what happens and what is seen",
+                ));
+            }
+            Ok(CriterionTest::Scenario {
+                given: given.clone(),
+                when: when.clone(),
+                then: then.clone(),
+            })
+        }
+        _ => Err(format!(
+            "has a test of more than one kind; {KINDS}, and only one of them"
+        )),
+    }
+}
+
+fn complete(fields: &[(&str, bool)]) -> Result<(), String> {
+    let missing: Vec<String> = fields
+        .iter()
+        .filter(|(_, there)| !there)
+        .map(|(name, _)| format!("`{name}`"))
+        .collect();
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("has a test without {}", missing.join(" and ")))
+    }
+}
+
+/// As it was written; finite, or it bounds nothing.
+fn number(value: &Value) -> Option<String> {
+    let written = match value {
+        Value::Number(number) => number.to_string(),
+        Value::String(text) => text.trim().to_owned(),
+        _ => return None,
+    };
+    let plain = written
+        .bytes()
+        .all(|b| b.is_ascii_digit() || b"+-.eE".contains(&b));
+    (plain && written.parse::<f64>().is_ok_and(f64::is_finite)).then_some(written)
+}
+
+fn comparison(written: &str) -> Result<NumberComparison, String> {
+    Ok(match written {
+        "<" => NumberComparison::Less,
+        "<=" | "≤" | "=<" => NumberComparison::AtMost,
+        "=" | "==" => NumberComparison::Equal,
+        ">=" | "≥" | "=>" => NumberComparison::AtLeast,
+        ">" => NumberComparison::More,
+        other => {
+            return Err(format!(
+                "has the comparison {}; it is `<`, `<=`, `=`, `>=` or `>`",
+                quoted(other)
+            ));
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn of(given: Value) -> Result<CriterionTest, String> {
+        test(&serde_json::from_value(given).expect("the shape"))
+    }
+
+    #[test]
+    fn each_kind_is_taken_when_it_is_whole() {
+        for whole in [
+            json!({"command": "cargo test"}),
+            json!({"command": "RUST_LOG=debug ./run.sh --all 'a b'"}),
+            json!({"command": "echo 1,2 | csv2json"}),
+            json!({"metric": "p95 latency", "comparison": "<=", "value": 200, "unit": "ms"}),
+            json!({"metric": "p95 latency", "comparison": "≤", "value": "0.5", "unit": "s", "command": ""}),
+            json!({"metric": "lost rows", "comparison": "=", "value": 0, "unit": "rows"}),
+            json!({"given": "a file", "when": "it is read", "then": "its rows are printed"}),
+            json!({"given": "an expired token", "when": "it is used", "then": "the answer is 401"}),
+            json!({"metric": "probes answered", "comparison": ">=", "value": 99.9, "unit": "%"}),
+        ] {
+            assert!(
+                of(whole.clone()).is_ok(),
+                "{whole}: {:?}",
+                of(whole.clone())
+            );
+        }
+    }
+
+    #[test]
+    fn half_a_test_is_none_and_the_sentence_says_what_is_missing() {
+        for (half, part) in [
+            (json!({}), "has no test"),
+            (json!({"command": "  "}), "has no test"),
+            (json!({"command": "cargo 'test"}), "cannot be read"),
+            (json!({"command": "<command>"}), "names no program"),
+            (json!({"command": "A=1"}), "names no program"),
+            (json!({"command": "cargo test\nrm -rf /"}), "several lines"),
+            (
+                json!({"metric": "latency", "comparison": "<="}),
+                "without `value` and `unit`",
+            ),
+            (
+                json!({"metric": "latency", "comparison": "<=", "value": 5}),
+                "without `unit`",
+            ),
+            (
+                json!({"metric": "latency", "comparison": "about", "value": 5, "unit": "s"}),
+                "the comparison `about`",
+            ),
+            (
+                json!({"metric": "latency", "comparison": "<", "value": "soon", "unit": "s"}),
+                "no number",
+            ),
+            (
+                json!({"metric": "latency", "comparison": "<", "value": "inf", "unit": "s"}),
+                "no number",
+            ),
+            (
+                json!({"metric": "latency", "comparison": "<", "value": "1e999", "unit": "s"}),
+                "no number",
+            ),
+            (json!({"given": "a file", "then": "rows"}), "without `when`"),
+            (
+                json!({"given": "a file", "when": "A file.", "then": "rows"}),
+                "repeat each other",
+            ),
+            (
+                json!({"command": "cargo test", "given": "a", "when": "b", "then": "c"}),
+                "more than one kind",
+            ),
+        ] {
+            let said = of(half.clone()).expect_err("half a test");
+            assert!(said.contains(part), "{half}: {said}");
+        }
+    }
+}

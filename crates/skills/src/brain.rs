@@ -1,0 +1,414 @@
+//! `brain_write` and `brain_query`: notes that outlive a session, each with the project it is about and what proves it.
+//! Ask no model. Notes are files of the user; a project cannot say where they lie.
+
+mod remote;
+
+use std::path::{Path, PathBuf};
+
+use rmcp::{tool, tool_router};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::common::{BrainPlaces, identify, with_index};
+use crate::{App, Call, Parameters};
+use crate::{Reply, Tools};
+use supervisor_engine::result::{CallResult, More, Status};
+use supervisor_memory::aliases::known_names;
+use supervisor_memory::staleness::{hash_files, staleness_of};
+use supervisor_memory::{
+    Note, NoteDraft, NoteEvidence, NoteFolder, NoteHit, NoteKind, NoteQuery, ProjectIdentity,
+};
+use supervisor_text::words;
+
+/// The whole answer of a query stays below this, unless more hits are asked for.
+const ANSWER: usize = 2_000;
+const LIMIT: usize = 5;
+const MOST: usize = 50;
+
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BrainWriteParams {
+    /// In Markdown.
+    #[serde(default)]
+    pub content: String,
+    /// Absolute path of the project.
+    #[serde(default)]
+    pub project_root: Option<String>,
+    /// Heading
+    #[serde(default)]
+    pub title: Option<String>,
+    /// Path among the notes; default: from the title.
+    #[serde(default)]
+    pub filename: Option<String>,
+    #[serde(default)]
+    pub kind: NoteKind,
+    /// Words to find it by
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// What proves it: `entries` of session logs and `files` of the project (lists), a `commit`.
+    #[serde(default)]
+    pub evidence: Map<String, Value>,
+    /// Session it comes from
+    #[serde(default)]
+    pub session_id: Option<String>,
+    /// Replace it, or write in spite of a similar one.
+    #[serde(default)]
+    pub overwrite: bool,
+    /// Trash `filename`.
+    #[serde(default)]
+    pub delete: bool,
+}
+
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BrainQueryParams {
+    /// Words to look for.
+    pub query: String,
+    /// Absolute path of the project whose notes are wanted.
+    #[serde(default)]
+    pub project_root: Option<String>,
+    /// `all`: notes of every project.
+    #[serde(default)]
+    pub project: Option<String>,
+    /// 1 to 50, default 5.
+    #[serde(default)]
+    pub limit: Option<usize>,
+    #[serde(default)]
+    pub kind: Option<NoteKind>,
+    /// All of these
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// Show why each hit stands where it stands.
+    #[serde(default)]
+    pub explain: bool,
+}
+
+#[tool_router(router = brain_tools, vis = "pub")]
+impl Tools {
+    /// Remember something for later sessions, with what proves it.
+    #[tool(annotations(
+        title = "Write a note",
+        read_only_hint = false,
+        destructive_hint = false,
+        idempotent_hint = false,
+        open_world_hint = false
+    ))]
+    async fn brain_write(
+        &self,
+        Parameters(asked): Parameters<BrainWriteParams>,
+        call: Call,
+    ) -> Reply {
+        let opened = self
+            .app()
+            .opened_brain(asked.project_root.as_deref(), &call)
+            .await;
+        let redactor = self
+            .app()
+            .settings()
+            .map(|s| self.app().redactor(&s.routing))
+            .unwrap_or_default();
+        let texts = [
+            Some(&asked.content),
+            asked.title.as_ref(),
+            asked.filename.as_ref(),
+        ];
+        let secret = texts
+            .into_iter()
+            .flatten()
+            .chain(&asked.tags)
+            .find_map(|text| redactor.name_of_secret(text));
+        if let Some(base) = self.app().notes_service().filter(|_| secret.is_none()) {
+            return Reply(told("brain_write", Ok(remote::write(&base, &asked).await)));
+        }
+        let done = tokio::task::spawn_blocking(move || {
+            let opened = opened?;
+            if let Some(secret) = secret {
+                return Err(format!(
+                    "the note holds {secret}; take it out: notes are plain files"
+                ));
+            }
+            write(&opened, &asked)
+        });
+        Reply(told("brain_write", done.await))
+    }
+
+    /// Look up notes of earlier sessions about this project: facts, decisions, failures and what proves them.
+    #[tool(annotations(
+        title = "Look up notes",
+        read_only_hint = true,
+        destructive_hint = false,
+        idempotent_hint = true,
+        open_world_hint = false
+    ))]
+    async fn brain_query(
+        &self,
+        Parameters(asked): Parameters<BrainQueryParams>,
+        call: Call,
+    ) -> Reply {
+        if let Some(base) = self.app().notes_service() {
+            return Reply(told("brain_query", Ok(remote::query(&base, &asked).await)));
+        }
+        let opened = self
+            .app()
+            .opened_brain(asked.project_root.as_deref(), &call)
+            .await;
+        let say = call.progress.clone();
+        let done = tokio::task::spawn_blocking(move || {
+            let mut tell = |n: usize, of: usize| {
+                say.say(&format!("brain_query · reading notes · {n} of {of}"))
+            };
+            query(&opened?, &asked, &mut tell)
+        });
+        Reply(told("brain_query", done.await))
+    }
+}
+
+/// Where notes and their index lie, and which project is asked about.
+struct OpenedBrain {
+    places: BrainPlaces,
+    project: Option<(PathBuf, ProjectIdentity)>,
+}
+
+type Answer = (Status, String, String, Value);
+
+impl App {
+    /// The service that keeps the notes, where the settings name one.
+    fn notes_service(&self) -> Option<String> {
+        self.settings().ok()?.routing.ingest_url
+    }
+
+    async fn opened_brain(
+        &self,
+        project_root: Option<&str>,
+        call: &Call,
+    ) -> Result<OpenedBrain, String> {
+        let settings = self.settings().map_err(|e| e.to_string())?;
+        let places = BrainPlaces::of(&settings.routing, &self.state().map_err(|e| e.to_string())?)?;
+        let project = match project_root.filter(|root| !root.is_empty()) {
+            Some(root) => {
+                let root = Path::new(root)
+                    .canonicalize()
+                    .map_err(|e| format!("`project_root` {root:?} cannot be used: {e}"))?;
+                let identity = identify(self.launcher(), &root, &call.stop).await;
+                Some((root, identity))
+            }
+            None => None,
+        };
+        Ok(OpenedBrain { places, project })
+    }
+}
+
+fn write(brain: &OpenedBrain, asked: &BrainWriteParams) -> Result<Answer, String> {
+    let notes = NoteFolder::open(&brain.places.notes).map_err(|e| e.to_string())?;
+    let filled = |text: &Option<String>| {
+        text.clone()
+            .map(|t| t.trim().to_owned())
+            .filter(|t| !t.is_empty())
+    };
+    let filename = filled(&asked.filename);
+    if asked.delete {
+        let name = filename.ok_or("`delete` needs `filename`, a path that `brain_query` showed")?;
+        let trash = notes.delete(&name).map_err(|e| e.to_string())?;
+        let message = format!("moved `{name}` to the trash");
+        return Ok((
+            Status::Pass,
+            message,
+            String::new(),
+            json!({"trash": trash.display().to_string()}),
+        ));
+    }
+    if asked.content.trim().is_empty() {
+        return Err(String::from(
+            "content is required: the argument `content` is empty",
+        ));
+    }
+    let evidence: NoteEvidence = serde_json::from_value(Value::Object(asked.evidence.clone())).map_err(|e| {
+        format!("`evidence` does not fit: {e}; example: {{\"files\": [\"src/lib.rs\"], \"commit\": \"1a2b3c\"}}")
+    })?;
+    let now = jiff::Timestamp::now()
+        .strftime("%Y-%m-%dT%H:%M:%SZ")
+        .to_string();
+    let mut note = Note::parse(
+        filename.as_deref().unwrap_or("note.md"),
+        asked.content.trim_start(),
+    );
+    note.warning = None;
+    note.title = filled(&asked.title).unwrap_or(note.title);
+    note.kind = asked.kind;
+    note.tags.clone_from(&asked.tags);
+    note.session_id = filled(&asked.session_id).unwrap_or_default();
+    (note.created, note.updated) = (now.clone(), now);
+    note.entries.clone_from(&evidence.entries);
+    note.commit = filled(&evidence.commit);
+    if let Some((root, identity)) = &brain.project {
+        // Also notes the link between its names, if it knows two.
+        known_names(&notes, identity).map_err(|e| e.to_string())?;
+        note.project = identity.to_string();
+        note.files = hash_files(root, &evidence.files)?;
+    } else if !evidence.files.is_empty() {
+        return Err(String::from(
+            "`evidence.files` needs `project_root`: the files are of that project",
+        ));
+    }
+    let proven = note.is_proven();
+    if !asked.overwrite
+        && let Some(similar) = similar_note(brain, &notes, &note)
+    {
+        let message = format!(
+            "not written: `{similar}` says nearly the same; edit that one, or pass `overwrite: true`"
+        );
+        return Ok((
+            Status::Fail,
+            message,
+            String::new(),
+            json!({"similar": similar}),
+        ));
+    }
+    let written = notes
+        .write(NoteDraft {
+            note,
+            filename,
+            overwrite: asked.overwrite,
+        })
+        .map_err(|e| e.to_string())?;
+    let verb = if written.created { "wrote" } else { "replaced" };
+    let mut message = format!("{verb} `{}`", written.name);
+    if !proven {
+        message += "; it names no evidence, so queries show it as unproven";
+    }
+    let details = json!({"path": written.name, "bytes": written.bytes, "created": written.created});
+    Ok((
+        Status::Pass,
+        message,
+        written.path.display().to_string(),
+        details,
+    ))
+}
+
+fn similar_note(brain: &OpenedBrain, notes: &NoteFolder, note: &Note) -> Option<String> {
+    with_index(&brain.places, notes, &mut |_, _| {}, |index| {
+        index.find_similar(notes, note, "")
+    })
+    .ok()?
+}
+
+fn query(
+    brain: &OpenedBrain,
+    asked: &BrainQueryParams,
+    tell: &mut dyn FnMut(usize, usize),
+) -> Result<Answer, String> {
+    let limit = asked.limit.unwrap_or(LIMIT);
+    if !(1..=MOST).contains(&limit) {
+        return Err(format!("`limit` is {limit}; 1 to {MOST} hits can be shown"));
+    }
+    let notes = NoteFolder::open(&brain.places.notes).map_err(|e| e.to_string())?;
+    let everywhere = match asked.project.as_deref() {
+        Some("all") => true,
+        None | Some("" | "this") => brain.project.is_none(),
+        Some(other) => {
+            return Err(format!(
+                "`project` is {other:?}; leave it out for this project, or write `all`"
+            ));
+        }
+    };
+    let names = match &brain.project {
+        Some((_, identity)) => known_names(&notes, identity).map_err(|e| e.to_string())?,
+        None => Vec::new(),
+    };
+    let wanted = NoteQuery {
+        words: asked.query.clone(),
+        kind: asked.kind,
+        tags: asked.tags.clone(),
+        projects: if everywhere {
+            Vec::new()
+        } else {
+            names.clone()
+        },
+        limit,
+    };
+    let now = jiff::Timestamp::now();
+    let hits = with_index(&brain.places, &notes, tell, |index| {
+        index.query(&notes, &wanted, now)
+    })
+    .map_err(|e| e.to_string())?;
+    let mut shown: Vec<Value> = hits
+        .iter()
+        .map(|hit| as_shown(hit, brain, &names, asked.explain))
+        .collect();
+    let found = shown.len();
+    // What is in the caller's context is paid for in every later turn.
+    while asked.limit.is_none() && shown.len() > 1 && json!(shown).to_string().len() > ANSWER - 400
+    {
+        shown.pop();
+    }
+    let message = match (found, shown.len()) {
+        (0, _) => String::from("no note has these words"),
+        (found, n) if n < found => format!(
+            "{} found, {n} shown; raise `limit` for more",
+            words::count(found, "note")
+        ),
+        (found, _) => format!("{} found", words::count(found, "note")),
+    };
+    Ok((Status::Pass, message, String::new(), json!({"hits": shown})))
+}
+
+fn as_shown(hit: &NoteHit, brain: &OpenedBrain, names: &[ProjectIdentity], explain: bool) -> Value {
+    let mut shown = json!({
+        "path": hit.name,
+        "title": words::cut_end(&words::plain(&hit.title), 100),
+        "kind": hit.note.kind,
+        "score": (hit.ranking.score * 100.0).round() / 100.0,
+        "line": hit.line,
+        "excerpt": words::plain(&hit.excerpt),
+    });
+    if hit.ranking.age_days >= 0.0 {
+        shown["age_days"] = json!(hit.ranking.age_days.floor());
+    }
+    let about = ProjectIdentity::parse(&hit.note.project);
+    let own = brain
+        .project
+        .as_ref()
+        .filter(|_| names.iter().any(|name| name.is_same(&about)));
+    if let Some(why) = own.and_then(|(root, _)| staleness_of(&hit.note, root)) {
+        shown["stale"] = json!(true);
+        shown["why_stale"] = json!(why);
+    }
+    if !hit.note.is_proven() {
+        shown["unproven"] = json!(true);
+    }
+    if let Some(warning) = &hit.note.warning {
+        shown["warning"] = json!(warning);
+    }
+    if explain {
+        shown["ranking"] = json!(hit.ranking);
+    }
+    shown
+}
+
+fn told(skill: &str, done: Result<Result<Answer, String>, tokio::task::JoinError>) -> CallResult {
+    let (status, message, file_path, details) = match done {
+        Ok(Ok(answer)) => answer,
+        Ok(Err(why)) => (Status::Error, why, String::new(), Value::Null),
+        Err(panic) => (
+            Status::Error,
+            format!("the notes could not be used: {panic}"),
+            String::new(),
+            Value::Null,
+        ),
+    };
+    CallResult {
+        status,
+        message,
+        phase: String::from("memory"),
+        skill: skill.to_owned(),
+        file_path,
+        runner_output: String::new(),
+        verified: false,
+        model_used: String::new(),
+        more: More {
+            details,
+            ..More::default()
+        },
+    }
+}

@@ -1,0 +1,73 @@
+//! The arguments that every such tool takes besides its own.
+
+/// Serde cannot both flatten and refuse unknown fields, so the common ones are written out by a macro.
+macro_rules! params {
+    ($(#[$about:meta])* $name:ident { $($(#[$doc:meta])* $field:ident: $type:ty,)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Default, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[serde(deny_unknown_fields)]
+        pub struct $name {
+            /// Absolute path of the project
+            pub project_root: String,
+            $($(#[$doc])* pub $field: $type,)*
+            // What these are for, the server's instructions say for all tools at once.
+            /// Ask only this model
+            #[schemars(extend("said_elsewhere" = true))]
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub model: Option<String>,
+            /// Log to add to
+            #[schemars(extend("said_elsewhere" = true))]
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub session_id: Option<String>,
+            /// More about the task
+            #[schemars(extend("said_elsewhere" = true))]
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub context: Option<String>,
+            /// Seconds for each model
+            #[schemars(extend("said_elsewhere" = true))]
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub timeout_s: Option<u64>,
+            /// Most answers asked for
+            #[schemars(extend("said_elsewhere" = true))]
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub max_attempts: Option<u32>,
+            /// Most to spend
+            #[schemars(extend("said_elsewhere" = true))]
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            pub budget_usd: Option<f64>,
+            /// Show the plan, ask no model
+            #[schemars(extend("said_elsewhere" = true))]
+            #[serde(default)]
+            pub dry_run: bool,
+            /// With dry_run: the prompt too
+            #[serde(default)]
+            pub show_prompt: bool,
+        }
+
+        impl $name {
+            pub(super) fn common(&self) -> supervisor_engine::call::CallArguments {
+                supervisor_engine::call::CallArguments {
+                    project_root: self.project_root.clone(),
+                    model: $crate::common::filled(self.model.as_deref()),
+                    session_id: $crate::common::filled(self.session_id.as_deref()),
+                    context: $crate::common::filled(self.context.as_deref()),
+                    timeout_s: self.timeout_s,
+                    max_attempts: self.max_attempts,
+                    budget_usd: self.budget_usd,
+                    twins: None,
+                    dry_run: self.dry_run,
+                    show_prompt: self.show_prompt,
+                    input: serde_json::to_value(self).expect("plain data serialises"),
+                }
+            }
+        }
+    };
+}
+pub(crate) use params;
+
+/// Models write `""` for what they leave out.
+pub fn filled(text: Option<&str>) -> Option<String> {
+    text.map(str::trim)
+        .filter(|t| !t.is_empty())
+        .map(str::to_owned)
+}

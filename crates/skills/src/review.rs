@@ -1,0 +1,35 @@
+//! `review`: findings about files or a range of commits, each held to the very line it cites.
+//! Models find; that a finding speaks of something real is decided here, and the server looks for some things itself.
+
+mod brief;
+mod call;
+mod files;
+mod job;
+mod material;
+mod params;
+mod range;
+mod report;
+
+use rmcp::{tool, tool_router};
+
+pub use params::ReviewParams;
+
+use crate::{Call, Parameters};
+use crate::{Reply, Tools};
+use supervisor_engine::CallResult;
+
+#[tool_router(router = review_tool, vis = "pub")]
+impl Tools {
+    /// Call before a commit or merge: reviews files or commits. Each finding's line and quote is compared with the text; secrets and skipped tests
+    /// are found anyway. fail: a critical finding stands.
+    #[tool(annotations(
+        title = "Review code",
+        read_only_hint = true,
+        destructive_hint = false,
+        idempotent_hint = true,
+        open_world_hint = true
+    ))]
+    async fn review(&self, Parameters(asked): Parameters<ReviewParams>, call: Call) -> Reply {
+        Reply(call::run(self.app(), &asked, &call).await)
+    }
+}

@@ -1,0 +1,182 @@
+//! The way into a review: what is to be looked at, read under a shared lock.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::brief::{PARTS, ReviewBrief};
+use super::files;
+use super::job::Review;
+use super::material::ReviewMaterial;
+use super::params::{ReviewParams, ReviewTarget};
+use super::range::Git;
+use super::report;
+use crate::answers::review::RequirementList;
+use crate::{App, Call};
+use supervisor_engine as engine;
+use supervisor_engine::call::CallRequest;
+use supervisor_engine::evidence::Evidence;
+use supervisor_engine::result::CallResult;
+use supervisor_engine::skill::{DryRunPlan, Preparation, PreparedCall, RefusedCall};
+use supervisor_text::words;
+
+const REVIEW: &str = "review";
+
+/// More points than this are no list that anybody checks.
+const REQUIREMENTS: usize = 100;
+
+/// Answers one call; whatever goes wrong is in the answer.
+pub(super) async fn run(app: &App, asked: &ReviewParams, call: &Call) -> CallResult {
+    let request = CallRequest::new("review", "review", asked.common(), &[]);
+    engine::call::run::<Review>(app, request, asked, &call.progress, &call.stop).await
+}
+
+/// What a review is about, from its arguments alone.
+pub(super) struct ReviewSubject {
+    what: ReviewTarget,
+    requirements: RequirementList,
+    context: Option<String>,
+}
+
+impl ReviewSubject {
+    pub(super) fn of(asked: &ReviewParams) -> Result<Self, RefusedCall> {
+        let what = asked.what().map_err(RefusedCall::error)?;
+        let requirements = RequirementList::of(asked.requirements.as_deref().unwrap_or_default());
+        if requirements.len() > REQUIREMENTS {
+            return Err(RefusedCall::error(format!(
+                "`requirements` has {} points, one for each line, and {REQUIREMENTS} is the most; review them in groups",
+                requirements.len()
+            )));
+        }
+        Ok(Self {
+            what,
+            requirements,
+            context: asked.common().context,
+        })
+    }
+
+    pub(super) async fn prepare(
+        self,
+        call: &mut Preparation<'_>,
+    ) -> Result<PreparedCall<Review>, RefusedCall> {
+        let discipline = call.discipline(REVIEW)?;
+        call.doing("reading what is to be reviewed");
+        let material = self.read(call).await.map_err(RefusedCall::error)?;
+        let brief = ReviewBrief {
+            discipline,
+            task: self.task(call.root(), &material),
+            requirements: self.requirements.clone(),
+        };
+        ensure_fits_some_tier(&brief, &material, call)?;
+        let files = words::count(material.shown(), "file");
+        let plan = DryRunPlan {
+            message: format!(
+                "dry run: no model was asked; {files} with {} bytes would be shown",
+                material.bytes()
+            ),
+            details: json!({
+                "coverage": material.coverage(30),
+                "server_findings": material.scanned.len(),
+                "requirements": brief.requirements.iter().collect::<Vec<_>>(),
+            }),
+        };
+        Ok(PreparedCall {
+            discipline: brief.discipline.clone(),
+            task: brief.task.clone(),
+            finding: report::of_the_scan(&material),
+            plan,
+            skill: Review { brief, material },
+        })
+    }
+
+    async fn read(&self, call: &mut Preparation<'_>) -> Result<ReviewMaterial, String> {
+        let redactor = Arc::clone(&call.surroundings.means.redactor);
+        match &self.what {
+            ReviewTarget::Files(named) => {
+                let workspace = call.site.workspace().ok_or("the project is not open")?;
+                let named = named.clone();
+                // A disk may be slow, and other calls must not wait for it.
+                let read =
+                    tokio::task::spawn_blocking(move || files::read(&workspace, &named, &redactor));
+                read.await
+                    .map_err(|e| format!("reading the files failed: {e}"))?
+            }
+            ReviewTarget::Range { base, head } => {
+                Git::find(call)?
+                    .read(base, head, &redactor, call.stop)
+                    .await
+            }
+        }
+    }
+
+    fn task(&self, root: &Path, material: &ReviewMaterial) -> String {
+        let mut task = format!("project_root: {}\n", root.display());
+        let range = &material.range;
+        if range.is_null() {
+            task += &format!(
+                "\nReview the {} below.\n",
+                words::count(material.shown(), "file")
+            );
+        } else {
+            task += &format!(
+                "\nReview what changed from {} to {}: {} below, as they are in that commit; the files on disk may differ.\n",
+                range["from"].as_str().unwrap_or_default(),
+                range["to"].as_str().unwrap_or_default(),
+                words::count(material.shown(), "file")
+            );
+            let unseen = material
+                .covered
+                .iter()
+                .filter_map(|file| Some((file.file.as_str(), file.note.as_ref()?)));
+            let unseen =
+                unseen.filter(|(file, _)| material.scope.source(Path::new(file)).is_none());
+            for (file, why) in unseen.take(20) {
+                task += &format!("not shown: `{}` {why}\n", words::plain(file));
+            }
+            for file in material.covered.iter().take(20) {
+                if let Some(was) = &file.was {
+                    task += &format!(
+                        "renamed: `{}` is now `{}`\n",
+                        words::plain(was),
+                        words::plain(&file.file)
+                    );
+                }
+            }
+        }
+        if !self.requirements.is_empty() {
+            task += "\n## Requirements, each to be answered by its id\n\n";
+            task.extend(
+                self.requirements
+                    .iter()
+                    .map(|r| format!("{}: {}\n", r.id, words::plain(&r.text))),
+            );
+        }
+        if let Some(context) = &self.context {
+            task += &format!("\ncontext: {}\n", words::plain(context));
+        }
+        task
+    }
+}
+
+/// No model is asked where none could answer.
+fn ensure_fits_some_tier(
+    brief: &ReviewBrief,
+    material: &ReviewMaterial,
+    call: &Preparation<'_>,
+) -> Result<(), RefusedCall> {
+    let mut why = None;
+    for tier in call.route.chain.tiers() {
+        match brief.questions(material, tier, &Evidence::default()) {
+            Ok(_) => return Ok(()),
+            Err(unfit) => why = Some(format!("`{}`: {unfit}", tier.name)),
+        }
+    }
+    Err(RefusedCall::error(format!(
+        "{} with {} bytes to show do not fit into {PARTS} questions for any model of the chain ({}); name fewer files, a \
+         nearer `base`, or a `model` with a larger window",
+        words::count(material.shown(), "file"),
+        material.bytes(),
+        why.unwrap_or_default()
+    )))
+}

@@ -1,0 +1,139 @@
+//! A review as the engine sees it: the questions for each tier and the check of their answers.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::brief::ReviewBrief;
+use super::call::ReviewSubject;
+use super::material::ReviewMaterial;
+use super::params::ReviewParams;
+use super::report::ReviewReport;
+use crate::answers::review;
+use crate::answers::review::{DroppedFinding, ScopePart, WeighedReview};
+use crate::common::Gates;
+use supervisor_engine::Cause;
+use supervisor_engine::evidence::Evidence;
+use supervisor_engine::skill::{
+    Access, Preparation, PreparedCall, Question, RefusedCall, Skill, TierUnfit,
+};
+use supervisor_engine::work::{AcceptedWork, RefusedWork, SubmittedWork};
+use supervisor_models::Edits;
+use supervisor_settings::Tier;
+use supervisor_text::words;
+use supervisor_verify::Proof;
+use supervisor_workspace::ChangeSet;
+
+/// A review, ready to be asked.
+pub(super) struct Review {
+    pub(super) brief: ReviewBrief,
+    pub(super) material: ReviewMaterial,
+}
+
+impl Skill for Review {
+    type Params = ReviewParams;
+    /// Which lines each question showed: only those may be cited.
+    type Shown = Vec<ScopePart>;
+
+    fn access(asked: &ReviewParams) -> Result<Access, RefusedCall> {
+        ReviewSubject::of(asked).map(|_| Access::Read)
+    }
+
+    async fn prepare(
+        asked: &ReviewParams,
+        call: &mut Preparation<'_>,
+    ) -> Result<PreparedCall<Self>, RefusedCall> {
+        ReviewSubject::of(asked)?.prepare(call).await
+    }
+
+    fn ask(
+        &self,
+        tier: &Tier,
+        _: Edits,
+        evidence: &Evidence,
+    ) -> Result<(Vec<Question>, Vec<ScopePart>), TierUnfit> {
+        self.brief.questions(&self.material, tier, evidence)
+    }
+
+    async fn check(
+        &self,
+        work: SubmittedWork<'_>,
+        shown: Vec<ScopePart>,
+    ) -> Result<AcceptedWork, RefusedWork> {
+        let mut gates = Gates::default();
+        let judged = self.judge(work, &shown, &mut gates).await;
+        gates.close(judged)
+    }
+}
+
+impl Review {
+    async fn judge(
+        &self,
+        work: SubmittedWork<'_>,
+        parts: &[ScopePart],
+        gates: &mut Gates,
+    ) -> Result<AcceptedWork, RefusedWork> {
+        let paths = |changed: &ChangeSet| {
+            changed
+                .changes
+                .iter()
+                .map(|change| change.path.clone())
+                .collect()
+        };
+        let (by_worker, by_others): (Vec<PathBuf>, Vec<PathBuf>) = match work.edits {
+            Edits::InPlace => (paths(work.changed), Vec::new()),
+            // A model without tools has touched nothing: another process did it, and the result says so.
+            Edits::AsData => {
+                let (changed, _) = work
+                    .site
+                    .review(0)
+                    .await
+                    .map_err(|error| gates.refuse_for_site(&error))?;
+                (Vec::new(), paths(&changed))
+            }
+        };
+        let untouched = review::untouched(&by_worker);
+        if !untouched.passed() {
+            return Err(gates.refuse(untouched.id(), Cause::Tampered, untouched.detail()));
+        }
+        gates.pass(untouched.id(), untouched.detail());
+        if !by_others.is_empty() {
+            let names = words::list(by_others.iter().map(|path| path.to_string_lossy()), 10);
+            gates.pass(
+                "meanwhile",
+                format!("changed by another process during the review: {names}"),
+            );
+        }
+        let replies: Vec<&Value> = work.replies.iter().map(|reply| &reply.body).collect();
+        let mut judged = review::judge(
+            &self.material.scope,
+            parts,
+            &self.brief.requirements,
+            &replies,
+        );
+        for check in &judged.checks {
+            gates.check(check).map_err(|failed| RefusedWork {
+                runner_output: dropped(&judged),
+                ..failed
+            })?;
+        }
+        let mut checks = std::mem::take(&mut judged.checks);
+        checks.insert(0, untouched);
+        let proof = Proof::of_checks(checks)
+            .map_err(|e| gates.refuse("proof", Cause::Rejected, e.to_string()))?;
+        Ok(ReviewReport {
+            material: &self.material,
+            judged,
+            questions: parts.len(),
+            by_others,
+        }
+        .accepted_with(proof))
+    }
+}
+
+/// What the server saw of a refused reply: every finding that did not hold.
+fn dropped(judged: &WeighedReview) -> String {
+    let line =
+        |dropped: &DroppedFinding| format!("finding {}: {}\n", dropped.finding, dropped.because);
+    words::cut_middle(&judged.dropped.iter().map(line).collect::<String>(), 4000).into_owned()
+}

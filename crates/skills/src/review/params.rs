@@ -1,0 +1,103 @@
+//! The arguments, and what they ask to be looked at.
+
+use serde::{Deserialize, Deserializer};
+
+use crate::common::{filled, params};
+
+params!(ReviewParams {
+    /// Paths to review
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "one_or_more")]
+    files: Vec<String>,
+    /// Or a commit: what `head` changed since
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    base: Option<String>,
+    /// Default `HEAD`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    head: Option<String>,
+    /// One per line, each judged
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    requirements: Option<String>,
+});
+
+/// What is to be reviewed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum ReviewTarget {
+    Files(Vec<String>),
+    Range { base: String, head: String },
+}
+
+impl ReviewParams {
+    /// The error is a sentence for the caller.
+    pub(super) fn what(&self) -> Result<ReviewTarget, String> {
+        let files: Vec<String> = self
+            .files
+            .iter()
+            .filter_map(|file| filled(Some(file)))
+            .collect();
+        let (base, head) = (filled(self.base.as_deref()), filled(self.head.as_deref()));
+        match (files.is_empty(), base, head) {
+            (false, None, None) => Ok(ReviewTarget::Files(files)),
+            (true, Some(base), head) => Ok(ReviewTarget::Range {
+                base,
+                head: head.unwrap_or_else(|| String::from("HEAD")),
+            }),
+            (true, None, None) => Err(String::from(
+                "there is nothing to review: give `files` (paths in the project), or `base` (a commit to compare `head` with)",
+            )),
+            (true, None, Some(_)) => Err(String::from(
+                "`head` needs `base`: the commit since which changes are reviewed, such as `main`",
+            )),
+            (false, ..) => Err(String::from(
+                "give `files` or `base` and `head`, not both: one review looks at one of the two",
+            )),
+        }
+    }
+}
+
+/// A single file need not be a list.
+fn one_or_more<'de, D: Deserializer<'de>>(given: D) -> Result<Vec<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "expected a list of paths")]
+    enum GivenPaths {
+        One(String),
+        More(Vec<String>),
+    }
+    GivenPaths::deserialize(given).map(|given| match given {
+        GivenPaths::One(file) => vec![file],
+        GivenPaths::More(files) => files,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_or_a_range_and_never_both() {
+        let what = |files: &[&str], base: Option<&str>, head: Option<&str>| {
+            let files = files.iter().map(|&f| f.into()).collect();
+            ReviewParams {
+                files,
+                base: base.map(Into::into),
+                head: head.map(Into::into),
+                ..Default::default()
+            }
+            .what()
+        };
+        assert_eq!(
+            what(&["a", " "], Some(""), None),
+            Ok(ReviewTarget::Files(vec!["a".into()]))
+        );
+        assert_eq!(
+            what(&[], Some("main"), None),
+            Ok(ReviewTarget::Range {
+                base: "main".into(),
+                head: "HEAD".into()
+            })
+        );
+        assert!(what(&["a"], Some("main"), None).is_err_and(|e| e.contains("not both")));
+        assert!(what(&["a"], None, Some("x")).is_err_and(|e| e.contains("not both")));
+        assert!(what(&[], None, Some("x")).is_err_and(|e| e.contains("`head` needs `base`")));
+        assert!(what(&[""], None, Some(" ")).is_err_and(|e| e.contains("nothing to review")));
+    }
+}

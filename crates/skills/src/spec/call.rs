@@ -1,0 +1,96 @@
+//! The way into a specification: its requirements, and the place of the document.
+
+use serde_json::{Map, json};
+
+use super::brief::{self, SpecBrief};
+use super::job::SpecSkill;
+use super::params::SpecParams;
+use super::target::Target;
+use crate::answers::specification::RequirementItems;
+use crate::common::named;
+use crate::{App, Call};
+use supervisor_engine as engine;
+use supervisor_engine::call::CallRequest;
+use supervisor_engine::result::CallResult;
+use supervisor_engine::skill::{DryRunPlan, Preparation, PreparedCall, RefusedCall};
+use supervisor_text::words;
+
+const SPEC: &str = "spec";
+
+/// Answers one call; whatever goes wrong is in the answer.
+pub(super) async fn run(app: &App, asked: &SpecParams, call: &Call) -> CallResult {
+    let request = CallRequest::new(
+        "spec",
+        "spec",
+        asked.common(),
+        &[("requirements", &asked.requirements)],
+    );
+    engine::call::run::<SpecSkill>(app, request, asked, &call.progress, &call.stop).await
+}
+
+/// Everything that can be refused is refused here, before any model is asked.
+pub(super) fn prepare(
+    asked: &SpecParams,
+    call: &mut Preparation<'_>,
+) -> Result<PreparedCall<SpecSkill>, RefusedCall> {
+    let discipline = call.discipline(SPEC)?;
+    // They are repeated in the document, where no key belongs.
+    let requirements = call.surroundings.means.redactor.redact(&asked.requirements);
+    let requirements = RequirementItems::split(&requirements)
+        .map_err(|e| RefusedCall::error(format!("`requirements` {e}")))?;
+    let root = call.root().to_owned();
+    let path = Target::resolve(&root, &asked.output(), asked.overwrite)?;
+    let target = Target::read(call.site, path)?;
+    let context = asked.common().context;
+    let mut brief = SpecBrief {
+        discipline,
+        task: String::new(),
+        requirements,
+        context,
+        target,
+        project: brief::project(call.site),
+    };
+    brief.task = task(&brief);
+    let next = json!({"tool": "", "arguments": {
+        "project_root": asked.project_root,
+        "session_id": call.session,
+    }});
+    Ok(PreparedCall {
+        discipline: brief.discipline.clone(),
+        task: brief.task.clone(),
+        finding: None,
+        plan: plan(&brief),
+        skill: SpecSkill { brief, root, next },
+    })
+}
+
+fn plan(brief: &SpecBrief) -> DryRunPlan {
+    let shown = |text: &str| json!(words::cut_end(&words::plain(text), 160));
+    let requirements: Map<_, _> = brief
+        .requirements
+        .iter()
+        .map(|(id, text)| (id, shown(text)))
+        .collect();
+    let path = &brief.target.path;
+    let message = format!(
+        "dry run: nothing was asked and nothing changed; {} would be written to {}",
+        words::count(requirements.len(), "requirement"),
+        named(path)
+    );
+    DryRunPlan {
+        message,
+        details: json!({"output_path": path.display().to_string(), "requirements": requirements}),
+    }
+}
+
+fn task(brief: &SpecBrief) -> String {
+    let context = brief
+        .context
+        .as_deref()
+        .map(|c| format!("\ncontext: {}\n", words::plain(c)))
+        .unwrap_or_default();
+    format!(
+        "Specify what these requirements ask for, or ask about what is too vague.\n{}{context}",
+        brief.listed(8 * 1024)
+    )
+}

@@ -1,0 +1,108 @@
+//! `supervise`: the resident observer of a pipeline. Decides by code whether what was produced so far hangs together,
+//! and writes nothing but its own reports, the wisdom of the team and the bus.
+
+mod commands;
+mod outside;
+mod question;
+mod run;
+
+use rmcp::{tool, tool_router};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::{Call, Parameters};
+use crate::{Reply, Tools};
+use supervisor_engine::result::CallResult;
+
+pub use commands::CommandTrust;
+pub use outside::{OutsideBench, QuestionPolicy};
+
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SuperviseParams {
+    /// Leave out with `wake`.
+    #[schemars(extend("said_elsewhere" = true))]
+    #[serde(default)]
+    pub operation: Option<SuperviseOperation>,
+    /// Absolute path
+    pub project_root: String,
+    /// Run or team session
+    pub session_id: String,
+    // Which operation takes which argument, the tool's description says.
+    /// CHECKPOINT-NNN (checkpoint, override).
+    #[schemars(extend("said_elsewhere" = true))]
+    #[serde(default)]
+    pub task_id: Option<String>,
+    /// Tasks whose work is checked; default: the checkpoint's own.
+    #[schemars(extend("said_elsewhere" = true))]
+    #[serde(default)]
+    pub scope: Vec<String>,
+    /// As in `3/10 tasks completed`.
+    #[schemars(extend("said_elsewhere" = true))]
+    #[serde(default)]
+    pub pipeline_progress: Option<String>,
+    /// The coordinator's raw text instead of an operation.
+    #[schemars(extend("said_elsewhere" = true))]
+    #[serde(default)]
+    pub wake: Option<String>,
+    /// Shown in reports (init).
+    #[schemars(extend("said_elsewhere" = true))]
+    #[serde(default)]
+    pub team_name: Option<String>,
+    /// What the pipeline is for (init).
+    #[schemars(extend("said_elsewhere" = true))]
+    #[serde(default)]
+    pub requirement: Option<String>,
+    /// File below the project with checkpoint definitions (init); default: built in.
+    #[schemars(extend("said_elsewhere" = true))]
+    #[serde(default)]
+    pub role_spec: Option<String>,
+    /// Rebuild after a crash (init).
+    #[schemars(extend("said_elsewhere" = true))]
+    #[serde(default)]
+    pub recovery: bool,
+    /// Who overrides a verdict.
+    #[schemars(extend("said_elsewhere" = true))]
+    #[serde(default)]
+    pub by: Option<String>,
+    /// Why it is overridden.
+    #[schemars(extend("said_elsewhere" = true))]
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// Given back (shutdown).
+    #[schemars(extend("said_elsewhere" = true))]
+    #[serde(default)]
+    pub request_id: Option<String>,
+    /// Directory of the run, below the project.
+    #[schemars(extend("said_elsewhere" = true))]
+    #[serde(default)]
+    pub run_dir: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum SuperviseOperation {
+    Init,
+    Checkpoint,
+    Status,
+    Override,
+    Shutdown,
+}
+
+#[tool_router(router = supervise_tool, vis = "pub")]
+impl Tools {
+    /// Check a pipeline's work so far. init: requirement, team_name, role_spec (definitions), recovery, run_dir.
+    /// checkpoint: task_id (CHECKPOINT-NNN), scope (tasks), pipeline_progress; says pass, warn or block. override: task_id,
+    /// by, reason. shutdown: request_id. wake: raw text instead.
+    #[tool(annotations(
+        title = "Supervise a pipeline",
+        read_only_hint = false,
+        destructive_hint = false,
+        idempotent_hint = false,
+        open_world_hint = false
+    ))]
+    async fn supervise(&self, Parameters(asked): Parameters<SuperviseParams>, call: Call) -> Reply {
+        Reply(run::answer(self.app(), asked, &call).await)
+    }
+}

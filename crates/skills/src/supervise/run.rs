@@ -1,0 +1,355 @@
+//! One call of `supervise`: from its arguments to the observer and back.
+
+use std::path::Path;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
+use serde_json::{Value, json};
+
+use super::commands::CommandTrust;
+use super::outside::{OutsideBench, QuestionPolicy};
+use super::{SuperviseOperation, SuperviseParams};
+use crate::{App, Call};
+use supervisor_engine::result::{CallResult, Gate, More, Status};
+use supervisor_team::definition::CheckpointDefinition;
+use supervisor_team::document::DocumentStore;
+use supervisor_team::observer::{
+    AwakeObserver, CheckpointAnswer, IdleObserver, LoadCounts, ObserverError, ObserverSetup,
+};
+use supervisor_team::place::{TeamId, TeamPlace};
+use supervisor_team::report::{TAG, tagged};
+use supervisor_team::request::{CheckpointId, CheckpointRequest, RequestError, WakeRequest};
+use supervisor_team::verdict::{CheckFinding, SupervisionVerdict};
+use supervisor_text::words;
+
+const LARGEST_SPEC: u64 = 1 << 20;
+
+/// Documents this server has read. It lives as long as the client, and so does what it knows.
+static READ_BEFORE: LazyLock<Mutex<DocumentStore>> = LazyLock::new(Mutex::default);
+
+/// What is asked, after the arguments were read.
+enum SuperviseRequest {
+    Init,
+    Checkpoint(CheckpointRequest),
+    Status,
+    Override {
+        task: CheckpointId,
+        by: String,
+        reason: String,
+    },
+    Shutdown {
+        request_id: String,
+    },
+}
+
+pub(super) async fn answer(app: &App, asked: SuperviseParams, call: &Call) -> CallResult {
+    match serve(app, &asked, call).await {
+        Ok(result) => result,
+        Err(error) => {
+            let message = tagged(&error.to_string());
+            told(Status::Error, message, Value::Null)
+        }
+    }
+}
+
+async fn serve(
+    app: &App,
+    asked: &SuperviseParams,
+    call: &Call,
+) -> Result<CallResult, ObserverError> {
+    let root = Path::new(&asked.project_root);
+    let id = TeamId::new("session_id", &asked.session_id)?;
+    let place = TeamPlace::existing(root, &id, asked.run_dir.as_deref())?;
+    let wanted = match wanted(asked) {
+        Ok(wanted) => wanted,
+        // A text that asks for nothing known is an error that counts, and the observer stays idle.
+        Err(error) if asked.wake.is_some() => return unread_wake(&place, &error),
+        Err(error) => return Err(error.into()),
+    };
+    match wanted {
+        SuperviseRequest::Init => init(&place, asked),
+        SuperviseRequest::Checkpoint(request) => checkpoint(app, &place, request, call).await,
+        SuperviseRequest::Status => status(&place),
+        SuperviseRequest::Override { task, by, reason } => {
+            override_verdict(&place, &task, &by, &reason)
+        }
+        SuperviseRequest::Shutdown { request_id } => {
+            let response = IdleObserver::resume(&place)?.shut_down(&request_id)?;
+            Ok(told(
+                Status::Pass,
+                format!("{TAG} shut down"),
+                json!({"shutdown_response": response}),
+            ))
+        }
+    }
+}
+
+fn wanted(asked: &SuperviseParams) -> Result<SuperviseRequest, RequestError> {
+    if let Some(text) = &asked.wake {
+        return Ok(match WakeRequest::parse(text)? {
+            WakeRequest::Checkpoint(request) => SuperviseRequest::Checkpoint(request),
+            WakeRequest::Shutdown { request_id } => SuperviseRequest::Shutdown { request_id },
+        });
+    }
+    let task = || CheckpointId::new(asked.task_id.as_deref().unwrap_or_default());
+    Ok(match asked.operation {
+        Some(SuperviseOperation::Init) => SuperviseRequest::Init,
+        Some(SuperviseOperation::Checkpoint) => SuperviseRequest::Checkpoint(CheckpointRequest {
+            task_id: task()?,
+            scope: asked.scope.clone(),
+            progress: asked.pipeline_progress.clone().unwrap_or_default(),
+        }),
+        Some(SuperviseOperation::Status) => SuperviseRequest::Status,
+        Some(SuperviseOperation::Override) => SuperviseRequest::Override {
+            task: task()?,
+            by: asked.by.clone().unwrap_or_default(),
+            reason: asked.reason.clone().unwrap_or_default(),
+        },
+        Some(SuperviseOperation::Shutdown) => SuperviseRequest::Shutdown {
+            request_id: asked.request_id.clone().unwrap_or_default(),
+        },
+        None => return Err(RequestError::Unknown),
+    })
+}
+
+fn init(place: &TeamPlace, asked: &SuperviseParams) -> Result<CallResult, ObserverError> {
+    let role_spec = asked.role_spec.clone().unwrap_or_default();
+    let setup = ObserverSetup {
+        team_name: asked.team_name.clone().unwrap_or_default(),
+        requirement: asked.requirement.clone().unwrap_or_default(),
+        definitions: definitions(place, &role_spec)?,
+        role_spec: if role_spec.is_empty() {
+            String::from("built in")
+        } else {
+            role_spec
+        },
+        recovery: asked.recovery,
+    };
+    let (_observer, baseline) = IdleObserver::init(place, setup)?;
+    let mut message = baseline.ready.clone();
+    if !baseline.supervised {
+        message += " (the session file says `supervision: false`; checkpoints are made only if you ask for them)";
+    }
+    Ok(told(Status::Pass, message, json!(baseline)))
+}
+
+/// The checkpoints of a role spec. It lies in the project, so whatever it says is data, and its commands are not run.
+fn definitions(
+    place: &TeamPlace,
+    role_spec: &str,
+) -> Result<Vec<CheckpointDefinition>, ObserverError> {
+    if role_spec.is_empty() || role_spec == "built in" {
+        return Ok(CheckpointDefinition::built_in());
+    }
+    let root = place.folder().path();
+    let relative = Path::new(role_spec)
+        .strip_prefix(root)
+        .map_or(role_spec, |p| p.to_str().unwrap_or(role_spec));
+    let bytes = place
+        .folder()
+        .read(relative, LARGEST_SPEC)?
+        .unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    if role_spec.ends_with(".toml") {
+        return Ok(vec![CheckpointDefinition::parse(role_spec, &text)?]);
+    }
+    Ok(CheckpointDefinition::of_role_spec(role_spec, &text)?)
+}
+
+async fn checkpoint(
+    app: &App,
+    place: &TeamPlace,
+    request: CheckpointRequest,
+    call: &Call,
+) -> Result<CallResult, ObserverError> {
+    let observer = IdleObserver::resume(place)?;
+    let definitions = definitions(place, &observer.memory().role_spec)?;
+    call.progress.say(&format!(
+        "supervise · {} · reading what is new",
+        request.task_id.as_str()
+    ));
+    let awake = {
+        let mut store = READ_BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
+        observer.wake(request, &definitions, &mut store)
+    };
+    let awake = match awake {
+        Ok(awake) => awake,
+        Err((observer, error)) => return failed(*observer, &error),
+    };
+    let counts = awake.counts;
+    let findings = match awake.known() {
+        Ok(Some(_)) => None,
+        Ok(None) => Some(decide(app, &awake, call).await),
+        Err(error) => return failed(awake.abandon(), &error),
+    };
+    match awake.conclude(findings) {
+        Ok((observer, answer)) => Ok(told_verdict(&observer, &answer, counts)),
+        Err((observer, error)) => failed(*observer, &error),
+    }
+}
+
+/// Code first; then what needs a program or a model.
+async fn decide(app: &App, awake: &AwakeObserver, call: &Call) -> Vec<CheckFinding> {
+    let bench = OutsideBench {
+        app,
+        root: awake.place().folder().path(),
+        trust: CommandTrust::InProject,
+        questions: QuestionPolicy::Ask,
+        listener: &call.progress,
+        stop: &call.stop,
+    };
+    bench.decide(awake.check_files()).await
+}
+
+fn told_verdict(
+    observer: &IdleObserver,
+    answer: &CheckpointAnswer,
+    counts: LoadCounts,
+) -> CallResult {
+    let sidecar = &answer.sidecar;
+    let status = match (sidecar.scored.verdict, &sidecar.overridden) {
+        (SupervisionVerdict::Block, None) => Status::Fail,
+        _ => Status::Pass,
+    };
+    let report = observer
+        .place()
+        .absolute(&answer.report)
+        .display()
+        .to_string();
+    let findings: Vec<Value> = sidecar
+        .checks
+        .iter()
+        .map(|c| json!({"id": c.id, "result": c.outcome, "details": c.details}))
+        .collect();
+    let evidence: Vec<String> = sidecar
+        .checks
+        .iter()
+        .flat_map(|c| {
+            c.evidence.iter().map(move |e| {
+                format!(
+                    "{}: {}:{} {}",
+                    c.id,
+                    e.file,
+                    e.line,
+                    words::cut_end(&e.text, 80)
+                )
+            })
+        })
+        .take(10)
+        .collect();
+    let details = json!({
+        "verdict": sidecar.scored.verdict,
+        "score": sidecar.scored.score,
+        "blocks_detected": sidecar.scored.blocks,
+        "risks_logged": sidecar.scored.risks,
+        "trend": sidecar.trend,
+        "revision": sidecar.revision,
+        "repeated": answer.repeated,
+        "checks": findings,
+        "evidence": evidence,
+        "loaded": counts,
+        "message_text": answer.message,
+        "override": sidecar.overridden,
+    });
+    let gate = Gate {
+        id: String::from("isolation"),
+        pass: true,
+        detail: format!(
+            "{} with the same contents before and after",
+            words::count(sidecar.inputs.len(), "artifact")
+        ),
+    };
+    let mut result = told(
+        status,
+        format!(
+            "{TAG} {}: {} (score: {:.2})",
+            sidecar.task_id,
+            sidecar.scored.verdict.word(),
+            sidecar.scored.score
+        ),
+        details,
+    );
+    result.file_path = report;
+    result.verified = true;
+    result.more.gates = vec![gate];
+    result
+}
+
+fn failed(mut observer: IdleObserver, error: &ObserverError) -> Result<CallResult, ObserverError> {
+    let alert = observer.note_error(&error.to_string())?;
+    let details = json!({"errors": observer.memory().errors, "alert": alert});
+    let message = tagged(
+        &[
+            Some(error.to_string()),
+            alert.map(|a| a.trim_start_matches(TAG).trim().to_owned()),
+        ]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join("\n"),
+    );
+    Ok(told(Status::Error, message, details))
+}
+
+fn unread_wake(place: &TeamPlace, error: &RequestError) -> Result<CallResult, ObserverError> {
+    let observer = IdleObserver::resume(place)?;
+    failed(observer, &ObserverError::Request(error.clone()))
+}
+
+fn status(place: &TeamPlace) -> Result<CallResult, ObserverError> {
+    let observer = IdleObserver::resume(place)?;
+    let memory = observer.memory();
+    let details = json!({
+        "phase": memory.phase,
+        "accumulator": memory.accumulator,
+        "errors": memory.errors,
+        "last_error": memory.last_error,
+        "messages": memory.digest.messages,
+        "damaged_lines": memory.digest.damaged,
+        "role_spec": memory.role_spec,
+        "checkpoints": memory.checkpoints,
+    });
+    let message = format!(
+        "{TAG} idle, {} made, {}",
+        words::count(memory.accumulator.len(), "checkpoint"),
+        words::count(memory.errors as usize, "error")
+    );
+    Ok(told(Status::Pass, message, details))
+}
+
+fn override_verdict(
+    place: &TeamPlace,
+    task: &CheckpointId,
+    by: &str,
+    reason: &str,
+) -> Result<CallResult, ObserverError> {
+    let mut observer = IdleObserver::resume(place)?;
+    let sidecar = observer.override_verdict(task, by, reason)?;
+    let message = format!(
+        "{TAG} {} ({}) overridden by {}",
+        sidecar.task_id,
+        sidecar.scored.verdict.word(),
+        words::plain(by)
+    );
+    Ok(told(
+        Status::Pass,
+        message,
+        json!({"verdict": sidecar.scored.verdict, "override": sidecar.overridden}),
+    ))
+}
+
+fn told(status: Status, message: String, details: Value) -> CallResult {
+    CallResult {
+        status,
+        message,
+        phase: String::from("checkpoint"),
+        skill: String::from("supervise"),
+        file_path: String::new(),
+        runner_output: String::new(),
+        verified: false,
+        model_used: String::new(),
+        more: More {
+            details,
+            ..More::default()
+        },
+    }
+}

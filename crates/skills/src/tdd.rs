@@ -1,0 +1,99 @@
+//! `tdd_red`, `tdd_green`, `tdd_refactor`: one behaviour at a time, each step shown by the project's own tests.
+//! Models write; whether a test is red, whether code is green and whether anybody cheated is decided here.
+
+mod additions;
+mod baseline;
+mod belongs;
+mod brief;
+mod caches;
+mod call;
+mod cycle;
+mod cycle_report;
+mod door;
+mod failures;
+mod falsified;
+mod gates;
+mod green;
+mod job;
+mod memory;
+mod need;
+mod other_build;
+pub mod pack;
+mod params;
+mod product;
+mod red;
+mod refactor;
+mod repeat;
+mod reply_form;
+mod scope;
+mod step_size;
+mod twins;
+mod vacuous;
+
+use rmcp::{tool, tool_router};
+
+pub use memory::Memory;
+pub use params::{CycleParams, GreenParams, RedParams, RefactorParams};
+
+use crate::{Call, Parameters};
+use crate::{Reply, Tools};
+use supervisor_engine::CallResult;
+
+#[tool_router(router = tdd_tools, vis = "pub")]
+impl Tools {
+    /// Call to add or change behaviour: each criterion test first (failing test in test_path, code, refactor if set),
+    /// verified by the project's tests. One that cannot be had leaves nothing; those before stay.
+    #[tool(annotations(
+        title = "Build behaviours test first",
+        read_only_hint = false,
+        destructive_hint = false,
+        idempotent_hint = false,
+        open_world_hint = true
+    ))]
+    async fn tdd(&self, Parameters(asked): Parameters<CycleParams>, call: Call) -> Reply {
+        Reply(cycle::run(self.app(), &asked, &call).await)
+    }
+
+    /// Write one failing test for a behaviour. Verified: the suite fails by exactly the new test; only tests are changed.
+    /// One that passes at once is taken back (fail).
+    #[tool(annotations(
+        title = "Write a failing test",
+        read_only_hint = false,
+        destructive_hint = false,
+        idempotent_hint = false,
+        open_world_hint = true
+    ))]
+    async fn tdd_red(&self, Parameters(asked): Parameters<RedParams>, call: Call) -> Reply {
+        Reply(call::run(self.app(), asked.into(), &call).await)
+    }
+
+    /// Make a failing test pass with the least code. Verified: it passes, no other test is lost, no test or configuration
+    /// is touched; all else is taken back.
+    #[tool(annotations(
+        title = "Make the failing test pass",
+        read_only_hint = false,
+        destructive_hint = false,
+        idempotent_hint = false,
+        open_world_hint = true
+    ))]
+    async fn tdd_green(&self, Parameters(asked): Parameters<GreenParams>, call: Call) -> Reply {
+        Reply(call::run(self.app(), asked.into(), &call).await)
+    }
+
+    /// Improve code under green tests. Verified: the suite passes before and after, no test is touched;
+    /// what breaks a test or changes nothing is taken back (fail).
+    #[tool(annotations(
+        title = "Refactor under green tests",
+        read_only_hint = false,
+        destructive_hint = false,
+        idempotent_hint = false,
+        open_world_hint = true
+    ))]
+    async fn tdd_refactor(
+        &self,
+        Parameters(asked): Parameters<RefactorParams>,
+        call: Call,
+    ) -> Reply {
+        Reply(call::run(self.app(), asked.into(), &call).await)
+    }
+}

@@ -1,0 +1,328 @@
+//! The arguments of the three tools, and the one shape they become.
+
+use serde::{Deserialize, Serialize};
+
+use crate::common::{filled, params};
+use supervisor_engine::call::CallArguments;
+
+params!(RedParams {
+    /// The behaviour to test
+    spec: String,
+    /// File for the test
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    test_path: Option<String>,
+    /// If not the detected one
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    test_cmd: Option<String>,
+    /// JUnit files it writes
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    test_report: Option<String>,
+});
+
+params!(GreenParams {
+    /// Red test: file, or `file::name`
+    test_path: String,
+    /// If not the detected one
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    test_cmd: Option<String>,
+    /// JUnit files it writes
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    test_report: Option<String>,
+    /// New dependencies: names, or true
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    allow_dependencies: Option<AllowedDependencies>,
+    /// Hidden tests by another model
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    twins: Option<u32>,
+});
+
+params!(RefactorParams {
+    /// File of the tests
+    test_path: String,
+    /// File to improve
+    impl_path: String,
+    /// If not the detected one
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    test_cmd: Option<String>,
+    /// JUnit files it writes
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    test_report: Option<String>,
+    /// New dependencies: names, or true
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    allow_dependencies: Option<AllowedDependencies>,
+});
+
+params!(CycleParams {
+    /// Behaviours in turn: one, or a list
+    criteria: Criteria,
+    /// Refactor after each green
+    #[schemars(extend("said_elsewhere" = true))]
+    #[serde(default)]
+    refactor: bool,
+    /// Last phase
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stop_at: Option<StopAt>,
+    /// File for the tests
+    #[schemars(extend("said_elsewhere" = true))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    test_path: Option<String>,
+    /// If not the detected one
+    #[schemars(extend("said_elsewhere" = true))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    test_cmd: Option<String>,
+    /// JUnit files it writes
+    #[schemars(extend("said_elsewhere" = true))]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    test_report: Option<String>,
+    /// Names of new ones, or true
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    allow_dependencies: Option<AllowedDependencies>,
+});
+
+/// The last phase of each criterion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum StopAt {
+    Red,
+    Green,
+    Refactor,
+}
+
+/// Behaviours, as models write them: a sentence, a list, or a list in one text.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Criteria {
+    Several(Vec<String>),
+    One(String),
+    #[default]
+    None,
+}
+
+impl Criteria {
+    /// Each criterion by itself, without what is empty.
+    pub(super) fn list(&self) -> Vec<String> {
+        let texts = match self {
+            Self::Several(texts) => texts.clone(),
+            Self::One(text) => items_of(text).unwrap_or_else(|| vec![text.clone()]),
+            Self::None => Vec::new(),
+        };
+        texts
+            .iter()
+            .map(|text| text.trim().to_owned())
+            .filter(|text| !text.is_empty())
+            .collect()
+    }
+}
+
+/// The items of a text that is a list from its first line to its last.
+fn items_of(text: &str) -> Option<Vec<String>> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let item = |line: &str| {
+        let numbered = line.trim_start_matches(|c: char| c.is_ascii_digit());
+        let rest = match line.len() == numbered.len() {
+            true => line.strip_prefix("- ").or_else(|| line.strip_prefix("* ")),
+            false => numbered
+                .strip_prefix(". ")
+                .or_else(|| numbered.strip_prefix(") ")),
+        };
+        rest.map(str::to_owned)
+    };
+    lines
+        .map(item)
+        .collect::<Option<Vec<_>>>()
+        .filter(|items| !items.is_empty())
+}
+
+impl schemars::JsonSchema for Criteria {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Criteria".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": ["string", "array"], "items": {"type": "string"}})
+    }
+}
+
+/// Which dependencies an answer may add to the manifests of a project.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum AllowedDependencies {
+    #[default]
+    None,
+    All(bool),
+    Named(Vec<String>),
+}
+
+impl AllowedDependencies {
+    /// May anything be added?
+    pub(super) fn any(&self) -> bool {
+        match self {
+            Self::None | Self::All(false) => false,
+            Self::All(true) => true,
+            Self::Named(names) => !names.is_empty(),
+        }
+    }
+
+    pub(super) fn allow(&self, name: &str) -> bool {
+        match self {
+            Self::Named(names) => names.iter().any(|known| known == name),
+            other => other.any(),
+        }
+    }
+}
+
+impl schemars::JsonSchema for AllowedDependencies {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "AllowedDependencies".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    // Two shapes said in the fewest words: the schema is paid for in every conversation.
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({"type": ["boolean", "array"], "items": {"type": "string"}})
+    }
+}
+
+/// What a call asks for, whichever the phase.
+#[derive(Debug, Clone)]
+pub(super) struct TddRequest {
+    pub(super) common: CallArguments,
+    pub(super) test_cmd: Option<String>,
+    pub(super) test_report: Option<String>,
+    pub(super) allow_dependencies: AllowedDependencies,
+    pub(super) goal: Goal,
+}
+
+/// What the phase is to reach.
+#[derive(Debug, Clone)]
+pub(super) enum Goal {
+    Red {
+        spec: String,
+        test_path: Option<String>,
+    },
+    Green {
+        test_path: String,
+    },
+    Refactor {
+        test_path: String,
+        impl_path: String,
+    },
+}
+
+impl Goal {
+    pub(super) fn skill(&self) -> &'static str {
+        match self {
+            Self::Red { .. } => "tdd_red",
+            Self::Green { .. } => "tdd_green",
+            Self::Refactor { .. } => "tdd_refactor",
+        }
+    }
+
+    pub(super) fn phase(&self) -> &'static str {
+        match self {
+            Self::Red { .. } => "red",
+            Self::Green { .. } => "green",
+            Self::Refactor { .. } => "refactor",
+        }
+    }
+}
+
+impl TddRequest {
+    /// The phase's own arguments that may not be empty.
+    pub(super) fn required(&self) -> Vec<(&'static str, &str)> {
+        match &self.goal {
+            Goal::Red { spec, .. } => vec![("spec", spec)],
+            Goal::Green { test_path } => vec![("test_path", test_path)],
+            Goal::Refactor {
+                test_path,
+                impl_path,
+            } => vec![("test_path", test_path), ("impl_path", impl_path)],
+        }
+    }
+}
+
+impl From<RedParams> for TddRequest {
+    fn from(p: RedParams) -> Self {
+        let goal = Goal::Red {
+            spec: p.spec.clone(),
+            test_path: filled(p.test_path.as_deref()),
+        };
+        Self {
+            common: p.common(),
+            test_cmd: filled(p.test_cmd.as_deref()),
+            test_report: filled(p.test_report.as_deref()),
+            allow_dependencies: AllowedDependencies::None,
+            goal,
+        }
+    }
+}
+
+impl From<GreenParams> for TddRequest {
+    fn from(p: GreenParams) -> Self {
+        let goal = Goal::Green {
+            test_path: p.test_path.clone(),
+        };
+        Self {
+            common: CallArguments {
+                twins: p.twins,
+                ..p.common()
+            },
+            test_cmd: filled(p.test_cmd.as_deref()),
+            test_report: filled(p.test_report.as_deref()),
+            allow_dependencies: p.allow_dependencies.unwrap_or_default(),
+            goal,
+        }
+    }
+}
+
+impl From<RefactorParams> for TddRequest {
+    fn from(p: RefactorParams) -> Self {
+        let goal = Goal::Refactor {
+            test_path: p.test_path.clone(),
+            impl_path: p.impl_path.clone(),
+        };
+        Self {
+            common: p.common(),
+            test_cmd: filled(p.test_cmd.as_deref()),
+            test_report: filled(p.test_report.as_deref()),
+            allow_dependencies: p.allow_dependencies.unwrap_or_default(),
+            goal,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn criteria_come_as_a_sentence_a_list_or_a_list_in_one_text() {
+        let list = |written: serde_json::Value| {
+            serde_json::from_value::<Criteria>(written)
+                .expect("criteria")
+                .list()
+        };
+        assert_eq!(
+            list(serde_json::json!("one - a\nsentence")),
+            ["one - a\nsentence"]
+        );
+        assert_eq!(list(serde_json::json!(["a", " ", "b "])), ["a", "b"]);
+        assert_eq!(
+            list(serde_json::json!("- a\n\n* b\n1. c\n22) d")),
+            ["a", "b", "c", "d"]
+        );
+        assert_eq!(
+            list(serde_json::json!("-5 is negative")),
+            ["-5 is negative"]
+        );
+        assert!(list(serde_json::json!("  ")).is_empty());
+    }
+}

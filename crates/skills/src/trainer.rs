@@ -1,0 +1,62 @@
+//! `trainer`: training data from work that was checked. Pairs and examples come straight from the log and its exchange;
+//! one model call scores them, another labels them, and the server decides what may be written and writes it.
+
+mod candidates;
+mod files;
+mod reader;
+mod run;
+mod writer;
+
+use rmcp::{tool, tool_router};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::{Call, Parameters};
+use crate::{Reply, Tools};
+use supervisor_engine::CallResult;
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TrainerParams {
+    /// One session; or instead of it:
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// All calls since then: 2026-01-31, a time, or 7d
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// Until then
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+    /// Default 3
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 5))]
+    pub min_score: Option<u8>,
+    /// Ask only this model
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Seconds for each model
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_s: Option<u64>,
+    /// Most to spend
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_usd: Option<f64>,
+    /// Show the candidates, ask no model
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+#[tool_router(router = trainer_tool, vis = "pub")]
+impl Tools {
+    /// Make training data of checked work: DPO pairs (refused, then accepted) and SFT examples, scored by a model, free
+    /// of private names, appended as JSONL. Needs `exchange = "full"` under [log].
+    #[tool(annotations(
+        title = "Make training data",
+        read_only_hint = false,
+        destructive_hint = false,
+        idempotent_hint = true,
+        open_world_hint = true
+    ))]
+    async fn trainer(&self, Parameters(asked): Parameters<TrainerParams>, call: Call) -> Reply {
+        Reply(run::run(self.app(), &asked, &call).await)
+    }
+}

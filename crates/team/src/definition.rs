@@ -1,0 +1,444 @@
+//! A checkpoint as data: which files, which checks over them. Written in TOML or as front matter; the three of the
+//! built-in pipeline are in `checkpoints/`. What this form cannot say is code with a name, see `checks`.
+
+use std::collections::BTreeMap;
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use regex::Regex;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::checks;
+use super::verdict::CheckGroup;
+use supervisor_text::words;
+use supervisor_text::words::front_matter;
+
+/// One checkpoint.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CheckpointDefinition {
+    /// `CHECKPOINT-001`.
+    pub id: String,
+    pub name: String,
+    /// The tasks whose work is looked at.
+    #[serde(default)]
+    pub scope: Vec<String>,
+    /// Sets of files by name: globs relative to the folder of the session.
+    #[serde(default)]
+    pub sources: BTreeMap<String, SourceGlobs>,
+    #[serde(default)]
+    pub limits: HealthLimits,
+    #[serde(default, rename = "check")]
+    pub checks: Vec<CheckDefinition>,
+}
+
+/// The numbers behind "too many" and "too long".
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct HealthLimits {
+    /// So many errors of one role are too many.
+    pub errors_per_role: usize,
+    /// A task in progress without a message for so long has lost its worker.
+    pub stale_after_s: u64,
+    /// A score may fall by so much from one draft to the next.
+    pub score_drop: f64,
+}
+
+impl Default for HealthLimits {
+    fn default() -> Self {
+        Self {
+            errors_per_role: 3,
+            stale_after_s: 1800,
+            score_drop: 10.0,
+        }
+    }
+}
+
+/// Compiled globs, with the words they were written in.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "Vec<String>")]
+pub struct SourceGlobs {
+    pub written: Vec<String>,
+    set: GlobSet,
+}
+
+/// One check, with where it stands in the report.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "Map<String, Value>")]
+pub struct CheckDefinition {
+    pub id: String,
+    pub title: String,
+    pub group: CheckGroup,
+    pub critical: bool,
+    pub rule: CheckRule,
+}
+
+/// How a check is decided.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum CheckRule {
+    /// Each source has a file that is long enough and whose front matter has these keys.
+    Artifacts {
+        sources: Vec<String>,
+        #[serde(default = "one")]
+        min_bytes: u64,
+        #[serde(default)]
+        front_matter: Vec<String>,
+    },
+    /// Each id found in one set of files stands in another.
+    Trace { from: TraceEnd, to: Vec<TraceEnd> },
+    /// One word for one thing: of each group, one word is used throughout.
+    Terms {
+        sources: Vec<String>,
+        synonyms: Vec<Vec<String>>,
+    },
+    /// A number in a JSON file or in a column of a table lies within bounds.
+    Numbers {
+        source: String,
+        /// A JSON pointer.
+        #[serde(default)]
+        pointer: Option<String>,
+        /// The title of a column in Markdown tables.
+        #[serde(default)]
+        column: Option<String>,
+        #[serde(default)]
+        min: Option<f64>,
+        #[serde(default)]
+        max: Option<f64>,
+    },
+    /// A command whose exit code must be 0. Words, never a shell line.
+    Command {
+        run: Vec<String>,
+        #[serde(default)]
+        timeout_s: Option<u64>,
+    },
+    /// What only a model can answer, from these files.
+    Question { ask: String, sources: Vec<String> },
+    /// A check in code.
+    Code { name: String },
+}
+
+/// One side of a trace.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TraceEnd {
+    pub source: String,
+    pub pattern: IdPattern,
+    /// Only in this field of the front matter.
+    #[serde(default)]
+    pub key: Option<String>,
+    /// Only in lines that match this too: `\\bMust\\b`.
+    #[serde(default)]
+    pub with: Option<IdPattern>,
+}
+
+/// A regular expression for ids.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "String")]
+pub struct IdPattern(pub Regex);
+
+#[derive(Debug, thiserror::Error)]
+pub enum DefinitionError {
+    #[error("`{file}` is no checkpoint definition: {why}")]
+    Malformed { file: String, why: String },
+    #[error("`{file}`, check `{check}`: {why}")]
+    Check {
+        file: String,
+        check: String,
+        why: String,
+    },
+    #[error(
+        "`{file}` defines no checkpoint and names none of {known}; give it `[[check]]` tables, or name one"
+    )]
+    NoCheckpoints { file: String, known: String },
+}
+
+impl CheckpointDefinition {
+    /// From a TOML file, or from the front matter of a Markdown file.
+    pub fn parse(file: &str, text: &str) -> Result<Self, DefinitionError> {
+        let malformed = |why: String| DefinitionError::Malformed {
+            file: file.to_owned(),
+            why,
+        };
+        let value: Value = if file.ends_with(".md") {
+            let front = front_matter::split(text).map_err(|e| malformed(e.to_string()))?;
+            Value::Object(front.fields)
+        } else {
+            toml::from_str(text).map_err(|e| malformed(e.to_string()))?
+        };
+        let definition: Self =
+            serde_json::from_value(value).map_err(|e| malformed(e.to_string()))?;
+        definition.check_names(file)?;
+        Ok(definition)
+    }
+
+    /// The three of the built-in pipeline.
+    pub fn built_in() -> Vec<Self> {
+        let texts = [
+            (
+                "checkpoints/001.toml",
+                include_str!("../checkpoints/001.toml"),
+            ),
+            (
+                "checkpoints/002.toml",
+                include_str!("../checkpoints/002.toml"),
+            ),
+            (
+                "checkpoints/003.toml",
+                include_str!("../checkpoints/003.toml"),
+            ),
+        ];
+        texts
+            .into_iter()
+            .map(|(file, text)| Self::parse(file, text).expect("a test parses all of them"))
+            .collect()
+    }
+
+    /// The checkpoints of a role spec: its own, or those of the built-in ones that it names.
+    pub fn of_role_spec(file: &str, text: &str) -> Result<Vec<Self>, DefinitionError> {
+        let front = front_matter::split(text)
+            .map(|front| front.fields)
+            .unwrap_or_default();
+        if let Some(Value::Array(own)) = front.get("checkpoints") {
+            let mut all = Vec::new();
+            for value in own {
+                let malformed = |e: serde_json::Error| DefinitionError::Malformed {
+                    file: file.into(),
+                    why: e.to_string(),
+                };
+                let definition: Self = serde_json::from_value(value.clone()).map_err(malformed)?;
+                definition.check_names(file)?;
+                all.push(definition);
+            }
+            return Ok(all);
+        }
+        let built_in = Self::built_in();
+        let known = words::one_of(built_in.iter().map(|d| d.id.as_str()));
+        let named: Vec<Self> = built_in
+            .into_iter()
+            .filter(|d| text.contains(&d.id))
+            .collect();
+        if named.is_empty() {
+            Err(DefinitionError::NoCheckpoints {
+                file: file.to_owned(),
+                known,
+            })
+        } else {
+            Ok(named)
+        }
+    }
+
+    /// Every source and every check in code that is named must exist.
+    fn check_names(&self, file: &str) -> Result<(), DefinitionError> {
+        let mut seen = Vec::new();
+        for check in &self.checks {
+            let wrong = |why: String| DefinitionError::Check {
+                file: file.to_owned(),
+                check: check.id.clone(),
+                why,
+            };
+            if seen.contains(&&check.id) {
+                return Err(wrong(String::from("two checks have this id")));
+            }
+            seen.push(&check.id);
+            for source in check.rule.sources() {
+                if !self.sources.contains_key(source) {
+                    let known = words::one_of(self.sources.keys().map(String::as_str));
+                    return Err(wrong(format!(
+                        "there is no source `{source}`; [sources] has {known}"
+                    )));
+                }
+            }
+            match &check.rule {
+                CheckRule::Code { name }
+                    if !checks::NAMES.iter().any(|(known, _)| known == name) =>
+                {
+                    let known = words::one_of(checks::NAMES.iter().map(|(known, _)| *known));
+                    return Err(wrong(format!(
+                        "there is no code called `{name}`; known: {known}"
+                    )));
+                }
+                CheckRule::Command { run, .. } if run.first().is_none_or(String::is_empty) => {
+                    return Err(wrong(String::from(
+                        "`run` is empty; write the command as a list of words",
+                    )));
+                }
+                CheckRule::Numbers {
+                    pointer,
+                    column,
+                    min,
+                    max,
+                    ..
+                } => {
+                    if pointer.is_some() == column.is_some() {
+                        return Err(wrong(String::from(
+                            "give either `pointer` (JSON) or `column` (a table)",
+                        )));
+                    }
+                    if min.is_none() && max.is_none() {
+                        return Err(wrong(String::from("give `min`, `max` or both")));
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl CheckRule {
+    pub fn sources(&self) -> Vec<&str> {
+        match self {
+            Self::Artifacts { sources, .. }
+            | Self::Terms { sources, .. }
+            | Self::Question { sources, .. } => sources.iter().map(String::as_str).collect(),
+            Self::Trace { from, to } => std::iter::once(from)
+                .chain(to)
+                .map(|end| end.source.as_str())
+                .collect(),
+            Self::Numbers { source, .. } => vec![source],
+            Self::Command { .. } | Self::Code { .. } => Vec::new(),
+        }
+    }
+}
+
+impl SourceGlobs {
+    pub fn matches(&self, path: &str) -> bool {
+        self.set.is_match(path)
+    }
+}
+
+impl TryFrom<Vec<String>> for SourceGlobs {
+    type Error = String;
+
+    fn try_from(written: Vec<String>) -> Result<Self, String> {
+        let mut set = GlobSetBuilder::new();
+        for glob in &written {
+            set.add(
+                GlobBuilder::new(glob)
+                    .literal_separator(true)
+                    .build()
+                    .map_err(|e| e.to_string())?,
+            );
+        }
+        Ok(Self {
+            written,
+            set: set.build().map_err(|e| e.to_string())?,
+        })
+    }
+}
+
+impl TryFrom<String> for IdPattern {
+    type Error = String;
+
+    fn try_from(written: String) -> Result<Self, String> {
+        Regex::new(&written).map(Self).map_err(|e| e.to_string())
+    }
+}
+
+impl TryFrom<Map<String, Value>> for CheckDefinition {
+    type Error = String;
+
+    fn try_from(mut fields: Map<String, Value>) -> Result<Self, String> {
+        let mut text = |name: &str| {
+            fields
+                .remove(name)
+                .and_then(|v| v.as_str().map(str::to_owned))
+        };
+        let id = text("id").ok_or("a check needs an `id`")?;
+        let title = text("title").unwrap_or_else(|| id.replace('_', " "));
+        let in_check = |why: String| format!("check `{id}`: {why}");
+        let group = fields
+            .remove("group")
+            .unwrap_or_else(|| Value::from("consistency"));
+        let group = serde_json::from_value(group).map_err(|e| in_check(e.to_string()))?;
+        let critical = fields
+            .remove("critical")
+            .and_then(|v| v.as_bool())
+            .unwrap_or(false);
+        let rule =
+            serde_json::from_value(Value::Object(fields)).map_err(|e| in_check(e.to_string()))?;
+        Ok(Self {
+            id,
+            title,
+            group,
+            critical,
+            rule,
+        })
+    }
+}
+
+fn one() -> u64 {
+    1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_checkpoints_can_be_read() {
+        let ids: Vec<String> = CheckpointDefinition::built_in()
+            .into_iter()
+            .map(|d| d.id)
+            .collect();
+        assert_eq!(ids, ["CHECKPOINT-001", "CHECKPOINT-002", "CHECKPOINT-003"]);
+    }
+
+    #[test]
+    fn what_is_wrong_in_a_definition_is_named() {
+        let head = "id = \"X\"\nname = \"x\"\n[sources]\ndocs = [\"*.md\"]\n";
+        for (text, said) in [
+            ("", "missing field `id`"),
+            (
+                "id = \"X\"\nname = \"x\"\ncolour = 1",
+                "unknown field `colour`",
+            ),
+            (
+                "[[check]]\nid = \"a\"\nkind = \"spell\"",
+                "unknown variant `spell`",
+            ),
+            ("[[check]]\nkind = \"code\"", "needs an `id`"),
+            (
+                "[[check]]\nid = \"a\"\nkind = \"code\"\nname = \"magic\"",
+                "no code called `magic`",
+            ),
+            (
+                "[[check]]\nid = \"a\"\nkind = \"artifacts\"\nsources = [\"none\"]",
+                "no source `none`",
+            ),
+            (
+                "[[check]]\nid = \"a\"\nkind = \"artifacts\"\nsources = [\"docs\"]\nmin = 3",
+                "unknown field `min`",
+            ),
+            (
+                "[[check]]\nid = \"a\"\nkind = \"command\"\nrun = []",
+                "`run` is empty",
+            ),
+            (
+                "[[check]]\nid = \"a\"\nkind = \"numbers\"\nsource = \"docs\"\ncolumn = \"n\"",
+                "`min`, `max`",
+            ),
+        ] {
+            let whole = if text.starts_with("[[") {
+                format!("{head}{text}")
+            } else {
+                text.to_owned()
+            };
+            let error = CheckpointDefinition::parse("d.toml", &whole)
+                .expect_err(text)
+                .to_string();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_role_spec_without_checkpoints_is_refused() {
+        let error = CheckpointDefinition::of_role_spec("role.md", "# Supervisor\nwatch well")
+            .expect_err("refused");
+        assert!(error.to_string().contains("CHECKPOINT-001"), "{error}");
+        let named =
+            CheckpointDefinition::of_role_spec("role.md", "### CHECKPOINT-003: plan").expect("one");
+        assert_eq!(named.len(), 1);
+    }
+}

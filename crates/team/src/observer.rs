@@ -1,0 +1,272 @@
+//! The resident observer of one session, as a type: initialised once, idle, awake for one checkpoint at a time, idle
+//! again, and at last shut down. What it must remember is on disk, so that a crash costs nothing.
+//!
+//! ```text
+//! init ─▶ IdleObserver ── wake ─▶ AwakeObserver ── conclude ─▶ IdleObserver ── shut_down ─▶ ShutdownAnswer
+//! ```
+
+mod memory;
+mod wake;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::bus::{BusError, TeamBus};
+use super::definition::{CheckpointDefinition, DefinitionError};
+use super::message::{MessageDraft, now};
+use super::place::{PlaceError, TeamPlace};
+use super::report::{self, TAG};
+use super::request::{CheckpointId, RequestError};
+use super::session_file::PipelineSession;
+use super::sidecar::{CheckpointSidecar, VerdictOverride};
+use supervisor_text::words;
+use supervisor_workspace::{FolderError, FolderLock};
+
+pub use memory::{LifePhase, ObserverMemory};
+pub use wake::{AwakeObserver, CheckpointAnswer, LoadCounts};
+
+/// So many errors, and the coordinator is alerted.
+const ALERT_AT: u32 = 3;
+
+/// How a session is begun.
+#[derive(Debug, Clone, Default)]
+pub struct ObserverSetup {
+    pub team_name: String,
+    pub requirement: String,
+    /// The checkpoints, where they came from, and whether their commands may be run.
+    pub definitions: Vec<CheckpointDefinition>,
+    pub role_spec: String,
+    pub recovery: bool,
+}
+
+/// Waiting for the coordinator.
+#[derive(Debug)]
+pub struct IdleObserver {
+    place: TeamPlace,
+    bus: TeamBus,
+    memory: ObserverMemory,
+    /// One observer a session, whichever server it lives in.
+    _lock: FolderLock,
+}
+
+/// What there was when a session was begun.
+#[derive(Debug, Clone, Serialize)]
+pub struct ObserverBaseline {
+    pub ready: String,
+    pub pipeline_mode: Option<String>,
+    pub stages: usize,
+    pub supervised: bool,
+    pub roles: Vec<String>,
+    pub key_findings: usize,
+    pub decisions: usize,
+    pub wisdom_files: usize,
+    pub messages: usize,
+    pub damaged_lines: usize,
+    pub checkpoints: Vec<String>,
+    pub restored: usize,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ObserverError {
+    #[error("this session has no supervisor yet; call `supervise` with operation init first")]
+    NotInitialised,
+    #[error(
+        "the supervisor of this session was shut down; call `supervise` with operation init to begin again"
+    )]
+    ShutDown,
+    #[error("the checkpoint `{id}` is not defined here; the role spec `{role_spec}` has {known}")]
+    UnknownCheckpoint {
+        id: String,
+        role_spec: String,
+        known: String,
+    },
+    #[error(
+        "`{0}` has no report yet, so there is no verdict to override; run the checkpoint first"
+    )]
+    NothingToOverride(String),
+    #[error("`{field}` is empty; an override says who decided and why")]
+    EmptyOverride { field: &'static str },
+    #[error(
+        "changed while the checkpoint was made, so the verdict would speak of something else: {0}; run it again"
+    )]
+    Changed(String),
+    #[error(transparent)]
+    Request(#[from] RequestError),
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
+    #[error(transparent)]
+    Bus(#[from] BusError),
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+}
+
+impl IdleObserver {
+    /// Begins, or begins again after a crash: then the accumulator is rebuilt from what lies on disk.
+    pub fn init(
+        place: &TeamPlace,
+        setup: ObserverSetup,
+    ) -> Result<(Self, ObserverBaseline), ObserverError> {
+        let (bus, _lock) = (TeamBus::new(place), memory::lock(place)?);
+        let session = PipelineSession::read(place)?;
+        let meta = bus.settle_meta()?;
+        let known = ObserverMemory::read(place)?;
+        // A session that goes on keeps its place on the bus; only a new one reads it from the beginning.
+        let mut memory = known.filter(|_| setup.recovery).unwrap_or_default();
+        memory.phase = LifePhase::Idle;
+        memory.team_name = setup.team_name;
+        memory.requirement = setup.requirement;
+        memory.role_spec = setup.role_spec;
+        memory.checkpoints = setup.definitions.iter().map(|d| d.id.clone()).collect();
+        memory.rebuild(place)?;
+        let restored = memory.accumulator.len();
+        let news = bus.since(&memory.cursor)?;
+        memory.digest.log = format!("{}/messages.jsonl", place.bus_dir());
+        memory.digest.take_in(&news);
+        memory.cursor = news.cursor;
+        memory.write(place)?;
+        let wisdom = place.folder().list(&place.wisdom(""))?;
+        let states = meta.tasks();
+        let count = |key: &str| -> usize {
+            states
+                .iter()
+                .filter_map(|(_, _, state)| state.get(key)?.as_array().map(Vec::len))
+                .sum()
+        };
+        let ready = match setup.recovery {
+            true => format!(
+                "{TAG} Recovered {}, awaiting checkpoints",
+                words::count(restored, "report")
+            ),
+            false => format!("{TAG} Ready, awaiting checkpoints"),
+        };
+        let baseline = ObserverBaseline {
+            ready,
+            pipeline_mode: session.mode,
+            stages: session.stages.len(),
+            supervised: session.supervised,
+            roles: meta.roles().keys().cloned().collect(),
+            key_findings: count("key_findings"),
+            decisions: count("decisions"),
+            wisdom_files: wisdom.iter().filter(|name| name.ends_with(".md")).count(),
+            messages: memory.digest.messages,
+            damaged_lines: memory.digest.damaged,
+            checkpoints: memory.checkpoints.clone(),
+            restored,
+        };
+        Ok((
+            Self {
+                place: place.clone(),
+                bus,
+                memory,
+                _lock,
+            },
+            baseline,
+        ))
+    }
+
+    /// The observer of a session that was begun before, perhaps by a server that is gone.
+    pub fn resume(place: &TeamPlace) -> Result<Self, ObserverError> {
+        let _lock = memory::lock(place)?;
+        let mut memory = ObserverMemory::read(place)?.ok_or(ObserverError::NotInitialised)?;
+        match memory.phase {
+            LifePhase::ShutDown => return Err(ObserverError::ShutDown),
+            // We hold the lock: who was awake is dead.
+            LifePhase::Awake { .. } | LifePhase::Idle => memory.phase = LifePhase::Idle,
+        }
+        Ok(Self {
+            place: place.clone(),
+            bus: TeamBus::new(place),
+            memory,
+            _lock,
+        })
+    }
+
+    pub fn memory(&self) -> &ObserverMemory {
+        &self.memory
+    }
+
+    pub fn place(&self) -> &TeamPlace {
+        &self.place
+    }
+
+    /// Notes that a wake failed. At the third in all the coordinator is alerted; the observer goes on.
+    pub fn note_error(&mut self, why: &str) -> Result<Option<String>, ObserverError> {
+        self.memory.errors += 1;
+        self.memory.last_error = words::cut_end(why, 300).into_owned();
+        self.memory.phase = LifePhase::Idle;
+        self.memory.write(&self.place)?;
+        if self.memory.errors < ALERT_AT {
+            return Ok(None);
+        }
+        let alert = format!(
+            "{TAG} {} so far, the last: {}",
+            words::count(self.memory.errors as usize, "error"),
+            words::plain(&self.memory.last_error)
+        );
+        self.bus.log_message(MessageDraft {
+            from: String::from("supervisor"),
+            kind: Some(String::from("error")),
+            summary: Some(alert.clone()),
+            data: Some(Map::from_iter([(
+                String::from("errors"),
+                json!(self.memory.errors),
+            )])),
+            ..MessageDraft::default()
+        })?;
+        Ok(Some(alert))
+    }
+
+    /// Records that the pipeline goes on in spite of a verdict: in sidecar, report, state and bus.
+    pub fn override_verdict(
+        &mut self,
+        task: &CheckpointId,
+        by: &str,
+        reason: &str,
+    ) -> Result<CheckpointSidecar, ObserverError> {
+        for (field, value) in [("by", by), ("reason", reason)] {
+            if value.trim().is_empty() {
+                return Err(ObserverError::EmptyOverride { field });
+            }
+        }
+        let mut sidecar = CheckpointSidecar::read(&self.place, task)?
+            .ok_or_else(|| ObserverError::NothingToOverride(task.as_str().to_owned()))?;
+        let is_same = |o: &VerdictOverride| o.by == by && o.reason == reason;
+        if !sidecar.overridden.as_ref().is_some_and(is_same) {
+            sidecar.overridden = Some(VerdictOverride {
+                by: by.to_owned(),
+                reason: reason.to_owned(),
+                at: now(),
+            });
+        }
+        sidecar.write(&self.place)?;
+        let file = report::report_file(&self.place, task.as_str());
+        self.place
+            .folder()
+            .write(&file, report::render(&sidecar).as_bytes())?;
+        wake::publish(&self.bus, &self.place, &sidecar)?;
+        let line = format!(
+            "- {} overridden by {}: {}\n",
+            task.as_str(),
+            one_line(by),
+            one_line(reason)
+        );
+        wake::add_wisdom(&self.place, "decisions.md", &line)?;
+        Ok(sidecar)
+    }
+
+    /// The last thing an observer does.
+    pub fn shut_down(mut self, request_id: &str) -> Result<Value, ObserverError> {
+        self.memory.phase = LifePhase::ShutDown;
+        self.memory.write(&self.place)?;
+        Ok(json!({"type": "shutdown_response", "request_id": request_id, "approve": true}))
+    }
+}
+
+fn one_line(text: &str) -> String {
+    words::plain(text)
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
+}

@@ -1,0 +1,62 @@
+//! Rows of tables: what is a question and what an expectation, and which rows stand for one test.
+
+use super::*;
+
+#[test]
+fn a_column_that_is_given_and_expected_is_changed_at_the_assertion_and_never_in_its_cells() {
+    let source = "package a
+
+func TestSame(t *testing.T) {
+	rows := []struct{ name string; votes int }{{name: \"two\", votes: 2}}
+	for _, tc := range rows {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := Same(tc.votes); got != tc.votes {
+				t.Errorf(\"got %d, want %d\", got, tc.votes)
+			}
+		})
+	}
+}
+";
+    let name = TestName::from("example.com/a TestSame/two");
+    let found = FalsifiableTests::find(Path::new("a_test.go"), source, &[name])
+        .expect("a language we know");
+    for seed in 0..20 {
+        let made = found.with_changed_expectations(&mut fastrand::Rng::with_seed(seed), &[0], &[]);
+        assert!(
+            made.text.contains("votes: 2}"),
+            "the question stays: {}",
+            made.text
+        );
+        assert!(!made.text.contains("got != tc.votes"), "{}", made.text);
+        assert!(made.tests[0].is_sure);
+    }
+    // The name of a row and a message are no questions.
+    let named = source
+        .replace("Same(tc.votes)", "Same(2)")
+        .replace("tc.name", "tc.votes");
+    let name = TestName::from("example.com/a TestSame/two");
+    let found = FalsifiableTests::find(Path::new("a_test.go"), &named, &[name])
+        .expect("a language we know");
+    let made = found.with_changed_expectations(&mut fastrand::Rng::with_seed(1), &[0], &[]);
+    assert!(
+        made.text.contains("got != tc.votes") && !made.text.contains("votes: 2}"),
+        "{}",
+        made.text
+    );
+}
+
+#[test]
+fn one_row_stands_for_its_test_with_all_rows_that_passed() {
+    let plain = crate::baseline::tests::run(
+        "+a:TestRows +a:TestRows/I +a:TestRows/II +b:TestRows/I -a:TestRows/III",
+    );
+    let mut found = tests("a_test.go", GO, &["a:TestRows/I"]);
+    found.include_rows(&plain);
+    let names: Vec<&str> = found.targets[0]
+        .names
+        .iter()
+        .map(|name| name.0.as_str())
+        .collect();
+    assert_eq!(names, ["a:TestRows/I", "a:TestRows", "a:TestRows/II"]);
+    assert_eq!(found.only_test(&plain), Some(TestName::from("a:TestRows")));
+}

@@ -1,0 +1,290 @@
+//! What a test run showed. Each way of not passing has its own name, because most of them say nothing about the code.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::build::BuildError;
+use super::step::CheckResult;
+use supervisor_text::words;
+
+/// A test's name, unique within its suite: `demo::api rejects_empty`, `tests/test_api.py::test_empty`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct TestName(pub String);
+
+impl TestName {
+    /// The test as it is written once, of which this may be one case: `test_x[1-2]`, `adds::case_2_zero`.
+    pub fn base(&self) -> &str {
+        let name = self.0.as_str();
+        if let Some(before) = name
+            .strip_suffix(']')
+            .and_then(|n| n.split_once('['))
+            .map(|(before, _)| before)
+        {
+            return before;
+        }
+        match name.rsplit_once("::case_") {
+            Some((before, rest)) if rest.starts_with(|c: char| c.is_ascii_digit()) => before,
+            _ => name,
+        }
+    }
+
+    /// Is this a part of `other`, such as a subtest?
+    pub fn is_below(&self, other: &Self) -> bool {
+        let below = |mark: &str| {
+            self.0
+                .strip_prefix(other.0.as_str())
+                .is_some_and(|rest| rest.starts_with(mark))
+        };
+        self != other && (below("/") || below(" > "))
+    }
+}
+
+/// The tests that a person would count: without what is a part of another, and with all cases of one as one.
+pub fn counted_once(names: &[TestName]) -> Vec<TestName> {
+    let mut counted: Vec<TestName> = Vec::new();
+    for name in names
+        .iter()
+        .filter(|n| !names.iter().any(|m| n.is_below(m)))
+    {
+        if !counted.iter().any(|known| known.base() == name.base()) {
+            counted.push(name.clone());
+        }
+    }
+    counted
+}
+
+/// The same, where all that is new in the source is the test `written`: classes that inherit it run it once each.
+pub fn counted_as_written(names: &[TestName], written: Option<&str>) -> Vec<TestName> {
+    let mut counted = counted_once(names);
+    let is_it = |name: &TestName| {
+        let before = written.and_then(|written| name.base().strip_suffix(written));
+        before.is_some_and(|before| before.is_empty() || before.ends_with([':', '#', '.', ' ']))
+    };
+    if let Some(first) = counted.iter().position(is_it) {
+        let kept = counted[first].clone();
+        counted.retain(|name| *name == kept || !is_it(name));
+    }
+    counted
+}
+
+impl fmt::Display for TestName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&words::plain(&self.0))
+    }
+}
+
+impl From<&str> for TestName {
+    fn from(name: &str) -> Self {
+        Self(name.to_owned())
+    }
+}
+
+/// What became of one test.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "state", content = "message")]
+pub enum TestState {
+    Passed,
+    /// With what the test said, cut.
+    Failed(String),
+    Skipped,
+}
+
+/// The whole of a run in one word. Only the first two speak about the code.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "is")]
+pub enum Outcome {
+    Passed,
+    Failed,
+    /// The tests, or what they test, could not be compiled or loaded.
+    DidNotBuild {
+        errors: Vec<BuildError>,
+    },
+    NoTests,
+    /// The runner is missing or unusable.
+    CouldNotRun {
+        why: String,
+        remedy: String,
+    },
+    /// It ran, but its exit code and its report do not tell the same story, or the report is missing.
+    Unclear {
+        why: String,
+    },
+    TimedOut {
+        limit_s: u64,
+    },
+    Killed {
+        signal: i32,
+    },
+    Cancelled,
+}
+
+impl Outcome {
+    pub fn is_passed(&self) -> bool {
+        matches!(self, Self::Passed)
+    }
+
+    /// True for the two outcomes that say something about the code.
+    pub fn speaks_about_the_code(&self) -> bool {
+        matches!(self, Self::Passed | Self::Failed)
+    }
+}
+
+/// The names of the tests, as far as the runner tells them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case", tag = "known", content = "tests")]
+pub enum Tests {
+    Named(BTreeMap<TestName, TestState>),
+    /// The command is none we know: its exit code is all there is.
+    Unknown,
+}
+
+/// Everything one run showed. Made by [`super::Suite::run`] alone, and never changed afterwards: it is evidence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TestRun {
+    pub(super) command: String,
+    pub(super) root: PathBuf,
+    pub(super) outcome: Outcome,
+    pub(super) tests: Tests,
+    /// Commands beside the tests, such as a linter in the same script.
+    pub(super) checks: Vec<CheckResult>,
+    pub(super) exit_code: Option<i32>,
+    pub(super) output: String,
+    pub(super) took: Duration,
+    pub(super) notes: Vec<String>,
+}
+
+impl TestRun {
+    /// As typed: `cargo test`.
+    pub fn command(&self) -> &str {
+        &self.command
+    }
+
+    /// Where it ran.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub fn outcome(&self) -> &Outcome {
+        &self.outcome
+    }
+
+    pub fn tests(&self) -> &Tests {
+        &self.tests
+    }
+
+    /// Commands beside the tests, in the order in which they ran.
+    pub fn checks(&self) -> &[CheckResult] {
+        &self.checks
+    }
+
+    /// The commands beside the tests that failed, as typed.
+    pub fn failed_checks(&self) -> impl Iterator<Item = &str> {
+        self.checks
+            .iter()
+            .filter(|check| !check.passed)
+            .map(|check| check.command.as_str())
+    }
+
+    /// `None` if the command did not end by itself.
+    pub fn exit_code(&self) -> Option<i32> {
+        self.exit_code
+    }
+
+    /// What it wrote, head and tail, the cut marked.
+    pub fn output(&self) -> &str {
+        &self.output
+    }
+
+    pub fn took(&self) -> Duration {
+        self.took
+    }
+
+    /// What a reader should know beside the outcome.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    pub fn failed(&self) -> impl Iterator<Item = (&TestName, &str)> {
+        self.named().filter_map(|(name, state)| match state {
+            TestState::Failed(message) => Some((name, message.as_str())),
+            TestState::Passed | TestState::Skipped => None,
+        })
+    }
+
+    pub fn passed(&self) -> impl Iterator<Item = &TestName> {
+        self.named()
+            .filter(|(_, state)| **state == TestState::Passed)
+            .map(|(name, _)| name)
+    }
+
+    pub fn skipped(&self) -> impl Iterator<Item = &TestName> {
+        self.named()
+            .filter(|(_, state)| **state == TestState::Skipped)
+            .map(|(name, _)| name)
+    }
+
+    pub fn state(&self, name: &TestName) -> Option<&TestState> {
+        match &self.tests {
+            Tests::Named(tests) => tests.get(name),
+            Tests::Unknown => None,
+        }
+    }
+
+    pub fn named(&self) -> impl Iterator<Item = (&TestName, &TestState)> {
+        match &self.tests {
+            Tests::Named(tests) => Some(tests.iter()),
+            Tests::Unknown => None,
+        }
+        .into_iter()
+        .flatten()
+    }
+
+    /// `3 passed, 1 failed, 2 skipped`, or that names are unknown; and which commands beside the tests failed.
+    pub fn counts(&self) -> String {
+        let counts = match &self.tests {
+            Tests::Unknown => String::from("number and names of the tests unknown"),
+            Tests::Named(_) => format!(
+                "{} passed, {} failed, {} skipped",
+                self.passed().count(),
+                self.failed().count(),
+                self.skipped().count()
+            ),
+        };
+        let failed: Vec<String> = self
+            .failed_checks()
+            .map(|command| format!("; `{}` failed", words::plain(command)))
+            .collect();
+        counts + &failed.concat()
+    }
+
+    /// One sentence for people.
+    pub fn sentence(&self) -> String {
+        let command = words::plain(&self.command);
+        match &self.outcome {
+            Outcome::Passed => format!("`{command}` passed: {}", self.counts()),
+            Outcome::Failed => format!("`{command}` failed: {}", self.counts()),
+            Outcome::DidNotBuild { errors } => {
+                let first = errors.first().map(|e| format!(": {e}")).unwrap_or_default();
+                format!(
+                    "`{command}` did not build, {}{first}",
+                    words::count(errors.len(), "error")
+                )
+            }
+            Outcome::NoTests => format!("`{command}` found no tests, which is not a pass"),
+            Outcome::CouldNotRun { why, remedy } => {
+                format!("`{command}` could not run: {why}; {remedy}")
+            }
+            Outcome::Unclear { why } => format!("`{command}` gave no reliable result: {why}"),
+            Outcome::TimedOut { limit_s } => {
+                format!("`{command}` was ended after its limit of {limit_s} s")
+            }
+            Outcome::Killed { signal } => format!("`{command}` was killed by signal {signal}"),
+            Outcome::Cancelled => format!("`{command}` was cancelled"),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Any text as the report of a test runner.
+
+use std::path::Path;
+
+use super::super::junit;
+use super::super::report::TestRunReport;
+use super::{
+    ava, cargo, ctest, go, jest, maven, minitest, mix, mocha, nextest, node_test, pytest, rspec,
+    unittest,
+};
+
+type ReportParser = fn(&str) -> Option<TestRunReport>;
+
+const PARSERS: &[ReportParser] = &[
+    |text| {
+        Some(junit::into_report(
+            &junit::parse(text)?,
+            junit::Naming::Titles,
+        ))
+    },
+    |text| Some(maven::named_cases(&junit::parse(text)?)),
+    |text| pytest::parse(text, &|file| file.len() % 2 == 0),
+    |text| jest::parse(text, Path::new("/project")),
+    |text| mocha::parse(text, Path::new("/project")),
+    |text| node_test::parse(text, Path::new("/project")),
+    |text| ava::parse(text, &[]),
+    ctest::parse,
+    minitest::parse,
+    mix::parse,
+    nextest::parse,
+    rspec::parse,
+    unittest::parse,
+];
+
+/// The first byte says which runner wrote the rest. No test has an empty name twice, and no result is invented.
+pub fn test_report(data: &[u8]) {
+    let Some((runner, rest)) = data.split_first() else {
+        return;
+    };
+    let text = String::from_utf8_lossy(rest);
+    if let Some(parse) = PARSERS.get(usize::from(*runner) % (PARSERS.len() + 1)) {
+        let Some(report) = parse(&text) else { return };
+        assert!(
+            report.tests.len() <= text.len(),
+            "{} tests in {} bytes",
+            report.tests.len(),
+            text.len()
+        );
+        assert!(report.errors.len() <= text.len() && report.doubts.len() <= text.len());
+    } else {
+        assert!(go::count_packages(&text) <= text.len());
+        let (programs, doctests) = cargo::count_programs(&text);
+        assert!(programs + doctests <= text.len());
+    }
+}

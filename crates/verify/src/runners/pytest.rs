@@ -1,0 +1,162 @@
+//! `pytest`: results from its JUnit report at a private path.
+
+mod environment;
+mod names;
+mod project;
+
+use futures_util::future::{BoxFuture, FutureExt as _};
+
+use super::super::build::BuildError;
+use super::super::command::program;
+use super::super::outcome::Outcome;
+use super::super::report::{Reporting, Terminal};
+use super::super::session::{Judgement, Session};
+use super::super::step::SuiteStep;
+use super::Runner;
+use supervisor_languages::PYTHON;
+use supervisor_process::FinishedProcess;
+
+pub(super) static RUNNER: Runner = Runner {
+    name: "pytest",
+    ecosystem: Some(&PYTHON),
+    manifests: &[
+        "pyproject.toml",
+        "pytest.ini",
+        "setup.cfg",
+        "setup.py",
+        "tox.ini",
+    ],
+    command: &["pytest"],
+    find: project::find,
+    recognises,
+    run,
+    select,
+    names_are_paths: true,
+};
+
+static REPORTING: Reporting = Reporting {
+    program: "pytest",
+    file: "pytest.xml",
+    parse: |text, session| names::parse(text, &|file| session.files().join(file).is_file()),
+    explain,
+    terminal: Terminal::Tells,
+};
+
+/// A report, in a project that has the files named.
+pub(super) fn parse(
+    text: &str,
+    is_file: &dyn Fn(&str) -> bool,
+) -> Option<super::super::report::TestRunReport> {
+    names::parse(text, is_file)
+}
+
+fn recognises(argv: &[String]) -> bool {
+    let words: Vec<&str> = argv.iter().map(String::as_str).collect();
+    // `hatch run tests:pytest` names the environment before the program.
+    let own = program(argv).rsplit(':').next().unwrap_or_default();
+    matches!(own, "pytest" | "py.test")
+        || (program(argv).starts_with("python") && matches!(words[1..], ["-m", "pytest", ..]))
+}
+
+fn run<'a>(step: &'a SuiteStep, session: &'a Session<'a>) -> BoxFuture<'a, Judgement> {
+    async move {
+        let mut more = vec![format!(
+            "--junitxml={}",
+            session.file(REPORTING.file).display()
+        )];
+        // The older family names the file of each test, which makes it possible to run one alone.
+        more.extend(["-o", "junit_family=xunit1", "-o"].map(String::from));
+        // Not switched off, because options of that plug-in may be in the project's configuration; only elsewhere.
+        more.push(format!(
+            "cache_dir={}",
+            session.file("pytest_cache").display()
+        ));
+        // A file that cannot be imported is told of, and does not keep the others from being run.
+        more.push(String::from("--continue-on-collection-errors"));
+        REPORTING
+            .run(session, &step.with_arguments(&more), &[])
+            .await
+    }
+    .boxed()
+}
+
+/// Exit codes: 1 failures, 2 interrupted, 3 internal error, 4 usage, 5 nothing collected.
+fn explain(finished: &FinishedProcess, code: i32) -> Option<Outcome> {
+    let (out, err) = (finished.stdout.text(), finished.stderr.text());
+    let all = format!("{out}\n{err}");
+    match code {
+        5 => Some(Outcome::NoTests),
+        1 | 4 if all.contains("No module named pytest") => Some(Outcome::CouldNotRun {
+            why: String::from("Python has no module `pytest`"),
+            remedy: String::from(
+                "install pytest in that environment or name another command as `test_cmd`",
+            ),
+        }),
+        4 if all.contains("while loading conftest") => {
+            let said: Vec<&str> = all.lines().filter_map(|l| l.strip_prefix("E   ")).collect();
+            Some(Outcome::DidNotBuild {
+                errors: vec![BuildError::new(said.join("\n")).at("conftest.py", None)],
+            })
+        }
+        4 => {
+            let line = all
+                .lines()
+                .find(|l| l.to_lowercase().starts_with("error"))
+                .unwrap_or("wrong usage")
+                .to_owned();
+            Some(Outcome::CouldNotRun {
+                why: line,
+                remedy: String::from("correct the command or the configuration"),
+            })
+        }
+        _ => None,
+    }
+}
+
+fn select(step: &SuiteStep, names: &[&str]) -> Option<Vec<String>> {
+    names.iter().all(|name| name.contains("::")).then_some(())?;
+    // Paths that narrow the suite would widen the selection again.
+    let keep = |a: &&String| {
+        a.starts_with('-') || !(a.ends_with(".py") || a.contains("::") || a.ends_with('/'))
+    };
+    let names = names.iter().map(|name| (*name).to_owned());
+    Some(
+        step.argv
+            .iter()
+            .filter(keep)
+            .cloned()
+            .chain(names)
+            .collect(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::command::argv;
+    use super::*;
+
+    #[test]
+    fn it_knows_its_own_commands() {
+        for (words, known) in [
+            ("pytest", true),
+            ("pytest -q tests/", true),
+            (".venv/bin/pytest", true),
+            ("python -m pytest -x", true),
+            ("python3.11 -m pytest", true),
+            ("python -m unittest", false),
+            ("python", false),
+        ] {
+            assert_eq!(recognises(&argv(words)), known, "{words}");
+        }
+    }
+
+    #[test]
+    fn one_test_replaces_the_paths_of_the_command() {
+        let step = SuiteStep::new(argv("pytest -q tests/"), "/p");
+        let narrowed = select(&step, &["tests/test_a.py::TestK::test_p[a b]"]).expect("can select");
+        assert_eq!(
+            narrowed,
+            ["pytest", "-q", "tests/test_a.py::TestK::test_p[a b]"]
+        );
+    }
+}

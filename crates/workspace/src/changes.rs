@@ -1,0 +1,205 @@
+//! What a worker changed, as a typed set and as a unified diff. Knows how to tell it to people and gates.
+//! Does not know which changes are allowed.
+
+use std::path::{Path, PathBuf};
+
+use super::compare::{Difference, DifferenceKind};
+use super::layout::Layout;
+use super::manifest::{Area, ManifestEntry, Why};
+use super::root::{Node, Root, as_path};
+use super::store::Snapshot;
+use supervisor_text::words;
+use supervisor_text::words::diff::Diff;
+
+/// Everything that differs from the snapshot, sorted by path.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ChangeSet {
+    pub changes: Vec<Change>,
+    /// Written by the project's own tests before the worker began; not held against it.
+    pub by_products: Vec<ByProduct>,
+    /// Not protected and not there when the snapshot was taken, such as a fresh build directory.
+    pub unprotected: Vec<UnprotectedPath>,
+    /// Not the worker's doing, as far as that can be told: the user's own edits beside a private view, and where the
+    /// repository stands. Left as it is.
+    pub others: Vec<Change>,
+}
+
+/// One name that is not as it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// Relative to the root; for the repository's own files it begins with `.git/`.
+    pub path: PathBuf,
+    pub kind: ChangeKind,
+    /// What it is now, or was if it is gone.
+    pub thing: Thing,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChangeKind {
+    Added,
+    Modified,
+    Deleted,
+    /// Only the permissions.
+    ModeChanged {
+        from: u32,
+        to: u32,
+    },
+    /// A file became a link, a directory or the like, or the other way round.
+    TypeChanged,
+    /// Can no longer be read, so this is unknown.
+    Unreadable,
+    /// The repository itself: `HEAD`, a ref, the index, the configuration, a hook.
+    Git,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Thing {
+    File,
+    Directory,
+    Link,
+    /// A fifo, a socket or a device.
+    Special,
+}
+
+/// A path that the project's own tests write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ByProduct {
+    pub path: PathBuf,
+    /// Written again since it was marked: by another test run, or by the worker.
+    pub changed_since: bool,
+}
+
+/// A path that a restore would not bring back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnprotectedPath {
+    pub path: PathBuf,
+    pub why: Why,
+}
+
+impl ChangeSet {
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// Files and links of the project that were added, modified or deleted.
+    pub fn files(&self) -> impl Iterator<Item = &Change> {
+        self.changes
+            .iter()
+            .filter(|c| c.kind != ChangeKind::Git && c.thing != Thing::Directory)
+    }
+}
+
+impl From<&Difference> for Change {
+    fn from(d: &Difference) -> Self {
+        let node = d
+            .now
+            .as_ref()
+            .map(|m| m.node)
+            .or(d.was.as_ref().map(|w| w.node))
+            .unwrap_or(Node::Special);
+        let kind = match d.what {
+            _ if d.area != Area::Tree => ChangeKind::Git,
+            DifferenceKind::Added => ChangeKind::Added,
+            DifferenceKind::Deleted => ChangeKind::Deleted,
+            DifferenceKind::Content => ChangeKind::Modified,
+            DifferenceKind::Type => ChangeKind::TypeChanged,
+            DifferenceKind::Unreadable => ChangeKind::Unreadable,
+            DifferenceKind::Mode => {
+                let from = d.was.as_ref().map_or(0, |w| w.mode);
+                ChangeKind::ModeChanged {
+                    from,
+                    to: d.now.map_or(from, |n| n.mode),
+                }
+            }
+        };
+        let path = match d.area {
+            Area::Tree => as_path(&d.path).to_owned(),
+            Area::Git | Area::Common => Path::new(".git").join(as_path(&d.path)),
+        };
+        let thing = match node {
+            Node::File => Thing::File,
+            Node::Dir => Thing::Directory,
+            Node::Link => Thing::Link,
+            Node::Fifo | Node::Special => Thing::Special,
+        };
+        Self { path, kind, thing }
+    }
+}
+
+/// Larger files are named, not shown.
+const SHOWN_FILE: u64 = 1 << 20;
+
+/// The unified diff of these differences, at most `max` bytes, with a cut marked.
+pub(super) fn unified(
+    layout: &Layout,
+    snapshot: &Snapshot,
+    differences: &[Difference],
+    max: usize,
+) -> String {
+    let mut text = String::new();
+    for d in differences.iter().filter(|d| d.area == Area::Tree) {
+        if text.len() > max {
+            break;
+        }
+        one(&layout.tree, snapshot, d, &mut text);
+    }
+    words::cut_end(&text, max).into_owned()
+}
+
+fn one(root: &Root, snapshot: &Snapshot, d: &Difference, into: &mut String) {
+    let name = words::plain(&as_path(&d.path).to_string_lossy()).replace('\n', "\\n");
+    let note = |what: &str| format!("{what} {name}\n");
+    if d.what == DifferenceKind::Mode {
+        let (from, to) = (
+            d.was.as_ref().map_or(0, |w| w.mode),
+            d.now.map_or(0, |n| n.mode),
+        );
+        into.push_str(&note(&format!("mode {from:04o} => {to:04o}")));
+        return;
+    }
+    let was_file = d.was.as_ref().filter(|w| w.node == Node::File);
+    let now_file = d.now.as_ref().filter(|n| n.node == Node::File);
+    if was_file.is_none() && now_file.is_none() {
+        let directory = d.now.map(|n| n.node).or(d.was.as_ref().map(|w| w.node)) == Some(Node::Dir);
+        into.push_str(&note(match (d.what, directory) {
+            (DifferenceKind::Added, true) => "new directory",
+            (DifferenceKind::Added, false) => "new link or special file",
+            (DifferenceKind::Deleted, true) => "deleted directory",
+            (DifferenceKind::Deleted, false) => "deleted link or special file",
+            _ => "changed",
+        }));
+        return;
+    }
+    if was_file.is_some_and(|w| w.size > SHOWN_FILE)
+        || now_file.is_some_and(|n| n.size > SHOWN_FILE)
+    {
+        into.push_str(&note("large file differs:"));
+        return;
+    }
+    let old = was_file
+        .and_then(|w| old_bytes(snapshot, w))
+        .unwrap_or_default();
+    let new = now_file
+        .and_then(|_| root.read(&d.path).ok())
+        .unwrap_or_default();
+    if is_binary(&old) || is_binary(&new) {
+        into.push_str(&note("binary file differs:"));
+        return;
+    }
+    let before = was_file.map_or_else(|| "/dev/null".to_owned(), |_| format!("a/{name}"));
+    let after = now_file.map_or_else(|| "/dev/null".to_owned(), |_| format!("b/{name}"));
+    if old == new {
+        into.push_str(&format!("--- {before}\n+++ {after}\n"));
+        return;
+    }
+    into.push_str(&Diff::of(&old, &new).unified(&before, &after));
+}
+
+fn old_bytes(snapshot: &Snapshot, was: &ManifestEntry) -> Option<Vec<u8>> {
+    snapshot.pack.read(was.at, was.size, &was.hash).ok()
+}
+
+/// git's own rule: a NUL near the start.
+fn is_binary(bytes: &[u8]) -> bool {
+    bytes.iter().take(8000).any(|b| *b == 0)
+}

@@ -1,0 +1,221 @@
+//! What did the person at the terminal ask for? One file per sub-command.
+//! Knows arguments, terminals and exit codes. Does not know how anything is done.
+
+mod call;
+mod check;
+mod client;
+mod console;
+mod demo;
+pub mod doctor;
+mod explain;
+mod gc;
+mod gym;
+mod hook;
+mod init;
+mod jobs;
+mod log;
+mod pages;
+mod recover;
+mod report;
+mod runtime;
+pub mod serve;
+mod signals;
+mod simulate;
+mod stats;
+mod undo;
+mod verify;
+mod watch;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::{Parser, Subcommand};
+
+/// Hands engineering work to a chain of models, cheapest first, and believes only exit codes
+///
+/// Without a command it speaks MCP on stdin and stdout, as a client such as Claude Code starts it.
+#[derive(Debug, Parser)]
+#[command(name = "supervisor", version, disable_help_subcommand = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Option<Command>,
+
+    /// Read this models.toml instead of the one in your config directory
+    #[arg(long, global = true, value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+// One line per sub-command here, and one in `run`.
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Speak MCP on stdin and stdout
+    Serve,
+    Demo(demo::Demo),
+    Init(init::Init),
+    Doctor(doctor::Arguments),
+    /// Show the chain and limits in effect, and where each value comes from
+    Explain(explain::Explain),
+    Call(call::CallCommand),
+    Verify(verify::Verify),
+    Check(check::CheckCommand),
+    Recover(recover::Recover),
+    Undo(undo::Undo),
+    Gc(gc::GcCommand),
+    Stats(stats::StatsCommand),
+    Completions(pages::Completions),
+    /// Print the manual page
+    #[command(hide = true)]
+    Man,
+    #[command(hide = true)]
+    Hook(hook::Hook),
+    Report(report::ReportCommand),
+    Watch(watch::WatchCommand),
+    Jobs(jobs::JobsCommand),
+    Gym(gym::GymCommand),
+    Simulate(simulate::SimulateCommand),
+    Log(log::LogCommand),
+}
+
+pub fn main() -> ExitCode {
+    // Before arguments, logging and threads: a shim is one small process per command.
+    if let Some(code) =
+        supervisor_workspace::run_if_shim().or_else(supervisor_verify::witness::run_if_witness)
+    {
+        return code;
+    }
+    supervisor_process::keep_inherited_descriptors();
+    supervisor_process::survive_file_size_limits();
+    let arguments = match std::env::args_os().len() {
+        // As clients start us: nothing to parse, and the parser need not even be read from disk.
+        ..=1 => Arguments {
+            command: None,
+            config: None,
+        },
+        _ => Arguments::try_parse().unwrap_or_else(|error| with_tip(error).exit()),
+    };
+    start_logging();
+    let (mut out, mut err) = (std::io::stdout(), std::io::stderr());
+    let code = run(arguments, &mut out, &mut err).unwrap_or_else(|error| {
+        let _ = writeln!(err, "error: {}", sentence(&error));
+        ExitCode::from(2)
+    });
+    // No call is at work any more, and none should look as if its server had died.
+    supervisor_engine::session::live::settle();
+    code
+}
+
+fn run(arguments: Arguments, out: &mut dyn Write, err: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    match arguments.command.unwrap_or(Command::Serve) {
+        Command::Serve => serve::run(arguments.config, err),
+        Command::Demo(demo) => demo.run(arguments.config.as_ref()),
+        Command::Explain(explain) => explain.run(arguments.config, out, err),
+        Command::Init(init) => init.run(arguments.config, out),
+        Command::Doctor(doctor) => doctor::run(&doctor, arguments.config, out),
+        Command::Call(call) => call.run(arguments.config, out, err),
+        Command::Verify(verify) => verify.run(arguments.config, out),
+        Command::Check(check) => check.run(arguments.config, out),
+        Command::Recover(recover) => recover.run(out),
+        Command::Undo(undo) => undo.run(arguments.config, out),
+        Command::Gc(gc) => gc.run(arguments.config, out),
+        Command::Stats(stats) => stats.run(arguments.config, out),
+        Command::Completions(completions) => completions.run(out),
+        Command::Man => pages::manual(out),
+        Command::Hook(hook) => hook.run(arguments.config, err),
+        Command::Report(report) => report.run(out),
+        Command::Watch(watch) => watch.run(out),
+        Command::Jobs(jobs) => jobs.run(out),
+        Command::Gym(gym) => gym.run(arguments.config, out),
+        Command::Simulate(simulate) => simulate.run(arguments.config, out),
+        Command::Log(log) => log.run(out),
+    }
+}
+
+/// Tools are no sub-commands and their arguments no options, which is how they are written at first.
+fn with_tip(mut error: clap::Error) -> clap::Error {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+    let Some(ContextValue::String(written)) = error
+        .get(ContextKind::InvalidArg)
+        .or_else(|| error.get(ContextKind::InvalidSubcommand))
+    else {
+        return error;
+    };
+    let is_call = std::env::args_os().skip(1).any(|word| word == "call");
+    let tip = match error.kind() {
+        ErrorKind::UnknownArgument if is_call && error.get(ContextKind::SuggestedArg).is_none() => {
+            let (name, value) = written
+                .trim_start_matches('-')
+                .split_once('=')
+                .unwrap_or((written, "…"));
+            format!(
+                "an argument of the tool is written as '--arg {}={value}'",
+                name.trim_start_matches('-')
+            )
+        }
+        ErrorKind::InvalidSubcommand if supervisor_skills::router().has_route(written) => {
+            format!("a tool is called with 'supervisor call {written}'")
+        }
+        _ => return error,
+    };
+    error.insert(
+        ContextKind::Suggested,
+        ContextValue::StyledStrs(vec![tip.into()]),
+    );
+    error
+}
+
+/// The error and its causes in one line. Many of ours name their cause themselves, which once is enough.
+fn sentence(error: &anyhow::Error) -> String {
+    error
+        .chain()
+        .map(ToString::to_string)
+        .fold(String::new(), |said, cause| match said.as_str() {
+            "" => cause,
+            before if before.contains(&cause) => said,
+            _ => format!("{said}: {cause}"),
+        })
+}
+
+/// Writes what a command has to say. The reader may stop reading (`| head`); the exit code still tells.
+fn print(out: &mut dyn Write, text: &str) -> anyhow::Result<()> {
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("writing to stdout"),
+    }
+}
+
+/// Logs go to stderr: stdout belongs to the protocol.
+fn start_logging() {
+    use tracing_subscriber::filter::{LevelFilter, Targets};
+    use tracing_subscriber::prelude::*;
+
+    let asked = std::env::var("SUPERVISOR_LOG")
+        .ok()
+        .filter(|words| !words.trim().is_empty());
+    let asked = asked.map(|words| words.parse::<Targets>().map_err(|why| (words, why)));
+    let usual = || {
+        Targets::new()
+            .with_default(LevelFilter::WARN)
+            .with_target("rmcp", LevelFilter::ERROR)
+    };
+    let (filter, unclear) = match asked {
+        Some(Ok(filter)) => (filter, None),
+        Some(Err(unclear)) => (usual(), Some(unclear)),
+        None => (usual(), None),
+    };
+    let colour = console::Paint::on(&io::stderr()) == console::Paint::Colour;
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(console::beside_the_live_line)
+        .with_ansi(colour);
+    let _ = tracing_subscriber::registry()
+        .with(lines.with_filter(filter))
+        .try_init();
+    if let Some((words, why)) = unclear {
+        tracing::warn!(
+            "$SUPERVISOR_LOG is `{}`: {why}; write it as `debug` or `supervisor=trace`",
+            words.escape_debug()
+        );
+    }
+}

@@ -1,0 +1,174 @@
+//! What is said of a call that was interrupted: what its log entry says, since a cancelled call sends no reply.
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use supervisor_engine::Entry;
+use supervisor_engine::result::Status;
+use supervisor_engine::session::{SessionId, SessionLog};
+use supervisor_text::words;
+use supervisor_workspace::state::StateDir;
+
+/// A call that may be interrupted, as far as one needs to know to find its entry.
+#[derive(Debug)]
+pub(super) struct InterruptedCall {
+    tool: String,
+    session: Option<String>,
+    project: Option<PathBuf>,
+    began: Timestamp,
+}
+
+impl InterruptedCall {
+    /// To be asked for before the call begins.
+    pub(super) fn possible(tool: &str, arguments: &Value) -> Self {
+        let text = |name: &str| {
+            arguments[name]
+                .as_str()
+                .filter(|text| !text.trim().is_empty())
+                .map(str::to_owned)
+        };
+        let project =
+            text("project_root").map(|root| Path::new(&root).canonicalize().unwrap_or(root.into()));
+        Self {
+            tool: tool.to_owned(),
+            session: text("session_id"),
+            project,
+            began: Timestamp::now(),
+        }
+    }
+
+    /// The call has ended, and what it touched is as the entry says.
+    pub(super) fn came_to(&self) -> String {
+        let log = StateDir::locate()
+            .ok()
+            .and_then(|state| SessionLog::open(&state).ok());
+        match log.and_then(|log| self.entry(&log)) {
+            Some((entry, path)) => {
+                format!(
+                    "{}\nlog       {}\n",
+                    words_of(&entry),
+                    words::plain(&path.to_string_lossy())
+                )
+            }
+            None => String::from(
+                "interrupted: the call was cancelled before there was anything to log\n",
+            ),
+        }
+    }
+
+    /// Its end was not awaited.
+    pub(super) fn twice(&self) -> String {
+        String::from(
+            "interrupted twice: not waiting any longer; what guards the project brings it back\n\
+             hint: `supervisor recover` says whether it has\n",
+        )
+    }
+
+    fn entry(&self, log: &SessionLog) -> Option<(Entry, PathBuf)> {
+        let sessions: Vec<SessionId> = match &self.session {
+            Some(name) => vec![name.parse().ok()?],
+            // A name that was made for this call has its time in front.
+            None => {
+                let since = self.began.strftime("%Y%m%dT%H%M%S.%3fZ").to_string();
+                log.sessions()
+                    .ok()?
+                    .into_iter()
+                    .filter(|id| id.as_str() >= since.as_str())
+                    .collect()
+            }
+        };
+        sessions.iter().find_map(|id| {
+            let records = log.read(id).ok()?.records;
+            let entry = records
+                .into_iter()
+                .map(|record| record.entry)
+                .rfind(|entry| self.is(entry))?;
+            Some((entry, log.path(id)))
+        })
+    }
+
+    fn is(&self, entry: &Entry) -> bool {
+        entry.skill == self.tool
+            && self
+                .project
+                .as_ref()
+                .is_none_or(|project| Path::new(&entry.project_root) == project)
+            && entry
+                .timestamp
+                .parse::<Timestamp>()
+                .is_ok_and(|written| written >= self.began)
+    }
+}
+
+fn words_of(entry: &Entry) -> String {
+    let message = words::plain(&entry.message);
+    match entry.final_status {
+        Status::Error => format!("interrupted: {message}"),
+        // The interrupt came when everything was decided; what was accepted stays.
+        Status::Pass => format!("interrupted too late, the call has passed: {message}"),
+        Status::Fail => format!("interrupted too late, the call has failed: {message}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn entry(session: &str, skill: &str, root: &str, status: Status) -> Entry {
+        let timestamp = Timestamp::now().to_string();
+        let fields = json!({
+            "v": 1, "session_id": session, "timestamp": timestamp, "skill": skill, "phase": "green",
+            "final_status": status, "project_root": root, "file_path": "", "model_used": "", "message": "said",
+            "input": {}, "attempts": [], "duration_ms": 1,
+        });
+        serde_json::from_value(fields).expect("an entry")
+    }
+
+    #[test]
+    fn the_entry_of_this_call_is_found_among_others() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let log =
+            SessionLog::open(&StateDir::at(dir.path().into()).expect("absolute")).expect("opens");
+        log.append(&entry("before", "tdd_green", "/p", Status::Pass))
+            .expect("written");
+        let name = SessionId::generate().expect("random bytes");
+        log.append(&entry(name.as_str(), "tdd_green", "/p", Status::Pass))
+            .expect("written");
+        let call = InterruptedCall::possible("tdd_green", &json!({"project_root": "/p"}));
+        assert_eq!(call.entry(&log), None, "others came before");
+
+        // Meanwhile another call works elsewhere, or otherwise.
+        for (skill, root) in [("tdd_green", "/q"), ("tdd_red", "/p"), ("tdd_green", "/p")] {
+            let name = SessionId::generate().expect("random bytes");
+            log.append(&entry(name.as_str(), skill, root, Status::Error))
+                .expect("written");
+        }
+        let (found, path) = call.entry(&log).expect("there now");
+        assert_eq!(
+            (found.skill.as_str(), found.project_root.as_str()),
+            ("tdd_green", "/p")
+        );
+        assert!(path.exists());
+
+        let named = InterruptedCall::possible(
+            "tdd_green",
+            &json!({"project_root": "/p", "session_id": "before"}),
+        );
+        assert_eq!(
+            named.entry(&log),
+            None,
+            "an earlier call of the same session is another call"
+        );
+        log.append(&entry("before", "tdd_green", "/p", Status::Pass))
+            .expect("written");
+        let (found, _) = named.entry(&log).expect("there now");
+        assert_eq!(
+            words_of(&found),
+            "interrupted too late, the call has passed: said"
+        );
+    }
+}

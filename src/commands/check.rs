@@ -1,0 +1,201 @@
+//! `supervisor check`: one checkpoint of a pipeline from the shell or in CI. Looks, and writes nothing.
+
+use crate::built_in;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Args;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use supervisor_skills::App;
+use supervisor_skills::supervise::{CommandTrust, OutsideBench, QuestionPolicy};
+use supervisor_team::bus::TeamBus;
+use supervisor_team::check::CheckContext;
+use supervisor_team::checks::health::BusDigest;
+use supervisor_team::definition::CheckpointDefinition;
+use supervisor_team::document::DocumentStore;
+use supervisor_team::place::{TeamId, TeamPlace};
+use supervisor_team::verdict::{CheckFinding, ScoredVerdict, SupervisionVerdict};
+use supervisor_text::words;
+
+const LARGEST: u64 = 1 << 20;
+
+/// Run one checkpoint definition over a folder and tell the verdict
+///
+/// Exit code 0 for pass and warn, 1 for block, 2 if it cannot be told. The commands in the definition are run: you named
+/// the file.
+#[derive(Debug, Args)]
+pub(super) struct CheckCommand {
+    /// A definition in TOML or front matter, or the name of a built-in one: CHECKPOINT-001
+    #[arg(value_name = "DEFINITION")]
+    definition: String,
+    /// The folder whose files are checked, and in which commands run
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    session: PathBuf,
+    /// A team of that folder, by its id
+    #[arg(long, value_name = "ID")]
+    team: Option<String>,
+    /// Exit code 1 for warn, too
+    #[arg(long)]
+    strict: bool,
+    /// Leave the questions of the definition open instead of asking the chain of `supervise`
+    #[arg(long)]
+    no_models: bool,
+    /// Answer in JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl CheckCommand {
+    pub(super) fn run(
+        self,
+        config: Option<PathBuf>,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<ExitCode> {
+        let definition = self.definition()?;
+        let folder = std::path::absolute(&self.session).context("finding the folder")?;
+        let place = match &self.team {
+            Some(id) => TeamPlace::existing(&folder, &TeamId::new("--team", id)?, None)?,
+            None => TeamPlace::of_folder(&folder)?,
+        };
+        let app = built_in::app(config);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let questions = if self.no_models {
+            QuestionPolicy::LeaveOpen
+        } else {
+            QuestionPolicy::Ask
+        };
+        let findings = runtime.block_on(decide(&definition, &place, &app, questions))?;
+        runtime.block_on(app.launcher().settled());
+        let scored = ScoredVerdict::of(&findings);
+        let text = if self.json {
+            format!(
+                "{:#}\n",
+                json!({"id": definition.id, "verdict": scored, "checks": findings})
+            )
+        } else {
+            for_people(&definition, &findings, &scored)
+        };
+        super::print(out, &text)?;
+        Ok(match scored.verdict {
+            SupervisionVerdict::Block => ExitCode::from(1),
+            SupervisionVerdict::Warn if self.strict => ExitCode::from(1),
+            SupervisionVerdict::Warn | SupervisionVerdict::Pass => ExitCode::SUCCESS,
+        })
+    }
+
+    fn definition(&self) -> anyhow::Result<CheckpointDefinition> {
+        if let Some(built_in) = CheckpointDefinition::built_in()
+            .into_iter()
+            .find(|d| d.id == self.definition)
+        {
+            return Ok(built_in);
+        }
+        let meta = std::fs::metadata(&self.definition).with_context(|| {
+            format!(
+                "`{}` is neither a built-in checkpoint nor a file",
+                words::plain(&self.definition)
+            )
+        })?;
+        anyhow::ensure!(
+            meta.len() <= LARGEST,
+            "`{}` has {} bytes; a definition has at most {LARGEST}",
+            self.definition,
+            meta.len()
+        );
+        let text = std::fs::read_to_string(&self.definition)
+            .with_context(|| format!("reading `{}`", self.definition))?;
+        Ok(CheckpointDefinition::parse(&self.definition, &text)?)
+    }
+}
+
+async fn decide(
+    definition: &CheckpointDefinition,
+    place: &TeamPlace,
+    app: &App,
+    questions: QuestionPolicy,
+) -> anyhow::Result<Vec<CheckFinding>> {
+    let bus = TeamBus::new(place);
+    let mut digest = BusDigest::default();
+    digest.log = format!("{}/messages.jsonl", place.bus_dir());
+    digest.take_in(&bus.all()?);
+    let context = CheckContext {
+        definition,
+        documents: &DocumentStore::default().load(place, &definition.sources)?,
+        meta: &bus.meta()?,
+        digest: &digest,
+        now_s: jiff::Timestamp::now().as_second(),
+    };
+    let stop = CancellationToken::new();
+    let bench = OutsideBench {
+        app,
+        root: place.folder().path(),
+        trust: CommandTrust::NamedByUser,
+        questions,
+        listener: &(),
+        stop: &stop,
+    };
+    let mut deciding = std::pin::pin!(bench.decide(context.run()));
+    tokio::select! {
+        findings = &mut deciding => Ok(findings),
+        _ = tokio::signal::ctrl_c() => {
+            // What runs is ended and taken back before the shell has its prompt again.
+            stop.cancel();
+            deciding.await;
+            anyhow::bail!("interrupted; nothing was written");
+        }
+    }
+}
+
+fn for_people(
+    definition: &CheckpointDefinition,
+    findings: &[CheckFinding],
+    scored: &ScoredVerdict,
+) -> String {
+    let mut text = format!(
+        "{}: {}\n\n",
+        words::plain(&definition.id),
+        words::plain(&definition.name)
+    );
+    let width = findings
+        .iter()
+        .map(|f| f.title.chars().count())
+        .max()
+        .unwrap_or(0);
+    for finding in findings {
+        let pad = width - finding.title.chars().count();
+        text += &format!(
+            "  {:<5} {}{}  {}\n",
+            finding.outcome.word(),
+            words::plain(&finding.title),
+            " ".repeat(pad),
+            finding.details
+        );
+        for place in &finding.evidence {
+            let line = if place.line == 0 {
+                String::new()
+            } else {
+                format!(":{}", place.line)
+            };
+            let seen = words::plain(&place.text);
+            let seen = seen.lines().last().unwrap_or_default();
+            text += &format!(
+                "          {}{line}  {}\n",
+                words::plain(&place.file),
+                words::cut_end(seen, 120)
+            );
+        }
+    }
+    text + &format!(
+        "\n{} (score: {:.2}), {} counted, {} not applicable\n",
+        scored.verdict.word(),
+        scored.score,
+        words::count(scored.counted, "check"),
+        scored.not_applicable
+    )
+}

@@ -1,0 +1,146 @@
+//! `supervisor explain`: the chain and limits in effect, and where each value comes from.
+//! Asks no model and no server. One report, shown as text or as JSON.
+
+mod measured;
+mod report;
+mod text;
+
+use crate::built_in;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+
+use supervisor_gym::passport::PassportBook;
+use supervisor_settings::{CallOverrides, LoadedRouting, Routing, RoutingError, Sources, load};
+use supervisor_workspace::state::StateDir;
+
+#[derive(Debug, Args)]
+pub(super) struct Explain {
+    /// The skill to explain in full; without it, all of them in short
+    skill: Option<String>,
+
+    /// As if the call had named this model
+    #[arg(long, value_name = "MODEL")]
+    model: Option<String>,
+
+    /// As if the call had set this: `timeout_s`, `max_attempts`, `budget_usd` or `model`; may come again
+    #[arg(long = "arg", value_name = "NAME=VALUE")]
+    args: Vec<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl Explain {
+    pub(super) fn run(
+        self,
+        config: Option<PathBuf>,
+        out: &mut dyn Write,
+        err: &mut dyn Write,
+    ) -> anyhow::Result<ExitCode> {
+        let loaded = load(&built_in::sources(config))?;
+        let call = overrides(self.model, &self.args)?;
+        let report = explained(
+            &loaded,
+            self.skill.as_deref(),
+            &call,
+            StateDir::locate().ok().as_ref(),
+        )?;
+        let mut text = Vec::new();
+        if self.json {
+            serde_json::to_writer_pretty(&mut text, &report)?;
+            writeln!(text)?;
+        } else {
+            for warning in &report.warnings {
+                writeln!(err, "warning: {warning}")?;
+            }
+            text::write(&report, &mut text)?;
+        }
+        super::print(out, &String::from_utf8_lossy(&text))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// One skill in full, or all of them in short, as JSON, for a reader who is not at the terminal.
+pub(super) fn printed(
+    loaded: &LoadedRouting,
+    state: &StateDir,
+    skill: Option<&str>,
+) -> Result<serde_json::Value, String> {
+    let report = explained(loaded, skill, &CallOverrides::default(), Some(state))
+        .map_err(|error| error.to_string())?;
+    serde_json::to_value(report).map_err(|error| error.to_string())
+}
+
+fn explained(
+    loaded: &LoadedRouting,
+    skill: Option<&str>,
+    call: &CallOverrides,
+    state: Option<&StateDir>,
+) -> Result<report::ExplainReport, RoutingError> {
+    let skills = match skill {
+        Some(skill) => vec![loaded.routing.choices(skill, call)?],
+        None => Routing::known_skills()
+            .map(|skill| loaded.routing.choices(skill, call))
+            .collect::<Result<_, _>>()?,
+    };
+    let mut report = report::ExplainReport::new(loaded, &skills, skill.is_none());
+    if let Some(state) = state {
+        measured::fill(
+            &mut report,
+            &skills,
+            &loaded.routing,
+            &PassportBook::of(state),
+        );
+    }
+    Ok(report)
+}
+
+/// What the call would set. Other arguments of a tool say nothing about the routing, and are told so.
+fn overrides(model: Option<String>, args: &[String]) -> anyhow::Result<CallOverrides> {
+    let mut call = CallOverrides {
+        model,
+        ..CallOverrides::default()
+    };
+    for word in args {
+        let Some((name, value)) = word.split_once('=') else {
+            bail!(
+                "`--arg {word}` has no name and `=`; write `--arg NAME=VALUE`, as in `--arg timeout_s=60`"
+            );
+        };
+        let number = |takes: &str| -> anyhow::Result<f64> {
+            value
+                .trim()
+                .parse::<f64>()
+                .ok()
+                .filter(|n| n.is_finite())
+                .with_context(|| format!("`{name}` takes {takes}, not `{value}`"))
+        };
+        match name {
+            "model" => call.model = Some(value.to_owned()),
+            "timeout_s" => {
+                let seconds = number("a number of seconds above 0")?;
+                call.timeout = Some(
+                    Duration::try_from_secs_f64(seconds)
+                        .context("`timeout_s` takes a number of seconds above 0")?,
+                );
+            }
+            "max_attempts" => {
+                let n = value.trim().parse().ok();
+                call.max_attempts = Some(n.with_context(|| {
+                    format!("`max_attempts` takes a whole number from 1 on, not `{value}`")
+                })?);
+            }
+            "budget_usd" => call.budget_usd = Some(number("an amount of USD above 0")?),
+            other => bail!(
+                "`{other}` of a call does not change the routing; `model`, `timeout_s`, `max_attempts` and `budget_usd` do"
+            ),
+        }
+    }
+    Ok(call)
+}

@@ -1,0 +1,224 @@
+//! What is explained, as data: every value beside the key and the layer that decided it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use supervisor_models::facts_of;
+use supervisor_settings::{
+    BackendKind, Choices, EditFormat, LoadedRouting, Origin, SettingDecision, SettingsLayer, Tier,
+    TierDecisions, TierKind,
+};
+
+#[derive(Debug, Serialize)]
+pub(super) struct ExplainReport {
+    pub(super) sources: ReportSources,
+    pub(super) warnings: Vec<String>,
+    pub(super) skills: Vec<ReportSkill>,
+    /// Every key that is set; only when no single skill was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) settings: Option<BTreeMap<String, ValuedSetting<serde_json::Value>>>,
+}
+
+/// The layers that took part.
+#[derive(Debug, Serialize)]
+pub(super) struct ReportSources {
+    pub(super) file: Option<String>,
+    pub(super) variables: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ReportSkill {
+    pub(super) skill: String,
+    pub(super) pinned: bool,
+    pub(super) chain: ValuedSetting<Vec<ReportTier>>,
+    pub(super) verifier: ValuedSetting<Option<ReportTier>>,
+    pub(super) max_attempts: ValuedSetting<u32>,
+    pub(super) tests_s: ValuedSetting<f64>,
+    pub(super) lock_wait_s: ValuedSetting<f64>,
+    pub(super) budget_usd: ValuedSetting<Option<f64>>,
+    pub(super) budget_tokens: ValuedSetting<Option<u64>>,
+    pub(super) budget_s: ValuedSetting<Option<f64>>,
+    /// Which way the learned policy would usually take, for each kind of task that was met; empty where it is off.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) policy: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ReportTier {
+    pub(super) model: String,
+    /// The name sent to the server, where it differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) id: Option<ValuedSetting<String>>,
+    pub(super) tier: TierKind,
+    pub(super) backend: String,
+    pub(super) kind: BackendKind,
+    /// How it is reached, in a word for people.
+    #[serde(skip)]
+    pub(super) verb: &'static str,
+    /// The address, program or file that the backend is reached by.
+    pub(super) at: ValuedSetting<Option<String>>,
+    /// The variable that holds the key; never the key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) api_key_env: Option<ValuedSetting<String>>,
+    pub(super) limit_s: ValuedSetting<f64>,
+    pub(super) attempts_per_tier: ValuedSetting<u32>,
+    pub(super) edit_format: ValuedSetting<EditFormat>,
+    pub(super) context: ValuedSetting<u32>,
+    pub(super) price_in: Option<ValuedSetting<f64>>,
+    pub(super) price_out: Option<ValuedSetting<f64>>,
+    /// What was measured about the model, in a line.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) passport: Option<String>,
+}
+
+/// A value and what decided it.
+#[derive(Debug, Serialize)]
+pub(super) struct ValuedSetting<T> {
+    pub(super) value: T,
+    /// The key as written in TOML.
+    pub(super) key: String,
+    pub(super) layer: SettingsLayer,
+    /// The file and line, the variable, or the argument of the call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) origin: Option<String>,
+}
+
+impl ExplainReport {
+    pub(super) fn new(loaded: &LoadedRouting, skills: &[Choices], with_settings: bool) -> Self {
+        let variables: BTreeSet<String> = loaded
+            .routing
+            .origins
+            .values()
+            .filter_map(|origin| match origin {
+                Origin::Variable(name) => Some(name.clone()),
+                Origin::BuiltIn | Origin::File(..) | Origin::Call(_) => None,
+            })
+            .collect();
+        let settings = || {
+            loaded
+                .values
+                .iter()
+                .map(|(key, value)| (key.clone(), by_key(loaded, key, value.clone())))
+        };
+        Self {
+            sources: ReportSources {
+                file: loaded.file.as_ref().map(|path| path.display().to_string()),
+                variables: variables.into_iter().collect(),
+            },
+            warnings: loaded.warnings.iter().map(ToString::to_string).collect(),
+            skills: skills
+                .iter()
+                .map(|choices| ReportSkill::new(loaded, choices))
+                .collect(),
+            settings: with_settings.then(|| settings().collect()),
+        }
+    }
+}
+
+impl ReportSkill {
+    fn new(loaded: &LoadedRouting, choices: &Choices) -> Self {
+        let route = &choices.route;
+        let tiers = route.chain.tiers().zip(&choices.tiers);
+        let tiers = tiers
+            .map(|(tier, by)| ReportTier::new(loaded, tier, by))
+            .collect();
+        let limit = &choices.verifier_limit;
+        let by = TierDecisions {
+            limit: limit.clone(),
+            attempts: limit.clone(),
+            edit_format: limit.clone(),
+        };
+        let verifier = route
+            .verifier
+            .as_ref()
+            .map(|tier| ReportTier::new(loaded, tier, &by));
+        Self {
+            skill: route.skill.clone(),
+            pinned: route.pinned,
+            chain: valued(&choices.chain, tiers),
+            verifier: valued(&choices.verifier, verifier),
+            max_attempts: valued(&choices.max_attempts, route.max_attempts),
+            tests_s: valued(&choices.tests, route.limits.tests.as_secs_f64()),
+            lock_wait_s: by_key(
+                loaded,
+                "limits.lock_wait_s",
+                route.limits.lock_wait.as_secs_f64(),
+            ),
+            budget_usd: valued(&choices.budget_usd, route.budget.usd),
+            budget_tokens: by_key(loaded, "budgets.call_tokens", route.budget.tokens),
+            budget_s: by_key(
+                loaded,
+                "budgets.call_s",
+                route.budget.time.as_ref().map(Duration::as_secs_f64),
+            ),
+            policy: Vec::new(),
+        }
+    }
+}
+
+impl ReportTier {
+    fn new(loaded: &LoadedRouting, tier: &Tier, by: &TierDecisions) -> Self {
+        let (backend, model) = (&tier.backend, &tier.model);
+        let key = |name: &str| backend.key(name);
+        let place = facts_of(backend.kind).place(backend);
+        let at = by_key(loaded, &key(place.key), place.value);
+        let own = |name: &str| tier.key(name);
+        let context = Some(own("context")).filter(|key| loaded.origin(key).is_some());
+        Self {
+            model: tier.name.0.clone(),
+            id: loaded
+                .origin(&own("id"))
+                .map(|_| by_key(loaded, &own("id"), model.id.clone())),
+            tier: backend.tier,
+            backend: backend.name.clone(),
+            kind: backend.kind,
+            at,
+            verb: place.verb,
+            api_key_env: backend
+                .api_key_env
+                .clone()
+                .map(|name| by_key(loaded, &key("api_key_env"), name)),
+            limit_s: valued(&by.limit, tier.limit.as_secs_f64()),
+            attempts_per_tier: valued(&by.attempts, tier.attempts),
+            edit_format: valued(&by.edit_format, tier.edit_format),
+            context: by_key(
+                loaded,
+                context.as_deref().unwrap_or("default_context"),
+                model.context,
+            ),
+            price_in: model
+                .price_in
+                .map(|price| by_key(loaded, &own("price_in"), price)),
+            price_out: model
+                .price_out
+                .map(|price| by_key(loaded, &own("price_out"), price)),
+            passport: None,
+        }
+    }
+}
+
+fn valued<T>(by: &SettingDecision, value: T) -> ValuedSetting<T> {
+    let place = match &by.origin {
+        Origin::BuiltIn => None,
+        Origin::File(..) | Origin::Variable(_) | Origin::Call(_) => Some(by.origin.to_string()),
+    };
+    ValuedSetting {
+        value,
+        key: by.key.clone(),
+        layer: by.origin.layer(),
+        origin: place,
+    }
+}
+
+fn by_key<T>(loaded: &LoadedRouting, key: &str, value: T) -> ValuedSetting<T> {
+    let origin = loaded.origin(key).cloned().unwrap_or(Origin::BuiltIn);
+    valued(
+        &SettingDecision {
+            key: key.to_owned(),
+            origin,
+        },
+        value,
+    )
+}

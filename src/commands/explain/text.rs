@@ -1,0 +1,212 @@
+//! The report as text: label, value, and where it comes from, in three columns that need no colour.
+
+use std::io::{self, Write};
+
+use super::report::{ExplainReport, ReportSkill, ReportTier, ValuedSetting};
+use supervisor_text::words;
+
+pub(super) fn write(report: &ExplainReport, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "settings from {}", sources(report))?;
+    match &report.settings {
+        None => report
+            .skills
+            .iter()
+            .try_for_each(|skill| in_full(skill, out)),
+        Some(settings) => {
+            writeln!(out, "\nskills")?;
+            rows(report.skills.iter().map(in_short).collect(), out)?;
+            writeln!(out, "\nsettings")?;
+            rows(
+                settings
+                    .iter()
+                    .map(|(key, set)| (key.clone(), set.value.to_string(), place(set)))
+                    .collect(),
+                out,
+            )?;
+            writeln!(
+                out,
+                "\n`supervisor explain SKILL` shows one skill with its limits and backends."
+            )
+        }
+    }
+}
+
+fn sources(report: &ExplainReport) -> String {
+    let mut parts = vec![String::from("built-in")];
+    parts.extend(report.sources.file.clone());
+    match report.sources.variables.len() {
+        0 => {}
+        n => parts.push(words::count(n, "variable")),
+    }
+    parts.join(", ")
+}
+
+fn in_short(skill: &ReportSkill) -> Row {
+    let models: Vec<&str> = skill
+        .chain
+        .value
+        .iter()
+        .map(|tier| tier.model.as_str())
+        .collect();
+    (skill.skill.clone(), models.join(" → "), from(&skill.chain))
+}
+
+fn in_full(skill: &ReportSkill, out: &mut dyn Write) -> io::Result<()> {
+    let tiers = words::count(skill.chain.value.len(), "tier");
+    let how = if skill.pinned {
+        "pinned: no escalation, no verifier"
+    } else {
+        "cheapest first"
+    };
+    let mut all: Vec<Row> = vec![(
+        "chain".into(),
+        format!("{tiers}, {how}"),
+        from(&skill.chain),
+    )];
+    for (number, tier) in skill.chain.value.iter().enumerate() {
+        all.push((
+            format!("tier {}", number + 1),
+            tier.model.clone(),
+            String::new(),
+        ));
+        all.extend(of_tier(tier));
+    }
+    match &skill.verifier.value {
+        Some(tier) => {
+            all.push(("verifier".into(), tier.model.clone(), from(&skill.verifier)));
+            all.push((
+                "  limit".into(),
+                seconds(tier.limit_s.value),
+                from(&tier.limit_s),
+            ));
+        }
+        None => all.push((
+            "verifier".into(),
+            "none: gates alone decide".into(),
+            from(&skill.verifier),
+        )),
+    }
+    all.push((
+        "attempts".into(),
+        format!("{} in all", skill.max_attempts.value),
+        from(&skill.max_attempts),
+    ));
+    all.extend(
+        skill
+            .policy
+            .iter()
+            .map(|sentence| ("policy".into(), sentence.clone(), String::new())),
+    );
+    all.push((
+        "tests".into(),
+        seconds(skill.tests_s.value),
+        from(&skill.tests_s),
+    ));
+    all.push((
+        "lock".into(),
+        format!("waits {}", seconds(skill.lock_wait_s.value)),
+        from(&skill.lock_wait_s),
+    ));
+    let usd = skill
+        .budget_usd
+        .value
+        .map_or("no cap on USD".into(), |usd| format!("{usd} USD"));
+    let tokens = skill
+        .budget_tokens
+        .value
+        .map_or("no cap on tokens".into(), |n| format!("{n} tokens"));
+    let time = skill
+        .budget_s
+        .value
+        .map_or("no cap on time".into(), seconds);
+    all.push(("budget".into(), usd, from(&skill.budget_usd)));
+    all.push((String::new(), tokens, from(&skill.budget_tokens)));
+    all.push((String::new(), time, from(&skill.budget_s)));
+    writeln!(out, "\n{}", skill.skill)?;
+    rows(all, out)
+}
+
+fn of_tier(tier: &ReportTier) -> Vec<Row> {
+    let rank = tier.tier.word();
+    let how = tier.verb;
+    let at = tier.at.value.as_deref().unwrap_or("nothing");
+    let mut all = vec![(
+        "  backend".into(),
+        format!("{} ({rank}) {how} {at}", tier.backend),
+        from(&tier.at),
+    )];
+    if let Some(id) = &tier.id {
+        all.push(("  asked as".into(), id.value.clone(), from(id)));
+    }
+    if let Some(key) = &tier.api_key_env {
+        all.push(("  key".into(), format!("in ${}", key.value), from(key)));
+    }
+    all.push((
+        "  limit".into(),
+        seconds(tier.limit_s.value),
+        from(&tier.limit_s),
+    ));
+    let attempts = words::count(tier.attempts_per_tier.value as usize, "ask");
+    all.push((
+        "  attempts".into(),
+        format!("up to {attempts}"),
+        from(&tier.attempts_per_tier),
+    ));
+    all.push((
+        "  context".into(),
+        format!("{} tokens", tier.context.value),
+        from(&tier.context),
+    ));
+    for (label, price) in [("in", &tier.price_in), ("out", &tier.price_out)] {
+        if let Some(price) = price {
+            all.push((
+                "  price".into(),
+                format!("{} USD per million {label}", price.value),
+                from(price),
+            ));
+        }
+    }
+    all.extend(
+        tier.passport
+            .iter()
+            .map(|passport| ("  passport".into(), passport.clone(), String::new())),
+    );
+    all
+}
+
+/// Columns of a value; a longer one has its place on the same line, further right.
+const WIDEST: usize = 70;
+
+/// Label, value, and where it comes from.
+type Row = (String, String, String);
+
+fn rows(rows: Vec<Row>, out: &mut dyn Write) -> io::Result<()> {
+    let width = |text: &str| text.chars().count();
+    let first = rows.iter().map(|r| width(&r.0)).max().unwrap_or(0);
+    // One long value does not push the last column of all others off the screen.
+    let second = rows
+        .iter()
+        .map(|r| width(&r.1))
+        .max()
+        .unwrap_or(0)
+        .min(WIDEST);
+    for (label, value, place) in rows {
+        let line = format!("  {label:first$}  {value:second$}  {place}");
+        writeln!(out, "{}", words::plain(line.trim_end()))?;
+    }
+    Ok(())
+}
+
+fn from<T>(set: &ValuedSetting<T>) -> String {
+    format!("{} ({})", set.key, place(set))
+}
+
+fn place<T>(set: &ValuedSetting<T>) -> String {
+    set.origin
+        .clone()
+        .unwrap_or_else(|| String::from("built-in"))
+}
+
+fn seconds(s: f64) -> String {
+    format!("{s} s")
+}

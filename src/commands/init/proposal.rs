@@ -1,0 +1,372 @@
+//! From what was found to settings with a chain that can be walked now, each part with a sentence about it.
+//! Knows TOML as it is written. Asks no server.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use supervisor_models::discover::{FoundModel, FoundServer, FoundWindow, ServerKind};
+use supervisor_text::words;
+
+/// What of Claude can be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ClaudeState {
+    Ready,
+    LoggedOut,
+    Missing,
+}
+
+/// Families of models that write code well, the best first: a name that holds one of these is preferred.
+const PREFERRED: &str = include_str!("preferred.txt");
+
+/// What Ollama gives a model when nothing says otherwise, on a card with less than 24 GiB.
+const OLLAMA_DEFAULT: u32 = 4096;
+
+/// The settings to write.
+#[derive(Debug)]
+pub(super) struct Proposal {
+    backends: Vec<ProposedBackend>,
+    chain: Vec<String>,
+    agent: ClaudeState,
+    /// Variables that Claude needs.
+    credentials: Vec<String>,
+}
+
+#[derive(Debug)]
+struct ProposedBackend {
+    name: String,
+    server: FoundServer,
+    /// The name in chains, and what the server says.
+    models: Vec<(String, FoundModel)>,
+}
+
+/// The local model that chains begin with: its server and its place there.
+pub(super) fn best_local(servers: &[FoundServer]) -> Option<(usize, usize)> {
+    let families: Vec<&str> = PREFERRED
+        .lines()
+        .map(str::trim)
+        .filter(|l| !l.is_empty() && !l.starts_with('#'))
+        .collect();
+    let rank = |model: &FoundModel| {
+        let id = model.id.to_lowercase();
+        let family = families
+            .iter()
+            .position(|family| id.contains(family))
+            .unwrap_or(families.len());
+        // A window that is known to be small is the worst thing that a worker can have.
+        let narrow = model
+            .window
+            .as_ref()
+            .is_some_and(|window| window.tokens < 8192);
+        (narrow, family, !model.loaded)
+    };
+    let all = servers.iter().enumerate().flat_map(|(s, server)| {
+        server
+            .models
+            .iter()
+            .flatten()
+            .enumerate()
+            .map(move |(m, model)| ((s, m), model))
+    });
+    all.filter(|(_, model)| !is_claude(&model.id))
+        .min_by_key(|(_, model)| rank(model))
+        .map(|(place, _)| place)
+}
+
+impl Proposal {
+    /// `None` if nothing was found that can be asked.
+    pub(super) fn of(servers: &[FoundServer], agent: ClaudeState) -> Option<Self> {
+        let best = best_local(servers);
+        let (mut backends, mut taken, mut chain) =
+            (Vec::<ProposedBackend>::new(), BTreeSet::new(), Vec::new());
+        for (s, server) in servers.iter().enumerate() {
+            let Ok(models) = &server.models else { continue };
+            let names_used = backends
+                .iter()
+                .map(|b| b.name.clone())
+                .collect::<BTreeSet<_>>();
+            let backend = free_name(server.kind.slug(), &names_used);
+            let mut named = Vec::new();
+            for (m, model) in models
+                .iter()
+                .enumerate()
+                .filter(|(_, model)| !is_claude(&model.id))
+            {
+                // Two servers may have a model of one name.
+                let name = if taken.contains(&model.id) {
+                    format!("{backend}/{}", model.id)
+                } else {
+                    model.id.clone()
+                };
+                taken.insert(name.clone());
+                if best == Some((s, m)) {
+                    chain.push(name.clone());
+                }
+                named.push((name, model.clone()));
+            }
+            if !named.is_empty() {
+                backends.push(ProposedBackend {
+                    name: backend,
+                    server: server.clone(),
+                    models: named,
+                });
+            }
+        }
+        match (agent, chain.is_empty()) {
+            (ClaudeState::Ready, true) => chain.extend(["haiku", "sonnet"].map(String::from)),
+            (ClaudeState::Ready, false) => chain.push("sonnet".into()),
+            (ClaudeState::LoggedOut | ClaudeState::Missing, true) => return None,
+            (ClaudeState::LoggedOut | ClaudeState::Missing, false) => {}
+        }
+        Some(Self {
+            backends,
+            chain,
+            agent,
+            credentials: Vec::new(),
+        })
+    }
+
+    /// Claude is reached by these variables and not by a login.
+    pub(super) fn with_credentials(self, credentials: Vec<String>) -> Self {
+        Self {
+            credentials,
+            ..self
+        }
+    }
+
+    pub(super) fn chain(&self) -> &[String] {
+        &self.chain
+    }
+
+    pub(super) fn to_toml(&self) -> String {
+        let mut text = String::from(
+            "# Made by `supervisor init` from what it found. Yours to change: what is not here is as built in, and\n\
+             # `supervisor explain` shows what is in effect and where each value comes from.\n\n",
+        );
+        let judged = self.agent == ClaudeState::Ready && !self.backends.is_empty();
+        if judged {
+            text += "# Who gives a second opinion on what a local model made, once all tests have passed.\n";
+            text += "verifier = \"sonnet\"\n\n";
+        } else if self.agent != ClaudeState::Ready {
+            text += "# The work of a local model gets no second opinion: tests and other gates alone decide.\n";
+            text += "# With `claude` installed and logged in, this could be \"sonnet\".\n";
+            text += "verifier = \"none\"\n\n";
+        }
+        text += "# The models that every skill asks, cheapest first; the next one is asked when the one before it failed.\n";
+        let _ = writeln!(text, "default_chain = {}\n", list(&self.chain));
+        for backend in &self.backends {
+            text += &backend.to_toml();
+        }
+        if !self.credentials.is_empty() {
+            text += "# Claude is reached by these variables of your environment, and not by a login. No other program gets them, and\n";
+            text += "# agents that have a key get no shell.\n";
+            let _ = writeln!(
+                text,
+                "[backends.claude]\nenv_pass = {}\n",
+                list(&self.credentials)
+            );
+        }
+        if let Some(warm) = self.backends.iter().find_map(ProposedBackend::warm) {
+            text += &warm;
+        } else {
+            text += "# No server here tells which models are loaded.\n[warm]\nkind = \"none\"\n";
+        }
+        text
+    }
+}
+
+impl ProposedBackend {
+    fn to_toml(&self) -> String {
+        let server = &self.server;
+        let mut text = format!(
+            "# {}, which offered {}.\n",
+            server.kind,
+            words::count(self.models.len(), "model")
+        );
+        let _ = writeln!(text, "[backends.{}]", key(&self.name));
+        text += "# Any server with `/v1/chat/completions`.\nkind = \"openai\"\n";
+        text += "# On your own machine or network: what it makes is shown to the verifier.\ntier = \"local\"\n";
+        let _ = writeln!(text, "base_url = {}", quoted(&server.address));
+        if server.kind == ServerKind::LiteLlm {
+            let _ = writeln!(
+                text,
+                "# NAME of the variable that holds the key; the key itself never belongs in a file."
+            );
+            let _ = writeln!(
+                text,
+                "api_key_env = {}",
+                quoted(supervisor_models::discover::GATEWAY_KEY_VAR)
+            );
+        }
+        text += "# The names it serves; they can be used in chains and as `model` of a call.\n";
+        let names: Vec<String> = self.models.iter().map(|(name, _)| name.clone()).collect();
+        let _ = writeln!(text, "models = {}\n", list(&names));
+        for (name, model) in &self.models {
+            let (context, why) = match (&model.window, server.kind) {
+                (Some(FoundWindow { tokens, told_by }), _) => {
+                    (Some(*tokens), format!("The window it is given, told by {told_by}."))
+                }
+                (None, ServerKind::Ollama) => (
+                    Some(OLLAMA_DEFAULT),
+                    "Not told before it is loaded; this is what Ollama gives by itself on small cards. Start Ollama\n\
+                     # with OLLAMA_CONTEXT_LENGTH=32768 and run `supervisor init --canary --force` for the real one."
+                        .to_owned(),
+                ),
+                (None, _) => (None, String::new()),
+            };
+            let renamed = *name != model.id;
+            if context.is_none() && !renamed {
+                continue;
+            }
+            if !why.is_empty() {
+                let _ = writeln!(text, "# {why}");
+            }
+            let _ = writeln!(text, "[models.{}]", key(name));
+            if let Some(context) = context {
+                let _ = writeln!(text, "context = {context}");
+            }
+            if renamed {
+                let _ = writeln!(
+                    text,
+                    "# Its name at the server: another server has a model of this name, too."
+                );
+                let _ = writeln!(text, "id = {}", quoted(&model.id));
+            }
+            text.push('\n');
+        }
+        text
+    }
+
+    /// The table that says where to ask which models are loaded.
+    fn warm(&self) -> Option<String> {
+        let kind = match self.server.kind {
+            ServerKind::Ollama => "ollama",
+            ServerKind::LlamaSwap => "llama-swap",
+            _ => return None,
+        };
+        let url = quoted(&self.server.address);
+        Some(format!(
+            "# Where to ask which models are loaded right now.\n[warm]\nkind = \"{kind}\"\nurl = {url}\n"
+        ))
+    }
+}
+
+/// Names that the built-in backend for Claude serves, which runs them as an agent.
+fn is_claude(id: &str) -> bool {
+    id.starts_with("claude-") || ["opus", "sonnet", "haiku"].contains(&id)
+}
+
+fn free_name(name: &str, used: &BTreeSet<String>) -> String {
+    let numbered = (2..).map(|n| format!("{name}-{n}"));
+    std::iter::once(name.to_owned())
+        .chain(numbered)
+        .find(|name| !used.contains(name))
+        .expect("numbers do not end")
+}
+
+/// Bare where TOML allows it.
+fn key(name: &str) -> String {
+    let bare = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if !name.is_empty() && name.chars().all(bare) {
+        name.to_owned()
+    } else {
+        quoted(name)
+    }
+}
+
+/// JSON's strings are TOML's basic strings.
+fn quoted(text: &str) -> String {
+    serde_json::json!(text).to_string()
+}
+
+fn list(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| quoted(name)).collect();
+    let line = format!("[{}]", names.join(", "));
+    if line.len() <= 90 {
+        line
+    } else {
+        format!("[\n    {},\n]", names.join(",\n    "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn model(id: &str, tokens: Option<u32>) -> FoundModel {
+        let window = tokens.map(|tokens| FoundWindow {
+            tokens,
+            told_by: "a test",
+        });
+        FoundModel {
+            id: id.into(),
+            loaded: false,
+            window,
+        }
+    }
+
+    fn server(kind: ServerKind, port: u16, models: Vec<FoundModel>) -> FoundServer {
+        FoundServer {
+            address: format!("http://localhost:{port}"),
+            kind,
+            models: Ok(models),
+        }
+    }
+
+    #[test]
+    fn the_best_coder_with_room_to_work_begins_the_chain() {
+        let narrow = model("qwen3.6:27b", Some(4096));
+        let servers = [
+            server(
+                ServerKind::Ollama,
+                1,
+                vec![model("llama3.2:3b", Some(32_768)), narrow],
+            ),
+            server(
+                ServerKind::Vllm,
+                2,
+                vec![
+                    model("claude-sonnet-4-6", None),
+                    model("devstral-small-2", Some(65_536)),
+                ],
+            ),
+        ];
+        assert_eq!(best_local(&servers), Some((1, 1)));
+        assert_eq!(best_local(&[]), None);
+    }
+
+    #[test]
+    fn models_of_one_name_on_two_servers_are_told_apart() {
+        let servers = [
+            server(ServerKind::LlamaCpp, 1, vec![model("m", Some(8192))]),
+            server(ServerKind::LlamaCpp, 2, vec![model("m", Some(16_384))]),
+        ];
+        let text = Proposal::of(&servers, ClaudeState::Missing)
+            .expect("models")
+            .to_toml();
+        for part in [
+            "[backends.llama-cpp-2]",
+            "[models.\"llama-cpp-2/m\"]",
+            "id = \"m\"",
+            "default_chain = [\"m\"]",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+    }
+
+    #[test]
+    fn nothing_to_ask_is_no_proposal() {
+        assert!(
+            Proposal::of(
+                &[server(ServerKind::Ollama, 1, vec![])],
+                ClaudeState::LoggedOut
+            )
+            .is_none()
+        );
+        assert_eq!(
+            Proposal::of(&[], ClaudeState::Ready)
+                .expect("Claude alone")
+                .chain(),
+            ["haiku", "sonnet"]
+        );
+    }
+}

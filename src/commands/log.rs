@@ -1,0 +1,174 @@
+//! `supervisor log`: the session log as a person reads it. `stats` counts; here one call is looked at.
+
+mod page;
+
+use std::io::{IsTerminal as _, Write};
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use supervisor_engine::session::detail::{CallChoice, LoggedCall};
+use supervisor_engine::session::{SessionId, SessionLog};
+use supervisor_text::words::{count, did_you_mean, plain};
+use supervisor_workspace::state::StateDir;
+
+use super::console::Paint;
+
+/// Show sessions and their calls: what was asked, what came back, why it was refused
+#[derive(Debug, Args)]
+pub(super) struct LogCommand {
+    #[command(subcommand)]
+    operation: LogOperation,
+}
+
+#[derive(Debug, Subcommand)]
+enum LogOperation {
+    /// List the sessions, the newest last
+    List,
+    /// Show the calls of a session, or one call with all that is kept of it
+    Show(ShowCall),
+}
+
+#[derive(Debug, Args)]
+struct ShowCall {
+    /// The session; `last` is the one that was written to last
+    session: String,
+
+    /// One call: its number in the session, or the beginning of its id; `last` is the last one
+    call: Option<String>,
+
+    /// Print the questions too, where they were kept (`exchange = "full"` under [log])
+    #[arg(long)]
+    prompts: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+impl LogCommand {
+    pub(super) fn run(self, out: &mut dyn Write) -> anyhow::Result<ExitCode> {
+        let log = SessionLog::to_read(&StateDir::locate()?);
+        let text = match self.operation {
+            LogOperation::List => list(&log)?,
+            LogOperation::Show(show) => show.text(&log)?,
+        };
+        super::print(out, &text)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn list(log: &SessionLog) -> anyhow::Result<String> {
+    let mut sessions = log.sessions()?;
+    // Not by name: names that people choose say nothing about time.
+    sessions.sort_by_key(|id| written_at(log, id));
+    if sessions.is_empty() {
+        return Ok(format!("no session yet in {}\n", log.directory().display()));
+    }
+    let lines = sessions.iter().map(|id| {
+        let calls = log.calls(id, &CallChoice::All).unwrap_or_default();
+        let skills: std::collections::BTreeSet<&str> = calls
+            .iter()
+            .map(|call| call.entry().skill.as_str())
+            .collect();
+        let last = calls
+            .last()
+            .map_or("", |call| call.entry().timestamp.as_str());
+        let skills: Vec<&str> = skills.into_iter().collect();
+        let when = last.get(..16).unwrap_or(last).replace('T', " ");
+        format!(
+            "{when}  {id}  {} ({})\n",
+            count(calls.len(), "call"),
+            plain(&skills.join(", "))
+        )
+    });
+    Ok(lines.collect())
+}
+
+fn written_at(log: &SessionLog, id: &SessionId) -> Option<std::time::SystemTime> {
+    std::fs::metadata(log.path(id))
+        .and_then(|meta| meta.modified())
+        .ok()
+}
+
+impl ShowCall {
+    fn text(&self, log: &SessionLog) -> anyhow::Result<String> {
+        let id = self.session(log)?;
+        let choice = match self.call.as_deref() {
+            None => CallChoice::All,
+            Some("last") => CallChoice::Index(log.calls(&id, &CallChoice::All)?.len()),
+            Some(call) => CallChoice::parse(call),
+        };
+        let calls = log.calls(&id, &choice)?;
+        if calls.is_empty() {
+            let all = log.calls(&id, &CallChoice::All)?.len();
+            let wanted = plain(self.call.as_deref().unwrap_or_default()).into_owned();
+            bail!(
+                "session `{id}` has no call `{wanted}`; it has {}, numbered from 1",
+                count(all, "call")
+            );
+        }
+        if self.json {
+            let shown: Vec<_> = calls.iter().map(|call| self.as_json(log, call)).collect();
+            return Ok(serde_json::to_string_pretty(&shown)? + "\n");
+        }
+        let paint = Paint::on(&std::io::stdout());
+        let width = std::io::stdout()
+            .is_terminal()
+            .then(terminal_size::terminal_size)
+            .flatten();
+        let width = width.map_or(100, |(terminal_size::Width(columns), _)| {
+            usize::from(columns)
+        });
+        Ok(match self.call {
+            None => page::outline(&calls, paint, width),
+            Some(_) => calls
+                .iter()
+                .map(|call| page::whole(log, call, self.prompts, paint))
+                .collect(),
+        })
+    }
+
+    fn session(&self, log: &SessionLog) -> anyhow::Result<SessionId> {
+        let sessions = log.sessions()?;
+        if self.session == "last" {
+            let last = sessions.into_iter().max_by_key(|id| written_at(log, id));
+            return last
+                .ok_or_else(|| anyhow::anyhow!("no session yet in {}", log.directory().display()));
+        }
+        let id: SessionId = self.session.parse()?;
+        if sessions.contains(&id) {
+            return Ok(id);
+        }
+        match did_you_mean(id.as_str(), sessions.iter().map(SessionId::as_str)) {
+            Some(near) => bail!("session `{id}` has no log; did you mean `{near}`?"),
+            None => {
+                bail!(
+                    "session `{id}` has no log in {}; `supervisor log list` shows them",
+                    log.directory().display()
+                )
+            }
+        }
+    }
+
+    fn as_json(&self, log: &SessionLog, call: &LoggedCall) -> serde_json::Value {
+        let mut shown = json!(call.entry());
+        shown["index"] = json!(call.index);
+        shown["final_status"] = json!(call.record.outcome.word());
+        for (n, attempt) in call.entry().attempts.iter().enumerate() {
+            let exchange: Vec<_> = log
+                .exchanges(attempt)
+                .into_iter()
+                .map(|kept| {
+                    let asked = |text: Option<String>| text.filter(|_| self.prompts);
+                    json!({"rules": asked(kept.rules), "prompt": asked(kept.prompt), "answer": kept.answer})
+                })
+                .collect();
+            shown["attempts"][n]["texts"] = json!(exchange);
+            shown["attempts"][n]["diff_text"] = json!(log.kept_diff(attempt));
+        }
+        shown
+    }
+}

@@ -1,0 +1,89 @@
+//! `serve`: speaks MCP on stdin and stdout until the client leaves or a signal comes. Also what runs without a command.
+//! Owns the runtime and the signals; the exit code is 0 at the end of input, 128 + n after signal n,
+//! and 1 when the settings cannot be used: better no server than one that fails in every call.
+
+use crate::built_in::{self, PLUGIN_SKILLS};
+use std::io::{IsTerminal as _, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use tokio_util::sync::CancellationToken;
+
+use super::signals::Signals;
+use supervisor_mcp as server;
+use supervisor_mcp::{PrintedPages, Server};
+use supervisor_skills::App;
+
+/// Serves the tools of this program.
+pub(super) fn run(config: Option<PathBuf>, err: &mut dyn Write) -> anyhow::Result<ExitCode> {
+    if std::io::stdin().is_terminal() {
+        greet(err);
+    }
+    let app = built_in::app(config);
+    match app.settings() {
+        Ok(loaded) => loaded
+            .warnings
+            .iter()
+            .for_each(|warning| tracing::warn!("{warning}")),
+        Err(error) => {
+            writeln!(
+                err,
+                "error: the settings cannot be used: {error}\nhint: `supervisor doctor` shows what is read"
+            )?;
+            return Ok(ExitCode::from(1));
+        }
+    }
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), "supervisor starting");
+    let pages = PrintedPages {
+        report: super::report::printed,
+        routing: super::explain::printed,
+    };
+    serve(|| {
+        Server::new(app)
+            .with_pages(pages)
+            .with_plugin_skills(PLUGIN_SKILLS)
+    })
+}
+
+/// Serves on stdin and stdout. The server is made inside the runtime.
+pub fn serve(make: impl FnOnce() -> Server) -> anyhow::Result<ExitCode> {
+    let runtime = super::runtime::build_runtime()?;
+    let code = runtime.block_on(async {
+        let stop = CancellationToken::new();
+        // Before anything else: a signal that comes early is a signal too.
+        let mut signals = Signals::new()?;
+        let (input, output) = server::stdio();
+        let session = server::serve(make(), input, output, stop.clone());
+        tokio::pin!(session);
+        let number = tokio::select! {
+            _ended = &mut session => return anyhow::Ok(ExitCode::SUCCESS),
+            number = signals.next() => number,
+        };
+        stop.cancel();
+        tokio::select! {
+            _ended = session => {}
+            _impatient = signals.second_interrupt() => {}
+        }
+        Ok(ExitCode::from(128 + number))
+    });
+    // A thread may still wait for a line from a terminal; it is no longer needed.
+    runtime.shutdown_background();
+    code
+}
+
+/// What a person sees who starts the server by hand.
+fn greet(err: &mut dyn Write) {
+    let program = std::env::current_exe().map_or_else(
+        |_| String::from("supervisor"),
+        |path| path.display().to_string(),
+    );
+    let _ = writeln!(
+        err,
+        "supervisor {version} speaks MCP on stdin and stdout; it is meant to be started by a client.\n\
+         Register it with Claude Code:\n\n    \
+         claude mcp add supervisor -- {program}\n\n\
+         Waiting for JSON-RPC, one message per line. Ctrl-D ends it; `supervisor --help` shows the other commands.",
+        version = env!("CARGO_PKG_VERSION"),
+        program = shell_words::quote(&program),
+    );
+}

@@ -1,0 +1,153 @@
+//! `supervisor stats`: what the session logs say about the models, as a table or as JSON.
+//! Figures come from the log alone; the settings in effect are looked at only to name the line that advice is about.
+
+mod remedy;
+pub(super) mod table;
+mod text;
+
+use crate::built_in;
+use std::io::{IsTerminal as _, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::bail;
+use clap::Args;
+use serde::Serialize;
+use serde_json::json;
+
+use remedy::Remedy;
+use supervisor_engine::session::since::Since;
+use supervisor_engine::session::stats::{Advice, is_of};
+use supervisor_engine::session::{Filter, SessionId, SessionLog, Stats};
+use supervisor_settings::{LoadedRouting, Routing, Sources, load};
+use supervisor_text::words::{count, did_you_mean, one_of, plain};
+use supervisor_workspace::state::StateDir;
+
+/// Show what each model is worth and what it cost, from the session logs
+///
+/// Also what always asking the top tier would have cost, and which model is not worth its turn. Every figure comes from
+/// the logs in the state directory; docs/log.md has the jq lines that recompute them.
+#[derive(Debug, Args)]
+pub(super) struct StatsCommand {
+    /// Count only calls since a date (2026-01-31, UTC), a time, or so long ago (7d, 36h, 2w)
+    #[arg(long, value_name = "WHEN")]
+    since: Option<Since>,
+
+    /// Count only this skill; `tdd` stands for its three tools
+    #[arg(long, value_name = "NAME")]
+    skill: Option<String>,
+
+    /// Count only this session
+    #[arg(long, value_name = "ID")]
+    session: Option<SessionId>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Advice and what to do about it.
+#[derive(Debug, Serialize)]
+struct AdviceWithRemedy<'a> {
+    #[serde(flatten)]
+    advice: &'a Advice,
+    #[serde(flatten)]
+    remedy: Remedy,
+}
+
+impl StatsCommand {
+    pub(super) fn run(
+        self,
+        config: Option<PathBuf>,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<ExitCode> {
+        let state = StateDir::locate()?;
+        let log = SessionLog::to_read(&state);
+        let sessions = log.sessions()?;
+        if let Some(session) = self
+            .session
+            .as_ref()
+            .filter(|session| !sessions.contains(session))
+        {
+            let hint = match did_you_mean(session.as_str(), sessions.iter().map(SessionId::as_str))
+            {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("it holds {}", count(sessions.len(), "session")),
+            };
+            bail!(
+                "--session `{session}` has no log in {}; {hint}",
+                log.directory().display()
+            );
+        }
+        let filter = Filter {
+            since: self.since.map(Since::time),
+            skill: self.skill,
+            session: self.session,
+        };
+        let stats = Stats::gather(&log, &filter)?;
+        if let Some(skill) = filter.skill.as_deref().filter(|_| stats.is_empty()) {
+            known(skill)?;
+        }
+        // Broken settings are `doctor`'s to tell; the figures stand without them.
+        let loaded = load(&built_in::sources(config)).ok();
+        let advised = advised(&stats, loaded.as_ref());
+        let text = if self.json {
+            json(&stats, &filter, &advised)?
+        } else {
+            let width = std::io::stdout()
+                .is_terminal()
+                .then(terminal_size::terminal_size)
+                .flatten();
+            let width = width.map(|(terminal_size::Width(columns), _)| columns);
+            text::text(&stats, &filter, &advised, log.directory(), width)
+        };
+        super::print(out, &text)?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The figures as the log gives them, what was asked for before them, and beside each advice its remedy.
+fn json(
+    stats: &Stats,
+    filter: &Filter,
+    advised: &[AdviceWithRemedy<'_>],
+) -> serde_json::Result<String> {
+    let figures: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_value(serde_json::to_value(stats)?)?;
+    let since = filter.since.map(|since| since.to_string());
+    let mut report = json!({
+        "v": stats.v,
+        "filter": {"since": since, "skill": filter.skill, "session": filter.session},
+    });
+    // A key that is there already keeps its place.
+    report.as_object_mut().expect("made as one").extend(figures);
+    report["advice"] = json!(advised);
+    Ok(serde_json::to_string_pretty(&report)? + "\n")
+}
+
+fn advised<'a>(stats: &'a Stats, loaded: Option<&LoadedRouting>) -> Vec<AdviceWithRemedy<'a>> {
+    let remedy = |advice: &Advice| Remedy::of(loaded, &advice.skill, &advice.model);
+    stats
+        .advice
+        .iter()
+        .map(|advice| AdviceWithRemedy {
+            advice,
+            remedy: remedy(advice),
+        })
+        .collect()
+}
+
+/// A skill that has not been called yet is not a mistake; one that does not exist is.
+fn known(skill: &str) -> anyhow::Result<()> {
+    if Routing::known_skills().any(|known| is_of(known, skill)) {
+        return Ok(());
+    }
+    let shown = plain(skill);
+    match did_you_mean(skill, Routing::known_skills()) {
+        Some(near) => bail!("--skill `{shown}` is no skill; did you mean `{near}`?"),
+        None => bail!(
+            "--skill `{shown}` is no skill, and no log names it; there are {}",
+            one_of(Routing::known_skills()).replace(" or ", " and ")
+        ),
+    }
+}

@@ -1,0 +1,226 @@
+//! `supervisor undo`: takes an accepted call back while the project still allows it, or says what prevents it.
+//! What a call replaced is in the undo store; the session log tells what the call was.
+
+use crate::built_in;
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use tokio_util::sync::CancellationToken;
+
+use supervisor_engine::Status;
+use supervisor_engine::call::caps_of;
+use supervisor_engine::session::SessionLog;
+use supervisor_settings::{Sources, load};
+use supervisor_text::words;
+use supervisor_workspace::state::StateDir;
+use supervisor_workspace::{
+    ArmedSnapshot, Mode, StoredUndo, UndoReport, UndoStep, UndoStore, Workspace,
+};
+
+/// Take an accepted call back
+///
+/// The files it changed are as before the call again. If one of them was changed since, it is named and nothing is done.
+/// Exits with 0 if the call was taken back, with 1 if something prevents it.
+#[derive(Debug, Args)]
+pub(super) struct Undo {
+    /// The id of the call in the session log, or the beginning of it; without it, the latest accepted call of the project
+    call: Option<String>,
+    /// The project
+    #[arg(long, value_name = "DIR", default_value = ".")]
+    project: PathBuf,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+impl Undo {
+    pub(super) fn run(
+        self,
+        config: Option<PathBuf>,
+        out: &mut dyn Write,
+    ) -> anyhow::Result<ExitCode> {
+        let state = StateDir::locate()?;
+        let project = self.project.canonicalize().with_context(|| {
+            format!(
+                "`{}` is not a directory that exists",
+                words::plain(&self.project.to_string_lossy())
+            )
+        })?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let (text, code) = runtime.block_on(self.take_back(config, &state, &project))?;
+        super::print(out, &text)?;
+        Ok(code)
+    }
+
+    async fn take_back(
+        &self,
+        config: Option<PathBuf>,
+        state: &StateDir,
+        project: &Path,
+    ) -> anyhow::Result<(String, ExitCode)> {
+        let routing = load(&built_in::sources(config))?.routing;
+        let store = UndoStore::of(state);
+        let stored = store.list();
+        let candidates: Vec<&StoredUndo> = match &self.call {
+            Some(written) => vec![find_call(&stored, written, state)?],
+            // The latest first; a directory inside a project stands for it.
+            None => stored
+                .iter()
+                .filter(|undo| project.starts_with(&undo.root))
+                .collect(),
+        };
+        for undo in candidates {
+            let workspace = Workspace::open(&undo.root, caps_of(&routing.workspace), state)?;
+            let wait = routing.limits.lock_wait;
+            let lease = workspace
+                .lock(Mode::Exclusive, "undo", wait, &CancellationToken::new())
+                .await?;
+            let mut armed = lease.arm()?;
+            let report = self.carry_out(&mut armed, undo)?;
+            armed.accept()?;
+            if report.left.is_empty() && !self.dry_run {
+                store.remove(&undo.call)?;
+            }
+            // Taken back before, by hand or by the call's own cycle: there is nothing to do, and an earlier call is meant.
+            if report == UndoReport::default() && self.call.is_none() {
+                continue;
+            }
+            let code = if report.left.is_empty() {
+                ExitCode::SUCCESS
+            } else {
+                ExitCode::FAILURE
+            };
+            return Ok((self.describe(undo, &report, &stored), code));
+        }
+        bail!(
+            "no accepted call of `{}` can be taken back: none is on record",
+            project.display()
+        )
+    }
+
+    fn carry_out(
+        &self,
+        armed: &mut ArmedSnapshot,
+        undo: &StoredUndo,
+    ) -> anyhow::Result<UndoReport> {
+        Ok(if self.dry_run {
+            armed.preview_undo(&undo.record)?
+        } else {
+            armed.undo_whole(&undo.record)?
+        })
+    }
+
+    fn describe(&self, undo: &StoredUndo, report: &UndoReport, stored: &[StoredUndo]) -> String {
+        let when = undo
+            .accepted
+            .get(..16)
+            .unwrap_or(&undo.accepted)
+            .replace('T', " ");
+        let mut text = format!(
+            "{} {} of {when} in {}\n",
+            undo.skill,
+            undo.call,
+            undo.root.display()
+        );
+        if !report.left.is_empty() {
+            for path in &report.left {
+                let name = words::plain(&path.to_string_lossy()).into_owned();
+                let later = stored.iter().find(|other| {
+                    other.accepted > undo.accepted
+                        && other.root == undo.root
+                        && other.record.steps().any(|(touched, _)| touched == *path)
+                });
+                let why = later.map_or_else(
+                    || String::from("changed since"),
+                    |later| {
+                        format!(
+                            "changed since, also by call {}; take that back first",
+                            later.call
+                        )
+                    },
+                );
+                let _ = writeln!(text, "  {name}: {why}");
+            }
+            let not = if self.dry_run {
+                "would not be taken back"
+            } else {
+                "not taken back"
+            };
+            let _ = writeln!(text, "{not}: nothing was changed");
+            return text;
+        }
+        for (path, step) in undo
+            .record
+            .steps()
+            .filter(|(path, _)| report.taken_back.contains(path))
+        {
+            let word = match step {
+                UndoStep::Restore => "restore   ",
+                UndoStep::BringBack => "bring back",
+                UndoStep::Remove => "remove    ",
+            };
+            let _ = writeln!(text, "  {word} {}", words::plain(&path.to_string_lossy()));
+        }
+        let files = words::count(report.taken_back.len(), "file");
+        text += &match (report.taken_back.is_empty(), self.dry_run) {
+            (true, _) => String::from("nothing to do: every file is as it was before this call\n"),
+            (false, true) => format!("would take back {files}\n"),
+            (false, false) => format!("taken back: {files}\n"),
+        };
+        text
+    }
+}
+
+/// The call by its id or the beginning of it. One that is not on record is looked up in the log, to say why.
+fn find_call<'a>(
+    stored: &'a [StoredUndo],
+    written: &str,
+    state: &StateDir,
+) -> anyhow::Result<&'a StoredUndo> {
+    let begins: Vec<&StoredUndo> = stored
+        .iter()
+        .filter(|undo| !written.is_empty() && undo.call.starts_with(written))
+        .collect();
+    match begins.as_slice() {
+        [undo] => Ok(undo),
+        [] => bail!(reason_for_no_record(stored, written, state)),
+        many => bail!(
+            "{} calls begin with `{}`; write more of the id",
+            many.len(),
+            words::plain(written)
+        ),
+    }
+}
+
+fn reason_for_no_record(stored: &[StoredUndo], written: &str, state: &StateDir) -> String {
+    let log = SessionLog::to_read(state);
+    let sessions = log.sessions().unwrap_or_default();
+    let mut entries = sessions
+        .iter()
+        .filter_map(|id| log.reader(id).ok())
+        .flatten()
+        .map(|record| record.entry);
+    let shown = words::plain(written);
+    match entries.find(|entry| !written.is_empty() && entry.call.starts_with(written)) {
+        Some(entry) if entry.final_status == Status::Pass => format!(
+            "call {} cannot be taken back: it changed no file, was taken back already, or what it replaced is not kept any more",
+            entry.call
+        ),
+        Some(entry) => format!(
+            "call {} was not accepted, so it changed nothing",
+            entry.call
+        ),
+        None => match words::did_you_mean(written, stored.iter().map(|undo| undo.call.as_str())) {
+            Some(near) => format!("there is no call `{shown}`; did you mean `{near}`?"),
+            None => format!(
+                "there is no call `{shown}` in the session log; `supervisor log show last` shows calls"
+            ),
+        },
+    }
+}
